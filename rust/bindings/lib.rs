@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Raw bindings of what the `kernel` crate does not bind: ib_core, iw_cm, TCP sockets.
+//!
+//! Only `rdma` and `net` may use this crate; they wrap it. Types that the `kernel` crate binds
+//! already are its own here too, so that a pointer that it hands out needs no cast. Where it has
+//! a type only as an opaque one (`ib_device`, say), the definition here shadows it.
+//!
+//! `rdma.h` and `net.h` name the headers, the `.params` files what is taken from them; `helpers/`
+//! holds C for macros and inline functions.
+
+#![crate_name = "riw_bindings"]
+#![no_std]
+#![allow(
+    clippy::all,
+    dead_code,
+    improper_ctypes,
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    unreachable_pub,
+    unsafe_op_in_unsafe_fn
+)]
+
+mod raw {
+    pub use ::kernel::bindings::*;
+    use ::kernel::{ffi, prelude::*};
+    include!(concat!(env!("RIW_BINDINGS"), "/rdma_generated.rs"));
+    include!(concat!(env!("RIW_BINDINGS"), "/net_generated.rs"));
+    include!(concat!(env!("RIW_BINDINGS"), "/helpers_generated.rs"));
+}
+
+pub use raw::*;

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What rust/net binds. */
+#include <linux/crc32c.h>
+#include <linux/netdevice.h>
+#include <net/sock.h>
+#include <net/tcp.h>
