@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Networks with RDMA devices, for cases: two ends, each a `Node`.
+
+    with lab.veth_pair() as (left, right):
+        server = left.start("rping", "-s", "-a", left.addr)
+
+Every maker is a context manager and takes its network away again.
+"""
+
+import json
+import os
+import re
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from proc import Failed, Process, attempt, run, wait_until
+
+DRIVER = os.environ.get("RIW_DRIVER", "riw")
+"""The link type under test: the one place that names it."""
+
+MODULE = os.environ.get("RIW_KO" if DRIVER == "riw" else "SIW_KO", DRIVER)
+"""Its module file."""
+
+
+@dataclass
+class Node:
+    """One end: a namespace (or none), an interface in it, the RDMA device on that."""
+
+    dev: str
+    netdev: str
+    addr: str
+    addr6: str = ""
+    netns: str = ""
+    remote: bool = field(default=False)
+
+    def argv(self, *argv):
+        """The command line that runs `argv` at this end."""
+        if self.remote:
+            return ["peer", *map(str, argv)]
+        if self.netns:
+            return ["ip", "netns", "exec", self.netns, *map(str, argv)]
+        return [str(a) for a in argv]
+
+    def start(self, *argv):
+        """Starts a program at this end: a `Process`."""
+        return Process(self.argv(*argv))
+
+    def run(self, *argv, timeout=20):
+        """Runs a program at this end, which must succeed, and returns its stdout."""
+        return run(*self.argv(*argv), timeout=timeout)
+
+    def attempt(self, *argv, timeout=20):
+        """Runs a program at this end and returns its status and output."""
+        return attempt(*self.argv(*argv), timeout=timeout)
+
+    @property
+    def side(self):
+        """This end as our C programs take it: `ADDRESS` or `ADDRESS%NAMESPACE`."""
+        return f"{self.addr}%{self.netns}" if self.netns else self.addr
+
+    def address(self, family):
+        """Its address of IP version 4 or 6."""
+        return self.addr6 if family == 6 else self.addr
+
+    def tcp_ports(self, state="0A"):
+        """The local ports of its TCP sockets in a state (default: listening)."""
+        text = self.attempt("cat", "/proc/net/tcp", "/proc/net/tcp6").stdout
+        return {int(port, 16) for port, st in
+                re.findall(r"^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) \S+ ([0-9A-F]{2}) ", text, re.M)
+                if st == state}
+
+    def wait_listening(self, port, server=None, timeout=20):
+        """Waits until something listens on TCP `port` here."""
+        def listening():
+            if server is not None and not server.running:
+                raise Failed(f"server ended: {server}\n{server.output}")
+            return port in self.tcp_ports()
+        wait_until(listening, timeout, f"a listener on port {port}: {server or ''}")
+
+
+_port = 7000
+
+
+def new_port():
+    """A TCP port that this case has not used yet."""
+    global _port
+    _port += 1
+    return _port
+
+
+# --- links, namespaces, modules
+
+def ip(*argv, netns=""):
+    """`ip ARGV…`, in a namespace if one is named."""
+    return run("ip", *(["-n", netns] if netns else []), *argv)
+
+
+def link_add(dev, netdev, netns="", driver=None):
+    """`rdma link add`, made in the namespace of the netdev."""
+    enter = ["ip", "netns", "exec", netns] if netns else []
+    run(*enter, "rdma", "link", "add", dev, "type", driver or DRIVER, "netdev", netdev)
+
+
+def link_del(dev):
+    """`rdma link delete`."""
+    run("rdma", "link", "delete", dev)
+
+
+def links():
+    """The RDMA links, as `rdma -j link` tells: a dict by device name."""
+    return {link["ifname"]: link for link in json.loads(run("rdma", "-j", "link") or "[]")}
+
+
+def resources(kind, dev=""):
+    """The objects of a kind (`qp`, `cq`, `mr`, `pd`, `cm_id`, `srq`, `ctx`) as `rdma res` tells."""
+    text = run("rdma", "-j", "resource", "show", kind, *(["link", dev] if dev else []))
+    return json.loads(text or "[]")
+
+
+def parameter(name, value=None, module=None):
+    """Reads a module parameter, or sets it."""
+    path = f"/sys/module/{module or DRIVER}/parameters/{name}"
+    if value is not None:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(str(value))
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()
+
+
+@contextmanager
+def namespace(name):
+    """A network namespace with `lo` up."""
+    run("ip", "netns", "add", name)
+    try:
+        ip("link", "set", "lo", "up", netns=name)
+        yield name
+    finally:
+        attempt("ip", "netns", "delete", name)
+
+
+@contextmanager
+def rdma_link(dev, netdev, netns="", driver=None):
+    """An RDMA device on a netdev."""
+    link_add(dev, netdev, netns, driver)
+    try:
+        yield dev
+    finally:
+        attempt("rdma", "link", "delete", dev)
+
+
+@contextmanager
+def netdev(name, *kind, addr="", addr6="", netns="", mtu=0):
+    """An interface: `netdev("d0", "type", "dummy", addr="10.1.1.1/24")`."""
+    ip("link", "add", name, *kind, netns=netns)
+    try:
+        bring_up(name, addr, addr6, netns, mtu)
+        yield name
+    finally:
+        attempt("ip", *(["-n", netns] if netns else []), "link", "delete", name)
+
+
+def bring_up(name, addr="", addr6="", netns="", mtu=0):
+    """Gives an interface addresses and sets it up."""
+    if mtu:
+        ip("link", "set", name, "mtu", mtu, netns=netns)
+    ip("link", "set", name, "up", netns=netns)
+    if addr:
+        ip("addr", "add", addr, "dev", name, netns=netns)
+    if addr6:
+        ip("addr", "add", addr6, "dev", name, "nodad", netns=netns)
+
+
+# --- networks
+
+@contextmanager
+def veth_pair(mtu=0):
+    """Two namespaces joined by veth, a device in each: traffic leaves the one and enters the other."""
+    with ExitStack() as stack:
+        for name in ("left", "right"):
+            stack.enter_context(namespace(name))
+        ip("link", "add", "veth", "netns", "left", "type", "veth",
+           "peer", "name", "veth", "netns", "right")
+        nodes = []
+        for i, name in enumerate(("left", "right")):
+            node = Node(f"{DRIVER}{i}", "veth", f"10.78.0.{i + 1}", f"fd78::{i + 1}", name)
+            bring_up("veth", f"{node.addr}/24", f"{node.addr6}/64", name, mtu)
+            stack.enter_context(rdma_link(node.dev, "veth", name))
+            nodes.append(node)
+        yield nodes
+
+
+@contextmanager
+def dummy():
+    """One device on a dummy interface: what is sent to its address runs over `lo`."""
+    with netdev("dummy0", "type", "dummy", addr="10.79.0.1/24", addr6="fd79::1/64"), \
+            rdma_link(f"{DRIVER}0", "dummy0") as dev:
+        yield Node(dev, "dummy0", "10.79.0.1", "fd79::1")
+
+
+@contextmanager
+def loopback():
+    """One device on `lo` itself."""
+    with rdma_link(f"{DRIVER}0", "lo") as dev:
+        yield Node(dev, "lo", "127.0.0.1", "::1")
+
+
+@contextmanager
+def wire(peer_driver):
+    """This VM and the peer VM: (here, there). The peer's device is the runner's."""
+    with rdma_link(f"{DRIVER}0", "lab0") as dev:
+        yield (Node(dev, "lab0", "10.77.0.1", "fd77::1"),
+               Node(f"{peer_driver}0", "lab0", os.environ.get("RIW_PEER", "10.77.0.2"),
+                    os.environ.get("RIW_PEER6", "fd77::2"), remote=True))

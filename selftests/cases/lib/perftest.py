@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+"""perftest between two nodes, connected by the RDMA CM as iWARP needs it."""
+
+import re
+from dataclasses import dataclass
+
+import lab
+from proc import Failed
+
+
+@dataclass
+class Row:
+    """One line of perftest's table. Bandwidth in MiB/s, latency in microseconds."""
+
+    size: int
+    iterations: int
+    values: list
+
+    @property
+    def bandwidth(self):
+        """Average bandwidth of a `_bw` test, MiB/s."""
+        return self.values[1]
+
+    @property
+    def latency(self):
+        """Typical latency of a `_lat` test, microseconds."""
+        return self.values[2]
+
+
+def run(test, server, client, *options, family=4, timeout=60):
+    """Runs `ib_write_bw` or another test with the same options at both ends.
+
+    Returns the client's table, a list of `Row`; raises `Failed` if either end fails
+    or says that something went wrong.
+    """
+    port = lab.new_port()
+    common = ["-R", "-F", "-p", port, *options]
+    if family == 6:
+        common.append("--ipv6")
+    listen = []
+    if lab.DRIVER == "siw" or server.dev.startswith("siw"):
+        listen = ["--bind_source_ip", server.address(family)]
+    with server.start(test, "-d", server.dev, *common, *listen) as serving:
+        server.wait_listening(port, serving)
+        with client.start(test, "-d", client.dev, *common, server.address(family)) as pushing:
+            output = pushing.succeed(timeout)
+        serving.succeed(timeout)
+    rows = table(output)
+    if not rows:
+        raise Failed(f"no table: {test}\n{output}")
+    return rows
+
+
+def table(output):
+    """The rows of numbers in what a test has written."""
+    rows = []
+    for line in output.splitlines():
+        if re.fullmatch(r"\s*\d+\s+\d+(\s+[\d.]+){3,}\s*", line):
+            size, iterations, *values = line.split()
+            rows.append(Row(int(size), int(iterations), [float(v) for v in values]))
+    return rows

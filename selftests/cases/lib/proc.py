@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Processes with a deadline, whose output is kept, and that end with the case."""
+
+import itertools
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+_serial = itertools.count()
+
+
+class Failed(Exception):
+    """A command did not do what was asked of it."""
+
+
+def wait_until(condition, timeout, what, interval=0.05):
+    """Returns `condition()` once it is true; raises `Failed` after `timeout` seconds."""
+    end = time.monotonic() + timeout
+    while True:
+        if value := condition():
+            return value
+        if time.monotonic() > end:
+            raise Failed(f"not within {timeout} s: {what}")
+        time.sleep(interval)
+
+
+def tail(text, lines=12):
+    """The last lines of a text."""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+class Process:
+    """A running command. Leaving its `with` block kills it, by its pid."""
+
+    def __init__(self, argv, env=None):
+        self.argv = [str(a) for a in argv]
+        self.path = Path(f"process.{next(_serial)}.out")
+        with open(self.path, "wb") as out:
+            self._popen = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL,
+                                           stdout=out, stderr=subprocess.STDOUT, env=env)
+        self.pid = self._popen.pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def __str__(self):
+        return " ".join(self.argv)
+
+    @property
+    def output(self):
+        """What it has written so far, stdout and stderr together."""
+        return self.path.read_text(errors="replace")
+
+    @property
+    def running(self):
+        return self._popen.poll() is None
+
+    def wait(self, timeout):
+        """Its exit status; raises `Failed` if it is still running after `timeout` seconds."""
+        try:
+            return self._popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"still running after {timeout} s: {self}\n{tail(self.output)}") from None
+
+    def succeed(self, timeout):
+        """Waits for it and returns its output; raises `Failed` unless it exits with 0."""
+        if status := self.wait(timeout):
+            raise Failed(f"status {status}: {self}\n{tail(self.output)}")
+        return self.output
+
+    def says(self, pattern, timeout):
+        """Waits until its output has a match of `pattern`, and returns that."""
+        def found():
+            if match := re.search(pattern, self.output):
+                return match
+            if not self.running and not re.search(pattern, self.output):
+                raise Failed(f"ended without saying {pattern!r}: {self}\n{tail(self.output)}")
+            return None
+        return wait_until(found, timeout, f"{self} says {pattern!r}")
+
+    def kill(self, signum=signal.SIGKILL):
+        """Ends it and waits until it is gone."""
+        if self.running:
+            self._popen.send_signal(signum)
+            self._popen.wait(10)
+
+
+def run(*argv, timeout=20):
+    """Runs a command, which must exit with 0 in time, and returns its stdout."""
+    result = attempt(*argv, timeout=timeout)
+    if result.returncode:
+        raise Failed(f"status {result.returncode}: {' '.join(map(str, argv))}\n"
+                     f"{tail(result.stdout + result.stderr)}")
+    return result.stdout
+
+
+def attempt(*argv, timeout=20):
+    """Runs a command and returns its `returncode`, `stdout` and `stderr`, whatever they are."""
+    argv = [str(a) for a in argv]
+    try:
+        return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, errors="replace", timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"still running after {timeout} s: {' '.join(argv)}") from None
