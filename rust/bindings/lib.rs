@@ -10,7 +10,6 @@
 //! holds C for macros and inline functions.
 
 #![crate_name = "riw_bindings"]
-#![no_std]
 #![allow(
     clippy::all,
     dead_code,
@@ -25,7 +24,7 @@
 
 mod raw {
     pub use ::kernel::bindings::*;
-    use ::kernel::{ffi, prelude::*};
+    use ::{kernel::ffi, pin_init::MaybeZeroable};
     include!(concat!(env!("RIW_BINDINGS"), "/rdma_generated.rs"));
     include!(concat!(env!("RIW_BINDINGS"), "/net_generated.rs"));
     include!(concat!(env!("RIW_BINDINGS"), "/helpers_generated.rs"));

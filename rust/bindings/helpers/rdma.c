@@ -1,9 +1,84 @@
 // SPDX-License-Identifier: GPL-2.0
 /* C for what rdma/ has as macros and inline functions. */
+#include <linux/highmem.h>
+#include <linux/netdevice.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
+#include <linux/vmalloc.h>
 #include "rdma.h"
+
+struct net *riw_helper_dev_net(struct net_device *dev)
+{
+	return dev_net(dev);
+}
+
+bool riw_helper_ib_device_try_get(struct ib_device *dev)
+{
+	return ib_device_try_get(dev);
+}
+
+u64 riw_helper_mmap_offset(const struct rdma_user_mmap_entry *entry)
+{
+	return rdma_user_mmap_get_offset(entry);
+}
+
+/* Unlike xa_reserve(), says when the index is taken. */
+int riw_helper_xa_reserve(struct xarray *xa, unsigned long index, gfp_t gfp)
+{
+	return xa_insert(xa, index, NULL, gfp);
+}
+
+void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr)
+{
+	kvfree_call_rcu(rcu, ptr);
+}
+
+void *riw_helper_vmalloc_user(unsigned long size)
+{
+	return vmalloc_user(size);
+}
+
+void riw_helper_vfree(const void *addr)
+{
+	vfree(addr);
+}
+
+int riw_helper_remap_vmalloc_range(struct vm_area_struct *vma, void *addr, unsigned long pgoff)
+{
+	return remap_vmalloc_range(vma, addr, pgoff);
+}
+
+u32 riw_helper_get_random_u32(void)
+{
+	return get_random_u32();
+}
 
 struct ib_umem *riw_helper_ib_umem_get_va(struct ib_device *device, unsigned long addr,
 					  size_t size, int access)
 {
 	return ib_umem_get_va(device, addr, size, access);
+}
+
+/* The pages of a region in order, `count` at most; returns how many there are. */
+size_t riw_helper_ib_umem_pages(struct ib_umem *umem, struct page **pages, size_t count)
+{
+	struct sg_page_iter iter;
+	size_t n = 0;
+
+	for_each_sgtable_page(&umem->sgt_append.sgt, &iter, 0) {
+		if (n == count)
+			return n + 1;
+		pages[n++] = sg_page_iter_page(&iter);
+	}
+	return n;
+}
+
+void riw_helper_copy_to_page(struct page *page, size_t offset, const u8 *from, size_t len)
+{
+	memcpy_to_page(page, offset, (const char *)from, len);
+}
+
+void riw_helper_copy_from_page(u8 *to, struct page *page, size_t offset, size_t len)
+{
+	memcpy_from_page((char *)to, page, offset, len);
 }

@@ -2,11 +2,28 @@
 #ifndef RIW_HELPERS_RDMA_H
 #define RIW_HELPERS_RDMA_H
 
+#include <linux/xarray.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
-#include <rdma/iw_cm.h>
 
+enum riw_core_cap {
+	RIW_RDMA_CORE_PORT_IWARP = RDMA_CORE_PORT_IWARP,
+};
+
+/* A function here is bound under its name less `_helper`: riw_dev_net() and so on. */
+struct net *riw_helper_dev_net(struct net_device *dev);
+bool riw_helper_ib_device_try_get(struct ib_device *dev);
+u64 riw_helper_mmap_offset(const struct rdma_user_mmap_entry *entry);
+int riw_helper_xa_reserve(struct xarray *xa, unsigned long index, gfp_t gfp);
+void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr);
+void *riw_helper_vmalloc_user(unsigned long size);
+void riw_helper_vfree(const void *addr);
+int riw_helper_remap_vmalloc_range(struct vm_area_struct *vma, void *addr, unsigned long pgoff);
+u32 riw_helper_get_random_u32(void);
 struct ib_umem *riw_helper_ib_umem_get_va(struct ib_device *device, unsigned long addr,
 					  size_t size, int access);
+size_t riw_helper_ib_umem_pages(struct ib_umem *umem, struct page **pages, size_t count);
+void riw_helper_copy_to_page(struct page *page, size_t offset, const u8 *from, size_t len);
+void riw_helper_copy_from_page(u8 *to, struct page *page, size_t offset, size_t len);
 
 #endif

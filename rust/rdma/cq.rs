@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completion queues.
+
+use crate::{
+    device::{Callbacks, Device},
+    event::{self, Event},
+    object::Object,
+    Driver, Udata,
+};
+use kernel::{error::from_result, ffi::c_int, prelude::*};
+use riw_bindings as bindings;
+
+/// A completion queue (`struct ib_cq`).
+pub type Cq<T> = Object<bindings::ib_cq, <T as Driver>::Cq>;
+
+/// What is asked of a new completion queue (`struct ib_cq_init_attr`).
+pub type CqInitAttr = bindings::ib_cq_init_attr;
+
+impl<D> Object<bindings::ib_cq, D> {
+    /// Tells the consumer that there is a completion. Any context, under no lock that the consumer
+    /// could want: it may call verbs from here.
+    pub fn notify(&self) {
+        let cq = self.base();
+
+        // SAFETY: The queue is alive; ib_core sets the handler before it calls the driver.
+        unsafe {
+            if let Some(handler) = (*cq).comp_handler {
+                handler(cq, (*cq).cq_context);
+            }
+        }
+    }
+
+    /// Reports that the queue has overflowed. Any context, under no lock.
+    pub fn error(&self) {
+        let cq = self.base();
+
+        // SAFETY: The queue is alive, so are its device and handler.
+        unsafe {
+            event::raise(
+                (*cq).event_handler,
+                (*cq).cq_context,
+                (*cq).device,
+                Event::CqError,
+                bindings::ib_event__bindgen_ty_1 { cq },
+            );
+        }
+    }
+}
+
+/// Fills in the callbacks of this file.
+pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
+    ops.size_ib_cq = Cq::<T>::SIZE;
+    ops.create_cq = Some(Callbacks::<T>::create_cq);
+    ops.destroy_cq = Some(Callbacks::<T>::destroy_cq);
+    ops.req_notify_cq = Some(Callbacks::<T>::req_notify_cq);
+    ops.poll_cq = Some(Callbacks::<T>::poll_cq);
+    ops
+}
+
+impl<T: Driver> Callbacks<T> {
+    unsafe extern "C" fn create_cq(
+        cq: *mut bindings::ib_cq,
+        attr: *const bindings::ib_cq_init_attr,
+        bundle: *mut bindings::uverbs_attr_bundle,
+    ) -> c_int {
+        from_result(|| {
+            // The bundle begins with the udata.
+            // SAFETY: ib_core's pointer, null for a kernel user, else valid for the call.
+            let udata = unsafe { Udata::from_raw(bundle.cast()) };
+            // SAFETY: As above.
+            let mut attr = unsafe { *attr };
+
+            // SAFETY: `cq` is new, of the size asked for, and its device is registered.
+            unsafe {
+                let dev = Device::from_raw((*cq).device);
+                Cq::<T>::create(cq, T::create_cq(dev, &mut attr, udata))?;
+                (*cq).cqe = attr.cqe.try_into().unwrap_or(c_int::MAX);
+            }
+            Ok(0)
+        })
+    }
+
+    unsafe extern "C" fn destroy_cq(
+        cq: *mut bindings::ib_cq,
+        _udata: *mut bindings::ib_udata,
+    ) -> c_int {
+        // SAFETY: `create_cq` succeeded; the queue pairs that used it are gone but for the last
+        // moments of their work, for which this waits.
+        unsafe { Cq::<T>::destroy(cq) };
+        0
+    }
+
+    unsafe extern "C" fn req_notify_cq(
+        cq: *mut bindings::ib_cq,
+        flags: bindings::ib_cq_notify_flags,
+    ) -> c_int {
+        let solicited = flags & bindings::ib_cq_notify_flags_IB_CQ_SOLICITED_MASK
+            == bindings::ib_cq_notify_flags_IB_CQ_SOLICITED;
+        // SAFETY: The queue is alive during the call.
+        let missed = T::req_notify_cq(unsafe { Cq::<T>::from_base(cq) }, solicited);
+
+        (missed && flags & bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS != 0).into()
+    }
+
+    /// Only ib_core's check for the mandatory verbs sees this: completion queues of kernel users
+    /// are refused, and a user process polls its memory.
+    unsafe extern "C" fn poll_cq(
+        _cq: *mut bindings::ib_cq,
+        _entries: c_int,
+        _wc: *mut bindings::ib_wc,
+    ) -> c_int {
+        EOPNOTSUPP.to_errno()
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Abstractions for the RDMA subsystem: what a verbs provider needs.
+//!
+//! A driver implements [`Driver`], whose methods are the verbs, and makes devices with
+//! [`Device::register`]. ib_core allocates the objects (protection domains, completion queues,
+//! queue pairs and so on) with room for the driver's part, which is initialised in place and
+//! dropped after the object's last user is gone: see [`object::Object`].
+//!
+//! C headers: `include/rdma/ib_verbs.h`, `include/rdma/iw_cm.h`, `include/rdma/ib_umem.h`.
+
+#![crate_name = "rdma"]
+#![deny(missing_docs)]
+
+pub mod cq;
+pub mod device;
+pub mod event;
+//pub mod iw;
+pub mod link;
+pub mod mr;
+pub mod object;
+pub mod ops;
+pub mod pd;
+pub mod port;
+pub mod qp;
+pub mod shared;
+pub mod srq;
+pub mod table;
+pub mod ucontext;
+pub mod udata;
+pub mod umem;
+
+pub use device::{Device, Registered};
+pub use object::Object;
+pub use ops::Driver;
+pub use udata::Udata;
+
+/// The prefix of what this crate logs.
+const __LOG_PREFIX: &[u8] = b"rdma\0";

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The one port of a device.
+
+use crate::{device::{Callbacks, Device}, Driver};
+use kernel::{error::from_result, ffi::c_int, prelude::*};
+use riw_bindings as bindings;
+
+/// The state and abilities of a port (`struct ib_port_attr`).
+pub type PortAttr = bindings::ib_port_attr;
+
+/// Speed and width of a link as verbs know them (`active_speed`, `active_width`), nearest to what
+/// the netdev's driver reports through ethtool. May sleep, takes the RTNL.
+pub fn eth_speed<T: Driver>(dev: &Device<T>) -> Result<(u16, u8)> {
+    let mut speed = 0;
+    let mut width = 0;
+
+    // SAFETY: The device is registered; the results are ours.
+    kernel::error::to_result(unsafe {
+        bindings::ib_get_eth_speed(dev.as_raw(), 1, &mut speed, &mut width)
+    })?;
+    Ok((speed, width))
+}
+
+/// Fills in the callbacks of this file.
+pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
+    ops.query_port = Some(Callbacks::<T>::query_port);
+    ops.query_gid = Some(Callbacks::<T>::query_gid);
+    ops.get_port_immutable = Some(Callbacks::<T>::get_port_immutable);
+    ops
+}
+
+impl<T: Driver> Callbacks<T> {
+    unsafe extern "C" fn query_port(
+        dev: *mut bindings::ib_device,
+        _port: u32,
+        attr: *mut bindings::ib_port_attr,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: The device is registered or being so; `attr` is the call's own.
+            T::query_port(unsafe { Device::from_raw(dev) }, unsafe { &mut *attr })?;
+            Ok(0)
+        })
+    }
+
+    unsafe extern "C" fn query_gid(
+        dev: *mut bindings::ib_device,
+        _port: u32,
+        _index: c_int,
+        gid: *mut bindings::ib_gid,
+    ) -> c_int {
+        // SAFETY: As above. A GID is 16 bytes in whatever way they are looked at.
+        unsafe { (*gid).raw = T::query_gid(Device::<T>::from_raw(dev)) };
+        0
+    }
+
+    unsafe extern "C" fn get_port_immutable(
+        dev: *mut bindings::ib_device,
+        port: u32,
+        immutable: *mut bindings::ib_port_immutable,
+    ) -> c_int {
+        let mut attr = PortAttr::default();
+
+        // SAFETY: ib_core calls this while it registers the device, with all ops set.
+        let ret = unsafe { bindings::ib_query_port(dev, port, &mut attr) };
+        if ret != 0 {
+            return ret;
+        }
+        // SAFETY: `immutable` is the call's own.
+        unsafe {
+            (*immutable).gid_tbl_len = attr.gid_tbl_len;
+            (*immutable).core_cap_flags = bindings::riw_core_cap_RIW_RDMA_CORE_PORT_IWARP;
+        }
+        0
+    }
+}

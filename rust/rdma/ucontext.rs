@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! User contexts: what a process that has opened a device owns, and maps.
+
+use crate::{
+    device::{Callbacks, Device},
+    object::Object,
+    shared::SharedMem,
+    Driver, Udata,
+};
+use core::ptr::NonNull;
+use kernel::{
+    error::{from_result, to_result},
+    ffi::c_int,
+    prelude::*,
+    sync::Arc,
+    types::Opaque,
+};
+use riw_bindings as bindings;
+
+/// A user context (`struct ib_ucontext`).
+pub type Ucontext<T> = Object<bindings::ib_ucontext, <T as Driver>::Ucontext>;
+
+/// What the user's mmap() finds: memory, and ib_core's record of it.
+#[repr(C)]
+struct MmapEntry {
+    base: Opaque<bindings::rdma_user_mmap_entry>,
+    mem: Arc<SharedMem>,
+}
+
+/// Memory on offer to a user's mmap(). Dropping this withdraws the offer; a mapping that exists
+/// stays, with its pages.
+///
+/// # Invariants
+///
+/// `entry` is inserted in a context that is still open.
+pub struct Mapping {
+    entry: NonNull<bindings::rdma_user_mmap_entry>,
+}
+
+impl<D> Object<bindings::ib_ucontext, D> {
+    /// Offers `mem` to the process for mapping. May sleep.
+    ///
+    /// The context must outlive the mapping: keep it in an object that belongs to the context.
+    pub fn offer(&self, mem: &Arc<SharedMem>) -> Result<Mapping> {
+        let entry = KBox::new(
+            MmapEntry {
+                base: Opaque::zeroed(),
+                mem: mem.clone(),
+            },
+            GFP_KERNEL,
+        )?;
+        let raw = KBox::into_raw(entry);
+        let base: *mut bindings::rdma_user_mmap_entry = raw.cast();
+
+        // SAFETY: The context is open; `base` is zeroed and stays until `mmap_free` is called.
+        let ret = unsafe { bindings::rdma_user_mmap_entry_insert(self.base(), base, mem.bytes()) };
+        if let Err(e) = to_result(ret) {
+            // SAFETY: Not inserted, so still ours.
+            drop(unsafe { KBox::from_raw(raw) });
+            return Err(e);
+        }
+        // INVARIANT: Just inserted. `base` comes from a box, so it is not null.
+        Ok(Mapping {
+            entry: NonNull::new(base).ok_or(EINVAL)?,
+        })
+    }
+}
+
+impl Mapping {
+    /// The offset that the user passes to mmap().
+    pub fn key(&self) -> u64 {
+        // SAFETY: The entry is alive by the type's invariant.
+        unsafe { bindings::mmap_offset(self.entry.as_ptr()) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: The entry is inserted, and removed only here.
+        unsafe { bindings::rdma_user_mmap_entry_remove(self.entry.as_ptr()) };
+    }
+}
+
+// SAFETY: ib_core's record is locked by ib_core.
+unsafe impl Send for Mapping {}
+// SAFETY: As above.
+unsafe impl Sync for Mapping {}
+
+/// Fills in the callbacks of this file.
+pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
+    ops.size_ib_ucontext = Ucontext::<T>::SIZE;
+    ops.alloc_ucontext = Some(Callbacks::<T>::alloc_ucontext);
+    ops.dealloc_ucontext = Some(Callbacks::<T>::dealloc_ucontext);
+    ops.disassociate_ucontext = Some(Callbacks::<T>::disassociate_ucontext);
+    ops.mmap = Some(Callbacks::<T>::mmap);
+    ops.mmap_free = Some(Callbacks::<T>::mmap_free);
+    ops
+}
+
+impl<T: Driver> Callbacks<T> {
+    unsafe extern "C" fn alloc_ucontext(
+        ctx: *mut bindings::ib_ucontext,
+        udata: *mut bindings::ib_udata,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: ib_core's pointer, valid for the call.
+            let udata = unsafe { Udata::from_raw(udata) }.ok_or(EINVAL)?;
+
+            // SAFETY: `ctx` is new, of the size asked for, and its device is registered.
+            unsafe {
+                let dev = Device::from_raw((*ctx).device);
+                Ucontext::<T>::create(ctx, T::alloc_ucontext(dev, &udata))?;
+            }
+            Ok(0)
+        })
+    }
+
+    unsafe extern "C" fn dealloc_ucontext(ctx: *mut bindings::ib_ucontext) {
+        // SAFETY: `alloc_ucontext` succeeded for it, and nobody uses it any more.
+        unsafe { Ucontext::<T>::destroy(ctx) };
+    }
+
+    /// That this exists lets ib_core take a device away from a process that still has it open:
+    /// its objects are destroyed by their own callbacks. What the process has mapped are pages of
+    /// memory, not registers; they may stay.
+    unsafe extern "C" fn disassociate_ucontext(_ctx: *mut bindings::ib_ucontext) {}
+
+    unsafe extern "C" fn mmap(
+        ctx: *mut bindings::ib_ucontext,
+        vma: *mut bindings::vm_area_struct,
+    ) -> c_int {
+        // SAFETY: Both are valid for the call. This checks offset, size and flags of the mapping
+        // against what was offered.
+        let base = unsafe { bindings::rdma_user_mmap_entry_get(ctx, vma) };
+        if base.is_null() {
+            return EINVAL.to_errno();
+        }
+        // SAFETY: Every entry of this driver is an `MmapEntry`; the reference keeps it.
+        let mem = unsafe { &(*base.cast::<MmapEntry>()).mem };
+
+        // SAFETY: The memory is vmalloc_user()'s, of the size that was checked.
+        let ret = unsafe { bindings::remap_vmalloc_range(vma, mem.as_ptr(), 0) };
+        // SAFETY: Gives back the reference taken above.
+        unsafe { bindings::rdma_user_mmap_entry_put(base) };
+        ret
+    }
+
+    unsafe extern "C" fn mmap_free(base: *mut bindings::rdma_user_mmap_entry) {
+        // SAFETY: The last reference is gone; the entry came from KBox::into_raw().
+        drop(unsafe { KBox::from_raw(base.cast::<MmapEntry>()) });
+    }
+}

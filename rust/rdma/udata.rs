@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a user-space driver sends along with a verb, and gets back.
+
+use crate::{ucontext::Ucontext, Driver};
+use core::marker::PhantomData;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+use riw_bindings as bindings;
+
+/// The driver's own request and response of a verb called from user space (`struct ib_udata`).
+///
+/// # Invariants
+///
+/// `raw` is the `driver_udata` of a `struct uverbs_attr_bundle`, alive for `'a`.
+pub struct Udata<'a> {
+    raw: *mut bindings::ib_udata,
+    _scope: PhantomData<&'a ()>,
+}
+
+impl<'a> Udata<'a> {
+    /// Wraps ib_core's pointer; `None` for a kernel user, who has none.
+    ///
+    /// # Safety
+    ///
+    /// If not null, `raw` must be as the type's invariant says.
+    pub(crate) unsafe fn from_raw(raw: *mut bindings::ib_udata) -> Option<Self> {
+        if raw.is_null() {
+            return None;
+        }
+        // INVARIANT: By the caller's promise.
+        Some(Self { raw, _scope: PhantomData })
+    }
+
+    /// Reads the driver's request. May sleep.
+    ///
+    /// Fails with `EINVAL` when user space sent less than a `T`, `EOPNOTSUPP` when it sent more
+    /// and that is not zero, `EFAULT` when it cannot be read.
+    pub fn request<T: FromBytes + IntoBytes>(&self) -> Result<T> {
+        let mut request = T::new_zeroed();
+
+        // SAFETY: `raw` is valid, and `request` has room for the bytes asked for.
+        to_result(unsafe {
+            bindings::_ib_copy_validate_udata_in(
+                self.raw,
+                (&raw mut request).cast(),
+                size_of::<T>(),
+                size_of::<T>(),
+            )
+        })?;
+        Ok(request)
+    }
+
+    /// Writes the driver's response. May sleep.
+    ///
+    /// Fails with `EINVAL` when user space has no room for a whole `T` (nothing is cut off), with
+    /// `EFAULT` when it cannot be written.
+    pub fn respond<T: IntoBytes + zerocopy::Immutable>(&self, response: &T) -> Result {
+        // SAFETY: `raw` is valid for the type's lifetime.
+        if unsafe { (*self.raw).outlen } < size_of::<T>() {
+            return Err(EINVAL);
+        }
+        let bytes = response.as_bytes();
+
+        // SAFETY: `raw` is valid, and `bytes` are read only.
+        to_result(unsafe { bindings::_ib_respond_udata(self.raw, bytes.as_ptr().cast(), bytes.len()) })
+    }
+
+    /// The user context of the caller.
+    pub fn ucontext<T: Driver>(&self) -> &'a Ucontext<T> {
+        // SAFETY: By the type's invariant `raw` lies in a bundle, whose context is one of the
+        // device that was called, hence of driver `T`; it outlives the call.
+        unsafe {
+            let bundle = kernel::container_of!(self.raw, bindings::uverbs_attr_bundle, __bindgen_anon_1.hdr.driver_udata);
+            Ucontext::<T>::from_base((*bundle).__bindgen_anon_1.hdr.context)
+        }
+    }
+}
