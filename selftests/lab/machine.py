@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A virtual machine that runs the stock kernel on the lab's Debian root, and the
+agent in it that runs commands."""
+import fcntl
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+REPO = HERE.parent.parent
+LAB = pathlib.Path(os.environ.get("RIW_LAB") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "riw"))
+BOOT = LAB / "boot"
+
+BOOT_LIMIT = 120  # seconds
+PROBE_LIMIT = 15
+# A command that its time limit should have ended is given this long to say so.
+GRACE = 30
+
+
+class MachineDied(Exception):
+    """The VM is gone or does not answer any more."""
+
+
+def prepare():
+    """Makes the lab, and holds it until this process ends."""
+    if subprocess.run([HERE / "prepare"]).returncode:
+        sys.exit(1)
+    prepare.lock = open(LAB / "lock")
+    fcntl.flock(prepare.lock, fcntl.LOCK_SH)
+
+
+def qemu(accel, append, *more):
+    # tsc=reliable keeps the clock that perftest calibrates against; the mitigations
+    # cost much in emulation and protect nothing here.
+    return [
+        "qemu-system-x86_64", "-accel", accel, "-cpu", "max", "-smp", "2",
+        "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "-kernel", BOOT / "vmlinuz", "-initrd", BOOT / "initrd",
+        "-append", f"console=ttyS0 loglevel=7 tsc=reliable mitigations=off panic=-1 {append}",
+        *more]
+
+
+def accelerator():
+    """KVM where it has been seen to run this kernel, else emulation. Some hosts have
+    a /dev/kvm that cannot, so the first boot tries, and its outcome is kept."""
+    emulation = "tcg,thread=multi"
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return emulation
+    verdict = BOOT / "kvm"
+    if not verdict.exists():
+        command = qemu("kvm", "riw.role=probe", "-m", "512", "-serial", "stdio")
+        try:
+            output = subprocess.run(command, timeout=PROBE_LIMIT, stdin=subprocess.DEVNULL,
+                                    capture_output=True).stdout
+        except subprocess.TimeoutExpired:
+            output = b""
+        verdict.write_text("yes" if b"riw: user space reached" in output else "no")
+    return "kvm" if verdict.read_text() == "yes" else emulation
+
+
+class Machine:
+    """One VM. `wire` is one end of each socket pair that joins it to its peer."""
+
+    def __init__(self, role, results, mem=2048, wires=()):
+        self.role = role
+        self.results = pathlib.Path(results)
+        self.results.mkdir(parents=True, exist_ok=True)
+        self.console = self.results / f"console-{role}.log"
+        self.port, theirs = socket.socketpair()
+        self.received = b""
+        index = {"case": 1, "peer": 2, "shell": 3}[role]
+        nics = []
+        for number, wire in enumerate(wires, 1):
+            nics += ["-netdev", f"socket,id=net{number},fd={wire.fileno()}", "-device",
+                     f"virtio-net-pci,netdev=net{number},mac=52:54:00:00:0{index}:0{number}"]
+        shares = []
+        for tag, path, mode in (("root", LAB / "root", "on"), ("riw", REPO, "on"),
+                                ("lab", LAB / "kernel", "on"), ("results", self.results, "off")):
+            shares += ["-fsdev", f"local,id={tag},path={path},security_model=none,"
+                       f"multidevs=remap,readonly={mode}",
+                       "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
+        terminal = []
+        if role == "shell":
+            terminal = ["-chardev", "stdio,id=terminal,signal=off",
+                        "-device", "virtconsole,chardev=terminal"]
+        self.process = subprocess.Popen(
+            qemu(accelerator(), f"riw.role={role}", "-m", str(mem),
+                 "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
+                 "-chardev", f"socket,id=agent,fd={theirs.fileno()}",
+                 "-device", "virtio-serial-pci",
+                 "-device", "virtserialport,chardev=agent,name=riw.agent",
+                 *terminal, *shares, *nics),
+            stdin=None if role == "shell" else subprocess.DEVNULL,
+            pass_fds=[theirs.fileno(), *(wire.fileno() for wire in wires)])
+        theirs.close()
+        for wire in wires:
+            wire.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.port.close()
+
+    def wait_ready(self):
+        self._answer(time.monotonic() + BOOT_LIMIT)
+
+    def _answer(self, deadline):
+        while b"\n" not in self.received:
+            self.port.settimeout(max(deadline - time.monotonic(), 0.001))
+            try:
+                data = self.port.recv(65536)
+            except socket.timeout:
+                raise MachineDied(f"the {self.role} VM does not answer") from None
+            if not data:
+                raise MachineDied(f"the {self.role} VM went down")
+            self.received += data
+        line, self.received = self.received.split(b"\n", 1)
+        return json.loads(line)
+
+    def _ask(self, request):
+        try:
+            self.port.sendall(json.dumps(request).encode() + b"\n")
+        except OSError:
+            raise MachineDied(f"the {self.role} VM went down") from None
+
+    def run(self, command, timeout, out, err, env=None, cwd="/tmp"):
+        """Runs a command, passes on its output (bytes) to `out` and `err`; returns its
+        exit status (negative for a signal), None if it was stopped by the time limit."""
+        self._ask({"run": [str(word) for word in command], "timeout": timeout,
+                   "env": env or {}, "cwd": cwd})
+        deadline = time.monotonic() + timeout + GRACE
+        while True:
+            answer = self._answer(deadline)
+            for name, sink in ("out", out), ("err", err):
+                if name in answer:
+                    sink(answer[name].encode(errors="surrogateescape"))
+            if "exit" in answer:
+                return answer["exit"]
+
+    def kernel_log(self):
+        """The lines that the kernel logged since the last call."""
+        self._ask({"kernel_log": True})
+        return self._answer(time.monotonic() + GRACE)["kernel_log"]
+
+
+def pair(results, mem=2048):
+    """The VM for cases and its peer, joined by two wires: lab0 and mgmt0."""
+    wires = [socket.socketpair() for _ in range(2)]
+    return (Machine("case", results, mem, [wire[0] for wire in wires]),
+            Machine("peer", results, mem, [wire[1] for wire in wires]))
