@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Every protocol error, and the one place that knows how each goes onto the wire.
+
+/// What a Terminate Message says went wrong (RFC 5040 §4.8).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TermCode {
+    /// The layer that found the error, 4 bits: 0 RDMAP, 1 DDP, 2 the lower layer (MPA).
+    pub layer: u8,
+    /// The error type within the layer, 4 bits.
+    pub etype: u8,
+    /// The error code within the type.
+    pub code: u8,
+}
+
+impl TermCode {
+    const fn new(layer: u8, etype: u8, code: u8) -> Self {
+        Self { layer, etype, code }
+    }
+}
+
+/// Layer number of RDMAP in a Terminate.
+pub const LAYER_RDMAP: u8 = 0;
+/// Layer number of DDP in a Terminate.
+pub const LAYER_DDP: u8 = 1;
+/// Layer number of the lower layer, here MPA, in a Terminate.
+pub const LAYER_LLP: u8 = 2;
+
+/// RDMAP error type: local catastrophic.
+pub const RDMAP_LOCAL: u8 = 0;
+/// RDMAP error type: remote protection.
+pub const RDMAP_PROTECTION: u8 = 1;
+/// RDMAP error type: remote operation.
+pub const RDMAP_OPERATION: u8 = 2;
+
+/// An error of any of the three layers. It ends the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// Found by MPA.
+    Mpa(Mpa),
+    /// Found by DDP in a segment for a Tagged Buffer.
+    DdpTagged(DdpTagged),
+    /// Found by DDP in a segment for an Untagged Buffer.
+    DdpUntagged(DdpUntagged),
+    /// Found by RDMAP.
+    Rdmap(Rdmap),
+    /// DDP cannot go on, for a reason of this side's own.
+    DdpLocalCatastrophic,
+    /// RDMAP cannot go on, for a reason of this side's own.
+    LocalCatastrophic,
+}
+
+/// MPA errors (RFC 5044 §8, RFC 6581 §8).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mpa {
+    /// The TCP connection was closed, reset or lost.
+    Closed,
+    /// The CRC of an FPDU is wrong.
+    Crc,
+    /// A marker does not point to the start of its FPDU.
+    Marker,
+    /// The ULPDU length cannot be: too short for the header it must hold. MPA has no code of its
+    /// own for it and it is reported as 3, where ULPDU length and framing disagree.
+    Length,
+    /// A startup frame is malformed.
+    Startup,
+    /// This side failed while the connection was being set up.
+    LocalCatastrophic,
+    /// The peer's ORD is more than this side's IRD can be.
+    InsufficientIrd,
+    /// The two sides have no ready-to-receive indication in common.
+    NoRtr,
+}
+
+/// DDP errors of the Tagged Buffer model (RFC 5041 §7.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DdpTagged {
+    /// The STag names nothing, or nothing that may be written.
+    InvalidStag,
+    /// The access leaves the buffer.
+    Bounds,
+    /// The STag belongs to another protection domain or stream.
+    StagNotAssociated,
+    /// Tagged Offset plus length passes 2^64.
+    ToWrap,
+    /// The DDP version is not 1.
+    InvalidVersion,
+}
+
+/// DDP errors of the Untagged Buffer model (RFC 5041 §7.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DdpUntagged {
+    /// No such queue, or not the queue of this operation.
+    InvalidQn,
+    /// No buffer is posted for this message.
+    NoBuffer,
+    /// The MSN is not the next one of the queue.
+    InvalidMsnRange,
+    /// The offset is not where the message goes on.
+    InvalidMo,
+    /// The message is longer than its buffer.
+    TooLong,
+    /// The DDP version is not 1.
+    InvalidVersion,
+}
+
+/// RDMAP errors (RFC 5040 §4.8, figure 9).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rdmap {
+    /// Protection: the STag names nothing.
+    InvalidStag,
+    /// Protection: the access leaves the buffer.
+    Bounds,
+    /// Protection: the buffer does not grant the right.
+    AccessRights,
+    /// Protection: the STag belongs to another protection domain or stream.
+    StagNotAssociated,
+    /// Protection: Tagged Offset plus length passes 2^64.
+    ToWrap,
+    /// Protection: the STag cannot be invalidated.
+    CannotInvalidate,
+    /// Protection: none of the others.
+    ProtectionUnspecified,
+    /// Operation: the RDMAP version is not 1.
+    InvalidVersion,
+    /// Operation: the opcode is unknown, not supported, or not possible here.
+    UnexpectedOpcode,
+    /// Operation: the stream cannot go on.
+    CatastrophicStream,
+    /// Operation: the peer's RNIC cannot go on.
+    CatastrophicGlobal,
+    /// Operation: the STag cannot be invalidated.
+    OperationCannotInvalidate,
+    /// Operation: none of the others.
+    Unspecified,
+}
+
+impl Error {
+    /// What a Terminate says of this error (RFC 5040 §4.8, RFC 5041 §7.2, RFC 5044 §8 with the
+    /// numbering of RFC 6580 §3.3, RFC 6581 §8).
+    pub const fn term(self) -> TermCode {
+        match self {
+            Self::Mpa(e) => TermCode::new(LAYER_LLP, 0, e.code()),
+            Self::DdpTagged(e) => TermCode::new(LAYER_DDP, 1, e.code()),
+            Self::DdpUntagged(e) => TermCode::new(LAYER_DDP, 2, e.code()),
+            Self::Rdmap(e) => e.term(),
+            Self::DdpLocalCatastrophic => TermCode::new(LAYER_DDP, 0, 0),
+            Self::LocalCatastrophic => TermCode::new(LAYER_RDMAP, RDMAP_LOCAL, 0),
+        }
+    }
+}
+
+impl Mpa {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Closed => 1,
+            Self::Crc => 2,
+            Self::Marker | Self::Length => 3,
+            Self::Startup => 4,
+            Self::LocalCatastrophic => 5,
+            Self::InsufficientIrd => 6,
+            Self::NoRtr => 7,
+        }
+    }
+}
+
+impl DdpTagged {
+    const fn code(self) -> u8 {
+        match self {
+            Self::InvalidStag => 0,
+            Self::Bounds => 1,
+            Self::StagNotAssociated => 2,
+            Self::ToWrap => 3,
+            Self::InvalidVersion => 4,
+        }
+    }
+}
+
+impl DdpUntagged {
+    const fn code(self) -> u8 {
+        match self {
+            Self::InvalidQn => 1,
+            Self::NoBuffer => 2,
+            Self::InvalidMsnRange => 3,
+            Self::InvalidMo => 4,
+            Self::TooLong => 5,
+            Self::InvalidVersion => 6,
+        }
+    }
+}
+
+impl Rdmap {
+    const fn term(self) -> TermCode {
+        let (etype, code) = match self {
+            Self::InvalidStag => (RDMAP_PROTECTION, 0x00),
+            Self::Bounds => (RDMAP_PROTECTION, 0x01),
+            Self::AccessRights => (RDMAP_PROTECTION, 0x02),
+            Self::StagNotAssociated => (RDMAP_PROTECTION, 0x03),
+            Self::ToWrap => (RDMAP_PROTECTION, 0x04),
+            Self::CannotInvalidate => (RDMAP_PROTECTION, 0x09),
+            Self::ProtectionUnspecified => (RDMAP_PROTECTION, 0xff),
+            Self::InvalidVersion => (RDMAP_OPERATION, 0x05),
+            Self::UnexpectedOpcode => (RDMAP_OPERATION, 0x06),
+            Self::CatastrophicStream => (RDMAP_OPERATION, 0x07),
+            Self::CatastrophicGlobal => (RDMAP_OPERATION, 0x08),
+            Self::OperationCannotInvalidate => (RDMAP_OPERATION, 0x09),
+            Self::Unspecified => (RDMAP_OPERATION, 0xff),
+        };
+        TermCode::new(LAYER_RDMAP, etype, code)
+    }
+}
+
+impl From<Mpa> for Error {
+    fn from(e: Mpa) -> Self {
+        Self::Mpa(e)
+    }
+}
+
+impl From<DdpTagged> for Error {
+    fn from(e: DdpTagged) -> Self {
+        Self::DdpTagged(e)
+    }
+}
+
+impl From<DdpUntagged> for Error {
+    fn from(e: DdpUntagged) -> Self {
+        Self::DdpUntagged(e)
+    }
+}
+
+impl From<Rdmap> for Error {
+    fn from(e: Rdmap) -> Self {
+        Self::Rdmap(e)
+    }
+}

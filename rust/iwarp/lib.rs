@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The iWARP protocols without I/O: MPA (RFC 5044, RFC 6581), DDP (RFC 5041) and RDMAP (RFC 5040,
+//! with the wire formats of RFC 7306).
+//!
+//! Bytes go in, decisions come out; sockets, memory and time belong to the embedder.
+//!
+//! - [`startup`]: the frames that open a connection, and what they negotiate.
+//! - [`Receiver`]: takes the stream in any split, tells a [`Placement`] where payload goes.
+//! - [`Segmenter`]: cuts messages into FPDUs, hands a [`Gather`] header bytes and payload ranges.
+//! - [`Region`]: whether an access to registered memory is allowed.
+//! - [`Error`]: every protocol error, and the Terminate code that reports it.
+//! - [`qp`]: the states of a queue pair.
+//!
+//! No function here allocates, blocks or panics, whatever the bytes are. All state is of fixed
+//! size. Every function may be called in any context; none takes a lock.
+
+#![cfg_attr(not(CONFIG_RUST), no_std)]
+#![crate_name = "iwarp"]
+#![forbid(unsafe_code)]
+#![deny(
+    missing_docs,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions
+)]
+
+pub mod access;
+pub mod crc;
+pub mod ddp;
+pub mod error;
+pub mod mpa;
+pub mod qp;
+pub mod rdmap;
+pub mod rx;
+pub mod tx;
+pub mod types;
+pub mod wire;
+
+pub use access::{Access, Denied, Region};
+pub use crc::{Crc, Crc32c};
+pub use error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap, TermCode};
+pub use mpa::startup;
+pub use rdmap::read::{Outstanding, ReadRequest};
+pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Quote, Terminate, Terminated};
+pub use rx::{Placement, Receiver, RxConfig, Segment};
+pub use tx::{Busy, Emitted, Gather, Message, Segmenter, TxConfig};
+pub use types::Stag;

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Puts FPDUs together (RFC 5044 §4): how large they may be, and their length, pad, CRC and
+//! markers.
+
+use crate::crc::{Crc, Crc32c};
+use crate::mpa::marker::Cadence;
+use crate::tx::Gather;
+use crate::types::{copy, count, size, split};
+use crate::wire::mpa::Marker;
+use core::marker::PhantomData;
+use zerocopy::byteorder::network_endian::U16;
+use zerocopy::IntoBytes;
+
+/// Octets of the length field.
+pub const LENGTH_LEN: usize = 2;
+/// Octets of the CRC field.
+pub const CRC_LEN: usize = 4;
+/// Most octets of pad.
+const PAD_MAX: usize = 3;
+/// MULPDU never falls below this, however small the segment (RFC 5044 §4.5).
+pub const MULPDU_MIN: u16 = 128;
+
+/// Octets of pad behind a ULPDU of `len` octets: length field, ULPDU and pad make a multiple of 4.
+pub fn pad_len(len: u16) -> usize {
+    match (len & 3).wrapping_add(2) & 3 {
+        0 => 0,
+        over => usize::from(4_u16.saturating_sub(over)),
+    }
+}
+
+/// The longest ULPDU whose FPDU fits in a TCP segment of `emss` octets (RFC 5044 §4.5).
+///
+/// It is capped so that the FPDU can be described: a ULPDU by the 16 bits of its length, and with
+/// markers the whole FPDU by the 16 bits of FPDUPTR.
+pub fn mulpdu(emss: u32, markers: bool) -> u16 {
+    // Without markers, 65534 is the longest ULPDU that needs no pad: an FPDU of 65540.
+    let emss = emss.min(if markers { 65_532 } else { 65_540 });
+    let mut over = (emss & 3).saturating_add(6);
+    if markers {
+        over = over.saturating_add(emss.div_ceil(512).saturating_mul(4));
+    }
+    u16::try_from(emss.saturating_sub(over))
+        .unwrap_or(u16::MAX)
+        .max(MULPDU_MIN)
+}
+
+/// The sending side of MPA in full operation.
+pub(crate) struct Framer<C> {
+    crc: bool,
+    cadence: Cadence,
+    engine: PhantomData<fn() -> C>,
+}
+
+impl<C: Crc32c> Framer<C> {
+    /// At the start of a stream, with or without CRC and markers.
+    pub(crate) const fn new(crc: bool, markers: bool) -> Self {
+        Self {
+            crc,
+            cadence: Cadence::new(markers),
+            engine: PhantomData,
+        }
+    }
+
+    /// Writes one FPDU to `out`: `head`, which begins with room for the length field, and behind
+    /// it the `len` octets of the message at `offset`. Returns its octets, markers included. On
+    /// error the position in the stream is the one before the call.
+    pub(crate) fn emit<G: Gather>(
+        &mut self,
+        head: &mut [u8],
+        offset: u32,
+        len: u32,
+        out: &mut G,
+    ) -> Result<u32, G::Error> {
+        let ulpdu = count(head.len().saturating_sub(LENGTH_LEN)).saturating_add(len);
+        let ulpdu = u16::try_from(ulpdu).unwrap_or(u16::MAX);
+        copy(head, &ulpdu.to_be_bytes());
+        let mut writer = Writer::<C, G> {
+            out,
+            cadence: self.cadence,
+            crc: self.crc.then(Crc::new),
+            octets: 0,
+            engine: PhantomData,
+        };
+        writer.bytes(head)?;
+        writer.payload(offset, len)?;
+        writer.trailer(pad_len(ulpdu))?;
+        writer.cadence.end_fpdu();
+        let octets = writer.octets;
+        self.cadence = writer.cadence;
+        Ok(octets)
+    }
+}
+
+/// An FPDU while it is written.
+struct Writer<'a, C, G> {
+    out: &'a mut G,
+    cadence: Cadence,
+    crc: Option<Crc>,
+    octets: u32,
+    engine: PhantomData<fn() -> C>,
+}
+
+impl<C: Crc32c, G: Gather> Writer<'_, C, G> {
+    /// Hands out octets that are in the CRC.
+    fn put(&mut self, data: &[u8]) -> Result<(), G::Error> {
+        self.crc = self.crc.map(|crc| crc.update::<C>(data));
+        self.octets = self.octets.saturating_add(count(data.len()));
+        self.out.bytes(data)
+    }
+
+    /// Writes the marker that is due, if one is.
+    fn marker(&mut self) -> Result<(), G::Error> {
+        if self.cadence.room() != 0 {
+            return Ok(());
+        }
+        let marker = Marker {
+            reserved: U16::ZERO,
+            fpduptr: U16::new(self.cadence.pointer()),
+        };
+        self.put(marker.as_bytes())?;
+        self.cadence.pass_marker();
+        Ok(())
+    }
+
+    /// Writes octets of the FPDU, with the markers that fall between them.
+    fn bytes(&mut self, data: &[u8]) -> Result<(), G::Error> {
+        let mut rest = data;
+        while !rest.is_empty() {
+            self.marker()?;
+            let (part, after) = split(rest, size(self.cadence.room()));
+            self.put(part)?;
+            self.cadence.pass(part.len());
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Has the embedder append payload, with the markers that fall into it.
+    fn payload(&mut self, offset: u32, len: u32) -> Result<(), G::Error> {
+        let (mut offset, mut left) = (offset, len);
+        while left != 0 {
+            self.marker()?;
+            let part = left.min(self.cadence.room());
+            let crc = self.out.payload(offset, part, self.crc)?;
+            // Without a CRC in use, whatever comes back is not one.
+            self.crc = self.crc.and(crc);
+            self.octets = self.octets.saturating_add(part);
+            self.cadence.pass(size(part));
+            offset = offset.wrapping_add(part);
+            left = left.saturating_sub(part);
+        }
+        Ok(())
+    }
+
+    /// Writes pad and CRC field; the field is zero when CRCs are not used. A marker due between
+    /// the two is in the CRC, one due behind them is the next FPDU's (RFC 5044 §4.4).
+    fn trailer(&mut self, pad: usize) -> Result<(), G::Error> {
+        let mut trailer = [0; PAD_MAX + CRC_LEN];
+        let mut crc_at = pad;
+        if size(self.cadence.room()) <= pad {
+            self.bytes(split(&trailer, pad).0)?;
+            self.marker()?;
+            crc_at = 0;
+        }
+        let padding = split(&trailer, crc_at).0;
+        self.crc = self.crc.map(|crc| crc.update::<C>(padding));
+        let field = self.crc.map_or([0; CRC_LEN], Crc::wire);
+        copy(trailer.get_mut(crc_at..).unwrap_or(&mut []), &field);
+        let trailer = split(&trailer, crc_at.saturating_add(CRC_LEN)).0;
+        self.cadence.pass(trailer.len());
+        self.octets = self.octets.saturating_add(count(trailer.len()));
+        self.out.bytes(trailer)
+    }
+}

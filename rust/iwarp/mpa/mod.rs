@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! MPA (RFC 5044, RFC 6581): framing over TCP, and the frames that start it.
+
+pub mod deframe;
+pub mod fpdu;
+pub mod marker;
+pub mod startup;

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Startup frames: read as they come, decoded, and put together.
+
+use super::{Depths, RtrTypes, StartupError};
+use crate::types::{copy, split};
+use crate::wire::mpa as wire;
+use zerocopy::byteorder::network_endian::U16;
+use zerocopy::{FromBytes, IntoBytes};
+
+const FRAME_MAX: usize = wire::STARTUP_LEN + wire::PRIVATE_DATA_MAX;
+
+/// The two startup frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// From the initiator.
+    Request,
+    /// From the responder.
+    Reply,
+}
+
+impl Kind {
+    const fn key(self) -> [u8; 16] {
+        match self {
+            Self::Request => wire::KEY_REQUEST,
+            Self::Reply => wire::KEY_REPLY,
+        }
+    }
+
+    const fn other(self) -> Self {
+        match self {
+            Self::Request => Self::Reply,
+            Self::Reply => Self::Request,
+        }
+    }
+}
+
+/// What a startup frame says, private data aside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// M: the sender wants markers in what it receives.
+    pub markers: bool,
+    /// C: the sender wants CRCs.
+    pub crc: bool,
+    /// R: the connection is rejected. Of no meaning in a Request.
+    pub reject: bool,
+    /// The revision of MPA.
+    pub revision: u8,
+    /// The read depths, if the frame is enhanced.
+    pub depths: Option<Depths>,
+    /// The RTR indications, if the frame is enhanced and for the peer-to-peer model.
+    pub rtr: Option<RtrTypes>,
+}
+
+/// Collects a startup frame. About 550 octets.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    kind: Kind,
+    have: usize,
+    bytes: [u8; FRAME_MAX],
+}
+
+impl Reader {
+    /// Waits for a frame of this kind.
+    pub const fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            have: 0,
+            bytes: [0; FRAME_MAX],
+        }
+    }
+
+    /// Octets that may be read from the socket now without reading past the frame. 0 when it is
+    /// complete. When there is a choice, read no more than this at a time.
+    pub fn wanted(&self) -> usize {
+        self.end().saturating_sub(self.have)
+    }
+
+    /// Takes octets of the frame, in any split: at most [`Reader::wanted`] are looked at. Returns
+    /// whether the frame is complete.
+    ///
+    /// # Errors
+    ///
+    /// As soon as the octets cannot become the frame that is waited for: another key, or more
+    /// than 512 octets of private data (RFC 5044 §7.1.1). The connection is then to be closed.
+    pub fn push(&mut self, data: &[u8]) -> Result<bool, StartupError> {
+        let wanted = self.wanted();
+        let room = self.bytes.get_mut(self.have..).unwrap_or(&mut []);
+        let n = copy(room, split(data, wanted).0);
+        self.have = self.have.saturating_add(n);
+        self.check_key()?;
+        if self.private_length() > wire::PRIVATE_DATA_MAX {
+            return Err(StartupError::Length);
+        }
+        Ok(self.wanted() == 0)
+    }
+
+    /// What the frame says, once it is complete.
+    pub fn frame(&self) -> Option<Frame> {
+        if self.wanted() != 0 {
+            return None;
+        }
+        let header = self.header()?;
+        let enhanced = self.enhanced();
+        Some(Frame {
+            markers: header.flags & wire::FLAG_MARKERS != 0,
+            crc: header.flags & wire::FLAG_CRC != 0,
+            reject: header.flags & wire::FLAG_REJECT != 0,
+            revision: header.revision,
+            depths: enhanced.map(|e| Depths {
+                ird: u32::from(e.ird.get() & wire::ENH_DEPTH_MASK),
+                ord: u32::from(e.ord.get() & wire::ENH_DEPTH_MASK),
+            }),
+            rtr: enhanced.and_then(|e| rtr_types(e.ird.get(), e.ord.get())),
+        })
+    }
+
+    /// The private data of the ULP, without the control words of an enhanced frame. Empty until
+    /// the frame is complete.
+    pub fn private_data(&self) -> &[u8] {
+        let skip = if self.enhanced().is_some() {
+            wire::ENHANCED_LEN
+        } else {
+            0
+        };
+        split(self.all_private(), skip).1
+    }
+
+    /// Whether the frame says that it is enhanced and has not even room for the control words.
+    pub(super) fn truncated(&self) -> bool {
+        self.says_enhanced() && self.enhanced().is_none()
+    }
+
+    /// The octets behind the fixed part. Empty until the frame is complete.
+    fn all_private(&self) -> &[u8] {
+        if self.wanted() != 0 {
+            return &[];
+        }
+        split(split(&self.bytes, self.have).0, wire::STARTUP_LEN).1
+    }
+
+    /// The S bit. In revision 1 it is reserved, and not looked at (RFC 6581 §6).
+    fn says_enhanced(&self) -> bool {
+        self.header()
+            .is_some_and(|h| h.revision >= 2 && h.flags & wire::FLAG_ENHANCED != 0)
+    }
+
+    fn enhanced(&self) -> Option<wire::Enhanced> {
+        if !self.says_enhanced() {
+            return None;
+        }
+        let (words, _) = wire::Enhanced::read_from_prefix(self.all_private()).ok()?;
+        Some(words)
+    }
+
+    fn header(&self) -> Option<wire::Startup> {
+        let (header, _) = wire::Startup::read_from_prefix(split(&self.bytes, self.have).0).ok()?;
+        Some(header)
+    }
+
+    /// Octets of private data; 0 as long as that is not known.
+    fn private_length(&self) -> usize {
+        self.header().map_or(0, |h| usize::from(h.pd_length.get()))
+    }
+
+    /// Octets of the frame as far as that is known.
+    fn end(&self) -> usize {
+        wire::STARTUP_LEN.saturating_add(self.private_length())
+    }
+
+    /// Compares what there is of the key.
+    fn check_key(&self) -> Result<(), StartupError> {
+        let (key, _) = split(split(&self.bytes, self.have).0, wire::KEY_REQUEST.len());
+        if self.kind.key().starts_with(key) {
+            Ok(())
+        } else if self.kind.other().key() == *key {
+            Err(StartupError::WrongRole)
+        } else if self.kind.other().key().starts_with(key) {
+            // So far it could be the other frame; which it is, the rest of the key will say.
+            Ok(())
+        } else {
+            Err(StartupError::BadKey)
+        }
+    }
+}
+
+/// The control flags of the two words. Without flag A the others are not looked at (RFC 6581
+/// §9.2).
+fn rtr_types(first: u16, second: u16) -> Option<RtrTypes> {
+    if first & wire::ENH_PEER_TO_PEER == 0 {
+        return None;
+    }
+    let mut types = RtrTypes::NONE;
+    if first & wire::ENH_RTR_SEND != 0 {
+        types = types.union(RtrTypes::SEND);
+    }
+    if second & wire::ENH_RTR_WRITE != 0 {
+        types = types.union(RtrTypes::WRITE);
+    }
+    if second & wire::ENH_RTR_READ != 0 {
+        types = types.union(RtrTypes::READ);
+    }
+    Some(types)
+}
+
+/// A startup frame to be sent. About 540 octets.
+#[derive(Clone, Debug)]
+pub struct OutFrame {
+    bytes: [u8; FRAME_MAX],
+    len: usize,
+}
+
+impl OutFrame {
+    /// Puts `frame` together with the ULP's private data.
+    pub(super) fn new(kind: Kind, frame: &Frame, private: &[u8]) -> Result<Self, StartupError> {
+        let mut flags = 0;
+        for (set, flag) in [
+            (frame.markers, wire::FLAG_MARKERS),
+            (frame.crc, wire::FLAG_CRC),
+            (frame.reject, wire::FLAG_REJECT),
+            (frame.depths.is_some(), wire::FLAG_ENHANCED),
+        ] {
+            if set {
+                flags |= flag;
+            }
+        }
+        let words = frame.depths.map(|depths| control_words(&depths, frame.rtr));
+        let words: &[u8] = words.as_ref().map_or(&[], IntoBytes::as_bytes);
+        let pd_length = words.len().saturating_add(private.len());
+        if pd_length > wire::PRIVATE_DATA_MAX {
+            return Err(StartupError::PrivateData);
+        }
+        let header = wire::Startup {
+            key: kind.key(),
+            flags,
+            revision: frame.revision,
+            pd_length: U16::new(u16::try_from(pd_length).unwrap_or(0)),
+        };
+        let mut out = Self {
+            bytes: [0; FRAME_MAX],
+            len: 0,
+        };
+        for part in [header.as_bytes(), words, private] {
+            let room = out.bytes.get_mut(out.len..).unwrap_or(&mut []);
+            out.len = out.len.saturating_add(copy(room, part));
+        }
+        Ok(out)
+    }
+
+    /// The octets to be sent.
+    pub fn as_bytes(&self) -> &[u8] {
+        split(&self.bytes, self.len).0
+    }
+}
+
+/// The control words of an enhanced frame.
+fn control_words(depths: &Depths, rtr: Option<RtrTypes>) -> wire::Enhanced {
+    let word = |depth: u32| u16::try_from(depth).unwrap_or(u16::MAX) & wire::ENH_DEPTH_MASK;
+    let (mut first, mut second) = (word(depths.ird), word(depths.ord));
+    if let Some(types) = rtr {
+        first |= wire::ENH_PEER_TO_PEER;
+        if types.contains(RtrTypes::SEND) {
+            first |= wire::ENH_RTR_SEND;
+        }
+        if types.contains(RtrTypes::WRITE) {
+            second |= wire::ENH_RTR_WRITE;
+        }
+        if types.contains(RtrTypes::READ) {
+            second |= wire::ENH_RTR_READ;
+        }
+    }
+    wire::Enhanced {
+        ird: U16::new(first),
+        ord: U16::new(second),
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The initiator's side of the startup.
+
+use super::frame::{Frame, Kind, OutFrame, Reader};
+use super::{CrcPolicy, Depths, Parameters, Policy, Rtr, RtrTypes, StartupError};
+
+/// An initiator that has sent its Request and waits for the Reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Initiator {
+    policy: Policy,
+    depths: Depths,
+}
+
+/// The responder's answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Accepted. If [`Parameters::rtr`] is set, that message goes first.
+    Established(Parameters),
+    /// Rejected. The reason, if any, is in the private data; the depths that the responder would
+    /// have wanted, if it says so, in [`Frame::depths`].
+    Rejected,
+}
+
+impl Initiator {
+    /// Makes the Request.
+    ///
+    /// `ird` is the number of Read Requests that this side can take at a time, `ord` the number
+    /// it would like to have outstanding; [`NO_NEGOTIATION`](super::NO_NEGOTIATION) for either
+    /// leaves it to the ULP. With revision 1 they are not sent. `private` are at most 512 octets,
+    /// 508 with revision 2.
+    ///
+    /// # Errors
+    ///
+    /// The private data does not fit; or the policy is not possible: a revision other than 1 and
+    /// 2, or the peer-to-peer model with revision 1 or without any RTR indication.
+    pub fn new(
+        policy: &Policy,
+        ird: u32,
+        ord: u32,
+        private: &[u8],
+    ) -> Result<(Self, OutFrame), StartupError> {
+        let this = Self {
+            policy: *policy,
+            depths: Depths::clamped(ird, ord),
+        };
+        let enhanced = match policy.revision {
+            1 => false,
+            2 => true,
+            _ => return Err(StartupError::Revision),
+        };
+        if policy.peer_to_peer && (!enhanced || policy.rtr == RtrTypes::NONE) {
+            return Err(StartupError::NoRtr);
+        }
+        let frame = Frame {
+            markers: policy.markers,
+            crc: policy.crc == CrcPolicy::Require,
+            reject: false,
+            revision: policy.revision,
+            depths: enhanced.then_some(this.depths),
+            rtr: policy.peer_to_peer.then_some(policy.rtr),
+        };
+        Ok((this, OutFrame::new(Kind::Request, &frame, private)?))
+    }
+
+    /// Judges the Reply.
+    ///
+    /// # Errors
+    ///
+    /// See [`StartupError`]. If its [`term`](StartupError::term) is something, the responder
+    /// believes the connection to be up, and is to be told by a Terminate. On
+    /// [`Revision`](StartupError::Revision), or if the responder just closes, revision 1 may be
+    /// tried on a new connection (RFC 6581 §10).
+    pub fn reply(&self, reader: &Reader) -> Result<Outcome, StartupError> {
+        let reply = reader.frame().ok_or(StartupError::Incomplete)?;
+        if reply.reject {
+            // Whatever else it says: there is no connection.
+            return Ok(Outcome::Rejected);
+        }
+        if reply.revision != self.policy.revision {
+            return Err(StartupError::Revision);
+        }
+        if reader.truncated() {
+            return Err(StartupError::Length);
+        }
+        if reply.depths.is_some() != (self.policy.revision >= 2) {
+            return Err(StartupError::Format);
+        }
+        if reply.crc && self.policy.crc == CrcPolicy::Off {
+            return Err(StartupError::Crc);
+        }
+        let peer_ird = reply.depths.and_then(|d| d.negotiated_ird());
+        let peer_ord = reply.depths.and_then(|d| d.negotiated_ord());
+        // The responder's ORD is what this side's IRD must be at least; its IRD is what this
+        // side's ORD may be at most (RFC 6581 §9.1).
+        if peer_ord.is_some_and(|peer| peer > self.depths.ird) {
+            return Err(StartupError::InsufficientIrd);
+        }
+        let ord = match peer_ird {
+            Some(peer) => self.depths.ord.min(peer),
+            None => self.depths.ord,
+        };
+        Ok(Outcome::Established(Parameters {
+            crc: reply.crc || self.policy.crc == CrcPolicy::Require,
+            rx_markers: self.policy.markers,
+            tx_markers: reply.markers,
+            ird: self.depths.ird,
+            ord,
+            revision: reply.revision,
+            rtr: self.rtr(&reply, peer_ird)?,
+            peer_ird,
+            peer_ord,
+        }))
+    }
+
+    /// The RTR indication to send, in the peer-to-peer model (RFC 6581 §9.2).
+    fn rtr(&self, reply: &Frame, peer_ird: Option<u32>) -> Result<Option<Rtr>, StartupError> {
+        if !self.policy.peer_to_peer {
+            return Ok(None);
+        }
+        let offered = reply.rtr.ok_or(StartupError::NoRtr)?;
+        let mut common = self.policy.rtr.intersection(offered);
+        if peer_ird == Some(0) {
+            // A responder that takes no Read Request at all cannot take that one.
+            common = common.intersection(RtrTypes::SEND.union(RtrTypes::WRITE));
+        }
+        common.choose().map(Some).ok_or(StartupError::NoRtr)
+    }
+}

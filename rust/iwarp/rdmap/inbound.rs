@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is done with a DDP segment that comes in: headers checked, payload to its place, messages
+//! without payload decoded. The rules of RFC 5041 §7.1 and RFC 5040 §7.2 that need no memory
+//! table are kept here.
+
+use crate::ddp::queue::Queue;
+use crate::ddp::{header_len, Header, More, SegmentSink};
+use crate::error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap};
+use crate::rdmap::read::ReadRequest;
+use crate::rdmap::{AtomicRequest, AtomicResponse, Quote, Terminate};
+use crate::rx::{Placement, Segment};
+use crate::types::{copy, count, split, Stag};
+use crate::wire::ddp as wire_ddp;
+use crate::wire::rdmap as wire;
+use crate::wire::terminate::TERMINATE_MAX;
+
+/// Room for the longest header that a message without payload has.
+const BODY_MAX: usize = TERMINATE_MAX;
+const _: () = assert!(BODY_MAX >= wire::ATOMIC_REQUEST_LEN);
+
+/// What a segment is, once its DDP header has come.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Carries payload.
+    Payload(Segment),
+    /// The messages that are one header and nothing else.
+    ReadRequest,
+    AtomicRequest,
+    AtomicResponse,
+    Immediate {
+        solicited: bool,
+    },
+    Terminate,
+}
+
+/// The state of the receiving side of DDP and RDMAP.
+///
+/// What a peer sends falls in two lanes: what it asks for (Send, Write, Read Request, Atomic
+/// Request, Immediate Data) and what it answers (Read Response, Atomic Response). Within a lane a
+/// message must be complete before the next may begin (RFC 5041 §5.3); between the lanes segments
+/// may mix, as they do with adapters that answer reads from a queue of their own.
+pub(crate) struct Inbound {
+    /// Length of the segment, header included.
+    len: u16,
+    /// The DDP header as far as it has come.
+    head: [u8; wire_ddp::UNTAGGED_LEN],
+    head_have: usize,
+    /// What it says, once it is complete and found valid.
+    kind: Option<Kind>,
+    /// Sequence number of an untagged segment.
+    msn: u32,
+    /// Octets of payload that have come.
+    offset: u32,
+    /// The header of a message without payload.
+    body: [u8; BODY_MAX],
+    /// Queue 0.
+    sends: Queue,
+    /// The opcode of the Send under way.
+    send_opcode: u8,
+    /// Queue 1.
+    requests: Queue,
+    /// Queue 3.
+    atomics: Queue,
+    /// The buffer of the RDMA Write under way.
+    write: Option<Stag>,
+    /// The buffer of the Read Response under way.
+    response: Option<Stag>,
+}
+
+impl Inbound {
+    pub(crate) const fn new() -> Self {
+        Self {
+            len: 0,
+            head: [0; wire_ddp::UNTAGGED_LEN],
+            head_have: 0,
+            kind: None,
+            msn: 0,
+            offset: 0,
+            body: [0; BODY_MAX],
+            sends: Queue::new(),
+            send_opcode: 0,
+            requests: Queue::new(),
+            atomics: Queue::new(),
+            write: None,
+            response: None,
+        }
+    }
+
+    /// Whether no message is under way.
+    pub(crate) fn at_boundary(&self) -> bool {
+        !self.sends.open() && self.write.is_none() && self.response.is_none()
+    }
+
+    /// The headers of the segment at hand.
+    pub(crate) fn quote(&self) -> Quote {
+        let head = split(&self.head, self.head_have).0;
+        let Some(header) = Header::parse(head) else {
+            return Quote::NONE;
+        };
+        let whole = self.offset == count(wire::READ_REQUEST_LEN);
+        let rdmap = match self.kind {
+            Some(Kind::ReadRequest) if whole => Some(self.body.as_slice()),
+            _ => None,
+        };
+        Quote::new(Some(self.len), split(head, header.len()).0, rdmap)
+    }
+
+    /// Takes octets of the DDP header, returns the octets behind it. When that completes the
+    /// header, `kind` is set.
+    fn header<'a>(&mut self, data: &'a [u8]) -> Result<&'a [u8], Error> {
+        let Some(first) = self.head.first_mut() else {
+            return Ok(data);
+        };
+        if self.head_have == 0 {
+            if let Some(control) = data.first() {
+                *first = *control;
+            }
+        }
+        let want = header_len(*first);
+        if usize::from(self.len) < want {
+            return Err(Mpa::Length.into());
+        }
+        let room = self.head.get_mut(self.head_have..want).unwrap_or(&mut []);
+        let n = copy(room, data);
+        self.head_have = self.head_have.saturating_add(n);
+        if self.head_have == want {
+            self.kind = Some(self.classify(want)?);
+        }
+        Ok(split(data, n).1)
+    }
+
+    /// Decides what the segment with the complete header is, and whether it may come now.
+    fn classify(&mut self, header_len: usize) -> Result<Kind, Error> {
+        let header = Header::parse(&self.head).ok_or(Error::DdpLocalCatastrophic)?;
+        let payload = usize::from(self.len).saturating_sub(header_len);
+        header.check_version()?;
+        match header {
+            Header::Tagged(h) => self.tagged(&h, count(payload)),
+            Header::Untagged(h) => self.untagged(&h, count(payload)),
+        }
+    }
+
+    /// RDMAP's version and opcode. The RDMA Consortium's version 0 goes with MPA revision 0,
+    /// which is never agreed upon here (RFC 5040 §4.1).
+    fn opcode(octet: u8) -> Result<u8, Error> {
+        if octet & wire::VERSION_MASK != wire::VERSION {
+            return Err(Rdmap::InvalidVersion.into());
+        }
+        Ok(octet & wire::OPCODE_MASK)
+    }
+
+    fn tagged(&self, h: &wire_ddp::Tagged, len: u32) -> Result<Kind, Error> {
+        let stag = Stag(h.stag.get());
+        let to = h.to.get();
+        let last = h.control & wire_ddp::LAST != 0;
+        let (open, segment) = match Self::opcode(h.rdmap)? {
+            wire::OP_WRITE => {
+                if self.sends.open() {
+                    return Err(Rdmap::UnexpectedOpcode.into());
+                }
+                #[rustfmt::skip]
+                let segment = Segment::Write { stag, to, len, last };
+                (self.write, segment)
+            }
+            wire::OP_READ_RESPONSE => {
+                #[rustfmt::skip]
+                let segment = Segment::ReadResponse { stag, to, len, last };
+                (self.response, segment)
+            }
+            _ => return Err(Rdmap::UnexpectedOpcode.into()),
+        };
+        // All segments of a message name the same buffer (RFC 5041 §4.2); of an empty segment the
+        // STag is not looked at (§5.2).
+        match open {
+            Some(begun) if begun != stag && len != 0 => Err(DdpTagged::InvalidStag.into()),
+            _ => Ok(Kind::Payload(segment)),
+        }
+    }
+
+    fn untagged(&mut self, h: &wire_ddp::Untagged, len: u32) -> Result<Kind, Error> {
+        let qn = h.qn.get();
+        if qn > wire::QN_ATOMIC_RESPONSE {
+            return Err(DdpUntagged::InvalidQn.into());
+        }
+        let opcode = Self::opcode(h.rdmap)?;
+        let (queue, kind, exact) = match opcode {
+            wire::OP_SEND | wire::OP_SEND_INV | wire::OP_SEND_SE | wire::OP_SEND_SE_INV => {
+                return self.send(h, opcode, len);
+            }
+            wire::OP_READ_REQUEST => (
+                wire::QN_READ_REQUEST,
+                Kind::ReadRequest,
+                wire::READ_REQUEST_LEN,
+            ),
+            wire::OP_TERMINATE => (wire::QN_TERMINATE, Kind::Terminate, 0),
+            wire::OP_IMMEDIATE | wire::OP_IMMEDIATE_SE => {
+                let solicited = opcode == wire::OP_IMMEDIATE_SE;
+                (
+                    wire::QN_SEND,
+                    Kind::Immediate { solicited },
+                    wire::IMMEDIATE_LEN,
+                )
+            }
+            wire::OP_ATOMIC_REQUEST => (
+                wire::QN_READ_REQUEST,
+                Kind::AtomicRequest,
+                wire::ATOMIC_REQUEST_LEN,
+            ),
+            wire::OP_ATOMIC_RESPONSE => (
+                wire::QN_ATOMIC_RESPONSE,
+                Kind::AtomicResponse,
+                wire::ATOMIC_RESPONSE_LEN,
+            ),
+            _ => return Err(Rdmap::UnexpectedOpcode.into()),
+        };
+        if qn != queue {
+            return Err(DdpUntagged::InvalidQn.into());
+        }
+        self.msn = h.msn.get();
+        // A Terminate may cut any message short, and is taken however it is numbered: it is the
+        // last thing on the stream, and refusing it would only lose what it says.
+        if matches!(kind, Kind::Terminate) {
+            return Ok(kind);
+        }
+        let busy = if matches!(kind, Kind::AtomicResponse) {
+            self.response.is_some()
+        } else {
+            self.sends.open() || self.write.is_some()
+        };
+        if busy {
+            return Err(Rdmap::UnexpectedOpcode.into());
+        }
+        let last = h.control & wire_ddp::LAST != 0;
+        let queue = match kind {
+            Kind::AtomicResponse => &self.atomics,
+            Kind::Immediate { .. } => &self.sends,
+            _ => &self.requests,
+        };
+        queue.check(self.msn, h.mo.get(), len, last)?;
+        // MULPDU is never below 128 octets (RFC 5044 §4.5), so these fit one segment.
+        let exact = count(exact);
+        if len > exact {
+            return Err(DdpUntagged::TooLong.into());
+        }
+        if len < exact || !last {
+            return Err(Rdmap::CatastrophicStream.into());
+        }
+        Ok(kind)
+    }
+
+    fn send(&mut self, h: &wire_ddp::Untagged, opcode: u8, len: u32) -> Result<Kind, Error> {
+        if h.qn.get() != wire::QN_SEND {
+            return Err(DdpUntagged::InvalidQn.into());
+        }
+        if self.write.is_some() {
+            return Err(Rdmap::UnexpectedOpcode.into());
+        }
+        self.msn = h.msn.get();
+        let mo = h.mo.get();
+        let last = h.control & wire_ddp::LAST != 0;
+        self.sends.check(self.msn, mo, len, last)?;
+        if self.sends.open() && opcode != self.send_opcode {
+            return Err(Rdmap::UnexpectedOpcode.into());
+        }
+        self.send_opcode = opcode;
+        let invalidate = matches!(opcode, wire::OP_SEND_INV | wire::OP_SEND_SE_INV);
+        Ok(Kind::Payload(Segment::Send {
+            msn: self.msn,
+            mo,
+            len,
+            last,
+            solicited: matches!(opcode, wire::OP_SEND_SE | wire::OP_SEND_SE_INV),
+            invalidate: invalidate.then(|| Stag(h.invalidate.get())),
+        }))
+    }
+
+    /// Moves the state of messages past a segment with payload.
+    fn advance(&mut self, segment: &Segment) {
+        match *segment {
+            Segment::Send { len, last, .. } => self.sends.advance(len, last),
+            Segment::Write { stag, last, .. } => {
+                self.write = (!last).then_some(self.write.unwrap_or(stag));
+            }
+            Segment::ReadResponse { stag, last, .. } => {
+                self.response = (!last).then_some(self.response.unwrap_or(stag));
+            }
+        }
+    }
+}
+
+/// [`Inbound`] with the embedder it reports to.
+pub(crate) struct Bound<'a, P> {
+    state: &'a mut Inbound,
+    placement: &'a mut P,
+}
+
+impl<'a, P: Placement> Bound<'a, P> {
+    pub(crate) fn new(state: &'a mut Inbound, placement: &'a mut P) -> Self {
+        Self { state, placement }
+    }
+
+    /// Payload, or the octets of a message without.
+    fn payload(&mut self, kind: Kind, data: &[u8]) -> Result<(), Error> {
+        let offset = self.state.offset;
+        self.state.offset = offset.saturating_add(count(data.len()));
+        if let Kind::Payload(segment) = kind {
+            return self.placement.place(&segment, offset, data);
+        }
+        // What does not fit is the tail of an overlong Terminate; the others are of exact length.
+        let at = usize::try_from(offset).unwrap_or(usize::MAX);
+        if let Some(room) = self.state.body.get_mut(at..) {
+            copy(room, data);
+        }
+        Ok(())
+    }
+}
+
+impl<P: Placement> SegmentSink for Bound<'_, P> {
+    fn start(&mut self, len: u16) -> Result<(), Error> {
+        self.state.len = len;
+        self.state.head_have = 0;
+        self.state.kind = None;
+        self.state.offset = 0;
+        if usize::from(len) < wire_ddp::TAGGED_LEN {
+            return Err(Mpa::Length.into());
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, data: &[u8]) -> Result<(), Error> {
+        let mut rest = data;
+        if self.state.kind.is_none() {
+            rest = self.state.header(data)?;
+            if let Some(Kind::Payload(segment)) = self.state.kind {
+                self.placement.begin(&segment)?;
+            }
+        }
+        match self.state.kind {
+            Some(kind) if !rest.is_empty() => self.payload(kind, rest),
+            _ => Ok(()),
+        }
+    }
+
+    fn end(&mut self) -> Result<More, Error> {
+        let state = &mut *self.state;
+        let placement = &mut *self.placement;
+        let msn = state.msn;
+        let body = split(&state.body, usize::try_from(state.offset).unwrap_or(0)).0;
+        let short = Error::Rdmap(Rdmap::CatastrophicStream);
+        match state.kind.ok_or(Error::Mpa(Mpa::Length))? {
+            Kind::Payload(segment) => {
+                state.advance(&segment);
+                placement.end(&segment)?;
+            }
+            Kind::ReadRequest => {
+                state.requests.advance(0, true);
+                placement.read_request(&ReadRequest::parse(body).ok_or(short)?, msn)?;
+            }
+            Kind::AtomicRequest => {
+                let unknown = Error::Rdmap(Rdmap::UnexpectedOpcode);
+                state.requests.advance(0, true);
+                placement.atomic_request(&AtomicRequest::parse(body).ok_or(unknown)?, msn)?;
+            }
+            Kind::AtomicResponse => {
+                state.atomics.advance(0, true);
+                placement.atomic_response(&AtomicResponse::parse(body).ok_or(short)?, msn)?;
+            }
+            Kind::Immediate { solicited } => {
+                state.sends.advance(0, true);
+                let data = *body.first_chunk().ok_or(short)?;
+                placement.immediate(data, solicited, msn)?;
+            }
+            Kind::Terminate => {
+                placement.terminated(&Terminate::parse(body).ok_or(short)?);
+                return Ok(More::Stop);
+            }
+        }
+        Ok(More::Continue)
+    }
+}

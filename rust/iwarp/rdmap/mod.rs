@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RDMAP (RFC 5040) and its extensions (RFC 7306): opcodes, the headers that messages carry
+//! behind DDP's, and what is done with what comes in.
+
+pub mod atomic;
+pub(crate) mod inbound;
+pub mod read;
+pub mod terminate;
+
+pub use atomic::{AtomicOp, AtomicRequest, AtomicResponse};
+pub use terminate::{Quote, Terminate, Terminated};

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RDMA Read (RFC 5040 §5.2): the request, and what the requester keeps of it until the response
+//! has come.
+
+use crate::error::{DdpTagged, Error, Rdmap};
+use crate::types::Stag;
+use crate::wire::rdmap as wire;
+use zerocopy::byteorder::network_endian::{U32, U64};
+use zerocopy::FromBytes;
+
+/// An RDMA Read Request (RFC 5040 §4.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadRequest {
+    /// Where the response is to go, at the requester. The responder copies it unchecked.
+    pub sink_stag: Stag,
+    /// Tagged Offset of the sink.
+    pub sink_to: u64,
+    /// Octets to read. When 0, source STag and offset must not be checked.
+    pub len: u32,
+    /// What is to be read, at the responder.
+    pub src_stag: Stag,
+    /// Tagged Offset of the source.
+    pub src_to: u64,
+}
+
+impl ReadRequest {
+    /// What is left of the request when `done` octets of its response have been sent: what a
+    /// Terminate has to quote (RFC 5040 §4.8).
+    #[must_use]
+    pub const fn advanced(self, done: u32) -> Self {
+        let done = if done < self.len { done } else { self.len };
+        // A `u64::from` that is const.
+        let [a, b, c, d] = done.to_be_bytes();
+        let by = u64::from_be_bytes([0, 0, 0, 0, a, b, c, d]);
+        Self {
+            sink_to: self.sink_to.wrapping_add(by),
+            len: self.len.saturating_sub(done),
+            src_to: self.src_to.wrapping_add(by),
+            ..self
+        }
+    }
+
+    /// The request with header `data`, or `None` when `data` is too short.
+    pub(crate) fn parse(data: &[u8]) -> Option<Self> {
+        let (h, _) = wire::ReadRequest::read_from_prefix(data).ok()?;
+        Some(Self {
+            sink_stag: Stag(h.sink_stag.get()),
+            sink_to: h.sink_to.get(),
+            len: h.len.get(),
+            src_stag: Stag(h.src_stag.get()),
+            src_to: h.src_to.get(),
+        })
+    }
+
+    /// The header.
+    pub(crate) fn wire(&self) -> wire::ReadRequest {
+        wire::ReadRequest {
+            sink_stag: U32::new(self.sink_stag.0),
+            sink_to: U64::new(self.sink_to),
+            len: U32::new(self.len),
+            src_stag: U32::new(self.src_stag.0),
+            src_to: U64::new(self.src_to),
+        }
+    }
+}
+
+/// A Read Request whose response has not come whole. The requester keeps one for each that is
+/// outstanding, in order: responses come in the order of the requests (RFC 5040 §5.5 rule 20).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outstanding {
+    sink_stag: Stag,
+    sink_to: u64,
+    len: u32,
+    done: u32,
+}
+
+impl Outstanding {
+    /// A request for `len` octets, to be placed at `sink_to` of `sink_stag`.
+    pub const fn new(sink_stag: Stag, sink_to: u64, len: u32) -> Self {
+        Self {
+            sink_stag,
+            sink_to,
+            len,
+            done: 0,
+        }
+    }
+
+    /// Octets accepted so far.
+    pub const fn done(&self) -> u32 {
+        self.done
+    }
+
+    /// Takes a Read Response segment into account, before any of it is placed. Returns whether
+    /// it completes the read.
+    ///
+    /// The segment must go exactly where the request said, right behind the segment before it,
+    /// and the last one must end where the request ends. Nothing else can be placed, so a
+    /// response can neither leave the buffer nor leave a gap that would be reported as read. The
+    /// STag and offset of an empty segment are not looked at (RFC 5041 §5.2).
+    ///
+    /// # Errors
+    ///
+    /// Wrong STag; wrong offset or more octets than asked for (both as bounds); an end before all
+    /// octets have come. On error nothing is taken into account.
+    pub fn accept(&mut self, stag: Stag, to: u64, len: u32, last: bool) -> Result<bool, Error> {
+        if len != 0 {
+            if stag != self.sink_stag {
+                return Err(DdpTagged::InvalidStag.into());
+            }
+            if to != self.sink_to.wrapping_add(u64::from(self.done)) {
+                return Err(DdpTagged::Bounds.into());
+            }
+        }
+        let done = match self.done.checked_add(len) {
+            Some(done) if done <= self.len => done,
+            _ => return Err(DdpTagged::Bounds.into()),
+        };
+        if last && done != self.len {
+            return Err(Rdmap::CatastrophicStream.into());
+        }
+        self.done = done;
+        Ok(last)
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The Terminate Message (RFC 5040 §4.8, §5.4): what it says and what it quotes.
+
+use crate::ddp::{self, Header};
+use crate::error::{Error, TermCode};
+use crate::rdmap::read::ReadRequest;
+use crate::types::{copy, split};
+use crate::wire::ddp as wire_ddp;
+use crate::wire::rdmap as wire_rdmap;
+use crate::wire::terminate as wire;
+use zerocopy::byteorder::network_endian::{U16, U32};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// The headers of the segment that an error is about, as far as they are known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Quote {
+    segment_len: Option<u16>,
+    ddp: [u8; wire_ddp::UNTAGGED_LEN],
+    ddp_len: u8,
+    rdmap: Option<[u8; wire_rdmap::READ_REQUEST_LEN]>,
+}
+
+impl Quote {
+    /// Nothing to quote: the error is not about a segment that came in.
+    pub const NONE: Self = Self {
+        segment_len: None,
+        ddp: [0; wire_ddp::UNTAGGED_LEN],
+        ddp_len: 0,
+        rdmap: None,
+    };
+
+    /// A segment of `len` octets that begins with `ddp`, a whole DDP header or nothing, and if it
+    /// is a Read Request that has come whole, the header `rdmap`.
+    pub(crate) fn new(len: Option<u16>, ddp: &[u8], rdmap: Option<&[u8]>) -> Self {
+        let mut quote = Self {
+            segment_len: len,
+            ..Self::NONE
+        };
+        let n = copy(&mut quote.ddp, ddp);
+        quote.ddp_len = u8::try_from(n).unwrap_or(0);
+        quote.rdmap = rdmap.and_then(|r| r.first_chunk().copied());
+        quote
+    }
+
+    /// The Read Request `request`, which came with the number `msn`. For errors that are found
+    /// while its response is being sent; `request` is then [`ReadRequest::advanced`] by what has
+    /// been sent.
+    pub fn read_request(msn: u32, request: &ReadRequest) -> Self {
+        let ddp = wire_ddp::Untagged {
+            control: wire_ddp::LAST | wire_ddp::VERSION,
+            rdmap: wire_rdmap::VERSION | wire_rdmap::OP_READ_REQUEST,
+            invalidate: U32::ZERO,
+            qn: U32::new(wire_rdmap::QN_READ_REQUEST),
+            msn: U32::new(msn),
+            mo: U32::ZERO,
+        };
+        let len = wire_ddp::UNTAGGED_LEN.saturating_add(wire_rdmap::READ_REQUEST_LEN);
+        Self::new(
+            u16::try_from(len).ok(),
+            ddp.as_bytes(),
+            Some(request.wire().as_bytes()),
+        )
+    }
+
+    /// The length of the DDP segment in octets, if known.
+    pub const fn segment_len(&self) -> Option<u16> {
+        self.segment_len
+    }
+
+    /// The octets of the DDP header; empty if it is not known.
+    pub fn ddp(&self) -> &[u8] {
+        split(&self.ddp, usize::from(self.ddp_len)).0
+    }
+
+    /// The DDP header, if known.
+    pub fn header(&self) -> Option<Header> {
+        Header::parse(self.ddp())
+    }
+
+    /// The octets of the RDMAP header, if the segment is a Read Request.
+    pub fn rdmap(&self) -> Option<&[u8]> {
+        self.rdmap.as_ref().map(|r| r.as_slice())
+    }
+
+    /// The Read Request that is quoted, if one is.
+    pub fn request(&self) -> Option<ReadRequest> {
+        ReadRequest::parse(self.rdmap()?)
+    }
+}
+
+/// A Terminate Message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Terminate {
+    /// What went wrong.
+    pub code: TermCode,
+    /// With which segment.
+    pub quote: Quote,
+}
+
+/// A Terminate Message that came from the peer.
+pub type Terminated = Terminate;
+
+impl Terminate {
+    /// The Terminate for `error`, found in the segment that `quote` describes.
+    ///
+    /// How much of `quote` goes along is fixed by RFC 5040 §4.8, figure 10, and §7.1: nothing for
+    /// an error of the lower layer or of this side's own; length and DDP header for the others;
+    /// the RDMAP header too if RDMAP found the error in a Read Request.
+    pub fn new(error: Error, quote: Quote) -> Self {
+        let quote = match error {
+            Error::Mpa(_) | Error::LocalCatastrophic | Error::DdpLocalCatastrophic => Quote::NONE,
+            Error::DdpTagged(_) | Error::DdpUntagged(_) => Quote {
+                rdmap: None,
+                ..quote
+            },
+            Error::Rdmap(_) => quote,
+        };
+        Self {
+            code: error.term(),
+            // A length alone is of no use to anyone.
+            quote: if quote.ddp_len == 0 {
+                Quote::NONE
+            } else {
+                quote
+            },
+        }
+    }
+
+    /// Writes the header, and returns how many octets it has.
+    pub(crate) fn emit(&self, out: &mut [u8; wire::TERMINATE_MAX]) -> usize {
+        let quote = &self.quote;
+        let mut hdrct = 0;
+        if quote.segment_len.is_some() {
+            hdrct |= wire::HDR_LENGTH;
+        }
+        if quote.ddp_len != 0 {
+            hdrct |= wire::HDR_DDP;
+        }
+        if quote.rdmap.is_some() {
+            hdrct |= wire::HDR_RDMAP;
+        }
+        let fixed = wire::Terminate {
+            layer_etype: ((self.code.layer & 0xf) << 4) | (self.code.etype & 0xf),
+            code: self.code.code,
+            hdrct,
+            reserved: 0,
+        };
+        let length = U16::new(quote.segment_len.unwrap_or(0));
+        let length: &[u8] = if hdrct & (wire::HDR_LENGTH | wire::HDR_DDP) != 0 {
+            length.as_bytes()
+        } else {
+            &[]
+        };
+        let mut used: usize = 0;
+        for part in [
+            fixed.as_bytes(),
+            length,
+            quote.ddp(),
+            quote.rdmap().unwrap_or(&[]),
+        ] {
+            if let Some(rest) = out.get_mut(used..) {
+                used = used.saturating_add(copy(rest, part));
+            }
+        }
+        used
+    }
+
+    /// Reads a Terminate header from the start of `data`. What is announced and not there is
+    /// taken as not quoted; what follows is ignored. `None` when not even the code is there.
+    pub(crate) fn parse(data: &[u8]) -> Option<Self> {
+        let (fixed, mut rest) = wire::Terminate::read_from_prefix(data).ok()?;
+        let mut quote = Quote::NONE;
+        // The length takes its place if either it or the DDP header is announced.
+        if fixed.hdrct & (wire::HDR_LENGTH | wire::HDR_DDP) != 0 {
+            let (length, after) = split(rest, 2);
+            rest = after;
+            if fixed.hdrct & wire::HDR_LENGTH != 0 {
+                quote.segment_len = U16::read_from_bytes(length).ok().map(U16::get);
+            }
+        }
+        if fixed.hdrct & wire::HDR_DDP != 0 {
+            let want = rest.first().map_or(0, |c| ddp::header_len(*c));
+            let (header, after) = split(rest, want);
+            rest = after;
+            if header.len() == want {
+                quote.ddp_len = u8::try_from(copy(&mut quote.ddp, header)).unwrap_or(0);
+            }
+        }
+        if fixed.hdrct & wire::HDR_RDMAP != 0 {
+            quote.rdmap = rest.first_chunk().copied();
+        }
+        Some(Self {
+            code: TermCode {
+                layer: fixed.layer_etype >> 4,
+                etype: fixed.layer_etype & 0xf,
+                code: fixed.code,
+            },
+            quote,
+        })
+    }
+}

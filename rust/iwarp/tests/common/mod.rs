@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the tests share: a CRC engine, a sink that copies, a placement that records, and a pair
+//! of both.
+
+#![allow(dead_code)]
+
+use iwarp::*;
+
+/// CRC32c, bit by bit over a table made on first use.
+pub struct Soft;
+
+impl Crc32c for Soft {
+    fn update(crc: u32, data: &[u8]) -> u32 {
+        use std::sync::OnceLock;
+        static TABLE: OnceLock<[u32; 256]> = OnceLock::new();
+        let table = TABLE.get_or_init(|| {
+            let mut table = [0; 256];
+            for (i, entry) in table.iter_mut().enumerate() {
+                let mut c = u32::try_from(i).unwrap();
+                for _ in 0..8 {
+                    c = if c & 1 != 0 {
+                        (c >> 1) ^ 0x82f6_3b78
+                    } else {
+                        c >> 1
+                    };
+                }
+                *entry = c;
+            }
+            table
+        });
+        data.iter().fold(crc, |crc, byte| {
+            table[usize::from(crc.to_le_bytes()[0] ^ byte)] ^ (crc >> 8)
+        })
+    }
+}
+
+/// Copies FPDUs into one buffer.
+pub struct Copy<'a> {
+    pub message: &'a [u8],
+    pub wire: Vec<u8>,
+}
+
+impl Gather for Copy<'_> {
+    type Error = std::convert::Infallible;
+
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), Self::Error> {
+        self.wire.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn payload(
+        &mut self,
+        offset: u32,
+        len: u32,
+        crc: Option<Crc>,
+    ) -> Result<Option<Crc>, Self::Error> {
+        let at = offset as usize;
+        let part = &self.message[at..at + len as usize];
+        assert!(!part.is_empty());
+        self.wire.extend_from_slice(part);
+        Ok(crc.map(|crc| crc.update::<Soft>(part)))
+    }
+}
+
+/// Sends one message whole, and returns its FPDUs one by one.
+pub fn send(tx: &mut Segmenter<Soft>, message: Message, payload: &[u8]) -> Vec<Vec<u8>> {
+    tx.start(message, u32::try_from(payload.len()).unwrap())
+        .unwrap();
+    let mut fpdus = Vec::new();
+    loop {
+        let mut out = Copy {
+            message: payload,
+            wire: Vec::new(),
+        };
+        let Ok(emitted) = tx.poll_transmit(&mut out);
+        let emitted = emitted.expect("a message is at hand");
+        assert_eq!(emitted.bytes as usize, out.wire.len());
+        fpdus.push(out.wire);
+        assert_eq!(tx.busy(), !emitted.last);
+        if emitted.last {
+            return fpdus;
+        }
+    }
+}
+
+/// What a placement was told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A segment, with all that was placed for it.
+    Segment(Segment, Vec<u8>),
+    ReadRequest(ReadRequest, u32),
+    AtomicRequest(AtomicRequest, u32),
+    AtomicResponse(AtomicResponse, u32),
+    Immediate([u8; 8], bool, u32),
+    Terminated(Terminated),
+}
+
+/// Records what it is told, checks the order of the calls, and refuses when asked to.
+#[derive(Default)]
+pub struct Recorder {
+    pub events: Vec<Event>,
+    /// The segment that has begun, and what was placed.
+    pub open: Option<(Segment, Vec<u8>)>,
+    /// Number of calls of any kind.
+    pub calls: usize,
+    /// To be returned by `begin`.
+    pub refuse_begin: Option<Error>,
+    /// To be returned by `place`.
+    pub refuse_place: Option<Error>,
+    /// To be returned by `end` and by messages without payload.
+    pub refuse_end: Option<Error>,
+}
+
+fn refuse(error: Option<Error>) -> Result<(), Error> {
+    error.map_or(Ok(()), Err)
+}
+
+impl Placement for Recorder {
+    fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
+        self.calls += 1;
+        refuse(self.refuse_begin)?;
+        assert!(self.open.is_none(), "begin within a segment");
+        self.open = Some((*segment, Vec::new()));
+        Ok(())
+    }
+
+    fn place(&mut self, segment: &Segment, offset: u32, data: &[u8]) -> Result<(), Error> {
+        self.calls += 1;
+        refuse(self.refuse_place)?;
+        let (begun, placed) = self.open.as_mut().expect("place without begin");
+        assert_eq!(begun, segment);
+        assert_eq!(offset as usize, placed.len(), "placed out of order");
+        assert!(!data.is_empty());
+        placed.extend_from_slice(data);
+        assert!(placed.len() <= segment.len() as usize, "placed too much");
+        Ok(())
+    }
+
+    fn end(&mut self, segment: &Segment) -> Result<(), Error> {
+        self.calls += 1;
+        let (begun, placed) = self.open.take().expect("end without begin");
+        assert_eq!(&begun, segment);
+        assert_eq!(placed.len(), segment.len() as usize, "end before all came");
+        self.events.push(Event::Segment(begun, placed));
+        refuse(self.refuse_end)
+    }
+
+    fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error> {
+        self.calls += 1;
+        self.events.push(Event::ReadRequest(*request, msn));
+        refuse(self.refuse_end)
+    }
+
+    fn atomic_request(&mut self, request: &AtomicRequest, msn: u32) -> Result<(), Error> {
+        self.calls += 1;
+        self.events.push(Event::AtomicRequest(*request, msn));
+        refuse(self.refuse_end)
+    }
+
+    fn atomic_response(&mut self, response: &AtomicResponse, msn: u32) -> Result<(), Error> {
+        self.calls += 1;
+        self.events.push(Event::AtomicResponse(*response, msn));
+        refuse(self.refuse_end)
+    }
+
+    fn immediate(&mut self, data: [u8; 8], solicited: bool, msn: u32) -> Result<(), Error> {
+        self.calls += 1;
+        self.events.push(Event::Immediate(data, solicited, msn));
+        refuse(self.refuse_end)
+    }
+
+    fn terminated(&mut self, terminate: &Terminated) {
+        self.calls += 1;
+        self.events.push(Event::Terminated(*terminate));
+    }
+}
+
+/// The message that the segments recorded make up.
+pub fn joined(events: &[Event]) -> Vec<u8> {
+    events
+        .iter()
+        .flat_map(|event| match event {
+            Event::Segment(_, data) => data.clone(),
+            other => panic!("not a segment: {other:?}"),
+        })
+        .collect()
+}
+
+/// `n` octets that differ.
+pub fn pattern(n: usize) -> Vec<u8> {
+    (0..n).map(|i| (i * 7 + i / 251) as u8).collect()
+}
+
+/// A receiver that is fed in one go or octet by octet.
+pub fn receive(
+    rx: &mut Receiver<Soft>,
+    recorder: &mut Recorder,
+    stream: &[u8],
+    chunk: usize,
+) -> Result<(), Error> {
+    for part in stream.chunks(chunk.max(1)) {
+        assert_eq!(rx.consume(part, recorder)?, part.len());
+    }
+    Ok(())
+}
+
+/// A plain Send.
+pub const SEND: Message = Message::Send {
+    solicited: false,
+    invalidate: None,
+};
+
+/// A segmenter with these settings.
+pub fn segmenter(crc: bool, markers: bool, emss: u32) -> Segmenter<Soft> {
+    Segmenter::new(TxConfig { crc, markers, emss })
+}
+
+/// A receiver with these settings.
+pub fn receiver(crc: bool, markers: bool) -> Receiver<Soft> {
+    Receiver::new(RxConfig { crc, markers })
+}
+
+/// Puts an FPDU with a right CRC around a ULPDU, without markers.
+pub fn frame(ulpdu: &[u8]) -> Vec<u8> {
+    let mut fpdu = u16::try_from(ulpdu.len()).unwrap().to_be_bytes().to_vec();
+    fpdu.extend_from_slice(ulpdu);
+    while fpdu.len() % 4 != 0 {
+        fpdu.push(0);
+    }
+    let crc = Crc::new().update::<Soft>(&fpdu).wire();
+    fpdu.extend_from_slice(&crc);
+    fpdu
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! MPA's startup frames and markers (RFC 5044 §4.2, §7.1.1; RFC 6581 §6, §9).
+
+use zerocopy::byteorder::network_endian::U16;
+use zerocopy_derive::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Key of the Request Frame.
+pub const KEY_REQUEST: [u8; 16] = *b"MPA ID Req Frame";
+/// Key of the Reply Frame.
+pub const KEY_REPLY: [u8; 16] = *b"MPA ID Rep Frame";
+
+/// Flag: the sender wants markers in what it receives.
+pub const FLAG_MARKERS: u8 = 0x80;
+/// Flag: the sender wants CRCs.
+pub const FLAG_CRC: u8 = 0x40;
+/// Flag: the connection is rejected. In a Reply only.
+pub const FLAG_REJECT: u8 = 0x20;
+/// Flag: the private data begins with [`Enhanced`]. From revision 2 on.
+pub const FLAG_ENHANCED: u8 = 0x10;
+
+/// The fixed part of a startup frame.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
+#[repr(C)]
+pub struct Startup {
+    /// Which frame it is.
+    pub key: [u8; 16],
+    /// The flags above; the rest is reserved.
+    pub flags: u8,
+    /// Revision of MPA.
+    pub revision: u8,
+    /// Octets of private data that follow, at most [`PRIVATE_DATA_MAX`].
+    pub pd_length: U16,
+}
+
+/// The control words of an enhanced frame, in front of the private data proper (RFC 6581 §9).
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
+#[repr(C)]
+pub struct Enhanced {
+    /// IRD in the low 14 bits; [`ENH_PEER_TO_PEER`], [`ENH_RTR_SEND`].
+    pub ird: U16,
+    /// ORD in the low 14 bits; [`ENH_RTR_WRITE`], [`ENH_RTR_READ`].
+    pub ord: U16,
+}
+
+/// Where the depth is in both words of [`Enhanced`].
+pub const ENH_DEPTH_MASK: u16 = 0x3fff;
+/// Control flag A, in the first word: peer-to-peer model.
+pub const ENH_PEER_TO_PEER: u16 = 0x8000;
+/// Control flag B, in the first word: a zero-length Send may be the RTR indication.
+pub const ENH_RTR_SEND: u16 = 0x4000;
+/// Control flag C, in the second word: a zero-length RDMA Write may be it.
+pub const ENH_RTR_WRITE: u16 = 0x8000;
+/// Control flag D, in the second word: a zero-length RDMA Read may be it.
+pub const ENH_RTR_READ: u16 = 0x4000;
+
+/// A marker (RFC 5044 §4.2).
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
+#[repr(C)]
+pub struct Marker {
+    /// Zero.
+    pub reserved: U16,
+    /// Octets of stream from the FPDU's first to the marker's first; the low two bits are zero.
+    pub fpduptr: U16,
+}
+
+/// Octets of the fixed part of a startup frame.
+pub const STARTUP_LEN: usize = 20;
+/// Octets of the control words of an enhanced frame.
+pub const ENHANCED_LEN: usize = 4;
+/// Most octets of private data, the control words included.
+pub const PRIVATE_DATA_MAX: usize = 512;
+
+const _: () = assert!(core::mem::size_of::<Startup>() == STARTUP_LEN);
+const _: () = assert!(core::mem::size_of::<Enhanced>() == ENHANCED_LEN);
+const _: () = assert!(core::mem::size_of::<Marker>() == 4);
