@@ -6,9 +6,8 @@
 
 use crate::{
     cq,
-    mr::{self, MrBase},
+    mr::{self, MrTable},
     pd, port, qp, srq,
-    table::Table,
     ucontext, Driver,
 };
 use core::{marker::PhantomData, mem::MaybeUninit, ops::Deref, ptr::NonNull};
@@ -17,7 +16,7 @@ use kernel::{
     error::to_result,
     module::this_module,
     prelude::*,
-    sync::aref::{ARef, AlwaysRefCounted},
+    sync::Arc,
     types::Opaque,
 };
 use riw_bindings as bindings;
@@ -30,13 +29,12 @@ pub type DeviceAttr = bindings::ib_device_attr;
 /// # Invariants
 ///
 /// `base` is at offset 0 and initialised. `data` is initialised from before the device's ops are
-/// set until ib_core calls `dealloc_driver`, the last of all callbacks. A `&Device` is only handed
-/// out in between, or to the holder of an `ARef`, who may use `data` only as long as
-/// [`Device::try_get`] succeeds.
+/// set until ib_core calls `dealloc_driver`, the last of all callbacks. A `&Device` only exists in
+/// between: in callbacks, and as long as a [`Registered`] does.
 #[repr(C)]
 pub struct Device<T: Driver> {
     base: Opaque<bindings::ib_device>,
-    pub(crate) mrs: Table<MrBase, T::Mr>,
+    mrs: Arc<MrTable<T>>,
     data: MaybeUninit<T::Device>,
 }
 
@@ -47,17 +45,19 @@ impl<T: Driver> Device<T> {
     /// Makes a device on `netdev` and registers it as `name` (or a free name if that ends in `%d`).
     ///
     /// It belongs to the network namespace of `netdev`. ib_core owns it from here on; the returned
-    /// reference keeps the memory only. May sleep.
+    /// handle is for unregistering it. May sleep.
     pub fn register(
         name: &CStr,
         netdev: &net::NetDevice,
         info: &Info,
         data: impl PinInit<T::Device, Error>,
-    ) -> Result<ARef<Self>> {
+    ) -> Result<Handle<T>> {
         const {
             assert!(core::mem::offset_of!(Self, base) == 0);
             assert!(align_of::<Self>() <= 8);
         }
+        let mrs = Arc::pin_init(MrTable::new(), GFP_KERNEL)?;
+
         // SAFETY: The size is that of a struct with an ib_device at its start; `netdev` is alive,
         // and its namespace with it.
         let raw = unsafe { bindings::_ib_alloc_device(size_of::<Self>(), bindings::dev_net(netdev.as_raw())) };
@@ -65,8 +65,7 @@ impl<T: Driver> Device<T> {
 
         // SAFETY: The memory is ours alone and has room for `data`.
         let made = unsafe {
-            // `Table::new()` cannot fail.
-            let Ok(()) = pin_init::raw_try_init(&raw mut (*this.as_ptr()).mrs, Table::new());
+            (&raw mut (*this.as_ptr()).mrs).write(mrs);
             pin_init::raw_try_init((&raw mut (*this.as_ptr()).data).cast::<T::Device>(), data)
         };
         if let Err(e) = made {
@@ -108,8 +107,8 @@ impl<T: Driver> Device<T> {
         });
 
         match done {
-            // SAFETY: The reference taken above is handed over.
-            Ok(()) => Ok(unsafe { ARef::from_raw(this) }),
+            // INVARIANT: The reference taken above is handed over.
+            Ok(()) => Ok(Handle(this)),
             Err(e) => {
                 // SAFETY: The device is not registered. This calls `dealloc_driver`.
                 unsafe { bindings::ib_dealloc_device(raw) };
@@ -180,19 +179,9 @@ impl<T: Driver> Device<T> {
         Ok(Some(Registered(this.cast())))
     }
 
-    /// Holds the device registered, unless it is being unregistered already. Any context.
-    pub fn try_get(&self) -> Option<Registered<T>> {
-        // SAFETY: `self` is a valid device; its count may be zero, which the function says.
-        unsafe { bindings::ib_device_try_get(self.as_raw()) }
-            .then(|| Registered(NonNull::from(self)))
-    }
-
-    /// Unregisters the device. If somebody does so already, waits until that is done: after this
-    /// no callback of the driver runs any more, and none will. May sleep.
-    pub fn unregister(this: &ARef<Self>) {
-        // SAFETY: The reference keeps the memory; whether it is still registered is looked at by
-        // the function under the device's lock.
-        unsafe { bindings::ib_unregister_device(this.as_raw()) };
+    /// The memory regions of the device.
+    pub fn mrs(&self) -> &Arc<MrTable<T>> {
+        &self.mrs
     }
 
     /// The name that the device has now.
@@ -242,18 +231,40 @@ impl<T: Driver> Deref for Device<T> {
     }
 }
 
-// SAFETY: `get_device`/`put_device` count the references to the memory.
-unsafe impl<T: Driver> AlwaysRefCounted for Device<T> {
-    fn inc_ref(&self) {
-        // SAFETY: The device is alive.
-        unsafe { bindings::get_device(Self::core_device(self.as_raw())) };
+/// A device that was registered, and may not be any more.
+///
+/// # Invariants
+///
+/// Holds a reference that keeps the memory of the ib_device.
+pub struct Handle<T: Driver>(NonNull<Device<T>>);
+
+impl<T: Driver> Handle<T> {
+    /// Holds the device registered, unless it is being unregistered already. Any context.
+    pub fn try_get(&self) -> Option<Registered<T>> {
+        // SAFETY: The memory is there, by the type's invariant; the count may be zero.
+        unsafe { bindings::ib_device_try_get(self.0.as_ptr().cast()) }.then(|| Registered(self.0))
     }
 
-    unsafe fn dec_ref(obj: NonNull<Self>) {
-        // SAFETY: The caller owns a reference.
-        unsafe { bindings::put_device(Self::core_device(obj.as_ptr().cast())) };
+    /// Unregisters the device. If somebody does so already, waits until that is done: after this
+    /// no callback of the driver runs for it any more, and none will. May sleep.
+    pub fn unregister(self) {
+        // SAFETY: The memory is there, by the type's invariant; whether the device is still
+        // registered is looked at by the function, under the device's lock.
+        unsafe { bindings::ib_unregister_device(self.0.as_ptr().cast()) };
     }
 }
+
+impl<T: Driver> Drop for Handle<T> {
+    fn drop(&mut self) {
+        // SAFETY: Gives back the reference of the type's invariant.
+        unsafe { bindings::put_device(Device::<T>::core_device(self.0.as_ptr().cast())) };
+    }
+}
+
+// SAFETY: The reference may be given back, and the functions above called, from any thread.
+unsafe impl<T: Driver> Send for Handle<T> {}
+// SAFETY: As above.
+unsafe impl<T: Driver> Sync for Handle<T> {}
 
 // SAFETY: ib_core's part is used as ib_core allows, from any thread; the driver's is `Send`.
 unsafe impl<T: Driver> Send for Device<T> {}

@@ -6,6 +6,7 @@ use crate::{
     device::{Callbacks, Device},
     object::Object,
     pd::Pd,
+    table::Table,
     Driver, Udata,
 };
 use core::mem::MaybeUninit;
@@ -43,33 +44,41 @@ pub struct MrRequest {
     pub stag: u32,
 }
 
-/// Numbers of regions are 24 bits of the STag; 0 is none.
-const MAX_INDEX: u32 = 0xff_ffff;
-
-/// How often a free number is looked for at random. With half of all numbers taken, one in
-/// 2^64 attempts fails.
+/// How often a free index (24 bits of the STag; 0 is none) is looked for at random. With half of
+/// them taken, one registration in 2^64 fails.
 const ATTEMPTS: usize = 64;
 
-impl<T: Driver> Device<T> {
+/// The regions of a device, by STag.
+#[pin_data]
+pub struct MrTable<T: Driver> {
+    #[pin]
+    table: Table<MrBase, T::Mr>,
+}
+
+impl<T: Driver> MrTable<T> {
+    /// No regions.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self { table <- Table::new() })
+    }
+
     /// Finds the region that an STag is of, by the STag's index; whether the key fits and the
     /// access is allowed is the caller's to check. Any context. Give the reference back soon:
     /// deregistration waits for it.
-    pub fn mr(&self, stag: u32) -> Option<ARef<Mr<T>>> {
-        self.mrs.get(stag >> 8)
+    pub fn get(&self, stag: u32) -> Option<ARef<Mr<T>>> {
+        self.table.get(stag >> 8)
     }
 
     /// Reserves a random STag, which a peer cannot guess from others. May sleep.
-    fn new_stag(&self) -> Result<u32> {
+    fn reserve(&self) -> Result<u32> {
         for _ in 0..ATTEMPTS {
             // SAFETY: No requirements.
-            let random = unsafe { bindings::get_random_u32() };
-            let index = random >> 8;
+            let stag = unsafe { bindings::get_random_u32() };
 
-            if index == 0 || index > MAX_INDEX {
+            if stag >> 8 == 0 {
                 continue;
             }
-            match self.mrs.reserve(index) {
-                Ok(()) => return Ok(random),
+            match self.table.reserve(stag >> 8) {
+                Ok(()) => return Ok(stag),
                 Err(e) if e == EBUSY => {}
                 Err(e) => return Err(e),
             }
@@ -105,7 +114,7 @@ impl<T: Driver> Callbacks<T> {
             let (pd, udata) = unsafe { (Pd::<T>::from_base(pd), Udata::from_raw(udata)) };
             let udata = udata.ok_or(EOPNOTSUPP)?;
             let dev = pd.device::<T>();
-            let stag = dev.new_stag()?;
+            let stag = dev.mrs().reserve()?;
             let request = MrRequest {
                 start,
                 length,
@@ -115,7 +124,7 @@ impl<T: Driver> Callbacks<T> {
                 stag,
             };
 
-            Self::new_mr(pd, &request, &udata).inspect_err(|_| dev.mrs.remove(stag >> 8))
+            Self::new_mr(pd, &request, &udata).inspect_err(|_| dev.mrs().table.remove(stag >> 8))
         })();
 
         made.unwrap_or_else(Error::to_ptr)
@@ -145,7 +154,7 @@ impl<T: Driver> Callbacks<T> {
             (*ib).lkey = request.stag;
             (*ib).rkey = request.stag;
             (*base).index = request.stag >> 8;
-            pd.device::<T>().mrs.fill(request.stag >> 8, base);
+            pd.device::<T>().mrs().table.fill(request.stag >> 8, base);
             Ok(ib)
         }
     }
@@ -161,7 +170,7 @@ impl<T: Driver> Callbacks<T> {
         // the table and not taken a reference will fail to, and may look at the count of users
         // until the grace period is over, which kfree_rcu() waits for.
         unsafe {
-            Device::<T>::from_raw((*(*ib).pd).device).mrs.remove((*base).index);
+            Device::<T>::from_raw((*(*ib).pd).device).mrs().table.remove((*base).index);
             Mr::<T>::destroy(base);
             bindings::kfree_rcu((*base).rcu.get(), base.cast());
         }
