@@ -2,5 +2,7 @@
 /* What rust/net binds. */
 #include <linux/crc32c.h>
 #include <linux/netdevice.h>
+#include <linux/uio.h>
+#include <linux/workqueue.h>
 #include <net/sock.h>
 #include <net/tcp.h>

@@ -1,3 +1,440 @@
 // SPDX-License-Identifier: GPL-2.0
 /* C for what net/ has as macros and inline functions. */
+#include <linux/ethtool.h>
+#include <linux/if_vlan.h>
+#include <linux/inetdevice.h>
+#include <linux/mm.h>
+#include <linux/nsproxy.h>
+#include <linux/rtnetlink.h>
+#include <net/addrconf.h>
+#include <net/inet_ecn.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <net/tcp.h>
+
 #include "net.h"
+
+#define RIW_STAGING_ORDER 3
+
+#ifdef CONFIG_DEBUG_LOCK_ALLOC
+static struct lock_class_key riw_slock_key[2];
+static struct lock_class_key riw_lock_key[2];
+
+/*
+ * A lock class of our own: these sockets' locks are taken below those of verbs objects, and never
+ * with user memory at stake, so what lockdep learns from other sockets does not hold for them.
+ */
+void riw_helper_sk_reclassify(struct sock *sk)
+{
+	bool v6 = sk->sk_family == AF_INET6;
+
+	if (!sock_allow_reclassification(sk))
+		return;
+	sock_lock_init_class_and_name(sk, v6 ? "slock-AF_INET6-RDMA" : "slock-AF_INET-RDMA",
+				      &riw_slock_key[v6],
+				      v6 ? "sk_lock-AF_INET6-RDMA" : "sk_lock-AF_INET-RDMA",
+				      &riw_lock_key[v6]);
+}
+#else
+void riw_helper_sk_reclassify(struct sock *sk)
+{
+}
+#endif
+
+/*
+ * The task's page fragment belongs to whatever the task does when it calls us, which may be a
+ * sendmsg() of its own that faulted.
+ */
+void riw_helper_sk_setup(struct sock *sk)
+{
+	sk->sk_use_task_frag = false;
+}
+
+void riw_helper_sk_callbacks(struct sock *sk, struct riw_sk_callbacks *callbacks)
+{
+	callbacks->data_ready = READ_ONCE(sk->sk_data_ready);
+	callbacks->write_space = READ_ONCE(sk->sk_write_space);
+	callbacks->state_change = READ_ONCE(sk->sk_state_change);
+	callbacks->error_report = READ_ONCE(sk->sk_error_report);
+}
+
+static void riw_sk_set_callbacks(struct sock *sk, const struct riw_sk_callbacks *callbacks)
+{
+	WRITE_ONCE(sk->sk_data_ready, callbacks->data_ready);
+	WRITE_ONCE(sk->sk_write_space, callbacks->write_space);
+	WRITE_ONCE(sk->sk_state_change, callbacks->state_change);
+	WRITE_ONCE(sk->sk_error_report, callbacks->error_report);
+}
+
+/* Ours has this flag and no other (BPF sets more). */
+static void *riw_sk_user_data(const struct sock *sk)
+{
+	uintptr_t user_data = (uintptr_t)READ_ONCE(sk->sk_user_data);
+
+	if ((user_data & ~SK_USER_DATA_PTRMASK) != SK_USER_DATA_NOCOPY)
+		return NULL;
+	return (void *)(user_data & SK_USER_DATA_PTRMASK);
+}
+
+int riw_helper_sk_hook(struct sock *sk, void *user_data, const struct riw_sk_callbacks *callbacks)
+{
+	int ret = -EBUSY;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	if (!sk->sk_user_data) {
+		/* A listener's children must not inherit it. */
+		__rcu_assign_sk_user_data_with_flags(sk, user_data, SK_USER_DATA_NOCOPY);
+		riw_sk_set_callbacks(sk, callbacks);
+		ret = 0;
+	}
+	write_unlock_bh(&sk->sk_callback_lock);
+	return ret;
+}
+
+void *riw_helper_sk_unhook(struct sock *sk, const struct riw_sk_callbacks *original)
+{
+	void *user_data;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	user_data = riw_sk_user_data(sk);
+	if (user_data) {
+		rcu_assign_sk_user_data(sk, NULL);
+		riw_sk_set_callbacks(sk, original);
+	}
+	write_unlock_bh(&sk->sk_callback_lock);
+	return user_data;
+}
+
+/* A listener's child has its callbacks, but no user data. */
+int riw_helper_sk_disinherit(struct sock *sk, const struct riw_sk_callbacks *original)
+{
+	int ret = -EBUSY;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	if (!sk->sk_user_data) {
+		riw_sk_set_callbacks(sk, original);
+		ret = 0;
+	}
+	write_unlock_bh(&sk->sk_callback_lock);
+	return ret;
+}
+
+void *riw_helper_sk_callback_enter(struct sock *sk)
+{
+	read_lock_bh(&sk->sk_callback_lock);
+	return riw_sk_user_data(sk);
+}
+
+void riw_helper_sk_callback_exit(struct sock *sk)
+{
+	read_unlock_bh(&sk->sk_callback_lock);
+}
+
+/* As sk_stream_write_space(): the flag is what makes TCP tell us, once. */
+bool riw_helper_sk_stream_writeable(struct sock *sk)
+{
+	if (!sk->sk_socket || !sk_stream_is_writeable(sk))
+		return false;
+	clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+	return true;
+}
+
+void riw_helper_lock_sock(struct sock *sk)
+{
+	lock_sock(sk);
+}
+
+int riw_helper_sk_state(struct sock *sk)
+{
+	return inet_sk_state_load(sk);
+}
+
+int riw_helper_sk_err(struct sock *sk)
+{
+	return READ_ONCE(sk->sk_err);
+}
+
+u32 riw_helper_tcp_mss(struct sock *sk)
+{
+	return READ_ONCE(tcp_sk(sk)->mss_cache);
+}
+
+u32 riw_helper_tcp_unread(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	int unread = READ_ONCE(tp->rcv_nxt) - READ_ONCE(tp->copied_seq);
+
+	return unread > 0 ? unread : 0;
+}
+
+struct riw_tcp_reader {
+	riw_tcp_actor_t actor;
+	void *ctx;
+};
+
+static int riw_tcp_recv(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset,
+			size_t len)
+{
+	const struct riw_tcp_reader *reader = desc->arg.data;
+	unsigned int consumed = 0;
+	struct skb_seq_state state;
+	const u8 *data;
+	size_t n, used;
+
+	skb_prepare_seq_read(skb, offset, offset + len, &state);
+	while ((n = skb_seq_read(consumed, &data, &state)) != 0) {
+		/* A fragment may reach beyond what TCP lets us have (urgent data). */
+		n = min(n, len - consumed);
+		used = min(reader->actor(reader->ctx, data, n), n);
+		consumed += used;
+		if (used < n) {
+			desc->count = 0;
+			skb_abort_seq_read(&state);
+			return consumed;
+		}
+	}
+
+	if (consumed < len) {
+		/* Memory of a device, which no CPU can read. */
+		desc->count = 0;
+		desc->error = -EFAULT;
+	}
+	return consumed;
+}
+
+/* The socket must be locked. Returns the bytes taken, or an error if there were none. */
+int riw_helper_tcp_read(struct sock *sk, riw_tcp_actor_t actor, void *ctx)
+{
+	struct riw_tcp_reader reader = { .actor = actor, .ctx = ctx };
+	read_descriptor_t desc = { .arg.data = &reader, .count = 1 };
+	int ret;
+
+	ret = tcp_read_sock(sk, &desc, riw_tcp_recv);
+	return ret == 0 && desc.error ? desc.error : ret;
+}
+
+void riw_helper_sk_set_tos(struct sock *sk, int tos)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6) {
+		lock_sock(sk);
+		inet6_sk(sk)->tclass = (inet6_sk(sk)->tclass & INET_ECN_MASK) |
+				       (tos & ~INET_ECN_MASK);
+		release_sock(sk);
+	}
+#endif
+	/* An IPv6 socket may carry IPv4. */
+	ip_sock_set_tos(sk, tos);
+}
+
+/* Before the socket is bound. */
+void riw_helper_sk_set_v6only(struct sock *sk, bool on)
+{
+	lock_sock(sk);
+	sk->sk_ipv6only = on;
+	release_sock(sk);
+}
+
+/* Of order 3 if there is one to be had without effort, of order 0 otherwise. */
+struct page *riw_helper_staging_alloc(void)
+{
+	struct page *page;
+
+	page = alloc_pages(GFP_KERNEL | __GFP_COMP | __GFP_NOWARN | __GFP_NORETRY |
+			   __GFP_NOMEMALLOC, RIW_STAGING_ORDER);
+	return page ?: alloc_page(GFP_KERNEL);
+}
+
+void *riw_helper_staging_address(struct page *page)
+{
+	return page_address(page);
+}
+
+size_t riw_helper_staging_size(struct page *page)
+{
+	return page_size(page);
+}
+
+bool riw_helper_staging_shared(struct page *page)
+{
+	return page_count(page) != 1;
+}
+
+void riw_helper_put_page(struct page *page)
+{
+	put_page(page);
+}
+
+struct net *riw_helper_current_net(void)
+{
+	struct net *net = NULL;
+
+	task_lock(current);
+	if (current->nsproxy)
+		net = get_net(current->nsproxy->net_ns);
+	task_unlock(current);
+	return net;
+}
+
+struct net *riw_helper_dev_net(struct net_device *dev)
+{
+	struct net *net;
+
+	rcu_read_lock();
+	net = maybe_get_net(dev_net_rcu(dev));
+	rcu_read_unlock();
+	return net;
+}
+
+void riw_helper_get_net(struct net *net)
+{
+	get_net(net);
+}
+
+void riw_helper_put_net(struct net *net)
+{
+	put_net(net);
+}
+
+/* The netdev that has a local address; 0 if none has it. */
+int riw_helper_ip_owner(struct net *net, int family, const void *addr)
+{
+	struct net_device *dev = NULL;
+	int ifindex = 0;
+
+	rcu_read_lock();
+	if (family == AF_INET)
+		dev = __ip_dev_find(net, *(const __be32 *)addr, false);
+#if IS_ENABLED(CONFIG_IPV6)
+	else if (family == AF_INET6)
+		dev = ipv6_dev_find(net, addr, NULL);
+#endif
+	if (dev)
+		ifindex = dev->ifindex;
+	rcu_read_unlock();
+	return ifindex;
+}
+
+/* The netdev below a VLAN; 0 if it is none. */
+int riw_helper_vlan_real(struct net *net, int ifindex)
+{
+	struct net_device *dev;
+	int real = 0;
+
+	rcu_read_lock();
+	dev = dev_get_by_index_rcu(net, ifindex);
+	if (dev && is_vlan_dev(dev))
+		real = vlan_dev_real_dev(dev)->ifindex;
+	rcu_read_unlock();
+	return real;
+}
+
+bool riw_helper_port_is_ephemeral(struct net *net, u16 port)
+{
+	int low, high;
+
+	inet_get_local_port_range(net, &low, &high);
+	return port >= low && port <= high;
+}
+
+void riw_helper_dev_hold(struct net_device *dev)
+{
+	dev_hold(dev);
+}
+
+void riw_helper_dev_put(struct net_device *dev)
+{
+	dev_put(dev);
+}
+
+int riw_helper_dev_ifindex(const struct net_device *dev)
+{
+	return READ_ONCE(dev->ifindex);
+}
+
+unsigned int riw_helper_dev_type(const struct net_device *dev)
+{
+	return dev->type;
+}
+
+unsigned int riw_helper_dev_mtu(const struct net_device *dev)
+{
+	return READ_ONCE(dev->mtu);
+}
+
+unsigned int riw_helper_dev_flags(const struct net_device *dev)
+{
+	return netif_get_flags(dev);
+}
+
+unsigned int riw_helper_dev_operstate(const struct net_device *dev)
+{
+	return READ_ONCE(dev->operstate);
+}
+
+bool riw_helper_dev_carrier(const struct net_device *dev)
+{
+	return netif_carrier_ok(dev);
+}
+
+bool riw_helper_dev_is_vlan(const struct net_device *dev)
+{
+	return is_vlan_dev(dev);
+}
+
+void riw_helper_dev_name_copy(struct net_device *dev, char *name)
+{
+	strscpy(name, dev->name, IFNAMSIZ);
+}
+
+unsigned int riw_helper_dev_address(const struct net_device *dev, u8 *addr)
+{
+	memcpy(addr, dev->dev_addr, dev->addr_len);
+	return dev->addr_len;
+}
+
+int riw_helper_dev_master(struct net_device *dev)
+{
+	struct net_device *master;
+	int ifindex = 0;
+
+	rcu_read_lock();
+	master = netdev_master_upper_dev_get_rcu(dev);
+	if (master)
+		ifindex = master->ifindex;
+	rcu_read_unlock();
+	return ifindex;
+}
+
+/* In Mb/s; under rtnl. */
+int riw_helper_dev_speed(struct net_device *dev, u32 *speed)
+{
+	struct ethtool_link_ksettings settings;
+	int ret;
+
+	ASSERT_RTNL();
+	ret = __ethtool_get_link_ksettings(dev, &settings);
+	if (!ret)
+		*speed = settings.base.speed;
+	return ret;
+}
+
+struct net_device *riw_helper_netdev_notifier_dev(void *info)
+{
+	return netdev_notifier_info_to_dev(info);
+}
+
+void riw_helper_spin_lock_bh(spinlock_t *lock)
+{
+	spin_lock_bh(lock);
+}
+
+void riw_helper_spin_unlock_bh(spinlock_t *lock)
+{
+	spin_unlock_bh(lock);
+}
+
+int riw_helper_spin_trylock_bh(spinlock_t *lock)
+{
+	return spin_trylock_bh(lock);
+}

@@ -1,5 +1,74 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 #ifndef RIW_HELPERS_NET_H
 #define RIW_HELPERS_NET_H
+
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <linux/spinlock.h>
+#include <net/net_namespace.h>
 #include <net/sock.h>
+
+/* The callbacks of a socket that rust/net replaces. */
+struct riw_sk_callbacks {
+	void (*data_ready)(struct sock *sk);
+	void (*write_space)(struct sock *sk);
+	void (*state_change)(struct sock *sk);
+	void (*error_report)(struct sock *sk);
+};
+
+/* Takes `len` bytes of received data at most; returns how many it took. */
+typedef size_t (*riw_tcp_actor_t)(void *ctx, const u8 *data, size_t len);
+
+void riw_helper_sk_reclassify(struct sock *sk);
+void riw_helper_sk_setup(struct sock *sk);
+void riw_helper_sk_callbacks(struct sock *sk, struct riw_sk_callbacks *callbacks);
+int riw_helper_sk_hook(struct sock *sk, void *user_data, const struct riw_sk_callbacks *callbacks);
+void *riw_helper_sk_unhook(struct sock *sk, const struct riw_sk_callbacks *original);
+int riw_helper_sk_disinherit(struct sock *sk, const struct riw_sk_callbacks *original);
+void *riw_helper_sk_callback_enter(struct sock *sk);
+void riw_helper_sk_callback_exit(struct sock *sk);
+bool riw_helper_sk_stream_writeable(struct sock *sk);
+void riw_helper_lock_sock(struct sock *sk);
+int riw_helper_sk_state(struct sock *sk);
+int riw_helper_sk_err(struct sock *sk);
+u32 riw_helper_tcp_mss(struct sock *sk);
+u32 riw_helper_tcp_unread(struct sock *sk);
+int riw_helper_tcp_read(struct sock *sk, riw_tcp_actor_t actor, void *ctx);
+void riw_helper_sk_set_tos(struct sock *sk, int tos);
+void riw_helper_sk_set_v6only(struct sock *sk, bool on);
+
+struct page *riw_helper_staging_alloc(void);
+void *riw_helper_staging_address(struct page *page);
+size_t riw_helper_staging_size(struct page *page);
+bool riw_helper_staging_shared(struct page *page);
+void riw_helper_put_page(struct page *page);
+
+struct net *riw_helper_current_net(void);
+struct net *riw_helper_dev_net(struct net_device *dev);
+void riw_helper_get_net(struct net *net);
+void riw_helper_put_net(struct net *net);
+int riw_helper_ip_owner(struct net *net, int family, const void *addr);
+int riw_helper_vlan_real(struct net *net, int ifindex);
+
+bool riw_helper_port_is_ephemeral(struct net *net, u16 port);
+
+void riw_helper_dev_hold(struct net_device *dev);
+void riw_helper_dev_put(struct net_device *dev);
+int riw_helper_dev_ifindex(const struct net_device *dev);
+unsigned int riw_helper_dev_type(const struct net_device *dev);
+unsigned int riw_helper_dev_mtu(const struct net_device *dev);
+unsigned int riw_helper_dev_flags(const struct net_device *dev);
+unsigned int riw_helper_dev_operstate(const struct net_device *dev);
+bool riw_helper_dev_carrier(const struct net_device *dev);
+bool riw_helper_dev_is_vlan(const struct net_device *dev);
+void riw_helper_dev_name_copy(struct net_device *dev, char *name);
+unsigned int riw_helper_dev_address(const struct net_device *dev, u8 *addr);
+int riw_helper_dev_master(struct net_device *dev);
+int riw_helper_dev_speed(struct net_device *dev, u32 *speed);
+struct net_device *riw_helper_netdev_notifier_dev(void *info);
+
+void riw_helper_spin_lock_bh(spinlock_t *lock);
+void riw_helper_spin_unlock_bh(spinlock_t *lock);
+int riw_helper_spin_trylock_bh(spinlock_t *lock);
+
 #endif

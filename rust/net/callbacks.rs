@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Callbacks of a socket, and what they may do with it.
+//!
+//! # When callbacks run, and when not any more
+//!
+//! TCP calls them in a softirq with the socket's spin lock held (`bh_lock_sock()`), or, for what
+//! came in while a task owned the socket, from that task as it gives the socket up (the backlog in
+//! `release_sock()`). In both cases nobody else works on the socket: that is what [`LockedSock`]
+//! stands for. Listening sockets are the exception: TCP tells them of a new connection without
+//! holding their lock, which is why they have a trait of their own.
+//!
+//! Each callback runs below a reader's `sk_callback_lock` and looks for its owner there. Taking the
+//! callbacks off is done as that lock's writer: it waits for those that run, and whoever comes
+//! later finds no owner. Hence after [`Socket::clear_callbacks`] none runs any more, and the
+//! owner's reference can be dropped. And hence a callback must not call that itself.
+//!
+//! [`Socket::clear_callbacks`]: crate::Socket::clear_callbacks
+
+use core::{marker::PhantomData, ptr::NonNull};
+use kernel::{
+    bindings::sock,
+    prelude::*,
+    sync::Arc,
+    types::NotThreadSafe, //
+};
+use riw_bindings as bindings;
+
+/// Who is told what happens to a connection.
+///
+/// All are called in atomic context, with softirqs disabled: they must not sleep, nor take what is
+/// taken around `lock_sock()`.
+pub trait Callbacks: Send + Sync + 'static {
+    /// There is something to be read, or the peer has sent its FIN.
+    fn data_ready(&self, sk: &mut LockedSock<'_>);
+
+    /// The connection's state changed: see [`LockedSock::state`].
+    fn state_change(&self, sk: &mut LockedSock<'_>);
+
+    /// There is room in the send buffer again, a third of it at least.
+    ///
+    /// Comes only after a [`Socket::send`](crate::Socket::send) that could not send everything.
+    fn write_space(&self);
+
+    /// The connection failed, or an ICMP error came. The socket's lock may or may not be held.
+    fn error_report(&self);
+}
+
+/// Who is told of new connections to a listening socket.
+pub trait Listener: Send + Sync + 'static {
+    /// There may be a connection to be accepted. In atomic context, the socket is **not** locked.
+    fn connection_ready(&self);
+}
+
+/// The state of a TCP connection (RFC 9293, section 3.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum TcpState {
+    Established,
+    SynSent,
+    SynReceived,
+    FinWait1,
+    FinWait2,
+    TimeWait,
+    Closed,
+    CloseWait,
+    LastAck,
+    Listen,
+    Closing,
+}
+
+impl From<u32> for TcpState {
+    fn from(state: u32) -> Self {
+        match state {
+            bindings::TCP_ESTABLISHED => Self::Established,
+            bindings::TCP_SYN_SENT => Self::SynSent,
+            bindings::TCP_SYN_RECV | bindings::TCP_NEW_SYN_RECV => Self::SynReceived,
+            bindings::TCP_FIN_WAIT1 => Self::FinWait1,
+            bindings::TCP_FIN_WAIT2 => Self::FinWait2,
+            bindings::TCP_TIME_WAIT => Self::TimeWait,
+            bindings::TCP_CLOSE_WAIT => Self::CloseWait,
+            bindings::TCP_LAST_ACK => Self::LastAck,
+            bindings::TCP_LISTEN => Self::Listen,
+            bindings::TCP_CLOSING => Self::Closing,
+            _ => Self::Closed,
+        }
+    }
+}
+
+/// A TCP socket whose lock is held.
+///
+/// # Invariants
+///
+/// `sk` is a TCP socket; for the lifetime of this object it lives, and is locked by `lock_sock()`
+/// or `bh_lock_sock()` by the running context, which is not in the midst of reading from it.
+pub struct LockedSock<'a> {
+    sk: NonNull<sock>,
+    _scope: PhantomData<&'a ()>,
+    _here: NotThreadSafe,
+}
+
+impl LockedSock<'_> {
+    /// # Safety
+    ///
+    /// `sk` must be as the type's invariant says until the result is dropped.
+    pub(crate) unsafe fn new(sk: NonNull<sock>) -> Self {
+        // INVARIANT: As the caller says.
+        Self {
+            sk,
+            _scope: PhantomData,
+            _here: NotThreadSafe,
+        }
+    }
+
+    /// The connection's state.
+    pub fn state(&self) -> TcpState {
+        // SAFETY: By the type's invariant the socket is valid.
+        unsafe { state_of(self.sk) }
+    }
+
+    /// The most payload a segment carries at the moment, in bytes: less the headers with the
+    /// options that every segment has.
+    pub fn mss(&self) -> u32 {
+        // SAFETY: By the type's invariant it is a TCP socket.
+        unsafe { bindings::tcp_mss(self.sk.as_ptr()) }
+    }
+
+    /// The error that ended the connection, if one did.
+    pub fn error(&self) -> Option<Error> {
+        // SAFETY: By the type's invariant the socket is valid.
+        unsafe { error_of(self.sk) }
+    }
+
+    /// Bytes received in order and not read yet; the peer's FIN counts as one.
+    pub fn unread(&self) -> u32 {
+        // SAFETY: By the type's invariant it is a TCP socket.
+        unsafe { bindings::tcp_unread(self.sk.as_ptr()) }
+    }
+
+    /// Reads received bytes where they are.
+    ///
+    /// `take` is called with contiguous pieces in order, and says how many bytes of each it took;
+    /// when that is less than the piece has, reading ends. What was taken is gone from the socket,
+    /// which is acknowledged to the peer in due course. Returns the number of bytes taken. `take`
+    /// must not sleep, whatever the context.
+    ///
+    /// Fails with `EFAULT` if the memory of what was received cannot be read by the CPU. Reading
+    /// does not go beyond urgent data.
+    pub fn read<F: FnMut(&[u8]) -> usize>(&mut self, mut take: F) -> Result<usize> {
+        // Since `self` is borrowed mutably, `take` cannot read as well, and so remove what it is
+        // being shown.
+        //
+        // SAFETY: By the type's invariant it is a locked TCP socket. `call` gets the pointer to
+        // `take`, which nobody else uses.
+        let ret = unsafe {
+            bindings::tcp_read(self.sk.as_ptr(), Some(call::<F>), (&raw mut take).cast())
+        };
+
+        usize::try_from(ret).map_err(|_| Error::from_errno(ret))
+    }
+}
+
+/// # Safety
+///
+/// `take` must point to an `F` that nobody else uses; `data` must be valid for `len` bytes.
+unsafe extern "C" fn call<F: FnMut(&[u8]) -> usize>(
+    take: *mut c_void,
+    data: *const u8,
+    len: usize,
+) -> usize {
+    // SAFETY: As the caller says.
+    unsafe { (*take.cast::<F>())(core::slice::from_raw_parts(data, len)) }
+}
+
+/// The state of a socket.
+///
+/// # Safety
+///
+/// `sk` must be valid.
+pub(crate) unsafe fn state_of(sk: NonNull<sock>) -> TcpState {
+    // SAFETY: As the caller says.
+    TcpState::from(unsafe { bindings::sk_state(sk.as_ptr()) } as u32)
+}
+
+/// The pending error of a socket.
+///
+/// # Safety
+///
+/// `sk` must be valid.
+pub(crate) unsafe fn error_of(sk: NonNull<sock>) -> Option<Error> {
+    // SAFETY: As the caller says.
+    match unsafe { bindings::sk_err(sk.as_ptr()) } {
+        0 => None,
+        err => Some(Error::from_errno(-err)),
+    }
+}
+
+/// What `sk_user_data` points to.
+///
+/// The alignment is what the flags in that pointer need.
+#[repr(C, align(8))]
+struct Hook<T> {
+    /// Drops the `Hook`.
+    release: unsafe fn(*mut c_void),
+    owner: Arc<T>,
+}
+
+impl<T: Send + Sync + 'static> Hook<T> {
+    /// # Safety
+    ///
+    /// `hook` must come from [`KBox::into_raw`] of a `Hook<T>`, and not be used afterwards.
+    unsafe fn release(hook: *mut c_void) {
+        // SAFETY: As the caller says.
+        drop(unsafe { KBox::from_raw(hook.cast::<Self>()) });
+    }
+
+    /// # Safety
+    ///
+    /// `sk` must be valid, and `callbacks` functions that are called with hooks of type `T`.
+    unsafe fn install(
+        sk: NonNull<sock>,
+        owner: Arc<T>,
+        callbacks: &bindings::riw_sk_callbacks,
+    ) -> Result {
+        let hook = KBox::new(
+            Self {
+                release: Self::release,
+                owner,
+            },
+            GFP_KERNEL,
+        )?;
+        let hook = KBox::into_raw(hook);
+
+        // SAFETY: The socket is valid. On success it owns the hook, until `remove`.
+        let ret = unsafe { bindings::sk_hook(sk.as_ptr(), hook.cast(), callbacks) };
+        if ret != 0 {
+            // SAFETY: Nobody else has seen it.
+            unsafe { Self::release(hook.cast()) };
+            return Err(Error::from_errno(ret));
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with the owner, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// To be called from a callback that [`Self::install`] installed.
+    unsafe fn enter(sk: *mut sock, f: impl FnOnce(&T)) {
+        // SAFETY: TCP calls its callbacks with a valid socket.
+        let hook: *const Self = unsafe { bindings::sk_callback_enter(sk) }.cast();
+
+        if !hook.is_null() {
+            // SAFETY: It is there until `remove` has got the lock that we have as a reader. Its
+            // type is ours: hook and callbacks are changed together only, and a child socket
+            // inherits the callbacks, but no hook.
+            f(unsafe { &(*hook).owner });
+        }
+        // SAFETY: Goes with the call above.
+        unsafe { bindings::sk_callback_exit(sk) };
+    }
+}
+
+/// Takes the callbacks off, and restores `original`.
+///
+/// When it returns none runs any more.
+///
+/// # Safety
+///
+/// `sk` must be valid, with `original` the callbacks it had at first. May sleep; not from a
+/// callback.
+pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callbacks) {
+    // SAFETY: As the caller says.
+    let hook = unsafe { bindings::sk_unhook(sk.as_ptr(), original) };
+
+    if !hook.is_null() {
+        // SAFETY: It was installed by `Hook::install`, and begins with this function whatever its
+        // type. Nobody uses it any more: callbacks find none from now on, and those that had found
+        // it have returned, since we were the writer of the lock that they read.
+        unsafe { (*hook.cast::<unsafe fn(*mut c_void)>())(hook) };
+    }
+}
+
+/// Installs the callbacks of a connection.
+///
+/// # Safety
+///
+/// `sk` must be a valid TCP socket, not listening.
+pub(crate) unsafe fn install<T: Callbacks>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
+    let callbacks = bindings::riw_sk_callbacks {
+        data_ready: Some(data_ready::<T>),
+        write_space: Some(write_space::<T>),
+        state_change: Some(state_change::<T>),
+        error_report: Some(error_report::<T>),
+    };
+
+    // SAFETY: As the caller says.
+    unsafe { Hook::install(sk, owner, &callbacks) }
+}
+
+/// Installs the callback of a listening socket.
+///
+/// # Safety
+///
+/// `sk` must be a valid TCP socket.
+pub(crate) unsafe fn install_listener<T: Listener>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
+    let callbacks = bindings::riw_sk_callbacks {
+        data_ready: Some(connection_ready::<T>),
+        write_space: Some(ignore),
+        state_change: Some(ignore),
+        error_report: Some(ignore),
+    };
+
+    // SAFETY: As the caller says.
+    unsafe { Hook::install(sk, owner, &callbacks) }
+}
+
+/// # Safety
+///
+/// To be called by TCP, as `sk_data_ready`.
+unsafe extern "C" fn data_ready<T: Callbacks>(sk: *mut sock) {
+    // SAFETY: TCP calls it with a valid socket, which is not null, and with its lock held since it
+    // is not listening.
+    unsafe {
+        Hook::<T>::enter(sk, |owner| {
+            owner.data_ready(&mut LockedSock::new(NonNull::new_unchecked(sk)))
+        })
+    }
+}
+
+/// # Safety
+///
+/// To be called by TCP, as `sk_state_change`.
+unsafe extern "C" fn state_change<T: Callbacks>(sk: *mut sock) {
+    // SAFETY: As for `data_ready`.
+    unsafe {
+        Hook::<T>::enter(sk, |owner| {
+            owner.state_change(&mut LockedSock::new(NonNull::new_unchecked(sk)))
+        })
+    }
+}
+
+/// # Safety
+///
+/// To be called by TCP, as `sk_write_space`.
+unsafe extern "C" fn write_space<T: Callbacks>(sk: *mut sock) {
+    // SAFETY: TCP calls it with a valid socket.
+    unsafe {
+        Hook::<T>::enter(sk, |owner| {
+            if bindings::sk_stream_writeable(sk) {
+                owner.write_space();
+            }
+        })
+    }
+}
+
+/// # Safety
+///
+/// To be called by TCP, as `sk_error_report`.
+unsafe extern "C" fn error_report<T: Callbacks>(sk: *mut sock) {
+    // SAFETY: TCP calls it with a valid socket.
+    unsafe { Hook::<T>::enter(sk, |owner| owner.error_report()) }
+}
+
+/// # Safety
+///
+/// To be called by TCP, as `sk_data_ready` of a listening socket or of a child of one.
+unsafe extern "C" fn connection_ready<T: Listener>(sk: *mut sock) {
+    // SAFETY: TCP calls it with a valid socket.
+    unsafe { Hook::<T>::enter(sk, |owner| owner.connection_ready()) }
+}
+
+/// # Safety
+///
+/// To be called by TCP.
+unsafe extern "C" fn ignore(_sk: *mut sock) {}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Networking: TCP sockets with callbacks, network devices and their events.
+//!
+//! What a transport protocol over kernel TCP needs, such as iWARP, NVMe over TCP or RDS: a
+//! [`Socket`] in the network namespace of a device, its [`Callbacks`], received data in place
+//! ([`LockedSock::read`]), and a buffer whose pages are handed to TCP ([`SendBuf`]).
+//!
+//! C headers: [`include/net/sock.h`](srctree/include/net/sock.h),
+//! [`include/net/tcp.h`](srctree/include/net/tcp.h),
+//! [`include/linux/netdevice.h`](srctree/include/linux/netdevice.h)
+
+#![crate_name = "net"]
+#![deny(missing_docs)]
+
+pub mod addr;
+pub mod callbacks;
+pub mod crc;
+pub mod netdev;
+pub mod netns;
+pub mod notifier;
+pub mod sendbuf;
+pub mod socket;
+pub mod sync;
+pub mod workqueue;
+
+pub use callbacks::{Callbacks, Listener, LockedSock, TcpState};
+pub use crc::crc32c;
+pub use netdev::NetDevice;
+pub use netns::Netns;
+pub use notifier::{Event, Notifier, Notify};
+pub use sendbuf::SendBuf;
+pub use socket::{Family, ListenSocket, Socket};
+
+/// The prefix of what this crate logs.
+const __LOG_PREFIX: &[u8] = b"net\0";

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Bytes to be sent, in pages that TCP takes over.
+
+use core::ptr::NonNull;
+use kernel::{
+    bindings::{bio_vec, page},
+    prelude::*, //
+};
+use riw_bindings as bindings;
+
+/// A compound page, filled from its front.
+///
+/// # Invariants
+///
+/// - `page` is a page of `size` bytes, mapped at `address`, of which one reference is ours.
+/// - `start <= end <= size`. Bytes below `start` have been handed to TCP; those from `start` to
+///   `end` wait for that; those from `end` on nobody else can see.
+struct Chunk {
+    page: NonNull<page>,
+    address: NonNull<u8>,
+    size: usize,
+    start: usize,
+    end: usize,
+}
+
+impl Chunk {
+    fn new() -> Result<Self> {
+        // SAFETY: It may sleep, as documented for those who call.
+        let page = NonNull::new(unsafe { bindings::staging_alloc() }).ok_or(ENOMEM)?;
+        // SAFETY: The page is valid, and in the kernel's direct mapping.
+        let address = unsafe { bindings::staging_address(page.as_ptr()) };
+        // SAFETY: The page is valid.
+        let size = unsafe { bindings::staging_size(page.as_ptr()) };
+
+        // INVARIANT: It is a new page, and empty.
+        Ok(Self {
+            page,
+            address: NonNull::new(address.cast()).ok_or(ENOMEM)?,
+            size,
+            start: 0,
+            end: 0,
+        })
+    }
+
+    /// Begins again at the front, if all that was there has been sent and acknowledged.
+    fn reuse(&mut self) {
+        // SAFETY: The page is valid.
+        if self.start == self.end && !unsafe { bindings::staging_shared(self.page.as_ptr()) } {
+            // INVARIANT: No one else has a reference to the page, so nobody can see its bytes.
+            self.start = 0;
+            self.end = 0;
+        }
+    }
+
+    /// Has `fill` write the next `len` bytes; there must be room for them.
+    fn append(&mut self, len: usize, fill: &mut dyn FnMut(&mut [u8]) -> Result) -> Result {
+        debug_assert!(len <= self.size - self.end);
+        // SAFETY: By the type's invariants these bytes are in the page, and nobody else sees them.
+        let bytes =
+            unsafe { core::slice::from_raw_parts_mut(self.address.add(self.end).as_ptr(), len) };
+
+        fill(bytes)?;
+        self.end += len;
+        Ok(())
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: The reference is ours.
+        unsafe { bindings::put_page(self.page.as_ptr()) }
+    }
+}
+
+/// Bytes waiting to be sent.
+///
+/// They are written once, into pages that [`Socket::send`](crate::Socket::send) hands to TCP
+/// without copying. As in a page fragment cache a partly filled page goes on being filled.
+///
+/// **Bytes that TCP has got are never written again**: writing happens behind all bytes there are
+/// only, and [`rollback`](Self::rollback) does not go back beyond what was sent. A page is used
+/// from its front again only when this is its only user.
+///
+/// Methods that add bytes allocate memory and may sleep.
+pub struct SendBuf {
+    /// Oldest first. Only the last one may have room.
+    chunks: KVec<Chunk>,
+    /// Bytes ever appended, less those rolled back.
+    appended: u64,
+    /// Bytes ever sent; not above `appended`.
+    sent: u64,
+}
+
+// SAFETY: The pages are its own.
+unsafe impl Send for SendBuf {}
+
+/// A position in a [`SendBuf`], to return to.
+#[derive(Clone, Copy)]
+pub struct Mark(u64);
+
+impl SendBuf {
+    /// Makes an empty buffer, without pages.
+    pub const fn new() -> Self {
+        Self {
+            chunks: KVec::new(),
+            appended: 0,
+            sent: 0,
+        }
+    }
+
+    /// Bytes that wait to be sent.
+    pub fn len(&self) -> usize {
+        (self.appended - self.sent) as usize
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.appended == self.sent
+    }
+
+    /// Appends a copy of `bytes`; all or nothing. May sleep.
+    pub fn append(&mut self, mut bytes: &[u8]) -> Result {
+        self.append_with(bytes.len(), |piece| {
+            let (now, later) = bytes.split_at(piece.len());
+
+            piece.copy_from_slice(now);
+            bytes = later;
+            Ok(())
+        })
+    }
+
+    /// Appends `len` bytes that `fill` writes, piece by piece. May sleep.
+    ///
+    /// `fill` is given the memory of the pieces in order, and must write each of them completely:
+    /// what they hold before is stale kernel memory, not to be sent. If it fails, or memory runs
+    /// out, nothing is appended.
+    pub fn append_with(&mut self, len: usize, mut fill: impl FnMut(&mut [u8]) -> Result) -> Result {
+        let mark = self.mark();
+        let result = self.append_pieces(len, &mut fill);
+
+        if result.is_err() {
+            self.rollback(mark);
+        }
+        result
+    }
+
+    fn append_pieces(
+        &mut self,
+        mut len: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result,
+    ) -> Result {
+        while len > 0 {
+            let chunk = self.tail()?;
+            let piece = len.min(chunk.size - chunk.end);
+
+            chunk.append(piece, fill)?;
+            self.appended += piece as u64;
+            len -= piece;
+        }
+        Ok(())
+    }
+
+    /// The last chunk, with room in it.
+    fn tail(&mut self) -> Result<&mut Chunk> {
+        if let Some(last) = self.chunks.last_mut() {
+            if last.end == last.size {
+                last.reuse();
+            }
+        }
+        if self.chunks.last().is_none_or(|last| last.end == last.size) {
+            self.chunks.push(Chunk::new()?, GFP_KERNEL)?;
+            self.drop_sent();
+        }
+        self.chunks.last_mut().ok_or(ENOMEM)
+    }
+
+    /// Drops chunks at the front that have been sent, except for the last of all.
+    fn drop_sent(&mut self) {
+        while self.chunks.len() > 1 && self.chunks.first().is_some_and(|c| c.start == c.end) {
+            let _ = self.chunks.remove(0);
+        }
+    }
+
+    /// The position behind all bytes appended so far.
+    pub fn mark(&self) -> Mark {
+        Mark(self.appended)
+    }
+
+    /// Drops what was appended since `mark`, as far as it was not sent.
+    pub fn rollback(&mut self, mark: Mark) {
+        let mut surplus = self.appended.saturating_sub(mark.0.max(self.sent));
+
+        self.appended -= surplus;
+        while surplus > 0 {
+            let Some(last) = self.chunks.last_mut() else {
+                break;
+            };
+            let here = surplus.min((last.end - last.start) as u64);
+
+            // INVARIANT: `end` does not go below `start`.
+            last.end -= here as usize;
+            surplus -= here;
+            if surplus > 0 {
+                self.chunks.pop();
+            }
+        }
+    }
+
+    /// Drops everything that was not sent.
+    pub fn clear(&mut self) {
+        self.rollback(Mark(self.sent));
+    }
+
+    /// Describes bytes at the front, in order; returns how many entries and bytes that is.
+    pub(crate) fn describe(&self, vecs: &mut [bio_vec]) -> (usize, usize) {
+        let unsent = self.chunks.iter().filter(|chunk| chunk.start != chunk.end);
+        let (mut count, mut bytes) = (0, 0);
+
+        for (vec, chunk) in vecs.iter_mut().zip(unsent) {
+            let len = chunk.end - chunk.start;
+
+            *vec = bio_vec {
+                bv_page: chunk.page.as_ptr(),
+                bv_len: len as u32,
+                bv_offset: chunk.start as u32,
+            };
+            count += 1;
+            bytes += len;
+        }
+        (count, bytes)
+    }
+
+    /// Notes that TCP has taken the first `bytes`, of those described before.
+    pub(crate) fn consume(&mut self, mut bytes: usize) {
+        bytes = bytes.min(self.len());
+        self.sent += bytes as u64;
+        for chunk in &mut self.chunks {
+            let here = bytes.min(chunk.end - chunk.start);
+
+            // INVARIANT: `start` does not go beyond `end`.
+            chunk.start += here;
+            bytes -= here;
+        }
+        self.drop_sent();
+    }
+}
+
+impl Default for SendBuf {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Work queues of one's own, and items that can be cancelled and rearmed.
+//!
+//! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
+
+use core::{ops::Deref, ptr::NonNull};
+use kernel::{
+    bindings,
+    error::code::*,
+    prelude::*,
+    sync::Arc,
+    time::Jiffies,
+    workqueue::{HasDelayedWork, HasWork, Work, WorkItem, WorkItemPointer},
+};
+
+/// Properties of a [`Queue`]; to be joined by `|`.
+#[derive(Clone, Copy)]
+pub struct Flags(u32);
+
+impl Flags {
+    /// Items run on any CPU, not on the one that queued them.
+    pub const UNBOUND: Self = Self(bindings::wq_flags_WQ_UNBOUND);
+    /// Has a thread of its own for when memory is short, so that it always makes progress.
+    pub const MEM_RECLAIM: Self = Self(bindings::wq_flags_WQ_MEM_RECLAIM);
+    /// Items run at a higher priority.
+    pub const HIGHPRI: Self = Self(bindings::wq_flags_WQ_HIGHPRI);
+    /// Can be seen and tuned below `/sys/bus/workqueue/devices`.
+    pub const SYSFS: Self = Self(bindings::wq_flags_WQ_SYSFS);
+}
+
+impl core::ops::BitOr for Flags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// An owned work queue.
+///
+/// Dropping it runs what is queued, and waits for that. Delayed items whose time has not come are
+/// not counted as queued: they must have been cancelled before.
+///
+/// # Invariants
+///
+/// `queue` was made by `alloc_workqueue()` and is destroyed by no one else.
+pub struct Queue {
+    queue: NonNull<bindings::workqueue_struct>,
+}
+
+// SAFETY: Work queues are used from any thread.
+unsafe impl Send for Queue {}
+// SAFETY: As above.
+unsafe impl Sync for Queue {}
+
+impl Queue {
+    /// Makes a queue. Process context, may sleep.
+    pub fn new(name: &CStr, flags: Flags) -> Result<Self> {
+        // SAFETY: All strings are terminated; the format takes one string.
+        let queue = unsafe {
+            bindings::alloc_workqueue_noprof(
+                c"%s".as_ptr().cast(),
+                flags.0,
+                0,
+                name.as_ptr().cast::<c_char>(),
+            )
+        };
+
+        // INVARIANT: It is a new queue.
+        Ok(Self {
+            queue: NonNull::new(queue).ok_or(ENOMEM)?,
+        })
+    }
+
+    /// Has a delayed item run after `delay`, whether it is idle or waits for another time to come.
+    ///
+    /// If it is running now it will run once more. Any context.
+    pub fn rearm<T, const ID: u64>(&self, item: Arc<T>, delay: Jiffies)
+    where
+        T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID> + Send + Sync + 'static,
+        Arc<T>: WorkItemPointer<ID>,
+    {
+        let item = Arc::into_raw(item).cast_mut();
+        // SAFETY: `item` is valid: we own a reference.
+        let work = unsafe { raw_work::<T, ID>(item) };
+
+        // SAFETY: By the requirements of `HasDelayedWork` the work is part of a delayed work, and
+        // its function that of `Arc<T>`, which takes over one reference. The queue is valid.
+        let was_pending = unsafe {
+            bindings::mod_delayed_work_on(
+                bindings::wq_misc_consts_WORK_CPU_UNBOUND as c_int,
+                self.queue.as_ptr(),
+                kernel::container_of!(work, bindings::delayed_work, work),
+                delay,
+            )
+        };
+        if was_pending {
+            // SAFETY: It comes from `into_raw`. The queue has the reference given it earlier.
+            drop(unsafe { Arc::from_raw(item) });
+        }
+    }
+}
+
+impl Deref for Queue {
+    type Target = kernel::workqueue::Queue;
+
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: By the type's invariant it is valid for as long as `self`.
+        unsafe { kernel::workqueue::Queue::from_raw(self.queue.as_ptr()) }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: By the type's invariant it is ours.
+        unsafe { bindings::destroy_workqueue(self.queue.as_ptr()) }
+    }
+}
+
+/// The `work_struct` of an item.
+///
+/// # Safety
+///
+/// `item` must be valid.
+unsafe fn raw_work<T: HasWork<T, ID>, const ID: u64>(item: *mut T) -> *mut bindings::work_struct {
+    // SAFETY: As the caller says; the result points into the same object.
+    unsafe { Work::raw_get(T::raw_get_work(item)) }
+}
+
+/// Takes an item off its queue, and waits for its end if it runs.
+///
+/// Afterwards it neither runs nor is queued, unless someone queues it again. Returns whether it
+/// was queued; the reference that the queue had is dropped. Process context, may sleep; not from
+/// the item itself.
+pub fn cancel_work_sync<T, const ID: u64>(item: &Arc<T>) -> bool
+where
+    T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID>,
+{
+    let item: *const T = &**item;
+    // SAFETY: `item` is valid, and its work initialised.
+    let pending = unsafe { bindings::cancel_work_sync(raw_work::<T, ID>(item.cast_mut())) };
+
+    if pending {
+        // SAFETY: It was queued, by `Arc::into_raw`, and will not run: the reference is ours.
+        drop(unsafe { Arc::from_raw(item) });
+    }
+    pending
+}
+
+/// As [`cancel_work_sync`], for a delayed item, whether its time has come or not.
+pub fn cancel_delayed_work_sync<T, const ID: u64>(item: &Arc<T>) -> bool
+where
+    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
+{
+    let item: *const T = &**item;
+    // SAFETY: `item` is valid; its work is part of a delayed work, which is initialised.
+    let pending = unsafe {
+        let work = raw_work::<T, ID>(item.cast_mut());
+
+        bindings::cancel_delayed_work_sync(kernel::container_of!(
+            work,
+            bindings::delayed_work,
+            work
+        ))
+    };
+
+    if pending {
+        // SAFETY: It was queued, by `Arc::into_raw`, and will not run: the reference is ours.
+        drop(unsafe { Arc::from_raw(item) });
+    }
+    pending
+}
