@@ -170,6 +170,18 @@ def bring_up(name, addr="", addr6="", netns="", mtu=0):
         ip("addr", "add", addr6, "dev", name, "nodad", netns=netns)
 
 
+@contextmanager
+def impaired(*nodes, how=("loss", "1%")):
+    """Makes the network lose, delay, reorder packets: `how` are netem's words."""
+    for node in nodes:
+        node.run("tc", "qdisc", "add", "dev", node.netdev, "root", "netem", *how)
+    try:
+        yield
+    finally:
+        for node in nodes:
+            node.attempt("tc", "qdisc", "del", "dev", node.netdev, "root")
+
+
 # --- networks
 
 @contextmanager

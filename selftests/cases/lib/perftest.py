@@ -36,7 +36,7 @@ def run(test, server, client, *options, family=4, timeout=60):
     port = lab.new_port()
     common = ["-R", "-F", "-p", port, *options]
     if family == 6:
-        common.append("--ipv6")
+        common.append("--ipv6-addr")
     listen = []
     if lab.DRIVER == "siw" or server.dev.startswith("siw"):
         listen = ["--bind_source_ip", server.address(family)]

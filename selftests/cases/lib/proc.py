@@ -8,10 +8,12 @@ import subprocess
 import time
 from pathlib import Path
 
+from tap import CheckFailed
+
 _serial = itertools.count()
 
 
-class Failed(Exception):
+class Failed(CheckFailed):
     """A command did not do what was asked of it."""
 
 

@@ -22,7 +22,7 @@ _count = 0
 
 
 class CheckFailed(Exception):
-    """What `check` raises: its text says why the point fails."""
+    """Raised where a point fails; its text says why."""
 
 
 def check(condition, why):

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0
+#define _GNU_SOURCE
+#include "pair.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "tap.h"
+
+struct side side_parse(char *text)
+{
+	struct side side = { .addr = text };
+	char *sign = strchr(text, '%');
+
+	if (sign) {
+		*sign = '\0';
+		side.netns = sign + 1;
+	}
+	return side;
+}
+
+static int own_netns = -1;
+
+static void netns_set(int fd)
+{
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		tap_bail("setns");
+}
+
+void netns_enter(const char *name)
+{
+	char path[256];
+	int fd;
+
+	if (!name)
+		return;
+	if (own_netns < 0)
+		own_netns = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/run/netns/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	netns_set(fd);
+	close(fd);
+}
+
+void netns_leave(void)
+{
+	if (own_netns >= 0)
+		netns_set(own_netns);
+}
+
+bool cm_expect(struct rdma_event_channel *events, enum rdma_cm_event_type wanted,
+	       struct rdma_cm_id **id, void *data, uint8_t *length)
+{
+	struct rdma_cm_event *event;
+	bool got;
+
+	if (!readable_within(events->fd, PATIENCE))
+		return tap_check(false, "no CM event, waiting for %s", rdma_event_str(wanted));
+	if (rdma_get_cm_event(events, &event))
+		return tap_check(false, "rdma_get_cm_event: %m");
+	got = event->event == wanted;
+	tap_check(got, "CM event %s (status %d), wanted %s", rdma_event_str(event->event),
+		  event->status, rdma_event_str(wanted));
+	if (id)
+		*id = event->id;
+	if (data && length) {
+		if (*length > event->param.conn.private_data_len)
+			*length = event->param.conn.private_data_len;
+		memcpy(data, event->param.conn.private_data, *length);
+	}
+	rdma_ack_cm_event(event);
+	return got;
+}
+
+static struct rdma_cm_id *new_id(const struct side *side, struct rdma_event_channel *events)
+{
+	struct rdma_cm_id *id;
+	int status;
+
+	netns_enter(side->netns);
+	status = rdma_create_id(events, &id, NULL, RDMA_PS_TCP);
+	netns_leave();
+	if (status)
+		tap_bail("rdma_create_id");
+	return id;
+}
+
+static struct rdma_event_channel *new_channel(void)
+{
+	struct rdma_event_channel *events = rdma_create_event_channel();
+
+	if (!events)
+		tap_bail("rdma_create_event_channel");
+	return events;
+}
+
+static struct rdma_addrinfo *resolve(const struct side *side, const char *port, bool passive)
+{
+	struct rdma_addrinfo hints = {
+		.ai_flags = RAI_NUMERICHOST | (passive ? RAI_PASSIVE : 0),
+		.ai_port_space = RDMA_PS_TCP,
+	};
+	struct rdma_addrinfo *info;
+
+	if (rdma_getaddrinfo(side->addr, port, &hints, &info))
+		tap_bail("rdma_getaddrinfo %s", side->addr);
+	return info;
+}
+
+static void end_make_cqs(struct end *end, const struct pair_opts *opts)
+{
+	uint32_t cqe = opts->cqe;
+
+	if (opts->notify) {
+		end->schannel = ibv_create_comp_channel(end->ctx);
+		end->rchannel = ibv_create_comp_channel(end->ctx);
+		if (!end->schannel || !end->rchannel)
+			tap_bail("ibv_create_comp_channel");
+	}
+	end->scq = ibv_create_cq(end->ctx, cqe ? cqe : opts->sq + 1, end, end->schannel, 0);
+	end->rcq = ibv_create_cq(end->ctx, cqe ? cqe : (opts->srq ? opts->srq : opts->rq) + 1,
+				 end, end->rchannel, 0);
+	if (!end->scq || !end->rcq)
+		tap_bail("ibv_create_cq");
+}
+
+static uint32_t or_else(uint32_t value, uint32_t otherwise)
+{
+	return value ? value : otherwise;
+}
+
+static void end_make_qp(struct end *end, const struct pair_opts *opts, bool srq)
+{
+	struct ibv_srq_init_attr srq_init = {};
+	struct ibv_qp_init_attr init = {};
+
+	end->ctx = end->id->verbs;
+	if (ibv_query_device(end->ctx, &end->attr))
+		tap_bail("ibv_query_device");
+	end->pd = ibv_alloc_pd(end->ctx);
+	if (!end->pd)
+		tap_bail("ibv_alloc_pd");
+	end_make_cqs(end, opts);
+	if (srq) {
+		srq_init.attr.max_wr = opts->srq;
+		srq_init.attr.max_sge = or_else(opts->recv_sge, end->attr.max_srq_sge);
+		end->srq = ibv_create_srq(end->pd, &srq_init);
+		if (!end->srq)
+			tap_bail("ibv_create_srq");
+	}
+	init.qp_context = end;
+	init.send_cq = end->scq;
+	init.recv_cq = end->rcq;
+	init.srq = end->srq;
+	init.cap.max_send_wr = opts->sq;
+	init.cap.max_recv_wr = opts->rq;
+	init.cap.max_send_sge = or_else(opts->send_sge, end->attr.max_sge);
+	init.cap.max_recv_sge = or_else(opts->recv_sge, end->attr.max_sge);
+	init.cap.max_inline_data = opts->inline_data;
+	init.qp_type = IBV_QPT_RC;
+	init.sq_sig_all = opts->sig_all;
+	if (rdma_create_qp(end->id, end->pd, &init))
+		tap_bail("rdma_create_qp");
+	end->qp = end->id->qp;
+}
+
+void pair_open(struct pair *pair, const struct pair_opts *given)
+{
+	struct pair_opts filled = *given, *opts = &filled;
+	struct end *active = &pair->active, *passive = &pair->passive;
+	struct rdma_conn_param param = {};
+	struct rdma_addrinfo *info;
+	char port[8];
+
+	if (!opts->sq)
+		opts->sq = 64;
+	if (!opts->rq)
+		opts->rq = 64;
+	if (!opts->depth)
+		opts->depth = 16;
+	memset(pair, 0, sizeof(*pair));
+	*active = (struct end){ .name = "active", .side = opts->active };
+	*passive = (struct end){ .name = "passive", .side = opts->passive };
+
+	pair->listen_events = new_channel();
+	pair->listener = new_id(&passive->side, pair->listen_events);
+	info = resolve(&passive->side, NULL, true);
+	netns_enter(passive->side.netns);
+	if (rdma_bind_addr(pair->listener, info->ai_src_addr) || rdma_listen(pair->listener, 4))
+		tap_bail("rdma_listen on %s", passive->side.addr);
+	netns_leave();
+	rdma_freeaddrinfo(info);
+	pair->port = be16toh(rdma_get_src_port(pair->listener));
+
+	active->events = new_channel();
+	active->id = new_id(&active->side, active->events);
+	snprintf(port, sizeof(port), "%u", pair->port);
+	info = resolve(&passive->side, port, false);
+	if (rdma_resolve_addr(active->id, NULL, info->ai_dst_addr, PATIENCE) ||
+	    !cm_expect(active->events, RDMA_CM_EVENT_ADDR_RESOLVED, NULL, NULL, NULL) ||
+	    rdma_resolve_route(active->id, PATIENCE) ||
+	    !cm_expect(active->events, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, NULL, NULL))
+		tap_bail("resolving %s", passive->side.addr);
+	rdma_freeaddrinfo(info);
+	end_make_qp(active, opts, false);
+
+	param.initiator_depth = opts->depth;
+	param.responder_resources = opts->depth;
+	netns_enter(active->side.netns);
+	if (rdma_connect(active->id, &param) ||
+	    !cm_expect(pair->listen_events, RDMA_CM_EVENT_CONNECT_REQUEST, &passive->id, NULL, NULL))
+		tap_bail("rdma_connect");
+	netns_leave();
+	passive->events = new_channel();
+	if (rdma_migrate_id(passive->id, passive->events))
+		tap_bail("rdma_migrate_id");
+	end_make_qp(passive, opts, opts->srq);
+	if (rdma_accept(passive->id, &param) ||
+	    !cm_expect(active->events, RDMA_CM_EVENT_ESTABLISHED, NULL, NULL, NULL) ||
+	    !cm_expect(passive->events, RDMA_CM_EVENT_ESTABLISHED, NULL, NULL, NULL))
+		tap_bail("rdma_accept");
+}
+
+static bool end_close(struct end *end)
+{
+	bool all = true;
+
+	if (end->qp)
+		rdma_destroy_qp(end->id);
+	all &= !end->srq || !ibv_destroy_srq(end->srq);
+	all &= !end->scq || !ibv_destroy_cq(end->scq);
+	all &= !end->rcq || !ibv_destroy_cq(end->rcq);
+	all &= !end->schannel || !ibv_destroy_comp_channel(end->schannel);
+	all &= !end->rchannel || !ibv_destroy_comp_channel(end->rchannel);
+	all &= !end->pd || !ibv_dealloc_pd(end->pd);
+	all &= !end->id || !rdma_destroy_id(end->id);
+	if (end->events)
+		rdma_destroy_event_channel(end->events);
+	return all;
+}
+
+bool pair_close(struct pair *pair)
+{
+	bool all = true;
+
+	if (pair->active.id)
+		rdma_disconnect(pair->active.id);
+	all &= end_close(&pair->active);
+	all &= end_close(&pair->passive);
+	all &= !pair->listener || !rdma_destroy_id(pair->listener);
+	if (pair->listen_events)
+		rdma_destroy_event_channel(pair->listen_events);
+	memset(pair, 0, sizeof(*pair));
+	return all;
+}
+
+struct end *end_other(struct pair *pair, struct end *end)
+{
+	return end == &pair->active ? &pair->passive : &pair->active;
+}
+
+enum ibv_qp_state qp_state(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init))
+		return IBV_QPS_UNKNOWN;
+	return attr.qp_state;
+}
+
+bool qp_reaches(struct ibv_qp *qp, enum ibv_qp_state state, int ms)
+{
+	int64_t end = now_ms() + ms;
+
+	while (qp_state(qp) != state) {
+		if (now_ms() > end)
+			return false;
+		sleep_ms(1);
+	}
+	return true;
+}
+
+bool qp_to_error(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	return !ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A connected pair of QPs with both ends in this process: the active end has
+ * connected to the passive end through the RDMA CM, each end maybe in a network
+ * namespace of its own.
+ */
+#ifndef PAIR_H
+#define PAIR_H
+
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where an end is: a numeric address, and the name of a namespace or NULL. */
+struct side {
+	const char *addr;
+	const char *netns;
+};
+
+/* Reads `ADDRESS` or `ADDRESS%NAMESPACE`. */
+struct side side_parse(char *text);
+
+struct pair_opts {
+	struct side active, passive;
+	/* Capacities of each QP; 0 stands for the values in parentheses. */
+	uint32_t sq, rq;		/* (64) */
+	uint32_t send_sge, recv_sge;	/* (the device's) */
+	uint32_t inline_data;
+	uint32_t cqe;			/* of each CQ (sq, rq) */
+	uint32_t srq;			/* entries of the passive end's SRQ (none) */
+	bool sig_all;
+	uint8_t depth;			/* outstanding reads, both ways (16) */
+	bool notify;			/* CQs with completion channels */
+};
+
+struct end {
+	const char *name;
+	struct side side;
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *id;
+	struct ibv_context *ctx;
+	struct ibv_device_attr attr;
+	struct ibv_pd *pd;
+	struct ibv_cq *scq, *rcq;
+	struct ibv_comp_channel *schannel, *rchannel;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+};
+
+struct pair {
+	struct end active, passive;
+	struct rdma_cm_id *listener;
+	struct rdma_event_channel *listen_events;
+	uint16_t port;
+};
+
+/* Connects a pair; ends the program if that fails. */
+void pair_open(struct pair *pair, const struct pair_opts *opts);
+
+/* Disconnects and destroys it; false if anything could not be destroyed. */
+bool pair_close(struct pair *pair);
+
+/* The end at the other side of the connection. */
+struct end *end_other(struct pair *pair, struct end *end);
+
+/* Goes into a namespace (NULL: stays) and back into the program's own. */
+void netns_enter(const char *name);
+void netns_leave(void);
+
+/*
+ * Waits for an event of the RDMA CM and acknowledges it. True if it is the one
+ * wanted. Its private data is copied to `data` (up to *length bytes) if given.
+ */
+bool cm_expect(struct rdma_event_channel *events, enum rdma_cm_event_type wanted,
+	       struct rdma_cm_id **id, void *data, uint8_t *length);
+
+/* The QP's state as the driver tells it. */
+enum ibv_qp_state qp_state(struct ibv_qp *qp);
+bool qp_reaches(struct ibv_qp *qp, enum ibv_qp_state state, int ms);
+bool qp_to_error(struct ibv_qp *qp);
+
+#endif

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "post.h"
+
+int post_recv(struct ibv_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int num_sge)
+{
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = sge, .num_sge = num_sge }, *bad;
+
+	return ibv_post_recv(qp, &wr, &bad);
+}
+
+int post_srq_recv(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge *sge, int num_sge)
+{
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = sge, .num_sge = num_sge }, *bad;
+
+	return ibv_post_srq_recv(srq, &wr, &bad);
+}
+
+/*
+ * The union members for SEND_WITH_INV and RDMA overlap; stock libsiw takes the key to
+ * invalidate from the RDMA member, where other providers take invalidate_rkey: set both.
+ */
+int post_send(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
+	      int num_sge, unsigned int flags, uint32_t rkey)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id, .sg_list = sge, .num_sge = num_sge,
+		.opcode = opcode, .send_flags = flags,
+	}, *bad;
+
+	if (opcode == IBV_WR_SEND_WITH_INV) {
+		wr.invalidate_rkey = rkey;
+		wr.wr.rdma.rkey = rkey;
+	}
+	return ibv_post_send(qp, &wr, &bad);
+}
+
+int post_rdma(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
+	      int num_sge, unsigned int flags, uint64_t remote_addr, uint32_t rkey)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id, .sg_list = sge, .num_sge = num_sge,
+		.opcode = opcode, .send_flags = flags,
+		.wr.rdma = { .remote_addr = remote_addr, .rkey = rkey },
+	}, *bad;
+
+	return ibv_post_send(qp, &wr, &bad);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Posting single work requests. Each returns what the verb returns: 0 or an errno. */
+#ifndef POST_H
+#define POST_H
+
+#include <infiniband/verbs.h>
+
+int post_recv(struct ibv_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int num_sge);
+int post_srq_recv(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge *sge, int num_sge);
+
+/* SEND; with IBV_WR_SEND_WITH_INV `rkey` is the key to invalidate. */
+int post_send(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
+	      int num_sge, unsigned int flags, uint32_t rkey);
+
+/* RDMA WRITE or READ. */
+int post_rdma(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
+	      int num_sge, unsigned int flags, uint64_t remote_addr, uint32_t rkey);
+
+#endif

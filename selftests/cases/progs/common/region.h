@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Memory under test: bytes that may change, between guard bytes that may not. The
+ * expected contents are kept apart, and everything is compared byte for byte.
+ */
+#ifndef REGION_H
+#define REGION_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rng;
+
+struct region {
+	uint8_t *map;		/* everything, guards included */
+	size_t map_length;
+	uint8_t *bytes;		/* what the test uses */
+	size_t length;
+	uint8_t *wanted;	/* what all of `map` must hold */
+	struct ibv_mr *mr;	/* of bytes..length, if registered */
+};
+
+/*
+ * Maps `length` bytes with a page of guard bytes or more at both ends, starting
+ * `offset` bytes into a page, all filled from `rng`. Ends the program if it cannot.
+ */
+void region_make(struct region *region, struct rng *rng, size_t length, size_t offset);
+
+/* Registers the bytes, not the guards. */
+void region_register(struct region *region, struct ibv_pd *pd, int access);
+
+/* Where the test expects `at` (a place in `bytes`) to be in `wanted`. */
+uint8_t *region_wanted(const struct region *region, const void *at);
+
+/* Whether all bytes and guards are as wanted; the first difference goes to tap_check(). */
+bool region_intact(const struct region *region, const char *name);
+
+void region_free(struct region *region);
+
+/* An SGE of it. */
+struct ibv_sge region_sge(const struct region *region, size_t offset, uint32_t length);
+
+#endif
