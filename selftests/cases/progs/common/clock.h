@@ -6,8 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Milliseconds that something which must happen may take, on a slow machine. */
-#define PATIENCE 15000
+#include "tap.h"
+
+/*
+ * Milliseconds that something which must happen may take, on a slow machine; little
+ * when the point has failed already.
+ */
+#define PATIENCE (tap_failing() ? 200 : 15000)
 
 /* Milliseconds after which something that must not happen has not happened. */
 #define SILENCE 300

@@ -51,6 +51,11 @@ bool tap_check(bool holds, const char *why, ...)
 	return false;
 }
 
+bool tap_failing(void)
+{
+	return first_failure[0];
+}
+
 bool tap_point(const char *name, ...)
 {
 	bool holds = !first_failure[0];

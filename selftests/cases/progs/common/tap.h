@@ -16,6 +16,7 @@ void tap_note(const char *text, ...) __attribute__((format(printf, 1, 2)));
  * tap_point() writes the point with it.
  */
 bool tap_check(bool holds, const char *why, ...) __attribute__((format(printf, 2, 3)));
+bool tap_failing(void);
 bool tap_point(const char *name, ...) __attribute__((format(printf, 1, 2)));
 
 /* Writes the plan. Its value is main's: 0. */
