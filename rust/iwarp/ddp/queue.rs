@@ -19,8 +19,13 @@ pub struct Queue {
 impl Queue {
     /// A queue on which no message has come: the first MSN is 1.
     pub const fn new() -> Self {
+        Self::starting_at(1)
+    }
+
+    /// A queue whose next message has this MSN.
+    pub const fn starting_at(msn: u32) -> Self {
         Self {
-            msn: 1,
+            msn,
             mo: 0,
             open: false,
         }

@@ -70,27 +70,31 @@ impl Reader {
         }
     }
 
-    /// Octets that may be read from the socket now without reading past the frame. 0 when it is
-    /// complete. When there is a choice, read no more than this at a time.
+    /// Octets that may be read from the socket now without reading past the frame: first those of
+    /// its fixed part, then those of the private data. 0 when it is complete.
     pub fn wanted(&self) -> usize {
         self.end().saturating_sub(self.have)
     }
 
-    /// Takes octets of the frame, in any split: at most [`Reader::wanted`] are looked at. Returns
-    /// whether the frame is complete.
+    /// Takes octets of the frame, in any split. Returns whether the frame is complete. Octets
+    /// behind the frame are not looked at; who reads no more than [`Reader::wanted`] at a time
+    /// never has any.
     ///
     /// # Errors
     ///
     /// As soon as the octets cannot become the frame that is waited for: another key, or more
     /// than 512 octets of private data (RFC 5044 §7.1.1). The connection is then to be closed.
     pub fn push(&mut self, data: &[u8]) -> Result<bool, StartupError> {
-        let wanted = self.wanted();
-        let room = self.bytes.get_mut(self.have..).unwrap_or(&mut []);
-        let n = copy(room, split(data, wanted).0);
-        self.have = self.have.saturating_add(n);
-        self.check_key()?;
-        if self.private_length() > wire::PRIVATE_DATA_MAX {
-            return Err(StartupError::Length);
+        let mut rest = data;
+        while !rest.is_empty() && self.wanted() != 0 {
+            let (part, after) = split(rest, self.wanted());
+            let room = self.bytes.get_mut(self.have..).unwrap_or(&mut []);
+            self.have = self.have.saturating_add(copy(room, part));
+            rest = after;
+            self.check_key()?;
+            if self.private_length() > wire::PRIVATE_DATA_MAX {
+                return Err(StartupError::Length);
+            }
         }
         Ok(self.wanted() == 0)
     }

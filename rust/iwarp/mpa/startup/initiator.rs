@@ -93,7 +93,8 @@ impl Initiator {
         let peer_ord = reply.depths.and_then(|d| d.negotiated_ord());
         // The responder's ORD is what this side's IRD must be at least; its IRD is what this
         // side's ORD may be at most (RFC 6581 §9.1).
-        if peer_ord.is_some_and(|peer| peer > self.depths.ird) {
+        let ird = self.depths.ird.max(peer_ord.unwrap_or(0));
+        if ird > self.depths.ird.max(self.policy.ird_max) {
             return Err(StartupError::InsufficientIrd);
         }
         let ord = match peer_ird {
@@ -104,7 +105,7 @@ impl Initiator {
             crc: reply.crc || self.policy.crc == CrcPolicy::Require,
             rx_markers: self.policy.markers,
             tx_markers: reply.markers,
-            ird: self.depths.ird,
+            ird,
             ord,
             revision: reply.revision,
             rtr: self.rtr(&reply, peer_ird)?,

@@ -50,16 +50,20 @@ pub struct Policy {
     pub peer_to_peer: bool,
     /// The RTR indications that may be used.
     pub rtr: RtrTypes,
+    /// As initiator: Read Requests that this side could take at a time at the very most. If the
+    /// responder's ORD is above the IRD that was asked for, IRD is raised up to this.
+    pub ird_max: u32,
 }
 
 impl Policy {
-    /// Revision 2, CRCs, no markers, client-server model, every RTR indication.
+    /// Revision 2, CRCs, no markers, client-server model, every RTR indication, IRD not raised.
     pub const DEFAULT: Self = Self {
         revision: 2,
         crc: CrcPolicy::Require,
         markers: false,
         peer_to_peer: false,
         rtr: RtrTypes::ALL,
+        ird_max: 0,
     };
 }
 
@@ -77,7 +81,7 @@ pub enum Rtr {
     Send,
     /// An RDMA Write.
     Write,
-    /// An RDMA Read. Takes a place of ORD and IRD, and is answered.
+    /// An RDMA Read. Takes a place of ORD and IRD, even if both are 0 otherwise, and is answered.
     Read,
 }
 

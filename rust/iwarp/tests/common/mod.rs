@@ -5,6 +5,8 @@
 
 #![allow(dead_code)]
 
+pub mod startup;
+
 use iwarp::*;
 
 /// CRC32c, bit by bit over a table made on first use.
@@ -231,4 +233,148 @@ pub fn frame(ulpdu: &[u8]) -> Vec<u8> {
     let crc = Crc::new().update::<Soft>(&fpdu).wire();
     fpdu.extend_from_slice(&crc);
     fpdu
+}
+
+/// An untagged DDP segment, made by hand.
+#[derive(Clone, Copy)]
+pub struct Untagged<'a> {
+    pub control: u8,
+    pub rdmap: u8,
+    pub invalidate: u32,
+    pub qn: u32,
+    pub msn: u32,
+    pub mo: u32,
+    pub payload: &'a [u8],
+}
+
+impl<'a> Untagged<'a> {
+    /// A single segment, last of its message.
+    pub fn new(opcode: u8, qn: u32, msn: u32, payload: &'a [u8]) -> Self {
+        Self {
+            control: 0x41,
+            rdmap: 0x40 | opcode,
+            invalidate: 0,
+            qn,
+            msn,
+            mo: 0,
+            payload,
+        }
+    }
+
+    /// A segment that is not the last, at `mo`.
+    pub fn more(self, mo: u32) -> Self {
+        Self {
+            control: 0x01,
+            mo,
+            ..self
+        }
+    }
+
+    /// The last segment, at `mo`.
+    pub fn at(self, mo: u32) -> Self {
+        Self { mo, ..self }
+    }
+
+    pub fn ulpdu(&self) -> Vec<u8> {
+        let mut out = vec![self.control, self.rdmap];
+        for word in [self.invalidate, self.qn, self.msn, self.mo] {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+        out.extend_from_slice(self.payload);
+        out
+    }
+}
+
+/// A tagged DDP segment, made by hand.
+#[derive(Clone, Copy)]
+pub struct Tagged<'a> {
+    pub control: u8,
+    pub rdmap: u8,
+    pub stag: u32,
+    pub to: u64,
+    pub payload: &'a [u8],
+}
+
+impl<'a> Tagged<'a> {
+    /// A single segment, last of its message.
+    pub fn new(opcode: u8, stag: u32, to: u64, payload: &'a [u8]) -> Self {
+        Self {
+            control: 0xc1,
+            rdmap: 0x40 | opcode,
+            stag,
+            to,
+            payload,
+        }
+    }
+
+    /// A segment that is not the last.
+    pub fn more(self) -> Self {
+        Self {
+            control: 0x81,
+            ..self
+        }
+    }
+
+    pub fn ulpdu(&self) -> Vec<u8> {
+        let mut out = vec![self.control, self.rdmap];
+        out.extend_from_slice(&self.stag.to_be_bytes());
+        out.extend_from_slice(&self.to.to_be_bytes());
+        out.extend_from_slice(self.payload);
+        out
+    }
+}
+
+/// What a receiver made of some ULPDUs: the first error, and what was recorded.
+pub struct Verdict {
+    pub error: Option<Error>,
+    pub events: Vec<Event>,
+    pub calls: usize,
+    pub quote: Quote,
+    pub at_boundary: bool,
+}
+
+/// Has a receiver take these ULPDUs, framed, with and without CRC, whole and octet by octet, and
+/// checks that it makes no difference.
+pub fn judge(ulpdus: &[Vec<u8>]) -> Verdict {
+    let stream: Vec<u8> = ulpdus.iter().flat_map(|u| frame(u)).collect();
+    let mut verdicts = Vec::new();
+    for (crc, chunk) in [
+        (true, stream.len()),
+        (true, 1),
+        (false, stream.len()),
+        (false, 1),
+    ] {
+        let mut rx = receiver(crc, false);
+        let mut got = Recorder::default();
+        let error = receive(&mut rx, &mut got, &stream, chunk).err();
+        verdicts.push(Verdict {
+            error,
+            events: got.events,
+            calls: got.calls,
+            quote: rx.quote(),
+            at_boundary: rx.at_boundary(),
+        });
+    }
+    let first = verdicts.remove(0);
+    for other in verdicts {
+        assert_eq!(first.error, other.error);
+        assert_eq!(first.events, other.events);
+        assert_eq!(first.quote, other.quote);
+        assert_eq!(first.at_boundary, other.at_boundary);
+    }
+    first
+}
+
+/// The error for these ULPDUs, of which all but the last are good.
+pub fn error_of(ulpdus: &[Vec<u8>]) -> Error {
+    let good = judge(&ulpdus[..ulpdus.len() - 1]);
+    assert_eq!(good.error, None);
+    let verdict = judge(ulpdus);
+    assert_eq!(
+        verdict.events, good.events,
+        "nothing of the bad one is reported"
+    );
+    let error = verdict.error.expect("the last one is bad");
+    assert!(!verdict.at_boundary);
+    error
 }

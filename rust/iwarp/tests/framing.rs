@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! MPA in full operation (RFC 5044 §4 to §8): lengths, pads, CRCs, markers, and what becomes of
+//! errors.
+
+mod common;
+use common::*;
+use iwarp::mpa::fpdu::{mulpdu, pad_len};
+use iwarp::*;
+
+/// Feeds `stream` whole and octet by octet, and returns the error, which must be the same.
+fn error_at(crc: bool, markers: bool, stream: &[u8]) -> (Option<Error>, Vec<Event>, usize) {
+    let mut verdicts = [stream.len(), 1].map(|chunk| {
+        let mut rx = receiver(crc, markers);
+        let mut got = Recorder::default();
+        let error = receive(&mut rx, &mut got, stream, chunk).err();
+        (error, got.events, got.calls)
+    });
+    assert_eq!(verdicts[0].0, verdicts[1].0);
+    assert_eq!(verdicts[0].1, verdicts[1].1);
+    std::mem::take(&mut verdicts[0])
+}
+
+#[test]
+fn pads_fill_up_to_four() {
+    for len in 0..=u16::MAX {
+        let pad = pad_len(len);
+        assert!(pad < 4);
+        assert_eq!((2 + usize::from(len) + pad) % 4, 0);
+    }
+}
+
+#[test]
+fn mulpdu_is_that_of_the_rfc() {
+    assert_eq!(mulpdu(1460, false), 1454);
+    assert_eq!(mulpdu(1460, true), 1460 - (6 + 4 * 3));
+    assert_eq!(mulpdu(1461, false), 1461 - 7);
+    assert_eq!(mulpdu(1448, false), 1442);
+    assert_eq!(mulpdu(512, true), 512 - 10);
+    assert_eq!(mulpdu(513, true), 513 - (6 + 8 + 1));
+    assert_eq!(mulpdu(8948, true), 8948 - (6 + 4 * 18));
+}
+
+#[test]
+fn mulpdu_stays_within_bounds() {
+    for markers in [false, true] {
+        for emss in (0..200)
+            .chain(65_000..66_000)
+            .chain([u32::MAX - 1, u32::MAX])
+        {
+            let m = mulpdu(emss, markers);
+            assert!(m >= 128);
+            // The FPDU fits the segment with as many markers as can fall into one.
+            let capped = (emss as usize).min(65_540);
+            let room = if markers { 4 * capped.div_ceil(512) } else { 0 };
+            let fpdu = 2 + usize::from(m) + pad_len(m) + 4 + room;
+            assert!(fpdu <= capped || m == 128, "{emss} {m}");
+            // And each of those can say where the FPDU starts.
+            assert!(!markers || fpdu <= 65_536, "{emss} {m}");
+        }
+    }
+}
+
+#[test]
+fn fpdus_fit_the_segment() {
+    for markers in [false, true] {
+        for emss in [152, 156, 536, 1448, 1460, 8948, 9000] {
+            let mut tx = segmenter(true, markers, emss);
+            for fpdu in common::send(&mut tx, SEND, &pattern(40_000)) {
+                assert!(fpdu.len() <= emss as usize);
+                assert_eq!(fpdu.len() % 4, 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn full_fpdus_fill_the_segment() {
+    let mut tx = segmenter(true, false, 1460);
+    let fpdus = common::send(&mut tx, SEND, &pattern(14_360));
+    assert_eq!(fpdus.len(), 10);
+    assert!(fpdus.iter().all(|f| f.len() == 1460));
+}
+
+#[test]
+fn emss_may_change_under_way() {
+    let payload = pattern(5000);
+    let mut tx = segmenter(true, true, 1460);
+    let mut rx = receiver(true, true);
+    let mut got = Recorder::default();
+    tx.start(SEND, 5000).unwrap();
+    for emss in [1460, 536, 9000, 0, 200].into_iter().cycle() {
+        tx.set_emss(emss);
+        let mut out = Copy {
+            message: &payload,
+            wire: Vec::new(),
+        };
+        let Ok(emitted) = tx.poll_transmit(&mut out);
+        assert!(out.wire.len() <= emss.max(146) as usize);
+        receive(&mut rx, &mut got, &out.wire, 7).unwrap();
+        if emitted.unwrap().last {
+            break;
+        }
+    }
+    assert_eq!(joined(&got.events), payload);
+}
+
+#[test]
+fn a_wrong_crc_is_found_wherever_it_is() {
+    let good = frame(&Untagged::new(3, 0, 1, b"hello").ulpdu());
+    // The length aside: with another length the CRC is somewhere else.
+    for at in 2..good.len() {
+        for bit in 0..8 {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << bit;
+            let (error, events, _) = error_at(true, false, &bad);
+            assert_eq!(error, Some(Mpa::Crc.into()), "octet {at}, bit {bit}");
+            assert_eq!(events, []);
+        }
+    }
+}
+
+#[test]
+fn a_wrong_length_ends_in_a_wrong_crc() {
+    let mut stream = frame(&Untagged::new(3, 0, 1, b"hello").ulpdu());
+    stream[1] ^= 0x10;
+    stream.extend_from_slice(&[0; 64]);
+    assert_eq!(error_at(true, false, &stream).0, Some(Mpa::Crc.into()));
+}
+
+#[test]
+fn the_crc_field_is_not_looked_at_when_off() {
+    let mut stream = frame(&Untagged::new(3, 0, 1, b"hello").ulpdu());
+    let at = stream.len() - 4;
+    for field in [[0; 4], [0xff; 4]] {
+        stream[at..].copy_from_slice(&field);
+        let (error, events, _) = error_at(false, false, &stream);
+        assert_eq!(error, None);
+        assert_eq!(events.len(), 1);
+    }
+}
+
+#[test]
+fn the_crc_field_is_zero_when_off_and_the_pad_is_zero() {
+    for n in 0..8 {
+        let mut tx = segmenter(false, false, 1460);
+        let fpdu = common::send(&mut tx, SEND, &vec![0xff; n]).concat();
+        let pad = pad_len(u16::try_from(18 + n).unwrap());
+        assert_eq!(fpdu.len(), 2 + 18 + n + pad + 4);
+        assert!(fpdu[2 + 18 + n..].iter().all(|b| *b == 0));
+    }
+}
+
+#[test]
+fn the_pad_is_not_looked_at_but_counts_into_the_crc() {
+    let mut ulpdu = Untagged::new(3, 0, 1, b"hell").ulpdu();
+    let len = ulpdu.len();
+    ulpdu.push(0x55);
+    ulpdu.push(0xaa);
+    // 18 + 4 needs no pad; with one octet less there is one, here not zero.
+    let mut stream = u16::try_from(len - 1).unwrap().to_be_bytes().to_vec();
+    stream.extend_from_slice(&ulpdu[..len]);
+    let crc = Crc::new().update::<Soft>(&stream).wire();
+    stream.extend_from_slice(&crc);
+    let (error, events, _) = error_at(true, false, &stream);
+    assert_eq!(error, None);
+    assert_eq!(joined(&events), b"hel");
+}
+
+#[test]
+fn with_crc_an_error_waits_for_it() {
+    // An unknown opcode, and a good CRC: the error comes with the last octet, not before.
+    let stream = frame(&Untagged::new(0xc, 0, 1, &[0; 100]).ulpdu());
+    let mut rx = receiver(true, false);
+    let mut got = Recorder::default();
+    let (last, front) = stream.split_last().unwrap();
+    assert_eq!(rx.consume(front, &mut got), Ok(front.len()));
+    let error = rx.consume(&[*last], &mut got);
+    assert_eq!(error, Err(Rdmap::UnexpectedOpcode.into()));
+    assert_eq!(got.calls, 0);
+    // A bad CRC goes first.
+    let mut bad = stream.clone();
+    bad[50] ^= 1;
+    assert_eq!(error_at(true, false, &bad).0, Some(Mpa::Crc.into()));
+}
+
+#[test]
+fn without_crc_an_error_comes_at_once() {
+    let stream = frame(&Untagged::new(0xc, 0, 1, &[0; 100]).ulpdu());
+    let mut rx = receiver(false, false);
+    let mut got = Recorder::default();
+    assert_eq!(rx.consume(&stream[..19], &mut got), Ok(19));
+    let error = rx.consume(&stream[19..20], &mut got);
+    assert_eq!(error, Err(Rdmap::UnexpectedOpcode.into()));
+}
+
+/// A placement's refusal ends the stream, and nothing more is asked of it.
+#[test]
+fn refusals_are_returned_and_end_the_stream() {
+    let first = frame(&Untagged::new(3, 0, 1, &pattern(50)).ulpdu());
+    let both = [first.clone(), frame(&Untagged::new(3, 0, 2, b"x").ulpdu())].concat();
+    let error = Error::DdpUntagged(DdpUntagged::NoBuffer);
+    for crc in [false, true] {
+        for stage in 0..3 {
+            for chunk in [1, 30, both.len()] {
+                let mut rx = receiver(crc, false);
+                let mut got = Recorder::default();
+                *match stage {
+                    0 => &mut got.refuse_begin,
+                    1 => &mut got.refuse_place,
+                    _ => &mut got.refuse_end,
+                } = Some(error);
+                let result = receive(&mut rx, &mut got, &both, chunk);
+                assert_eq!(result, Err(error));
+                if stage < 2 {
+                    assert_eq!(got.calls, stage + 1);
+                    assert_eq!(got.events, []);
+                }
+                assert!(!rx.at_boundary());
+                let calls = got.calls;
+                assert_eq!(rx.consume(&both, &mut got), Ok(both.len()));
+                assert_eq!(got.calls, calls, "a dead stream discards");
+                assert_eq!(rx.quote().segment_len(), Some(68));
+            }
+        }
+    }
+}
+
+#[test]
+fn boundaries_are_between_fpdus() {
+    for markers in [false, true] {
+        let mut tx = segmenter(true, markers, 1460);
+        let mut rx = receiver(true, markers);
+        let mut got = Recorder::default();
+        assert!(rx.at_boundary());
+        assert!(!rx.started());
+        for n in [0, 1, 600] {
+            let fpdu = common::send(&mut tx, SEND, &pattern(n)).concat();
+            let (last, front) = fpdu.split_last().unwrap();
+            for byte in front {
+                rx.consume(&[*byte], &mut got).unwrap();
+                // A marker between FPDUs may be the last thing that comes.
+                if !(markers && n == 0) {
+                    assert!(!rx.at_boundary());
+                }
+            }
+            rx.consume(&[*last], &mut got).unwrap();
+            assert!(rx.at_boundary());
+            assert!(rx.started());
+        }
+    }
+}
+
+/// The positions of markers in a stream, and the starts of the FPDUs in it, from the layout
+/// alone.
+fn check_markers(stream: &[u8], fpdus: &[usize]) {
+    let mut start = 0;
+    let mut starts = vec![];
+    for len in fpdus {
+        starts.push(start);
+        start += len;
+    }
+    assert_eq!(start, stream.len());
+    for at in (0..stream.len()).step_by(512) {
+        assert_eq!(stream[at..at + 2], [0, 0]);
+        let pointer = usize::from(u16::from_be_bytes([stream[at + 2], stream[at + 3]]));
+        // The FPDU that the marker is in. If the marker is its first octet, it is between.
+        let start = *starts.iter().rfind(|s| **s <= at).unwrap();
+        let header = if start % 512 == 0 { start + 4 } else { start };
+        let want = if start == at { 0 } else { at - header };
+        assert_eq!(pointer, want, "marker at {at}");
+    }
+}
+
+#[test]
+fn markers_are_every_512_octets_and_point_to_their_fpdu() {
+    for n in (0..1200).step_by(3) {
+        let mut tx = segmenter(true, true, 9000);
+        let mut fpdus = vec![];
+        for payload in [&pattern(n)[..], &pattern(3000), b"", b"x"] {
+            fpdus.extend(common::send(&mut tx, SEND, payload));
+        }
+        let lens: Vec<usize> = fpdus.iter().map(Vec::len).collect();
+        let stream = fpdus.concat();
+        check_markers(&stream, &lens);
+        let mut rx = receiver(true, true);
+        let mut got = Recorder::default();
+        receive(&mut rx, &mut got, &stream, 300).unwrap();
+        assert_eq!(got.events.len(), fpdus.len());
+    }
+}
+
+#[test]
+fn a_marker_that_points_elsewhere_is_an_error() {
+    let mut tx = segmenter(false, true, 9000);
+    let stream = common::send(&mut tx, SEND, &pattern(2000)).concat();
+    for at in [0, 512, 1024, 1536] {
+        for bit in 2..16 {
+            let mut bad = stream.clone();
+            bad[at + 3 - bit / 8] ^= 1 << (bit % 8);
+            let (error, events, _) = error_at(false, true, &bad);
+            assert_eq!(error, Some(Mpa::Marker.into()));
+            assert_eq!(events, []);
+        }
+        // The low two bits and the reserved half are not looked at.
+        let mut odd = stream.clone();
+        odd[at] = 0xff;
+        odd[at + 3] |= 3;
+        assert_eq!(error_at(false, true, &odd).0, None);
+        // With CRC they count.
+        let mut tx = segmenter(true, true, 9000);
+        let mut odd = common::send(&mut tx, SEND, &pattern(2000)).concat();
+        odd[at] = 0xff;
+        assert_eq!(error_at(true, true, &odd).0, Some(Mpa::Crc.into()));
+    }
+}
+
+#[test]
+fn with_crc_a_marker_error_needs_a_good_crc() {
+    let ulpdu = Untagged::new(3, 0, 1, b"hello!").ulpdu();
+    let mut stream = vec![0, 0, 0, 8, 0, 24];
+    stream.extend_from_slice(&ulpdu);
+    stream.extend_from_slice(&[0, 0]);
+    let crc = Crc::new().update::<Soft>(&stream).wire();
+    stream.extend_from_slice(&crc);
+    assert_eq!(error_at(true, true, &stream).0, Some(Mpa::Marker.into()));
+    stream[10] ^= 1;
+    assert_eq!(error_at(true, true, &stream).0, Some(Mpa::Crc.into()));
+}
+
+/// An FPDU of the largest ULPDU, longer than FPDUPTR can say, is taken all the same.
+#[test]
+fn the_longest_ulpdu_is_taken() {
+    let payload = pattern(65_535 - 18);
+    let ulpdu = Untagged::new(3, 0, 1, &payload).ulpdu();
+    let (error, events, _) = error_at(true, false, &frame(&ulpdu));
+    assert_eq!(error, None);
+    assert_eq!(joined(&events), payload);
+}
+
+/// A gather that fails leaves the segmenter where it was.
+#[test]
+fn a_failed_gather_can_be_repeated() {
+    struct Limited<'a> {
+        inner: Copy<'a>,
+        left: usize,
+    }
+    impl Limited<'_> {
+        fn count(&mut self) -> Result<(), ()> {
+            self.left = self.left.checked_sub(1).ok_or(())?;
+            Ok(())
+        }
+    }
+    impl Gather for Limited<'_> {
+        type Error = ();
+        fn bytes(&mut self, bytes: &[u8]) -> Result<(), ()> {
+            self.count()?;
+            self.inner.bytes(bytes).map_err(|e| match e {})
+        }
+        fn payload(&mut self, o: u32, n: u32, crc: Option<Crc>) -> Result<Option<Crc>, ()> {
+            self.count()?;
+            self.inner.payload(o, n, crc).map_err(|e| match e {})
+        }
+    }
+    let payload = pattern(3000);
+    for markers in [false, true] {
+        let mut reference = segmenter(true, markers, 1460);
+        let want = common::send(&mut reference, SEND, &payload);
+        let mut tx = segmenter(true, markers, 1460);
+        tx.start(SEND, 3000).unwrap();
+        for (i, want) in want.iter().enumerate() {
+            for left in 0.. {
+                let mut out = Limited {
+                    inner: Copy {
+                        message: &payload,
+                        wire: Vec::new(),
+                    },
+                    left,
+                };
+                match tx.poll_transmit(&mut out) {
+                    Err(()) => assert!(tx.busy()),
+                    Ok(emitted) => {
+                        assert_eq!(&out.inner.wire, want);
+                        assert_eq!(emitted.unwrap().last, i == 2);
+                        break;
+                    }
+                }
+            }
+        }
+        assert!(!tx.busy());
+    }
+}
