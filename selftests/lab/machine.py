@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A virtual machine that runs the stock kernel on the lab's Debian root, and the
 agent in it that runs commands."""
+import contextlib
 import fcntl
 import json
 import os
@@ -18,6 +19,7 @@ BOOT = LAB / "boot"
 
 BOOT_LIMIT = 120  # seconds
 PROBE_LIMIT = 15
+DEFAULT_MEM = 2048  # MiB
 # A command that its time limit should have ended is given this long to say so.
 GRACE = 30
 
@@ -34,11 +36,13 @@ def prepare():
     fcntl.flock(prepare.lock, fcntl.LOCK_SH)
 
 
-def qemu(accel, append, *more):
+def qemu(accel, cpus, append, *more):
     # tsc=reliable keeps the clock that perftest calibrates against; the mitigations
     # cost much in emulation and protect nothing here.
     return [
-        "qemu-system-x86_64", "-accel", accel, "-cpu", "max", "-smp", "2",
+        # Not to outlive the one who started it.
+        "setpriv", "--pdeathsig", "KILL",
+        "qemu-system-x86_64", "-accel", accel, "-cpu", "max", "-smp", str(cpus),
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", BOOT / "vmlinuz", "-initrd", BOOT / "initrd",
         "-append", f"console=ttyS0 loglevel=7 tsc=reliable mitigations=off panic=-1 {append}",
@@ -53,7 +57,7 @@ def accelerator():
         return emulation
     verdict = BOOT / "kvm"
     if not verdict.exists():
-        command = qemu("kvm", "riw.role=probe", "-m", "512", "-serial", "stdio")
+        command = qemu("kvm", 2, "riw.role=probe", "-m", "512", "-serial", "stdio")
         try:
             output = subprocess.run(command, timeout=PROBE_LIMIT, stdin=subprocess.DEVNULL,
                                     capture_output=True).stdout
@@ -64,13 +68,14 @@ def accelerator():
 
 
 class Machine:
-    """One VM. `wire` is one end of each socket pair that joins it to its peer."""
+    """One VM. Its console goes to a file in `logs`; it may write to the folder
+    `results`. `wires` are its ends of the socket pairs that join it to its peer."""
 
-    def __init__(self, role, results, mem=2048, wires=()):
+    def __init__(self, role, logs, results, mem=DEFAULT_MEM, wires=()):
         self.role = role
-        self.results = pathlib.Path(results)
-        self.results.mkdir(parents=True, exist_ok=True)
-        self.console = self.results / f"console-{role}.log"
+        for folder in logs, results:
+            folder.mkdir(parents=True, exist_ok=True)
+        self.console = logs / f"console-{role}.log"
         self.port, theirs = socket.socketpair()
         self.received = b""
         index = {"case": 1, "peer": 2, "shell": 3}[role]
@@ -80,7 +85,7 @@ class Machine:
                      f"virtio-net-pci,netdev=net{number},mac=52:54:00:00:0{index}:0{number}"]
         shares = []
         for tag, path, mode in (("root", LAB / "root", "on"), ("riw", REPO, "on"),
-                                ("lab", LAB / "kernel", "on"), ("results", self.results, "off")):
+                                ("lab", LAB / "kernel", "on"), ("results", results, "off")):
             shares += ["-fsdev", f"local,id={tag},path={path},security_model=none,"
                        f"multidevs=remap,readonly={mode}",
                        "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
@@ -89,7 +94,7 @@ class Machine:
             terminal = ["-chardev", "stdio,id=terminal,signal=off",
                         "-device", "virtconsole,chardev=terminal"]
         self.process = subprocess.Popen(
-            qemu(accelerator(), f"riw.role={role}", "-m", str(mem),
+            qemu(accelerator(), 1 if role == "peer" else 2, f"riw.role={role}", "-m", str(mem),
                  "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
                  "-chardev", f"socket,id=agent,fd={theirs.fileno()}",
                  "-device", "virtio-serial-pci",
@@ -110,7 +115,9 @@ class Machine:
         self.port.close()
 
     def wait_ready(self):
+        """Waits for the agent. What the kernel logged while booting is of no interest."""
         self._answer(time.monotonic() + BOOT_LIMIT)
+        self.kernel_log()
 
     def _answer(self, deadline):
         while b"\n" not in self.received:
@@ -125,17 +132,21 @@ class Machine:
         line, self.received = self.received.split(b"\n", 1)
         return json.loads(line)
 
-    def _ask(self, request):
+    def _send(self, request):
         try:
             self.port.sendall(json.dumps(request).encode() + b"\n")
         except OSError:
             raise MachineDied(f"the {self.role} VM went down") from None
 
+    def _ask(self, request, limit):
+        self._send(request)
+        return self._answer(time.monotonic() + limit)
+
     def run(self, command, timeout, out, err, env=None, cwd="/tmp"):
         """Runs a command, passes on its output (bytes) to `out` and `err`; returns its
         exit status (negative for a signal), None if it was stopped by the time limit."""
-        self._ask({"run": [str(word) for word in command], "timeout": timeout,
-                   "env": env or {}, "cwd": cwd})
+        self._send({"run": [str(word) for word in command], "timeout": timeout,
+                    "env": env or {}, "cwd": cwd})
         deadline = time.monotonic() + timeout + GRACE
         while True:
             answer = self._answer(deadline)
@@ -145,14 +156,28 @@ class Machine:
             if "exit" in answer:
                 return answer["exit"]
 
+    def setup(self, **what):
+        """Readies the VM for a case (see guest/state.py); returns what went wrong."""
+        return self._ask({"setup": what}, 2 * GRACE)["complaints"]
+
+    def reset(self):
+        """Removes what a case left; returns what could not be removed."""
+        return self._ask({"reset": {}}, 4 * GRACE)["complaints"]
+
     def kernel_log(self):
         """The lines that the kernel logged since the last call."""
-        self._ask({"kernel_log": True})
-        return self._answer(time.monotonic() + GRACE)["kernel_log"]
+        return self._ask({"kernel_log": {}}, GRACE)["kernel_log"]
 
 
-def pair(results, mem=2048):
-    """The VM for cases and its peer, joined by two wires: lab0 and mgmt0."""
-    wires = [socket.socketpair() for _ in range(2)]
-    return (Machine("case", results, mem, [wire[0] for wire in wires]),
-            Machine("peer", results, mem, [wire[1] for wire in wires]))
+@contextlib.contextmanager
+def machines(number, logs, results, mem=DEFAULT_MEM):
+    """Boots the VM for cases, and if `number` is 2 its peer as well, joined by two
+    wires (lab0 and mgmt0). Yields them as a list."""
+    wires = [socket.socketpair() for _ in range(2)] if number == 2 else []
+    with contextlib.ExitStack() as stack:
+        booted = [stack.enter_context(Machine(role, logs, results, mem, ends))
+                  for role, ends in zip(["case", "peer"][:number],
+                                        list(zip(*wires)) or [()])]
+        for machine in booted:
+            machine.wait_ready()
+        yield booted

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# What one calls to build, install, try and test riw; `make help` lists it. How the
+# module is put together is in Kbuild.
+
+lab := selftests/lab
+
+all:
+	@tools/module build
+
+install:
+	@tools/module install
+
+clean:
+	rm -rf build
+
+# The rest needs no fitting kernel, only root: it works in the lab, a Debian root and
+# VMs of its own.
+
+demo:
+	@selftests/demo
+
+check:
+	@selftests/run $(if $(V),-v) $(CASES)
+
+shell:
+	@$(lab)/vm shell
+
+module:
+	@$(lab)/module
+
+host-test:
+	@$(lab)/cargo test
+
+# Clippy checks what it compiles: into a folder of its own, so that nothing is fresh.
+clippy:
+	@rm -rf build/clippy
+	@OUT=build/clippy $(lab)/module CLIPPY=1
+	@$(lab)/cargo clippy --all-targets -- -D warnings
+
+fmt:
+	@$(lab)/chroot sh -c 'find rust -name "*.rs" | xargs rustfmt --edition 2021'
+
+doc:
+	@$(lab)/doc
+
+lab:
+	@$(lab)/prepare
+
+lab-clean:
+	@$(lab)/clean
+
+help:
+	@echo 'For a Debian 13 machine that runs the kernel from trixie-backports:'
+	@echo '  make             build riw.ko (KDIR=… for another kernel)'
+	@echo '  make install     install it where modprobe finds it (as root)'
+	@echo '  make clean       remove all that was built here'
+	@echo 'For any Debian machine, as root; in VMs with that kernel:'
+	@echo '  make demo        try riw: rping and perftest between two namespaces'
+	@echo '  make shell       a shell there, riw0 and riw1 ready'
+	@echo '  make check       all tests (CASES="rping_veth mr_*" for some, V=1 for more)'
+	@echo '  make module      build riw.ko for that kernel'
+	@echo '  make host-test   the tests of rust/iwarp, without VM'
+	@echo '  make clippy      lints of all crates'
+	@echo '  make fmt         format the Rust code'
+	@echo '  make doc         rustdoc of all crates, in build/doc'
+	@echo '  make lab         make the Debian root and the kernel that these use'
+	@echo '  make lab-clean   remove them'
+
+.PHONY: all install clean demo check shell module host-test clippy fmt doc lab lab-clean help

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A case: what its header asks for, and what its TAP says. See selftests/README.md."""
+import dataclasses
+import os
+import pathlib
+import re
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "cases"
+HEADER_LINES = 20
+POINT = re.compile(r"(not )?ok\b *\d* *-? *([^#]*)(?:# *(\w+) *(.*))?$")
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    timeout: int = 60
+    module: str = "riw"
+    vms: int = 1
+    peer: str = "none"
+    mem: int = 2048
+    allow: list = dataclasses.field(default_factory=list)
+
+    @classmethod
+    def read(cls, path):
+        case = cls(path.name)
+        kinds = {field.name: type(getattr(case, field.name)) for field in dataclasses.fields(cls)}
+        with path.open() as source:
+            for _, line in zip(range(HEADER_LINES), source):
+                if match := re.match(r"# lab: (.*)", line):
+                    for word in match[1].split():
+                        key, _, value = word.partition("=")
+                        if key not in ("timeout", "module", "vms", "peer", "mem"):
+                            raise ValueError(f"{path}: unknown key {key!r}")
+                        setattr(case, key, kinds[key](value))
+                        if key == "peer":
+                            case.vms = 2
+                elif match := re.match(r"# lab-allow: (.*)", line):
+                    case.allow.append(match[1].strip())
+        return case
+
+
+def find(patterns):
+    """All cases, or those that match one of the patterns."""
+    paths = sorted(path for path in FOLDER.iterdir()
+                   if path.is_file() and "." not in path.name and os.access(path, os.X_OK))
+    chosen = []
+    for pattern in patterns or ["*"]:
+        matching = [path for path in paths if path.match(pattern)]
+        if not matching and patterns:
+            raise ValueError(f"no case {pattern!r} in selftests/cases")
+        chosen += [path for path in matching if path not in chosen]
+    return [Case.read(path) for path in chosen]
+
+
+@dataclasses.dataclass
+class Point:
+    passed: bool
+    title: str
+    details: str = ""
+
+
+def points(tap):
+    """The points of a TAP stream, and what is wrong with the stream as such."""
+    result, wrong, planned = [], [], None
+    for line in tap.splitlines():
+        if match := POINT.match(line):
+            failed, title, directive, reason = match.groups()
+            point = Point(not failed, title.strip())
+            if (directive or "").upper() == "SKIP":
+                point.passed, point.details = False, f"# skipped: {reason}\n"
+            result.append(point)
+        elif match := re.match(r"1\.\.(\d+)", line):
+            planned = int(match[1])
+        elif line.startswith("Bail out!"):
+            wrong.append(line)
+        elif line.startswith("#") and result:
+            result[-1].details += line + "\n"
+    if planned is None:
+        wrong.append("no plan (1..N)")
+    elif planned != len(result):
+        wrong.append(f"planned {planned} points, made {len(result)}")
+    return result, wrong
