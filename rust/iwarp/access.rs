@@ -32,6 +32,7 @@ impl Access {
     }
 
     /// Whether all rights of `other` are here.
+    #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -48,7 +49,8 @@ impl Access {
 pub struct Region {
     /// The STag, key included.
     pub stag: Stag,
-    /// The protection domain, by any number that is the embedder's own.
+    /// The protection domain, by any number that is the embedder's own. A region for a single
+    /// stream has the number of that stream (RFC 5041 §8.2).
     pub pd: u64,
     /// The Tagged Offset of the region's first octet.
     pub base: u64,
@@ -86,6 +88,7 @@ impl Region {
     ///
     /// The first of these that fails: STag and validity, protection domain, rights, wrap, bounds
     /// (RFC 5041 §7.1, RFC 5040 §7.2).
+    #[inline]
     pub fn check(
         &self,
         stag: Stag,

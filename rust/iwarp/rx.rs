@@ -64,6 +64,7 @@ pub enum Segment {
 
 impl Segment {
     /// Payload in octets.
+    #[inline]
     pub const fn len(&self) -> u32 {
         match self {
             Self::Send { len, .. } | Self::Write { len, .. } | Self::ReadResponse { len, .. } => {
@@ -73,11 +74,13 @@ impl Segment {
     }
 
     /// Whether it has no payload.
+    #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Whether it is the last of its message.
+    #[inline]
     pub const fn last(&self) -> bool {
         match self {
             Self::Send { last, .. }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Types that all layers share, and the few conversions that `as` would otherwise do.
+//!
+//! What is small and on the data path says `#[inline]`: the crates that use it are compiled apart.
 
 /// A Steering Tag: names a registered buffer towards the peer (RFC 5041 §2.1).
 ///
@@ -11,11 +13,13 @@ pub struct Stag(pub u32);
 
 impl Stag {
     /// The table index: the upper 24 bits.
+    #[inline]
     pub const fn index(self) -> u32 {
         self.0 >> 8
     }
 
     /// The key: the low 8 bits.
+    #[inline]
     pub const fn key(self) -> u8 {
         let [.., key] = self.0.to_be_bytes();
         key
@@ -23,22 +27,26 @@ impl Stag {
 }
 
 /// `u32` to `usize`. Saturates where `usize` is narrower, which no supported machine has.
+#[inline]
 pub(crate) fn size(n: u32) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
 /// `usize` to `u32`, saturating. Callers pass lengths that are bounded far below the limit.
+#[inline]
 pub(crate) fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 /// The low 16 bits of `n`.
+#[inline]
 pub(crate) const fn low16(n: u32) -> u16 {
     let [.., a, b] = n.to_be_bytes();
     u16::from_be_bytes([a, b])
 }
 
 /// Copies as much of `src` as `dst` takes, and says how much that was.
+#[inline]
 pub(crate) fn copy(dst: &mut [u8], src: &[u8]) -> usize {
     let n = dst.len().min(src.len());
     if let (Some(d), Some(s)) = (dst.get_mut(..n), src.get(..n)) {
@@ -48,6 +56,7 @@ pub(crate) fn copy(dst: &mut [u8], src: &[u8]) -> usize {
 }
 
 /// Splits `data` at `at`, or at its end when it is shorter.
+#[inline]
 pub(crate) fn split(data: &[u8], at: usize) -> (&[u8], &[u8]) {
     data.split_at_checked(at).unwrap_or((data, &[]))
 }

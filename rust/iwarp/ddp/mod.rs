@@ -60,13 +60,8 @@ impl Header {
     }
 
     /// Octets of this header.
-    pub const fn len(&self) -> usize {
+    pub const fn octets(&self) -> usize {
         header_len(self.control())
-    }
-
-    /// Never: a header has at least its control octet.
-    pub const fn is_empty(&self) -> bool {
-        false
     }
 
     /// Checks the version (RFC 5041 §4.1); reserved bits are not looked at.

@@ -22,6 +22,7 @@ const PAD_MAX: usize = 3;
 pub const MULPDU_MIN: u16 = 128;
 
 /// Octets of pad behind a ULPDU of `len` octets: length field, ULPDU and pad make a multiple of 4.
+#[inline]
 pub fn pad_len(len: u16) -> usize {
     match (len & 3).wrapping_add(2) & 3 {
         0 => 0,

@@ -30,6 +30,7 @@ impl Cadence {
     }
 
     /// Octets of the FPDU that may pass before a marker is due; 0 when one is due now.
+    #[inline]
     pub const fn room(&self) -> u32 {
         if self.enabled {
             self.until
@@ -39,6 +40,7 @@ impl Cadence {
     }
 
     /// `n` octets of the FPDU pass: at most [`Cadence::room`].
+    #[inline]
     pub fn pass(&mut self, n: usize) {
         let n = count(n);
         self.until = self.until.saturating_sub(n);
@@ -48,11 +50,13 @@ impl Cadence {
     /// The FPDUPTR of the marker that is due now: octets since the start of the FPDU, or 0
     /// between FPDUs. An FPDU of more than 2^16 octets cannot be pointed into; its pointers are
     /// taken modulo 2^16.
+    #[inline]
     pub const fn pointer(&self) -> u16 {
         low16(self.since)
     }
 
     /// A marker passes.
+    #[inline]
     pub fn pass_marker(&mut self) {
         self.until = GAP;
         if self.since != 0 {
@@ -61,6 +65,7 @@ impl Cadence {
     }
 
     /// The FPDU ends here.
+    #[inline]
     pub fn end_fpdu(&mut self) {
         self.since = 0;
     }

@@ -103,7 +103,7 @@ impl Inbound {
             Some(Kind::ReadRequest) if whole => Some(self.body.as_slice()),
             _ => None,
         };
-        Quote::new(Some(self.len), split(head, header.len()).0, rdmap)
+        Quote::new(Some(self.len), split(head, header.octets()).0, rdmap)
     }
 
     /// Takes octets of the DDP header, returns the octets behind it. When that completes the

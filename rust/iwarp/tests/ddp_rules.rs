@@ -193,7 +193,7 @@ fn mo_must_go_on_where_the_message_is() {
 
 #[test]
 fn mo_plus_length_must_not_pass_the_longest_message() {
-    let mut q = ddp::queue::Queue::new();
+    let mut q = ddp::queue::Queue::default();
     q.advance(u32::MAX - 10, false);
     assert!(q.open());
     assert_eq!(q.check(1, u32::MAX - 10, 10, true), Ok(()));

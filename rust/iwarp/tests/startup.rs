@@ -240,3 +240,9 @@ fn both_sides_agree_on_what_was_agreed() {
         }
     }
 }
+
+#[test]
+fn the_default_is_to_use_crcs() {
+    assert_eq!(Policy::default(), Policy::DEFAULT);
+    assert_eq!(Policy::DEFAULT.crc, CrcPolicy::Require);
+}

@@ -188,13 +188,14 @@ fn what_a_failed_startup_reports() {
     let ird = Error::Mpa(Mpa::InsufficientIrd);
     assert_eq!(term(StartupError::InsufficientIrd), Some(ird));
     assert_eq!(term(StartupError::NoRtr), Some(Error::Mpa(Mpa::NoRtr)));
+    let local = Error::Mpa(Mpa::LocalCatastrophic);
+    assert_eq!(term(StartupError::Crc), Some(local));
     for closed in [
         StartupError::BadKey,
         StartupError::WrongRole,
         StartupError::Revision,
         StartupError::Length,
         StartupError::Format,
-        StartupError::Crc,
         StartupError::Incomplete,
         StartupError::PrivateData,
     ] {

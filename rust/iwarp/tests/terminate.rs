@@ -291,3 +291,21 @@ fn a_terminate_is_taken_whatever_its_number_and_in_the_middle_of_a_message() {
     assert!(matches!(v.events.last(), Some(Event::Terminated(t))
         if t.code == Error::DdpUntagged(DdpUntagged::InvalidQn).term()));
 }
+
+#[test]
+fn the_quoted_header_can_be_looked_into() {
+    let quote = judge(&[Tagged::new(2, 5, 0x77, b"abc").more().ulpdu()]).quote;
+    let header = quote.header().unwrap();
+    assert_eq!((header.control(), header.rdmap()), (0x81, 0x42));
+    assert_eq!((header.last(), header.octets()), (false, 14));
+    assert!(matches!(header, Header::Tagged(h) if h.stag.get() == 5 && h.to.get() == 0x77));
+
+    let header = Quote::read_request(9, &REQUEST).header().unwrap();
+    assert_eq!((header.control(), header.rdmap()), (0x41, 0x41));
+    assert_eq!((header.last(), header.octets()), (true, 18));
+    assert!(matches!(header, Header::Untagged(h) if h.msn.get() == 9 && h.qn.get() == 1));
+
+    for short in [&[][..], &[0x41; 17], &[0xc1; 13]] {
+        assert_eq!(Header::parse(short), None);
+    }
+}

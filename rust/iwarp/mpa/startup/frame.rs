@@ -216,6 +216,8 @@ pub struct OutFrame {
 
 impl OutFrame {
     /// Puts `frame` together with the ULP's private data.
+    // Inlined, so that a frame is not copied from one part of the stack to another.
+    #[inline(always)]
     pub(super) fn new(kind: Kind, frame: &Frame, private: &[u8]) -> Result<Self, StartupError> {
         let mut flags = 0;
         for (set, flag) in [
