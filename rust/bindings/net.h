@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* What rust/net binds. */
 #include <linux/crc32c.h>
+#include <linux/if_arp.h>
 #include <linux/netdevice.h>
 #include <linux/uio.h>
 #include <linux/workqueue.h>

@@ -30,26 +30,26 @@ use riw_bindings as bindings;
 ///
 /// All are called in atomic context, with softirqs disabled: they must not sleep, nor take what is
 /// taken around `lock_sock()`.
-pub trait Callbacks: Send + Sync + 'static {
+pub trait Callbacks: Sized + Send + Sync + 'static {
     /// There is something to be read, or the peer has sent its FIN.
-    fn data_ready(&self, sk: &mut LockedSock<'_>);
+    fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>);
 
     /// The connection's state changed: see [`LockedSock::state`].
-    fn state_change(&self, sk: &mut LockedSock<'_>);
+    fn state_change(self: &Arc<Self>, sk: &mut LockedSock<'_>);
 
     /// There is room in the send buffer again, a third of it at least.
     ///
     /// Comes only after a [`Socket::send`](crate::Socket::send) that could not send everything.
-    fn write_space(&self);
+    fn write_space(self: &Arc<Self>);
 
     /// The connection failed, or an ICMP error came. The socket's lock may or may not be held.
-    fn error_report(&self);
+    fn error_report(self: &Arc<Self>);
 }
 
 /// Who is told of new connections to a listening socket.
-pub trait Listener: Send + Sync + 'static {
+pub trait Listener: Sized + Send + Sync + 'static {
     /// There may be a connection to be accepted. In atomic context, the socket is **not** locked.
-    fn connection_ready(&self);
+    fn connection_ready(self: &Arc<Self>);
 }
 
 /// The state of a TCP connection (RFC 9293, section 3.3.2).
@@ -246,7 +246,7 @@ impl<T: Send + Sync + 'static> Hook<T> {
     /// # Safety
     ///
     /// To be called from a callback that [`Self::install`] installed.
-    unsafe fn enter(sk: *mut sock, f: impl FnOnce(&T)) {
+    unsafe fn enter(sk: *mut sock, f: impl FnOnce(&Arc<T>)) {
         // SAFETY: TCP calls its callbacks with a valid socket.
         let hook: *const Self = unsafe { bindings::sk_callback_enter(sk) }.cast();
 

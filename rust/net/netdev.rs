@@ -5,9 +5,10 @@
 //! C header: [`include/linux/netdevice.h`](srctree/include/linux/netdevice.h)
 
 use crate::Netns;
-use core::{fmt, ops::Deref, ptr::NonNull};
+use core::{ops::Deref, ptr::NonNull};
 use kernel::{
     error::to_result,
+    fmt,
     prelude::*,
     sync::aref::{ARef, AlwaysRefCounted},
     types::Opaque,
@@ -91,6 +92,15 @@ impl NetDevice {
         unsafe { bindings::dev_type(self.as_raw()) }
     }
 
+    /// Whether it is an Ethernet device (or one like it, such as a bridge, bond, VLAN or dummy), a
+    /// device for bare IP such as tun or WireGuard, or loopback.
+    pub fn is_ethernet_like(&self) -> bool {
+        matches!(
+            self.kind(),
+            bindings::ARPHRD_ETHER | bindings::ARPHRD_NONE | bindings::ARPHRD_LOOPBACK
+        )
+    }
+
     /// The longest packet it takes, in bytes, without the link's header.
     pub fn mtu(&self) -> u32 {
         // SAFETY: The device is valid.
@@ -162,7 +172,10 @@ impl NetDevice {
         unsafe { Netns::from_raw(bindings::dev_net(self.as_raw())) }
     }
 
-    /// The speed of its link in Mb/s, if the driver tells it. May sleep; rtnl must be held.
+    /// The speed of its link in Mb/s, if the driver tells it.
+    ///
+    /// May sleep. rtnl must be held, the device's instance lock must not: hence not from most
+    /// [`Notify::event`](crate::Notify::event)s.
     pub fn link_speed(&self) -> Result<u32> {
         /// `SPEED_UNKNOWN`
         const UNKNOWN: u32 = u32::MAX;

@@ -8,6 +8,10 @@ use core::{net::SocketAddr, ptr::NonNull};
 use kernel::bindings::AF_INET;
 use riw_bindings as bindings;
 
+/// Which namespace it is: for comparing, as long as a namespace exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Id(usize);
+
 /// A counted reference to a network namespace.
 ///
 /// As long as it is held the namespace is not dismantled.
@@ -41,6 +45,11 @@ impl Netns {
     pub fn current() -> Option<Self> {
         // SAFETY: It returns null or a new reference.
         unsafe { Self::from_raw(bindings::current_net()) }
+    }
+
+    /// Which namespace it is.
+    pub fn id(&self) -> Id {
+        Id(self.net.as_ptr().addr())
     }
 
     /// The pointer to the C struct, valid as long as `self`.

@@ -63,7 +63,9 @@ impl From<usize> for Event {
 pub trait Notify: Send + Sync {
     /// An event, of any network device in any namespace.
     ///
-    /// Process context, may sleep; rtnl is held.
+    /// Process context, may sleep; rtnl is held, and for most events except for
+    /// [`Event::Unregister`] the device's instance lock as well
+    /// (`Documentation/networking/netdevices.rst`).
     fn event(&self, dev: &NetDevice, event: Event);
 }
 

@@ -73,6 +73,12 @@ impl Queue {
         })
     }
 
+    /// Waits until what is queued now has run. Process context, may sleep; not from a work item.
+    pub fn flush(&self) {
+        // SAFETY: By the type's invariant the queue is valid.
+        unsafe { bindings::__flush_workqueue(self.queue.as_ptr()) }
+    }
+
     /// Has a delayed item run after `delay`, whether it is idle or waits for another time to come.
     ///
     /// If it is running now it will run once more. Any context.
@@ -148,8 +154,33 @@ where
     pending
 }
 
+/// Takes a delayed item off its queue, or off its timer, without waiting if it runs. Any context.
+///
+/// Returns whether it was queued; the reference that the queue had is dropped.
+pub fn cancel_delayed_work<T, const ID: u64>(item: &Arc<T>) -> bool
+where
+    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
+{
+    // SAFETY: The item is valid, and its work part of a delayed work, which is initialised.
+    unsafe { cancel_delayed::<T, ID>(item, bindings::cancel_delayed_work) }
+}
+
 /// As [`cancel_work_sync`], for a delayed item, whether its time has come or not.
 pub fn cancel_delayed_work_sync<T, const ID: u64>(item: &Arc<T>) -> bool
+where
+    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
+{
+    // SAFETY: As above.
+    unsafe { cancel_delayed::<T, ID>(item, bindings::cancel_delayed_work_sync) }
+}
+
+/// # Safety
+///
+/// `cancel` must be sound to call for any delayed work, and say whether it was queued.
+unsafe fn cancel_delayed<T, const ID: u64>(
+    item: &Arc<T>,
+    cancel: unsafe extern "C" fn(*mut bindings::delayed_work) -> bool,
+) -> bool
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
 {
@@ -158,11 +189,7 @@ where
     let pending = unsafe {
         let work = raw_work::<T, ID>(item.cast_mut());
 
-        bindings::cancel_delayed_work_sync(kernel::container_of!(
-            work,
-            bindings::delayed_work,
-            work
-        ))
+        cancel(kernel::container_of!(work, bindings::delayed_work, work))
     };
 
     if pending {
