@@ -74,7 +74,7 @@ impl<T: Driver> Callbacks<T> {
             // SAFETY: `cq` is new, of the size asked for, and its device is registered.
             unsafe {
                 let dev = Device::from_raw((*cq).device);
-                Cq::<T>::create(cq, T::create_cq(dev, &mut attr, udata))?;
+                Cq::<T>::create(cq, T::create_cq(dev, &mut attr, udata)?);
                 (*cq).cqe = attr.cqe.try_into().unwrap_or(c_int::MAX);
             }
             Ok(0)

@@ -5,7 +5,7 @@
 //! C header: `include/rdma/ib_verbs.h`
 
 use crate::{
-    cq,
+    cq, iw,
     mr::{self, MrTable},
     pd, port, qp, srq,
     ucontext, Driver,
@@ -41,7 +41,7 @@ pub struct Device<T: Driver> {
 /// A device that cannot be unregistered as long as this exists.
 pub struct Registered<T: Driver>(NonNull<Device<T>>);
 
-impl<T: Driver> Device<T> {
+impl<T: iw::CmOperations> Device<T> {
     /// Makes a device on `netdev` and registers it as `name` (or a free name if that ends in `%d`).
     ///
     /// It belongs to the network namespace of `netdev`. ib_core owns it from here on; the returned
@@ -50,7 +50,7 @@ impl<T: Driver> Device<T> {
         name: &CStr,
         netdev: &net::NetDevice,
         info: &Info,
-        data: impl PinInit<T::Device, Error>,
+        data: impl PinInit<T::Device>,
     ) -> Result<Handle<T>> {
         const {
             assert!(core::mem::offset_of!(Self, base) == 0);
@@ -60,22 +60,16 @@ impl<T: Driver> Device<T> {
 
         // SAFETY: The size is that of a struct with an ib_device at its start; `netdev` is alive,
         // and its namespace with it.
-        let raw = unsafe { bindings::_ib_alloc_device(size_of::<Self>(), bindings::dev_net(netdev.as_raw())) };
+        let raw = unsafe { bindings::_ib_alloc_device(size_of::<Self>(), bindings::netdev_net(netdev.as_raw())) };
         let this = NonNull::new(raw.cast::<Self>()).ok_or(ENOMEM)?;
 
         // SAFETY: The memory is ours alone and has room for `data`.
-        let made = unsafe {
+        unsafe {
             (&raw mut (*this.as_ptr()).mrs).write(mrs);
-            pin_init::raw_try_init((&raw mut (*this.as_ptr()).data).cast::<T::Device>(), data)
-        };
-        if let Err(e) = made {
-            // SAFETY: The device is allocated and not registered. It has no ops yet, so `data`
-            // is not touched. The table is initialised, and not used after this.
-            unsafe {
-                core::ptr::drop_in_place(&raw mut (*this.as_ptr()).mrs);
-                bindings::ib_dealloc_device(raw);
-            }
-            return Err(e);
+            let Ok(()) = pin_init::raw_try_init(
+                (&raw mut (*this.as_ptr()).data).cast::<T::Device>(),
+                data,
+            );
         }
 
         // INVARIANT: `data` is initialised, now the ops may be set.
@@ -132,9 +126,13 @@ impl<T: Driver> Device<T> {
         ops = cq::fill::<T>(ops);
         ops = srq::fill::<T>(ops);
         ops = qp::fill::<T>(ops);
+        ops = iw::fill::<T>(ops);
         mr::fill::<T>(ops)
     }
 
+}
+
+impl<T: Driver> Device<T> {
     /// Borrows a device from ib_core's pointer.
     ///
     /// # Safety
@@ -299,6 +297,18 @@ impl<T: Driver> Drop for Registered<T> {
 unsafe impl<T: Driver> Send for Registered<T> {}
 // SAFETY: As above.
 unsafe impl<T: Driver> Sync for Registered<T> {}
+
+/// How many CPUs there can be.
+pub fn possible_cpus() -> i32 {
+    // SAFETY: No requirements.
+    unsafe { bindings::num_possible_cpus() }.try_into().unwrap_or(i32::MAX)
+}
+
+/// An unpredictable number. Any context.
+pub fn random() -> u64 {
+    // SAFETY: No requirements.
+    unsafe { bindings::get_random_u64() }
+}
 
 /// What a device says of itself.
 pub struct Info {

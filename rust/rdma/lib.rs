@@ -15,7 +15,7 @@
 pub mod cq;
 pub mod device;
 pub mod event;
-//pub mod iw;
+pub mod iw;
 pub mod link;
 pub mod mr;
 pub mod object;

@@ -4,53 +4,104 @@
 //!
 //! C header: `include/rdma/rdma_netlink.h`
 
-use core::{marker::PhantomData, pin::Pin};
-use kernel::{error::from_result, ffi::{c_char, c_int}, prelude::*, types::Opaque};
+use core::pin::Pin;
+use kernel::{
+    error::from_result,
+    ffi::{c_char, c_int},
+    prelude::*,
+    sync::atomic::{ordering, Atomic},
+    types::Opaque,
+};
 use riw_bindings as bindings;
 
 /// A type of link that can be added.
-pub trait Link: 'static {
+pub trait Link: Send + Sync + Sized + 'static {
     /// The name of the type: `rdma link add NAME type TYPE netdev NETDEV`.
     const TYPE: &'static CStr;
+
+    /// Where the registration is found: a static of the implementer's.
+    fn slot() -> &'static Slot<Self>;
 
     /// Makes the device `name` on `netdev`. May sleep.
     ///
     /// The netlink call's extended error is not within reach of a driver: what is wrong beyond
     /// the errno can only be said in the kernel's log.
-    fn add(name: &CStr, netdev: &net::NetDevice) -> Result;
+    fn add(&self, name: &CStr, netdev: &net::NetDevice) -> Result;
 }
+
+/// Leads from ib_core's call, which has no context, to the registration.
+///
+/// # Invariants
+///
+/// Null, or points to the target of a [`Registration`], as long as that is registered.
+pub struct Slot<L: Link>(Atomic<*mut L>);
+
+impl<L: Link> Slot<L> {
+    /// Empty.
+    pub const fn new() -> Self {
+        Self(Atomic::new(core::ptr::null_mut()))
+    }
+}
+
+impl<L: Link> Default for Slot<L> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+// SAFETY: What is pointed to is `Send` and `Sync`.
+unsafe impl<L: Link> Sync for Slot<L> {}
 
 /// The registration of a type of link. Dropping it waits for calls under way.
 #[pin_data(PinnedDrop)]
 pub struct Registration<L: Link> {
     #[pin]
+    target: L,
+    #[pin]
     ops: Opaque<bindings::rdma_link_ops>,
-    _link: PhantomData<L>,
 }
 
 impl<L: Link> Registration<L> {
-    /// Registers the type. May sleep.
-    pub fn new() -> impl PinInit<Self> {
-        pin_init!(Self {
-            ops <- Opaque::ffi_init(|slot: *mut bindings::rdma_link_ops| {
-                // SAFETY: `slot` is ours and pinned; it stays until `drop` has unregistered it.
-                unsafe {
-                    slot.write(bindings::rdma_link_ops {
-                        type_: L::TYPE.as_ptr().cast(),
-                        newlink: Some(Self::newlink),
-                        ..Default::default()
-                    });
-                    bindings::rdma_link_register(slot);
-                }
-            }),
-            _link: PhantomData,
-        })
+    /// Registers the type, for `target` to serve. `EBUSY` if it is registered. May sleep.
+    pub fn new(target: L) -> Result<Pin<KBox<Self>>> {
+        let ops = bindings::rdma_link_ops {
+            type_: L::TYPE.as_ptr().cast(),
+            newlink: Some(Self::newlink),
+            ..Default::default()
+        };
+        let room = KBox::<Self>::new_uninit(GFP_KERNEL)?;
+        let at = room.as_ptr().cast_mut();
+        // SAFETY: Within the memory just allocated.
+        let target_at = unsafe { &raw mut (*at).target };
+
+        if L::slot()
+            .0
+            .cmpxchg(core::ptr::null_mut(), target_at, ordering::Release)
+            .is_err()
+        {
+            return Err(EBUSY);
+        }
+        // INVARIANT: ib_core calls, and so looks into the slot, only after the registration below.
+        let this = KBox::into_pin(KBox::write(
+            room,
+            Self {
+                target,
+                ops: Opaque::new(ops),
+            },
+        ));
+        // SAFETY: `ops` is pinned, and stays until `drop` has unregistered it.
+        unsafe { bindings::rdma_link_register(this.ops.get()) };
+        Ok(this)
     }
 
     unsafe extern "C" fn newlink(name: *const c_char, netdev: *mut bindings::net_device) -> c_int {
         from_result(|| {
+            // SAFETY: This is called under a lock that unregistering takes too; only after that
+            // is the slot emptied and the target dropped.
+            let target = unsafe { L::slot().0.load(ordering::Acquire).as_ref() }.ok_or(ENODEV)?;
+
             // SAFETY: ib_core passes a string, and holds a reference to the netdev.
-            unsafe { L::add(CStr::from_ptr(name.cast()), net::NetDevice::from_raw(netdev))? };
+            unsafe { target.add(CStr::from_ptr(name.cast()), net::NetDevice::from_raw(netdev))? };
             Ok(0)
         })
     }
@@ -59,12 +110,13 @@ impl<L: Link> Registration<L> {
 #[pinned_drop]
 impl<L: Link> PinnedDrop for Registration<L> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: Registered by `new`. Takes the lock that `newlink` is called under.
+        // SAFETY: Registered by `new`. Waits for the lock that `newlink` is called under.
         unsafe { bindings::rdma_link_unregister(self.ops.get()) };
+        L::slot().0.store(core::ptr::null_mut(), ordering::Release);
     }
 }
 
-// SAFETY: ib_core locks its list of link types.
+// SAFETY: ib_core locks its list of link types; the target is `Send` and `Sync`.
 unsafe impl<L: Link> Send for Registration<L> {}
 // SAFETY: As above.
 unsafe impl<L: Link> Sync for Registration<L> {}

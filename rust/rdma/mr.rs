@@ -141,11 +141,7 @@ impl<T: Driver> Callbacks<T> {
         let base: *mut MrBase = raw.cast();
 
         // SAFETY: The memory is new, zeroed (which is how ib_core makes its part) and ours.
-        if let Err(e) = unsafe { Mr::<T>::create(base, data) } {
-            // SAFETY: From KBox::into_raw() above.
-            drop(unsafe { KBox::from_raw(raw) });
-            return Err(e);
-        }
+        unsafe { Mr::<T>::create(base, data) };
         // SAFETY: Still ours alone. The region leaves the table in `dereg_mr`, which frees it
         // after a grace period.
         unsafe {

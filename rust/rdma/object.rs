@@ -49,17 +49,16 @@ impl<B, D> Object<B, D> {
     /// # Safety
     ///
     /// `base` must point to [`Self::SIZE`] bytes whose `B` ib_core has initialised and that no one
-    /// else uses yet. On success [`Self::destroy`] must be called before the memory is freed.
-    pub(crate) unsafe fn create(base: *mut B, data: impl PinInit<D, Error>) -> Result {
+    /// else uses yet. [`Self::destroy`] must be called before it is freed.
+    pub(crate) unsafe fn create(base: *mut B, data: impl PinInit<D>) {
         let this = base.cast::<Self>();
 
         // SAFETY: The caller says that the memory is ours; no reference to it exists.
         unsafe {
             (&raw mut (*this).users).write(Atomic::new(1));
-            // `Completion::new()` cannot fail.
             let Ok(()) = pin_init::raw_try_init(&raw mut (*this).gone, Completion::new());
-            // INVARIANT: on success `data` is initialised, with `users` at 1.
-            pin_init::raw_try_init((&raw mut (*this).data).cast::<D>(), data)
+            // INVARIANT: `data` is initialised, with `users` at 1.
+            let Ok(()) = pin_init::raw_try_init((&raw mut (*this).data).cast::<D>(), data);
         }
     }
 
@@ -67,7 +66,7 @@ impl<B, D> Object<B, D> {
     ///
     /// # Safety
     ///
-    /// [`Self::create`] must have succeeded for `base`, and [`Self::destroy`] not have been called
+    /// [`Self::create`] must have been called for `base`, and [`Self::destroy`] not have been called
     /// before the end of `'a`.
     pub(crate) unsafe fn from_base<'a>(base: *mut B) -> &'a Self {
         // SAFETY: The caller says that the object lives; only shared references to it exist.

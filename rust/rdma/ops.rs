@@ -5,7 +5,7 @@
 use crate::{
     cq::{Cq, CqInitAttr},
     device::{Device, DeviceAttr},
-    mr::{Mr, MrRequest},
+    mr::MrRequest,
     pd::Pd,
     port::PortAttr,
     qp::{Qp, QpAttr, QpInitAttr},
@@ -13,6 +13,9 @@ use crate::{
     Udata,
 };
 use kernel::{prelude::*, sync::aref::ARef, ModuleMetadata};
+
+/// The driver id of siw (`RDMA_DRIVER_SIW`), by which rdma-core chooses its libsiw.
+pub const DRIVER_SIW: u32 = riw_bindings::rdma_driver_id_RDMA_DRIVER_SIW;
 
 /// A verbs provider.
 ///
@@ -53,17 +56,19 @@ pub trait Driver: Sized + Send + Sync + 'static {
     fn dealloc_device(dev: &Device<Self>);
 
     /// Opens a user context.
-    fn alloc_ucontext(dev: &Device<Self>, udata: &Udata<'_>)
-        -> impl PinInit<Self::Ucontext, Error>;
+    fn alloc_ucontext(
+        dev: &Device<Self>,
+        udata: &Udata<'_>,
+    ) -> Result<impl PinInit<Self::Ucontext>>;
     /// Makes a protection domain.
-    fn alloc_pd(dev: &Device<Self>) -> impl PinInit<Self::Pd, Error>;
+    fn alloc_pd(dev: &Device<Self>) -> Result<impl PinInit<Self::Pd>>;
 
     /// Makes a completion queue, and writes its true size to `attr`.
     fn create_cq(
         dev: &Device<Self>,
         attr: &mut CqInitAttr,
         udata: Option<Udata<'_>>,
-    ) -> impl PinInit<Self::Cq, Error>;
+    ) -> Result<impl PinInit<Self::Cq>>;
     /// A consumer wants an event for the next completion, or the next solicited one. Returns
     /// whether there are completions already. Any context.
     fn req_notify_cq(cq: &Cq<Self>, solicited_only: bool) -> bool;
@@ -73,7 +78,7 @@ pub trait Driver: Sized + Send + Sync + 'static {
         pd: &Pd<Self>,
         attr: &mut SrqAttr,
         udata: Option<Udata<'_>>,
-    ) -> impl PinInit<Self::Srq, Error>;
+    ) -> Result<impl PinInit<Self::Srq>>;
     /// Sets the limit of a shared receive queue, and arms its event.
     fn set_srq_limit(srq: &Srq<Self>, limit: u32) -> Result;
     /// Reads the attributes of a shared receive queue.
@@ -84,7 +89,7 @@ pub trait Driver: Sized + Send + Sync + 'static {
         pd: &Pd<Self>,
         attr: &mut QpInitAttr<'_, Self>,
         udata: Option<Udata<'_>>,
-    ) -> impl PinInit<Self::Qp, Error>;
+    ) -> Result<impl PinInit<Self::Qp>>;
     /// The queue pair is complete and may be referenced. Returns its number.
     fn publish_qp(qp: &Qp<Self>) -> u32;
     /// Changes attributes of a queue pair.
@@ -104,9 +109,5 @@ pub trait Driver: Sized + Send + Sync + 'static {
         pd: &Pd<Self>,
         request: &MrRequest,
         udata: &Udata<'_>,
-    ) -> Result<impl PinInit<Self::Mr, Error>>;
-    /// The region is complete: make it reachable under its STag, and return that.
-    fn publish_mr(mr: &Mr<Self>) -> u32;
-    /// Ends a region: as [`Self::destroy_qp`].
-    fn dereg_mr(mr: &Mr<Self>);
+    ) -> Result<impl PinInit<Self::Mr>>;
 }

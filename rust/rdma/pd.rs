@@ -33,7 +33,7 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: `pd` is new, of the size asked for, and its device is registered.
-            unsafe { Pd::<T>::create(pd, T::alloc_pd(Device::from_raw((*pd).device)))? };
+            unsafe { Pd::<T>::create(pd, T::alloc_pd(Device::from_raw((*pd).device))?) };
             Ok(0)
         })
     }

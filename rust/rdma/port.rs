@@ -3,7 +3,8 @@
 //! The one port of a device.
 
 use crate::{device::{Callbacks, Device}, Driver};
-use kernel::{error::from_result, ffi::c_int, prelude::*};
+use core::{ptr::NonNull};
+use kernel::{error::from_result, ffi::c_int, prelude::*, sync::aref::ARef};
 use riw_bindings as bindings;
 
 /// The state and abilities of a port (`struct ib_port_attr`).
@@ -20,6 +21,40 @@ pub fn eth_speed<T: Driver>(dev: &Device<T>) -> Result<(u16, u8)> {
         bindings::ib_get_eth_speed(dev.as_raw(), 1, &mut speed, &mut width)
     })?;
     Ok((speed, width))
+}
+
+/// The netdev of the port, unless it is being unregistered. Any context.
+pub fn netdev<T: Driver>(dev: &Device<T>) -> Option<ARef<net::NetDevice>> {
+    // SAFETY: The device is alive.
+    let netdev = NonNull::new(unsafe { bindings::ib_netdev(dev.as_raw()) })?;
+
+    // SAFETY: The function returns a reference, which is handed over. `NetDevice` is transparent.
+    Some(unsafe { ARef::from_raw(netdev.cast()) })
+}
+
+/// Reports whether the port can carry traffic.
+pub fn set_state(attr: &mut PortAttr, active: bool) {
+    let (state, phys_state) = if active {
+        (
+            bindings::ib_port_state_IB_PORT_ACTIVE,
+            bindings::ib_port_phys_state_IB_PORT_PHYS_STATE_LINK_UP,
+        )
+    } else {
+        (
+            bindings::ib_port_state_IB_PORT_DOWN,
+            bindings::ib_port_phys_state_IB_PORT_PHYS_STATE_DISABLED,
+        )
+    };
+
+    attr.state = state;
+    // CAST: A small constant.
+    attr.phys_state = phys_state as u8;
+}
+
+/// Reports the MTU, in bytes of a netdev, as the nearest that verbs know.
+pub fn set_mtu(attr: &mut PortAttr, mtu: u32) {
+    // SAFETY: `attr` is valid.
+    unsafe { bindings::ib_port_mtu(attr, mtu) };
 }
 
 /// Fills in the callbacks of this file.

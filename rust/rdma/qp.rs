@@ -232,7 +232,7 @@ impl<T: Driver> Callbacks<T> {
             // SAFETY: `qp` is new, of the size asked for; its domain is alive.
             unsafe {
                 let pd = Pd::<T>::from_base((*qp).pd);
-                Qp::<T>::create(qp, T::create_qp(pd, &mut attr, udata))?;
+                Qp::<T>::create(qp, T::create_qp(pd, &mut attr, udata)?);
                 (*qp).qp_num = T::publish_qp(Qp::<T>::from_base(qp));
             }
             Ok(0)

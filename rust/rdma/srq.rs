@@ -62,7 +62,7 @@ impl<T: Driver> Callbacks<T> {
             // SAFETY: `srq` is new, of the size asked for; its domain is alive.
             unsafe {
                 let pd = Pd::<T>::from_base((*srq).pd);
-                Srq::<T>::create(srq, T::create_srq(pd, &mut attr.attr, udata))?;
+                Srq::<T>::create(srq, T::create_srq(pd, &mut attr.attr, udata)?);
             }
             Ok(0)
         })

@@ -13,7 +13,7 @@ use kernel::{
     error::{from_result, to_result},
     ffi::c_int,
     prelude::*,
-    sync::Arc,
+    sync::{aref::ARef, Arc},
     types::Opaque,
 };
 use riw_bindings as bindings;
@@ -33,16 +33,18 @@ struct MmapEntry {
 ///
 /// # Invariants
 ///
-/// `entry` is inserted in a context that is still open.
-pub struct Mapping {
+/// `entry` is inserted in the context.
+pub struct Mapping<D: Send + Sync> {
     entry: NonNull<bindings::rdma_user_mmap_entry>,
+    /// The closing of the context waits for this.
+    _context: ARef<Object<bindings::ib_ucontext, D>>,
 }
 
-impl<D> Object<bindings::ib_ucontext, D> {
+impl<D: Send + Sync> Object<bindings::ib_ucontext, D> {
     /// Offers `mem` to the process for mapping. May sleep.
     ///
-    /// The context must outlive the mapping: keep it in an object that belongs to the context.
-    pub fn offer(&self, mem: &Arc<SharedMem>) -> Result<Mapping> {
+    /// The mapping belongs to an object of the context, and goes with it.
+    pub fn offer(&self, mem: &Arc<SharedMem>) -> Result<Mapping<D>> {
         let entry = KBox::new(
             MmapEntry {
                 base: Opaque::zeroed(),
@@ -63,11 +65,12 @@ impl<D> Object<bindings::ib_ucontext, D> {
         // INVARIANT: Just inserted. `base` comes from a box, so it is not null.
         Ok(Mapping {
             entry: NonNull::new(base).ok_or(EINVAL)?,
+            _context: self.into(),
         })
     }
 }
 
-impl Mapping {
+impl<D: Send + Sync> Mapping<D> {
     /// The offset that the user passes to mmap().
     pub fn key(&self) -> u64 {
         // SAFETY: The entry is alive by the type's invariant.
@@ -75,7 +78,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl<D: Send + Sync> Drop for Mapping<D> {
     fn drop(&mut self) {
         // SAFETY: The entry is inserted, and removed only here.
         unsafe { bindings::rdma_user_mmap_entry_remove(self.entry.as_ptr()) };
@@ -83,9 +86,9 @@ impl Drop for Mapping {
 }
 
 // SAFETY: ib_core's record is locked by ib_core.
-unsafe impl Send for Mapping {}
+unsafe impl<D: Send + Sync> Send for Mapping<D> {}
 // SAFETY: As above.
-unsafe impl Sync for Mapping {}
+unsafe impl<D: Send + Sync> Sync for Mapping<D> {}
 
 /// Fills in the callbacks of this file.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
@@ -110,7 +113,7 @@ impl<T: Driver> Callbacks<T> {
             // SAFETY: `ctx` is new, of the size asked for, and its device is registered.
             unsafe {
                 let dev = Device::from_raw((*ctx).device);
-                Ucontext::<T>::create(ctx, T::alloc_ucontext(dev, &udata))?;
+                Ucontext::<T>::create(ctx, T::alloc_ucontext(dev, &udata)?);
             }
             Ok(0)
         })

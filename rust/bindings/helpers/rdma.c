@@ -7,9 +7,32 @@
 #include <linux/vmalloc.h>
 #include "rdma.h"
 
-struct net *riw_helper_dev_net(struct net_device *dev)
+struct net *riw_helper_netdev_net(struct net_device *dev)
 {
 	return dev_net(dev);
+}
+
+/* The netdev of the port, with a reference, or NULL. */
+struct net_device *riw_helper_ib_netdev(struct ib_device *dev)
+{
+	return ib_device_get_netdev(dev, 1);
+}
+
+void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu)
+{
+	attr->max_mtu = ib_mtu_int_to_enum(mtu);
+	attr->active_mtu = attr->max_mtu;
+	attr->phys_mtu = mtu;
+}
+
+unsigned int riw_helper_num_possible_cpus(void)
+{
+	return num_possible_cpus();
+}
+
+u64 riw_helper_get_random_u64(void)
+{
+	return get_random_u64();
 }
 
 bool riw_helper_ib_device_try_get(struct ib_device *dev)
@@ -30,7 +53,9 @@ int riw_helper_xa_reserve(struct xarray *xa, unsigned long index, gfp_t gfp)
 
 void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr)
 {
-	kvfree_call_rcu(rcu, ptr);
+	/* As kfree_rcu() does it with a struct rcu_head. */
+	BUILD_BUG_ON(sizeof(*rcu) < sizeof(struct kvfree_rcu_head));
+	kvfree_call_rcu((struct kvfree_rcu_head *)rcu, ptr);
 }
 
 void *riw_helper_vmalloc_user(unsigned long size)

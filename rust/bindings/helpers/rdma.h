@@ -10,8 +10,12 @@ enum riw_core_cap {
 	RIW_RDMA_CORE_PORT_IWARP = RDMA_CORE_PORT_IWARP,
 };
 
-/* A function here is bound under its name less `_helper`: riw_dev_net() and so on. */
-struct net *riw_helper_dev_net(struct net_device *dev);
+/* A function here is bound under its name less `riw_helper_`. */
+struct net *riw_helper_netdev_net(struct net_device *dev);
+struct net_device *riw_helper_ib_netdev(struct ib_device *dev);
+void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu);
+unsigned int riw_helper_num_possible_cpus(void);
+u64 riw_helper_get_random_u64(void);
 bool riw_helper_ib_device_try_get(struct ib_device *dev);
 u64 riw_helper_mmap_offset(const struct rdma_user_mmap_entry *entry);
 int riw_helper_xa_reserve(struct xarray *xa, unsigned long index, gfp_t gfp);

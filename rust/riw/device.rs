@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Devices: what they can do, and how they come and go with their netdevs.
+
+use crate::{abi, cm::CmDevice, cq::Cq, limit::Limit, mr, numbers::Numbers, qp, qp::Qp, Riw};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic},
+        Arc, Mutex,
+    },
+};
+use net::Event as NetEvent;
+use rdma::{
+    cq::CqInitAttr,
+    device::{DeviceAttr, Handle, Info},
+    event::Event,
+    link::{Link, Slot},
+    mr::MrRequest,
+    pd::Pd as PdHandle,
+    port::{self, PortAttr},
+    qp::{QpAttr, QpInitAttr},
+    srq::SrqAttr,
+    Device, Udata,
+};
+
+pub(crate) use crate::limit::Quota;
+
+/// Requests that a queue pair's queue can hold.
+pub(crate) const MAX_QP_WR: u32 = 32 * 1024;
+/// Requests that a shared receive queue can hold.
+pub(crate) const MAX_SRQ_WR: u32 = 320 * 1024;
+/// Completions that a queue can hold.
+pub(crate) const MAX_CQE: u32 = 4 * 1024 * 1024;
+/// Bytes of inline data.
+// CAST: A small constant.
+pub(crate) const MAX_INLINE: u32 = abi::MAX_INLINE as u32;
+/// RDMA Reads outstanding on a connection, either way.
+pub(crate) const MAX_READS: u32 = 128;
+/// Bytes of a message: what a length of 32 bits can say.
+const MAX_MESSAGE: u32 = u32::MAX;
+/// Objects of each kind on a device.
+const MAX_QP: u32 = 100 * 1024;
+const MAX_CQ: u32 = 100 * 1024;
+const MAX_SRQ: u32 = 100 * 1024;
+const MAX_MR: u32 = 1000 * 1024;
+const MAX_PD: u32 = 100 * 1024;
+const MAX_UCONTEXT: u32 = 100 * 1024;
+
+/// Types of netdev (`ARPHRD_*`) that carry IP, and so TCP, by themselves: Ethernet, 802.2, PPP, raw
+/// IP, tunnels of IP in IP, loopback, SIT, GRE, and those without a type, such as tun. InfiniBand
+/// is not among them: it is an RDMA device already.
+const CARRIES_IP: [u32; 11] = [1, 6, 512, 519, 768, 769, 772, 776, 778, 823, 0xfffe];
+
+/// What a device carries for riw.
+#[pin_data]
+pub(crate) struct RiwDevice {
+    pub(crate) limits: Limits,
+    #[pin]
+    pub(crate) qps: Numbers,
+    pub(crate) cm: Arc<CmDevice>,
+    pub(crate) queue: Arc<net::workqueue::Queue>,
+    /// The address of a port whose netdev has none.
+    random_address: [u8; 6],
+    next_pd: Atomic<u64>,
+    next_cq: Atomic<u32>,
+}
+
+/// What is limited per device.
+pub(crate) struct Limits {
+    pub(crate) qp: Limit,
+    pub(crate) cq: Limit,
+    pub(crate) srq: Limit,
+    pub(crate) mr: Limit,
+    pd: Limit,
+    ucontext: Limit,
+}
+
+/// A protection domain.
+pub(crate) struct Pd {
+    /// Its number, which no other domain of the device ever has.
+    pub(crate) id: u64,
+    _quota: Quota,
+}
+
+/// A user context.
+pub(crate) struct Ucontext {
+    _quota: Quota,
+}
+
+impl RiwDevice {
+    fn new(
+        netdev: &net::NetDevice,
+        queue: Arc<net::workqueue::Queue>,
+        random_address: [u8; 6],
+    ) -> Result<impl PinInit<Self>> {
+        let cm = CmDevice::new(netdev, queue.clone())?;
+        let limits = Limits {
+            qp: Limit::new(MAX_QP)?,
+            cq: Limit::new(MAX_CQ)?,
+            srq: Limit::new(MAX_SRQ)?,
+            mr: Limit::new(MAX_MR)?,
+            pd: Limit::new(MAX_PD)?,
+            ucontext: Limit::new(MAX_UCONTEXT)?,
+        };
+
+        Ok(pin_init!(Self {
+            limits,
+            qps <- Numbers::new(),
+            cm,
+            queue,
+            random_address,
+            next_pd: Atomic::new(1),
+            next_cq: Atomic::new(1),
+        }))
+    }
+
+    /// A number for a completion queue, for people.
+    pub(crate) fn next_cq_id(&self) -> u32 {
+        self.next_cq.fetch_add(1u32, ordering::Relaxed)
+    }
+}
+
+impl rdma::Driver for Riw {
+    type OwnerModule = crate::LocalModule;
+    type Device = RiwDevice;
+    type Ucontext = Ucontext;
+    type Pd = Pd;
+    type Cq = Cq;
+    type Qp = Arc<Qp>;
+    type Srq = crate::recvq::RecvQueue;
+    type Mr = mr::Mr;
+
+    const DRIVER_ID: u32 = rdma::ops::DRIVER_SIW;
+    const ABI_VERSION: u32 = abi::VERSION;
+
+    fn query_device(_dev: &Device<Self>, attr: &mut DeviceAttr) {
+        // CAST: Small constants.
+        let max_sge = abi::MAX_SGE as u32;
+
+        attr.vendor_id = u32::from_be_bytes(*b"\0riw");
+        attr.max_mr_size = u64::MAX;
+        attr.page_size_cap = kernel::page::PAGE_SIZE as u64;
+        attr.max_qp = MAX_QP;
+        attr.max_qp_wr = MAX_QP_WR;
+        attr.max_send_sge = max_sge;
+        attr.max_recv_sge = max_sge;
+        attr.max_sge_rd = 1;
+        attr.max_cq = MAX_CQ;
+        attr.max_cqe = MAX_CQE;
+        attr.max_mr = MAX_MR;
+        attr.max_pd = MAX_PD;
+        attr.max_qp_rd_atom = MAX_READS;
+        attr.max_qp_init_rd_atom = MAX_READS;
+        attr.max_res_rd_atom = MAX_READS.saturating_mul(MAX_QP);
+        attr.max_srq = MAX_SRQ;
+        attr.max_srq_wr = MAX_SRQ_WR;
+        attr.max_srq_sge = max_sge;
+    }
+
+    fn query_port(dev: &Device<Self>, attr: &mut PortAttr) -> Result {
+        let netdev = port::netdev(dev).ok_or(ENODEV)?;
+        let (speed, width) = port::eth_speed(dev)?;
+
+        port::set_state(attr, netdev.is_up() && netdev.has_carrier());
+        port::set_mtu(attr, netdev.mtu());
+        attr.active_speed = speed;
+        attr.active_width = width;
+        attr.gid_tbl_len = 1;
+        attr.max_msg_sz = MAX_MESSAGE;
+        Ok(())
+    }
+
+    fn query_gid(dev: &Device<Self>) -> [u8; 16] {
+        let address = port::netdev(dev).and_then(|netdev| ethernet_address(&netdev));
+        gid(address.unwrap_or(dev.random_address))
+    }
+
+    fn dealloc_device(dev: &Device<Self>) {
+        dev.cm.shutdown();
+    }
+
+    fn alloc_ucontext(
+        dev: &Device<Self>,
+        udata: &Udata<'_>,
+    ) -> Result<impl PinInit<Ucontext>> {
+        let quota = dev.limits.ucontext.take()?;
+
+        udata.respond(&abi::UcontextResponse { dev_id: 0, pad: 0 })?;
+        Ok(Ucontext { _quota: quota })
+    }
+
+    fn alloc_pd(dev: &Device<Self>) -> Result<impl PinInit<Pd>> {
+        Ok(Pd {
+            id: dev.next_pd.fetch_add(1u64, ordering::Relaxed),
+            _quota: dev.limits.pd.take()?,
+        })
+    }
+
+    fn create_cq(
+        dev: &Device<Self>,
+        attr: &mut CqInitAttr,
+        udata: Option<Udata<'_>>,
+    ) -> Result<impl PinInit<Cq>> {
+        Cq::new(dev, attr, udata)
+    }
+
+    fn req_notify_cq(cq: &rdma::cq::Cq<Self>, solicited_only: bool) -> bool {
+        cq.arm(solicited_only)
+    }
+
+    fn create_srq(
+        pd: &PdHandle<Self>,
+        attr: &mut SrqAttr,
+        udata: Option<Udata<'_>>,
+    ) -> Result<impl PinInit<Self::Srq>> {
+        Self::Srq::shared(pd, attr, udata)
+    }
+
+    fn set_srq_limit(srq: &rdma::srq::Srq<Self>, limit: u32) -> Result {
+        srq.set_limit(limit)
+    }
+
+    fn query_srq(srq: &rdma::srq::Srq<Self>) -> SrqAttr {
+        srq.attr()
+    }
+
+    fn create_qp(
+        pd: &PdHandle<Self>,
+        attr: &mut QpInitAttr<'_, Self>,
+        udata: Option<Udata<'_>>,
+    ) -> Result<impl PinInit<Arc<Qp>>> {
+        Qp::new(pd, attr, udata)
+    }
+
+    fn publish_qp(qp: &qp::Handle) -> u32 {
+        qp.publish(qp);
+        qp.number
+    }
+
+    fn modify_qp(qp: &qp::Handle, attr: &QpAttr<'_>) -> Result {
+        qp.modify(attr)
+    }
+
+    fn query_qp(qp: &qp::Handle, attr: &mut QpAttr<'_>) {
+        qp.query(attr);
+    }
+
+    fn destroy_qp(qp: &qp::Handle) {
+        qp.destroy(qp.device());
+    }
+
+    fn ring_doorbell(qp: &qp::Handle) -> Result {
+        if qp.runner.want() {
+            qp.transmit();
+        }
+        Ok(())
+    }
+
+    fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<qp::Handle>> {
+        dev.qps.get(number)?.handle()
+    }
+
+    fn reg_user_mr(
+        pd: &PdHandle<Self>,
+        request: &MrRequest,
+        udata: &Udata<'_>,
+    ) -> Result<impl PinInit<mr::Mr>> {
+        mr::Mr::new(pd, request, udata)
+    }
+}
+
+/// The devices that this module has made.
+#[pin_data]
+pub(crate) struct Devices {
+    queue: Arc<net::workqueue::Queue>,
+    /// Those that are gone are swept out when another comes.
+    #[pin]
+    handles: Mutex<KVec<Handle<Riw>>>,
+}
+
+impl Devices {
+    /// No devices. `queue` is where their work is done.
+    pub(crate) fn new(queue: Arc<net::workqueue::Queue>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            queue,
+            handles <- new_mutex!(KVec::new(), "riw::Devices::handles"),
+        })
+    }
+
+    /// Makes the device `name` on `netdev`. May sleep.
+    fn add(&self, name: &CStr, netdev: &net::NetDevice) -> Result {
+        if !CARRIES_IP.contains(&netdev.kind()) {
+            pr_err!("{}: cannot serve {}: not a device that carries IP\n", name, netdev.name());
+            return Err(EOPNOTSUPP);
+        }
+        match Device::<Riw>::on(netdev) {
+            Ok(None) => {}
+            Ok(Some(other)) => {
+                pr_err!("{}: {} is served by {} already\n", name, netdev.name(), other.name());
+                return Err(EEXIST);
+            }
+            Err(e) => {
+                pr_err!("{}: {} is served by another driver's device\n", name, netdev.name());
+                return Err(e);
+            }
+        }
+
+        let random_address = random_address();
+        let address = ethernet_address(netdev).unwrap_or(random_address);
+        let info = Info {
+            node_guid: eui64(address),
+            description: c"Software iWARP, in Rust",
+            completion_vectors: rdma::device::possible_cpus(),
+        };
+        let data = RiwDevice::new(netdev, self.queue.clone(), random_address)?;
+
+        let mut handles = self.handles.lock();
+        sweep(&mut handles);
+        handles.reserve(1, GFP_KERNEL)?;
+        let handle = Device::<Riw>::register(name, netdev, &info, data)?;
+        handles.push(handle, GFP_KERNEL)?;
+        Ok(())
+    }
+
+    /// Unregisters all devices. May sleep.
+    pub(crate) fn remove_all(&self) {
+        let handles = core::mem::replace(&mut *self.handles.lock(), KVec::new());
+
+        for handle in handles {
+            handle.unregister();
+        }
+    }
+}
+
+/// `rdma link add`.
+pub(crate) struct Adder(pub(crate) Arc<Devices>);
+
+
+impl Link for Adder {
+    const TYPE: &'static CStr = c"riw";
+
+    fn slot() -> &'static Slot<Self> {
+        &crate::LINK
+    }
+
+    fn add(&self, name: &CStr, netdev: &net::NetDevice) -> Result {
+        self.0.add(name, netdev)
+    }
+}
+
+/// Lets go of the devices that are gone.
+fn sweep(handles: &mut KVec<Handle<Riw>>) {
+    let mut at = 0;
+
+    while let Some(handle) = handles.get(at) {
+        if handle.try_get().is_some() {
+            at = at.wrapping_add(1);
+        } else if let Ok(handle) = handles.remove(at) {
+            // Somebody else has unregistered it, or is at it: this waits for the end.
+            handle.unregister();
+        }
+    }
+}
+
+/// What happens to a netdev happens to its device.
+pub(crate) struct Watcher;
+
+impl net::Notify for Watcher {
+    fn event(&self, netdev: &net::NetDevice, event: NetEvent) {
+        let Ok(Some(dev)) = Device::<Riw>::on(netdev) else {
+            return;
+        };
+
+        match event {
+            NetEvent::Unregister => {
+                // The sockets must be gone before the netdev and its namespace are; the rest can
+                // only be done without the lock that is held here.
+                dev.cm.shutdown();
+                dev.unregister_later();
+            }
+            NetEvent::ChangeAddress => dev.port_event(Event::GidChange),
+            // ib_core tells of the port's state by itself.
+            _ => {}
+        }
+    }
+}
+
+/// The Ethernet address of a netdev, if it has one that is not all zeros.
+fn ethernet_address(netdev: &net::NetDevice) -> Option<[u8; 6]> {
+    let address = netdev.address();
+    let address: [u8; 6] = address.get(..6)?.try_into().ok()?;
+
+    (address != [0; 6]).then_some(address)
+}
+
+/// A locally administered unicast address.
+fn random_address() -> [u8; 6] {
+    let [a, b, c, d, e, f, ..] = rdma::device::random().to_ne_bytes();
+
+    [a & 0xfc | 0x02, b, c, d, e, f]
+}
+
+/// The GID of a port: its Ethernet address, as the connection manager has it for iWARP.
+fn gid([a, b, c, d, e, f]: [u8; 6]) -> [u8; 16] {
+    [a, b, c, d, e, f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+}
+
+/// The EUI-64 of an Ethernet address.
+fn eui64([a, b, c, d, e, f]: [u8; 6]) -> [u8; 8] {
+    [a ^ 0x02, b, c, 0xff, 0xfe, d, e, f]
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RDMA Reads under way: those of this side, and those of the peer.
+
+use crate::fifo::Fifo;
+use iwarp::{Outstanding, ReadRequest};
+use kernel::prelude::*;
+
+/// A read that this side has asked for.
+pub(crate) struct Outbound {
+    /// The number of its request in the send queue.
+    pub(crate) number: u32,
+    /// Where the data goes, and how much of it has come.
+    pub(crate) progress: Outstanding,
+}
+
+/// A read that the peer has asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Inbound {
+    /// What it asks for.
+    pub(crate) request: ReadRequest,
+    /// The number of the message that asked for it, for a Terminate to quote.
+    pub(crate) msn: u32,
+}
+
+/// Both queues, of the depths that the connection's startup has settled.
+pub(crate) struct Reads {
+    /// At most ORD.
+    pub(crate) outbound: Fifo<Outbound>,
+    ord: u32,
+    /// At most IRD.
+    pub(crate) inbound: Fifo<Inbound>,
+    ird: u32,
+}
+
+impl Reads {
+    /// For a queue pair that is not connected.
+    pub(crate) const fn none() -> Self {
+        Self {
+            outbound: Fifo::empty(),
+            ord: 0,
+            inbound: Fifo::empty(),
+            ird: 0,
+        }
+    }
+
+    /// With these depths. May sleep.
+    pub(crate) fn new(ord: u32, ird: u32) -> Result<Self> {
+        Ok(Self {
+            outbound: Fifo::new(ord.max(1))?,
+            ord,
+            inbound: Fifo::new(ird.max(1))?,
+            ird,
+        })
+    }
+
+    /// Whether this side may ask for another read.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.outbound.len() < self.ord
+    }
+
+    /// Whether the peer may ask for another read.
+    pub(crate) fn may_be_asked(&self) -> bool {
+        self.inbound.len() < self.ird
+    }
+}

@@ -1,0 +1,580 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Transmitting: requests become FPDUs, many at a time become one send.
+
+use crate::{
+    abi::{self, Opcode, SgList, Sqe, Status, MAX_INLINE},
+    cm::{Disconnect, Endpoint, Role},
+    engine::{
+        crc,
+        reads::{Inbound, Outbound},
+    },
+    mr::Target,
+    qp::Qp,
+};
+use iwarp::{
+    qp::State, startup::Parameters, Access, Crc, Denied, Error, Gather, Message, Outstanding,
+    Quote, ReadRequest, Segmenter, Stag, TxConfig,
+};
+use kernel::{prelude::*, sync::Arc};
+use net::SendBuf;
+
+/// Bytes that are gathered before they are sent.
+const BATCH: usize = 256 * 1024;
+/// Batches that are sent in a row before others get their turn.
+const BATCHES: u32 = 8;
+
+/// The transmitting side of a queue pair.
+pub(crate) struct Tx {
+    stream: Option<Stream>,
+    /// What is to be sent next, complete: it refers to no memory of the process.
+    buf: SendBuf,
+}
+
+struct Stream {
+    segmenter: Segmenter<crc::Kernel>,
+    /// Where the payload of the message at hand comes from.
+    active: Option<Active>,
+    /// The frame that the peer waits for, before any other.
+    first: Option<Message>,
+    /// The last message was of the send queue: an answer to the peer is next if there is one.
+    answer_next: bool,
+}
+
+/// The message at hand.
+enum Active {
+    /// A request of the send queue.
+    Request { number: u32, source: Source },
+    /// The answer to the peer's oldest read.
+    Response(Inbound),
+    /// A frame that stands for nothing else.
+    Bare,
+}
+
+/// The payload of a request.
+enum Source {
+    Buffers(SgList),
+    Inline([u8; MAX_INLINE]),
+}
+
+/// Why gathering stopped.
+enum Stop {
+    /// A buffer is not there, or not to be read.
+    Denied(Denied),
+    /// No memory.
+    Memory,
+}
+
+impl Tx {
+    /// Not connected.
+    pub(crate) fn new() -> Self {
+        Self { stream: None, buf: SendBuf::new() }
+    }
+
+    /// The stream begins.
+    pub(crate) fn start(&mut self, parameters: &Parameters, role: Role, mss: u32) {
+        let first = match role {
+            Role::Initiator => parameters.rtr.map(|rtr| rtr.message()),
+            Role::Responder => None,
+        };
+
+        self.buf.clear();
+        self.stream = Some(Stream {
+            segmenter: Segmenter::new(TxConfig {
+                crc: parameters.crc,
+                markers: parameters.tx_markers,
+                emss: mss,
+            }),
+            active: None,
+            first,
+            answer_next: true,
+        });
+    }
+
+    /// Nothing is sent any more.
+    pub(crate) fn stop(&mut self) {
+        self.stream = None;
+        self.buf.clear();
+    }
+}
+
+/// What a pass through the work has come to.
+enum Pass {
+    /// There is nothing left to do, or it has to wait for an event that will kick.
+    Done,
+    /// There is more, but it is others' turn.
+    Yield,
+}
+
+impl Qp {
+    /// Does all that there is to transmit. Process context, may sleep; the caller has the right
+    /// to transmit, which this hands back or passes on.
+    pub(crate) fn transmit(self: &Arc<Self>) {
+        loop {
+            match self.pass() {
+                Pass::Yield => return self.schedule(),
+                Pass::Done if self.runner.done() => return,
+                Pass::Done => {}
+            }
+        }
+    }
+
+    fn pass(self: &Arc<Self>) -> Pass {
+        let (state, endpoint, dead) = {
+            let status = self.status.lock();
+            (status.state, status.endpoint.clone(), status.dead)
+        };
+
+        match state {
+            _ if dead => Pass::Done,
+            State::Idle => Pass::Done,
+            State::Rts => match endpoint {
+                Some(endpoint) => self.stream(&endpoint),
+                None => Pass::Done,
+            },
+            State::Closing => {
+                let pass = match &endpoint {
+                    Some(endpoint) => self.stream(endpoint),
+                    None => Pass::Done,
+                };
+                if matches!(pass, Pass::Done) && self.is_drained() {
+                    self.close();
+                }
+                pass
+            }
+            State::Terminate => {
+                self.flush();
+                self.send_terminate();
+                self.close();
+                Pass::Done
+            }
+            State::Error => {
+                self.flush();
+                self.push_out();
+                self.close();
+                Pass::Done
+            }
+        }
+    }
+
+    /// Sends what there is, as long as the socket takes it.
+    fn stream(self: &Arc<Self>, endpoint: &Endpoint) -> Pass {
+        let mut tx = self.tx.lock();
+
+        if let (Some(stream), Ok(mss)) = (&mut tx.stream, endpoint.mss()) {
+            stream.segmenter.set_emss(mss);
+        }
+        for _ in 0..BATCHES {
+            if let Err((error, quote)) = self.fill(&mut tx) {
+                drop(tx);
+                // What has been gathered goes out before the Terminate does.
+                self.fail(error, quote);
+                return Pass::Done;
+            }
+            if tx.buf.is_empty() {
+                return Pass::Done;
+            }
+            // When the socket takes no more it tells us when it does. An error other than that is
+            // the connection's, of which the endpoint tells.
+            if endpoint.send(&mut tx.buf).is_err() || !tx.buf.is_empty() {
+                return Pass::Done;
+            }
+        }
+        Pass::Yield
+    }
+
+    /// Gathers FPDUs until there is a batch or nothing more to send.
+    fn fill(&self, tx: &mut Tx) -> Result<(), (Error, Quote)> {
+        let Tx { stream: Some(stream), buf } = tx else {
+            return Ok(());
+        };
+
+        while buf.len() < BATCH {
+            if !stream.segmenter.busy() && !self.next_message(stream)? {
+                break;
+            }
+            self.emit(stream, buf)?;
+        }
+        Ok(())
+    }
+
+    /// Gathers one FPDU of the message at hand, and does what its last one means.
+    fn emit(&self, stream: &mut Stream, buf: &mut SendBuf) -> Result<(), (Error, Quote)> {
+        let mark = buf.mark();
+        let mut gatherer = Gatherer {
+            from: Payload {
+                qp: self,
+                active: stream.active.as_ref(),
+            },
+            buf,
+        };
+
+        match stream.segmenter.poll_transmit(&mut gatherer) {
+            Ok(Some(emitted)) if emitted.last => self.sent(stream.active.take()),
+            Ok(_) => Ok(()),
+            Err(stop) => {
+                buf.rollback(mark);
+                Err(self.stopped(stream.active.take(), stop))
+            }
+        }
+    }
+
+    /// Begins the next message. Returns whether there is one.
+    fn next_message(&self, stream: &mut Stream) -> Result<bool, (Error, Quote)> {
+        if let Some(first) = stream.first.take() {
+            stream.active = Some(Active::Bare);
+            // A segmenter that is not busy takes any message.
+            return Ok(stream.segmenter.start(first, 0).is_ok());
+        }
+        if stream.answer_next {
+            stream.answer_next = false;
+            if self.next_response(stream) {
+                return Ok(true);
+            }
+            return self.next_request(stream);
+        }
+        stream.answer_next = true;
+        Ok(self.next_request(stream)? || self.next_response(stream))
+    }
+
+    /// Begins the answer to the peer's oldest read.
+    fn next_response(&self, stream: &mut Stream) -> bool {
+        // It stays in the queue until it is answered: IRD counts it.
+        let Some(inbound) = self.reads.lock().inbound.front().copied() else {
+            return false;
+        };
+        let message = Message::ReadResponse {
+            stag: inbound.request.sink_stag,
+            to: inbound.request.sink_to,
+        };
+
+        stream.active = Some(Active::Response(inbound));
+        stream.segmenter.start(message, inbound.request.len).is_ok()
+    }
+
+    /// Begins the next request of the send queue.
+    fn next_request(&self, stream: &mut Stream) -> Result<bool, (Error, Quote)> {
+        let Some(sqe) = self.sq.peek() else {
+            return Ok(false);
+        };
+        let Some(opcode) = Opcode::of_send(sqe.opcode) else {
+            return self.refuse(&sqe, Opcode::Send, Status::LocalOperation);
+        };
+
+        if opcode == Opcode::Read || sqe.flags & abi::READ_FENCE != 0 {
+            let mut reads = self.reads.lock();
+            let fenced = sqe.flags & abi::READ_FENCE != 0 && reads.outbound.front().is_some();
+
+            if fenced || (opcode == Opcode::Read && !reads.may_ask()) {
+                return Ok(false);
+            }
+        }
+        let (source, len) = match self.source(&sqe, opcode) {
+            Ok(found) => found,
+            Err(status) => return self.refuse(&sqe, opcode, status),
+        };
+        let Some(number) = self.sq.begin(&sqe, opcode, len) else {
+            return Ok(false);
+        };
+
+        let message = match opcode {
+            Opcode::Write => Message::Write { stag: Stag(sqe.rkey), to: sqe.raddr },
+            Opcode::Read => self.ask(&sqe, number, &source, len)?,
+            _ => Message::Send {
+                solicited: sqe.flags & abi::SOLICITED != 0,
+                invalidate: (opcode == Opcode::SendInvalidate).then_some(Stag(sqe.rkey)),
+            },
+        };
+        // Only its answer completes a read.
+        let (active, payload) = match opcode {
+            Opcode::Read => (Active::Bare, 0),
+            _ => (Active::Request { number, source }, len),
+        };
+
+        stream.active = Some(active);
+        Ok(stream.segmenter.start(message, payload).is_ok())
+    }
+
+    /// A request that cannot be begun: it is completed with an error, and the stream ends.
+    fn refuse<T>(&self, sqe: &Sqe, opcode: Opcode, status: Status) -> Result<T, (Error, Quote)> {
+        if let Some(number) = self.sq.begin(sqe, opcode, 0) {
+            let news = self.sq.finish(number, status);
+            self.sq.tell(news);
+        }
+        Err((Error::LocalCatastrophic, Quote::NONE))
+    }
+
+    /// Finds the payload of a request and its length, and checks that it may be used so.
+    fn source(&self, sqe: &Sqe, opcode: Opcode) -> Result<(Source, u32), Status> {
+        let sgl = sqe.sgl.ok_or(Status::LocalOperation)?;
+
+        if sqe.flags & abi::INLINE != 0 {
+            // The length is that of the first element.
+            let len = sgl.iter().next().map_or(0, |sge| sge.len);
+
+            if opcode == Opcode::Read {
+                return Err(Status::LocalOperation);
+            }
+            // CAST: A 32-bit number fits.
+            if len as usize > MAX_INLINE {
+                return Err(Status::LocalLength);
+            }
+            return Ok((Source::Inline(sgl.inline_data()), len));
+        }
+
+        let len = sgl.len().ok_or(Status::LocalLength)?;
+        let want = if opcode == Opcode::Read {
+            // The sink is named to the peer by one STag.
+            if sgl.count() > 1 {
+                return Err(Status::LocalOperation);
+            }
+            Access::LOCAL_WRITE
+        } else {
+            Access::NONE
+        };
+        for sge in sgl.iter().filter(|sge| sge.len != 0) {
+            Target::find(&self.mrs, Stag(sge.lkey), self.pd, want, sge.addr, sge.len)
+                .map_err(|_| Status::LocalProtection)?;
+        }
+        Ok((Source::Buffers(sgl), len))
+    }
+
+    /// Notes a read as outstanding, and returns the message that asks for it.
+    fn ask(
+        &self,
+        sqe: &Sqe,
+        number: u32,
+        source: &Source,
+        len: u32,
+    ) -> Result<Message, (Error, Quote)> {
+        let sink = match source {
+            Source::Buffers(sgl) => sgl.iter().next().unwrap_or_default(),
+            Source::Inline(_) => abi::Sge::default(),
+        };
+        let request = ReadRequest {
+            sink_stag: Stag(sink.lkey),
+            sink_to: sink.addr,
+            len,
+            src_stag: Stag(sqe.rkey),
+            src_to: sqe.raddr,
+        };
+        // The answer may be here before we have returned from sending.
+        let outbound = Outbound {
+            number,
+            progress: Outstanding::new(request.sink_stag, request.sink_to, len),
+        };
+
+        // There is a place, as was seen before; only the receiver, which makes more, came between.
+        match self.reads.lock().outbound.push(outbound) {
+            Ok(_) => Ok(Message::ReadRequest(request)),
+            Err(_) => Err((Error::LocalCatastrophic, Quote::NONE)),
+        }
+    }
+
+    /// A message has been gathered whole: its buffers are the process's again.
+    fn sent(&self, active: Option<Active>) -> Result<(), (Error, Quote)> {
+        match active {
+            Some(Active::Request { number, .. }) => {
+                let news = self.sq.finish(number, Status::Success);
+                let lost = news.lost;
+
+                self.sq.tell(news);
+                if lost {
+                    return Err((Error::LocalCatastrophic, Quote::NONE));
+                }
+            }
+            Some(Active::Response(_)) => {
+                self.reads.lock().inbound.pop();
+            }
+            Some(Active::Bare) | None => {}
+        }
+        Ok(())
+    }
+
+    /// Gathering has stopped in the middle of a message.
+    fn stopped(&self, active: Option<Active>, stop: Stop) -> (Error, Quote) {
+        let error = match stop {
+            Stop::Denied(denied) => match active {
+                Some(Active::Response(inbound)) => {
+                    return (
+                        denied.read_source(),
+                        Quote::read_request(inbound.msn, &inbound.request),
+                    )
+                }
+                _ => denied.local(),
+            },
+            Stop::Memory => Error::LocalCatastrophic,
+        };
+
+        if let Some(Active::Request { number, .. }) = active {
+            let news = self.sq.finish(number, Status::LocalProtection);
+            self.sq.tell(news);
+        }
+        (error, Quote::NONE)
+    }
+
+    /// Puts the Terminate that is due behind what has been gathered, and sends all of it.
+    fn send_terminate(&self) {
+        let (terminate, endpoint) = {
+            let mut status = self.status.lock();
+            (status.terminate.take(), status.endpoint.clone())
+        };
+        let mut tx = self.tx.lock();
+        let Tx { stream, buf } = &mut *tx;
+
+        if let (Some(stream), Some(terminate)) = (stream.as_mut(), terminate) {
+            stream.active = None;
+            if stream.segmenter.start(Message::Terminate(terminate), 0).is_ok() {
+                // Without memory the peer learns no more than that the connection ends.
+                let _ = self.emit(stream, buf);
+            }
+        }
+        if let Some(endpoint) = endpoint {
+            // What the socket does not take now is not waited for: the stream is at its end.
+            let _ = endpoint.send(buf);
+        }
+    }
+
+    /// Sends what has been gathered already, as far as the socket takes it now: the process may
+    /// have a completion for it.
+    pub(crate) fn push_out(&self) {
+        let endpoint = self.status.lock().endpoint.clone();
+        let mut tx = self.tx.lock();
+
+        if let Some(endpoint) = endpoint {
+            let _ = endpoint.send(&mut tx.buf);
+        }
+        tx.stop();
+    }
+
+    /// Whether nothing is left to send or to wait for.
+    fn is_drained(&self) -> bool {
+        let reads = {
+            let reads = self.reads.lock();
+            reads.outbound.is_empty() && reads.inbound.is_empty()
+        };
+        reads && self.sq.is_idle() && self.tx.lock().buf.is_empty()
+    }
+
+    /// Closes this side's half of the connection, once.
+    fn close(&self) {
+        let endpoint = {
+            let mut status = self.status.lock();
+
+            if core::mem::replace(&mut status.closing, true) {
+                return;
+            }
+            status.endpoint.clone()
+        };
+        if let Some(endpoint) = endpoint {
+            endpoint.disconnect(Disconnect::Graceful);
+        }
+    }
+}
+
+/// Gathers an FPDU in the send buffer.
+struct Gatherer<'a> {
+    from: Payload<'a>,
+    buf: &'a mut SendBuf,
+}
+
+/// Where the payload of the message at hand is.
+struct Payload<'a> {
+    qp: &'a Qp,
+    active: Option<&'a Active>,
+}
+
+impl Payload<'_> {
+    /// Copies the message's bytes from `offset` on.
+    fn copy(&self, offset: u32, to: &mut [u8]) -> Result<(), Denied> {
+        match self.active {
+            Some(Active::Request { source: Source::Buffers(sgl), .. }) => {
+                self.gather(sgl, offset, to)
+            }
+            Some(Active::Request { source: Source::Inline(data), .. }) => {
+                // CAST: A 32-bit number fits.
+                let from = offset as usize;
+                let data = data
+                    .get(from..from.saturating_add(to.len()))
+                    .ok_or(Denied::Bounds)?;
+                to.copy_from_slice(data);
+                Ok(())
+            }
+            Some(Active::Response(inbound)) => {
+                let request = &inbound.request;
+                let addr = request
+                    .src_to
+                    .checked_add(offset.into())
+                    .ok_or(Denied::Wrap)?;
+                self.read(request.src_stag, Access::REMOTE_READ, addr, to)
+            }
+            _ => Err(Denied::Bounds),
+        }
+    }
+
+    fn gather(&self, sgl: &SgList, mut offset: u32, mut to: &mut [u8]) -> Result<(), Denied> {
+        for sge in sgl.iter() {
+            if to.is_empty() {
+                break;
+            }
+            if offset >= sge.len {
+                offset = offset.wrapping_sub(sge.len);
+                continue;
+            }
+            let room = sge.len.wrapping_sub(offset);
+            let n = u32::try_from(to.len()).unwrap_or(u32::MAX).min(room);
+            let addr = sge.addr.checked_add(offset.into()).ok_or(Denied::Wrap)?;
+            // CAST: A 32-bit number fits; it is not more than there is.
+            let (now, rest) = to.split_at_mut_checked(n as usize).ok_or(Denied::Bounds)?;
+
+            self.read(Stag(sge.lkey), Access::NONE, addr, now)?;
+            to = rest;
+            offset = 0;
+        }
+        if to.is_empty() {
+            Ok(())
+        } else {
+            Err(Denied::Bounds)
+        }
+    }
+
+    fn read(&self, stag: Stag, want: Access, addr: u64, to: &mut [u8]) -> Result<(), Denied> {
+        let len = u32::try_from(to.len()).map_err(|_| Denied::Bounds)?;
+
+        Target::find(&self.qp.mrs, stag, self.qp.pd, want, addr, len)?
+            .read(0, to)
+            .map_err(|_| Denied::Bounds)
+    }
+}
+
+impl Gather for Gatherer<'_> {
+    type Error = Stop;
+
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+        self.buf.append(bytes).map_err(|_| Stop::Memory)
+    }
+
+    fn payload(&mut self, offset: u32, len: u32, crc: Option<Crc>) -> Result<Option<Crc>, Stop> {
+        let mut crc = crc;
+        let mut at = offset;
+        let mut denied = None;
+
+        // CAST: A 32-bit number fits.
+        let appended = self.buf.append_with(len as usize, |to| {
+            if let Err(e) = self.from.copy(at, to) {
+                denied = Some(e);
+                return Err(EFAULT);
+            }
+            // The CRC is of the copy: what the process writes to its buffer now can not make it
+            // wrong.
+            crc = crc.map(|crc| crc.update::<crc::Kernel>(to));
+            at = at.saturating_add(u32::try_from(to.len())?);
+            Ok(())
+        });
+
+        match appended {
+            Ok(()) => Ok(crc),
+            Err(_) => Err(denied.map_or(Stop::Memory, Stop::Denied)),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How many objects of a kind a device may have.
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc,
+    },
+};
+
+/// A limit, and how much of it is in use.
+#[derive(Clone)]
+pub(crate) struct Limit(Arc<Count>);
+
+struct Count {
+    used: Atomic<u32>,
+    max: u32,
+}
+
+/// One of the limit, in use until this is dropped.
+pub(crate) struct Quota(Arc<Count>);
+
+impl Limit {
+    /// At most `max`.
+    pub(crate) fn new(max: u32) -> Result<Self> {
+        let count = Count { used: Atomic::new(0), max };
+        Ok(Self(Arc::new(count, GFP_KERNEL)?))
+    }
+
+    /// Takes one; `ENOMEM` when all are in use. Any context.
+    pub(crate) fn take(&self) -> Result<Quota> {
+        let mut used = self.0.used.load(ordering::Relaxed);
+
+        while used < self.0.max {
+            match self.0.used.cmpxchg(used, used.wrapping_add(1), ordering::Relaxed) {
+                Ok(_) => return Ok(Quota(self.0.clone())),
+                Err(now) => used = now,
+            }
+        }
+        Err(ENOMEM)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        self.0.used.fetch_sub(1, ordering::Relaxed);
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! riw: a software RDMA NIC. Any network interface becomes an iWARP RNIC:
+//! `rdma link add riw0 type riw netdev eth0`.
+
+#![forbid(unsafe_code)]
+#![deny(
+    missing_docs,
+    clippy::arithmetic_side_effects,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+use device::{Adder, Devices, Watcher};
+use kernel::{prelude::*, sync::Arc};
+use net::workqueue::{Flags, Queue};
+use rdma::link::{Registration, Slot};
+
+mod abi;
+mod cm;
+mod cq;
+mod device;
+mod engine;
+mod fifo;
+mod limit;
+mod mr;
+mod numbers;
+mod qp;
+mod recvq;
+mod ring;
+mod sq;
+
+module! {
+    type: Module,
+    name: "riw",
+    authors: ["The riw developers"],
+    description: "Software iWARP RDMA NIC",
+    license: "GPL",
+    alias: ["rdma-link-riw"],
+}
+
+/// The driver, as ib_core sees it.
+pub(crate) struct Riw;
+
+/// What `rdma link add` leads to.
+static LINK: Slot<Adder> = Slot::new();
+
+/// What the module holds while it is loaded. The order of the fields is that of taking down: no
+/// new devices, then none, then no events, then no work.
+struct Module {
+    _link: Pin<KBox<Registration<Adder>>>,
+    _devices: Present,
+    _watcher: Pin<KBox<net::Notifier<Watcher>>>,
+    _queue: Drained,
+}
+
+/// The devices, which go when the module lets go of them.
+struct Present(Arc<Devices>);
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.remove_all();
+    }
+}
+
+/// The work queue, which is empty when the module lets go of it. What has been on it may hold the
+/// queue itself: its last reference must not go in one of its own workers.
+struct Drained(Arc<Queue>);
+
+impl Drop for Drained {
+    fn drop(&mut self) {
+        self.0.flush();
+    }
+}
+
+impl kernel::Module for Module {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        let queue = Arc::new(
+            Queue::new(c"riw", Flags::UNBOUND | Flags::MEM_RECLAIM | Flags::HIGHPRI)?,
+            GFP_KERNEL,
+        )?;
+        let drained = Drained(queue.clone());
+        let watcher = KBox::pin_init(net::Notifier::register(Watcher), GFP_KERNEL)?;
+        let devices = Arc::pin_init(Devices::new(queue), GFP_KERNEL)?;
+        let link = Registration::new(Adder(devices.clone()))?;
+
+        Ok(Self {
+            _link: link,
+            _devices: Present(devices),
+            _watcher: watcher,
+            _queue: drained,
+        })
+    }
+}

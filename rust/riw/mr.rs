@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory regions: what may be read from and written to, and by whom.
+
+use crate::{abi, limit::Quota, Riw};
+use iwarp::{Access, Denied, Region, Stag};
+use kernel::{
+    prelude::*,
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic},
+    },
+};
+use rdma::{mr::MrTable, pd::Pd, umem::Umem, Udata};
+
+/// A memory region as the verbs have it.
+pub(crate) type Handle = rdma::mr::Mr<Riw>;
+
+/// Access flags that a region can have (`enum ib_access_flags`): the rights below, binding of
+/// memory windows (no window can be made), huge pages, and the flags that a driver may ignore.
+const KNOWN_ACCESS: u32 = 0xf | 1 << 4 | 1 << 7 | 0x3ff << 20;
+/// The rights among them.
+const RIGHTS: u32 = 0xf;
+
+/// The driver's part of a memory region.
+pub(crate) struct Mr {
+    umem: Umem,
+    stag: Stag,
+    pd: u64,
+    /// The address of the first byte, in the region's terms.
+    base: u64,
+    access: Access,
+    /// Taken away by the peer's Send with Invalidate.
+    invalidated: Atomic<bool>,
+    _quota: Quota,
+}
+
+impl Mr {
+    /// Registers user memory. May sleep.
+    pub(crate) fn new(
+        pd: &Pd<Riw>,
+        request: &rdma::mr::MrRequest,
+        udata: &Udata<'_>,
+    ) -> Result<Self> {
+        if request.access & !KNOWN_ACCESS != 0 {
+            return Err(EOPNOTSUPP);
+        }
+        request.iova.checked_add(request.length).ok_or(EINVAL)?;
+        // The key that user space proposes is ignored; that it proposes one is its ABI.
+        let _: abi::MrRequest = udata.request()?;
+
+        let dev = pd.device::<Riw>();
+        let quota = dev.limits.mr.take()?;
+        let umem = Umem::pin(dev, request.start, request.length, request.access)?;
+
+        udata.respond(&abi::MrResponse { stag: request.stag, pad: 0 })?;
+        Ok(Self {
+            umem,
+            stag: Stag(request.stag),
+            pd: pd.id,
+            base: request.iova,
+            access: Access::from_bits(request.access & RIGHTS),
+            invalidated: Atomic::new(false),
+            _quota: quota,
+        })
+    }
+
+    fn check(&self, stag: Stag, pd: u64, want: Access, addr: u64, len: u32) -> Result<u64, Denied> {
+        Region {
+            stag: self.stag,
+            pd: self.pd,
+            base: self.base,
+            len: self.umem.len(),
+            access: self.access,
+            valid: !self.invalidated.load(ordering::Relaxed),
+        }
+        .check(stag, pd, want, addr, len)
+    }
+}
+
+/// A range of a region that may be accessed.
+///
+/// Holds the region: deregistration waits for it. So it lives for one stretch of copying only.
+pub(crate) struct Target {
+    mr: ARef<Handle>,
+    /// Of the range, from the region's start.
+    offset: u64,
+}
+
+impl Target {
+    /// The range of `len` bytes at `addr` in the region of `stag`, if it lies in `pd` and allows
+    /// `want`. Any context. `len` must not be 0: nothing is checked of an empty range.
+    pub(crate) fn find(
+        mrs: &MrTable<Riw>,
+        stag: Stag,
+        pd: u64,
+        want: Access,
+        addr: u64,
+        len: u32,
+    ) -> Result<Self, Denied> {
+        let mr = mrs.get(stag.0).ok_or(Denied::InvalidStag)?;
+        let offset = mr.check(stag, pd, want, addr, len)?;
+
+        Ok(Self { mr, offset })
+    }
+
+    /// Copies to `at` in the range. Any context.
+    pub(crate) fn write(&self, at: u32, from: &[u8]) -> Result {
+        let at = self.offset.checked_add(at.into()).ok_or(EINVAL)?;
+        self.mr.umem.write(at, from)
+    }
+
+    /// Copies from `at` in the range. Any context.
+    pub(crate) fn read(&self, at: u32, to: &mut [u8]) -> Result {
+        let at = self.offset.checked_add(at.into()).ok_or(EINVAL)?;
+        self.mr.umem.read(at, to)
+    }
+}
+
+/// Takes a region away from its peers, as its peer asks for with a Send with Invalidate. Any
+/// context.
+pub(crate) fn invalidate(mrs: &MrTable<Riw>, stag: Stag, pd: u64) -> Result<(), Denied> {
+    let mr = mrs.get(stag.0).ok_or(Denied::InvalidStag)?;
+
+    if mr.stag != stag {
+        return Err(Denied::InvalidStag);
+    }
+    if mr.pd != pd {
+        return Err(Denied::PdMismatch);
+    }
+    // A region that the peer could never use is not the peer's to take away.
+    let remote = Access::REMOTE_READ.union(Access::REMOTE_WRITE);
+    if mr.access.bits() & remote.bits() == 0 {
+        return Err(Denied::Rights);
+    }
+    mr.invalidated.store(true, ordering::Relaxed);
+    Ok(())
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queue pairs by their numbers.
+
+use crate::qp::Qp;
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    rbtree::{RBTree, RBTreeNode},
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc, SpinLockIrq,
+    },
+};
+
+/// Numbers have 24 bits; 0 and 1 are other transports' special queue pairs.
+const MASK: u32 = 0xff_ffff;
+const FIRST: u32 = 2;
+
+/// The queue pairs of a device.
+///
+/// Interrupts are off while the lock is held: iw_cm looks numbers up under a lock of its own, which
+/// is taken with interrupts off.
+#[pin_data]
+pub(crate) struct Numbers {
+    next: Atomic<u32>,
+    #[pin]
+    qps: SpinLockIrq<RBTree<u32, Arc<Qp>>>,
+}
+
+impl Numbers {
+    /// No queue pairs.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            next: Atomic::new(FIRST),
+            qps <- new_spinlock_irq!(RBTree::new(), "riw::Numbers::qps"),
+        })
+    }
+
+    /// A number that is free now, and will not be given again soon. Any context.
+    pub(crate) fn free_number(&self) -> Result<u32> {
+        for _ in 0..=MASK {
+            let number = self.next.fetch_add(1u32, ordering::Relaxed) & MASK;
+
+            if number >= FIRST && self.qps.lock().get(&number).is_none() {
+                return Ok(number);
+            }
+        }
+        Err(ENOSPC)
+    }
+
+    /// Adds a queue pair; `EBUSY` if the number is taken. May sleep.
+    pub(crate) fn insert(&self, number: u32, qp: Arc<Qp>) -> Result {
+        let node = RBTreeNode::new(number, qp, GFP_KERNEL)?;
+        let mut qps = self.qps.lock();
+
+        if qps.get(&number).is_some() {
+            // Not under the lock: the reference may be the last.
+            drop(qps);
+            drop(node);
+            return Err(EBUSY);
+        }
+        qps.insert(node);
+        Ok(())
+    }
+
+    /// Takes a queue pair out. Process context: the reference may be the last.
+    pub(crate) fn remove(&self, number: u32) {
+        let node = self.qps.lock().remove_node(&number);
+        drop(node);
+    }
+
+    /// Finds a queue pair. Any context.
+    pub(crate) fn get(&self, number: u32) -> Option<Arc<Qp>> {
+        self.qps.lock().get(&number).cloned()
+    }
+}

@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queue pairs: their parts, their state, and the verbs on them.
+
+use crate::{
+    abi,
+    cm::{Closed, Disconnect, Endpoint, Role},
+    cq, device,
+    engine::{reads::Reads, runner::Runner, rx::Rx, tx::Tx},
+    limit::Quota,
+    recvq::{self, RecvQueue},
+    ring::Ring,
+    sq::SendQueue,
+    Riw,
+};
+use iwarp::{
+    qp::{next, Event, State},
+    startup::Parameters,
+    Access, Error, Quote, Terminate,
+};
+use kernel::{
+    impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_spinlock_irq, new_work,
+    prelude::*,
+    sync::{aref::ARef, Arc, Mutex, SpinLockIrq},
+    workqueue::{DelayedWork, Work, WorkItem},
+};
+use net::sync::{new_bh_spinlock, BhSpinLock};
+use rdma::{
+    mr::MrTable,
+    pd::Pd,
+    qp::{QpAttr, QpCap, QpInitAttr, QpState},
+    Device, Udata,
+};
+
+/// A queue pair as the verbs have it.
+pub(crate) type Handle = rdma::qp::Qp<Riw>;
+
+/// Where a queue pair takes its receive requests from.
+pub(crate) enum Receives {
+    /// A queue of its own.
+    Own(Arc<RecvQueue>),
+    /// A queue that it shares.
+    Shared(ARef<recvq::Shared>),
+}
+
+/// A queue pair.
+///
+/// The verbs' object holds one reference, the table of numbers another, and whoever works for it
+/// (endpoint, worker) one as long as that takes; so it can outlive the verbs' object by a moment,
+/// but then does nothing any more ([`Qp::destroy`]).
+#[pin_data]
+pub(crate) struct Qp {
+    pub(crate) number: u32,
+    pub(crate) pd: u64,
+    pub(crate) mrs: Arc<MrTable<Riw>>,
+    pub(crate) recv_cq: ARef<cq::Handle>,
+    pub(crate) receives: Receives,
+    cap: QpCap,
+    queue: Arc<net::workqueue::Queue>,
+    _quota: Quota,
+
+    #[pin]
+    pub(crate) sq: SendQueue,
+    #[pin]
+    pub(crate) status: SpinLockIrq<Status>,
+    #[pin]
+    pub(crate) reads: SpinLockIrq<Reads>,
+    #[pin]
+    pub(crate) tx: Mutex<Tx>,
+    #[pin]
+    pub(crate) rx: BhSpinLock<Rx>,
+    pub(crate) runner: Runner,
+    #[pin]
+    work: Work<Qp>,
+    #[pin]
+    watch: DelayedWork<Qp, 1>,
+}
+
+/// The state of a queue pair and what goes with it.
+pub(crate) struct Status {
+    pub(crate) state: State,
+    /// What the verbs say of a queue pair that is not connected.
+    unconnected: QpState,
+    /// What the peer is allowed.
+    pub(crate) access: Access,
+    pub(crate) endpoint: Option<Arc<Endpoint>>,
+    /// The verbs' object, until it is destroyed.
+    handle: Option<ARef<Handle>>,
+    /// The error that the peer is to be told.
+    pub(crate) terminate: Option<Terminate>,
+    /// The endpoint has been told to close.
+    pub(crate) closing: bool,
+    /// The event for the end of a shared receive queue's use has been given.
+    last_wqe_told: bool,
+    /// The queue pair is being destroyed.
+    pub(crate) dead: bool,
+    ord: u32,
+    ird: u32,
+}
+
+impl_has_work! {
+    impl HasWork<Qp, 0> for Qp { self.work }
+}
+impl_has_delayed_work! {
+    impl HasDelayedWork<Qp, 1> for Qp { self.watch }
+}
+
+impl WorkItem<0> for Qp {
+    type Pointer = Arc<Self>;
+
+    /// A transmit run that was not for its caller's context to do.
+    fn run(this: Arc<Self>) {
+        this.transmit();
+    }
+}
+
+impl WorkItem<1> for Qp {
+    type Pointer = Arc<Self>;
+
+    /// Looks for receive requests that came after the queue pair went to ERROR: see
+    /// [`Qp::watch_receives`].
+    fn run(this: Arc<Self>) {
+        this.kick();
+    }
+}
+
+impl Qp {
+    /// Makes a queue pair. May sleep.
+    pub(crate) fn new(
+        pd: &Pd<Riw>,
+        attr: &mut QpInitAttr<'_, Riw>,
+        udata: Option<Udata<'_>>,
+    ) -> Result<Arc<Self>> {
+        let udata = udata.ok_or(EOPNOTSUPP)?;
+        let dev = pd.device::<Riw>();
+        let receives = attr.srq();
+
+        if !attr.is_connected() || attr.create_flags() != 0 {
+            return Err(EOPNOTSUPP);
+        }
+        check_cap(attr.cap(), receives.is_some())?;
+        let (Some(send_cq), Some(recv_cq)) = (attr.send_cq(), attr.recv_cq()) else {
+            return Err(EINVAL);
+        };
+
+        let quota = dev.limits.qp.take()?;
+        let number = dev.qps.free_number()?;
+        // libsiw maps both rings, so that they must not be empty.
+        let mut sq_ring = Ring::new(attr.cap().max_send_wr.max(1), 0)?;
+        let context = udata.ucontext::<Riw>();
+        let sq_key = sq_ring.offer(context)?;
+        let num_sqe = sq_ring.len();
+
+        let (receives, num_rqe, rq_key) = match receives {
+            Some(srq) => (Receives::Shared(srq), 0, abi::INVALID_KEY),
+            None => {
+                let mut ring = Ring::new(attr.cap().max_recv_wr.max(1), 0)?;
+                let (len, key) = (ring.len(), ring.offer(context)?);
+                let own = RecvQueue::new(ring, attr.cap().max_recv_sge, 0, None);
+                (Receives::Own(Arc::pin_init(own, GFP_KERNEL)?), len, key)
+            }
+        };
+
+        let cap = attr.cap();
+        cap.max_send_wr = num_sqe;
+        cap.max_recv_wr = num_rqe;
+        cap.max_inline_data = device::MAX_INLINE;
+        let cap = *cap;
+
+        let response = abi::QpResponse {
+            qp_id: number,
+            num_sqe,
+            num_rqe,
+            pad: 0,
+            sq_key,
+            rq_key,
+        };
+        let sq = SendQueue::new(sq_ring, send_cq, number, attr.signal_all())?;
+        let this = Arc::pin_init(
+            try_pin_init!(Self {
+                number: number,
+                pd: pd.id,
+                mrs: dev.mrs().clone(),
+                recv_cq,
+                receives,
+                cap,
+                queue: dev.queue.clone(),
+                _quota: quota,
+                sq <- sq,
+                status <- new_spinlock_irq!(Status {
+                    state: State::Idle,
+                    unconnected: QpState::Reset,
+                    access: Access::NONE,
+                    endpoint: None,
+                    handle: None,
+                    terminate: None,
+                    closing: false,
+                    last_wqe_told: false,
+                    dead: false,
+                    ord: 0,
+                    ird: 0,
+                }, "riw::Qp::status"),
+                reads <- new_spinlock_irq!(Reads::none(), "riw::Qp::reads"),
+                tx <- new_mutex!(Tx::new(), "riw::Qp::tx"),
+                rx <- new_bh_spinlock!(Rx::new(), "riw::Qp::rx"),
+                runner: Runner::new(),
+                work <- new_work!("riw::Qp::work"),
+                watch <- new_delayed_work!("riw::Qp::watch"),
+            }? kernel::error::Error),
+            GFP_KERNEL,
+        )?;
+
+        dev.qps.insert(number, this.clone())?;
+        udata
+            .respond(&response)
+            .inspect_err(|_| dev.qps.remove(number))?;
+        Ok(this)
+    }
+
+    /// The verbs' object is complete.
+    pub(crate) fn publish(&self, handle: &Handle) {
+        self.status.lock().handle = Some(handle.into());
+    }
+
+    /// The verbs' object, unless it is being destroyed. Any context.
+    pub(crate) fn handle(&self) -> Option<ARef<Handle>> {
+        self.status.lock().handle.clone()
+    }
+
+    /// Finds a queue pair by its number. May sleep.
+    pub(crate) fn lookup(dev: &Device<Riw>, number: u32) -> Option<Arc<Self>> {
+        dev.qps.get(number)
+    }
+
+    /// Changes the state and does what goes with it. Any context; the caller holds none of the
+    /// queue pair's locks but `tx`. `error` is what the peer is told if that is what the event
+    /// leads to. Returns whether the event meant anything in the state.
+    pub(crate) fn event(self: &Arc<Self>, event: Event, error: Option<Terminate>) -> bool {
+        let endpoint = {
+            let mut status = self.status.lock();
+            let Some(transition) = next(status.state, event) else {
+                return false;
+            };
+
+            status.state = transition.state;
+            if transition.send_terminate && status.terminate.is_none() {
+                status.terminate = error;
+            }
+            // What the consumer aborts is still closed behind what TCP has already: a completion
+            // may have been given for it.
+            let reset = transition.reset && event != Event::Abort;
+            status.endpoint.clone().filter(|_| reset)
+        };
+
+        if let Some(endpoint) = endpoint {
+            endpoint.disconnect(Disconnect::Abort);
+        }
+        // The runner does the rest, as the state tells it.
+        self.kick();
+        true
+    }
+
+    /// Ends the stream for an error of the peer, or one on this side that the peer must know of.
+    /// Any context; the caller holds none of the queue pair's locks but `tx`.
+    pub(crate) fn fail(self: &Arc<Self>, error: Error, quote: Quote) {
+        if self.event(Event::Failed, Some(Terminate::new(error, quote))) {
+            self.tell(fault(error));
+        }
+    }
+
+    /// Reports an asynchronous event. Any context, under no lock that a consumer could want.
+    pub(crate) fn tell(&self, event: rdma::event::Event) {
+        if let Some(handle) = self.handle() {
+            handle.event(event);
+        }
+    }
+
+    /// There is something to transmit, or the state has changed. Any context.
+    pub(crate) fn kick(self: &Arc<Self>) {
+        if self.runner.want() {
+            self.schedule();
+        }
+    }
+
+    /// Has a worker transmit; the caller has the right to.
+    pub(crate) fn schedule(self: &Arc<Self>) {
+        // It cannot be queued already: that takes the right to transmit, which is ours.
+        let _ = self.queue.enqueue::<Arc<Self>, 0>(self.clone());
+    }
+
+    /// Looks for receive requests again in a moment. In ERROR each must be flushed, but a process
+    /// rings no doorbell for them; it may wait for just that flush. Any context.
+    pub(crate) fn watch_receives(self: &Arc<Self>, delay: kernel::time::Jiffies) {
+        let _ = self.queue.enqueue_delayed::<Arc<Self>, 1>(self.clone(), delay);
+    }
+
+    /// Whether the event for the end of a shared receive queue's use is due; only once.
+    pub(crate) fn take_last_wqe(&self) -> bool {
+        let shared = matches!(self.receives, Receives::Shared(_));
+        let mut status = self.status.lock();
+
+        shared && !core::mem::replace(&mut status.last_wqe_told, true)
+    }
+
+    // The connection manager's side.
+
+    /// Binds the queue pair to an endpoint. `EINVAL` if it cannot be connected. Any context.
+    pub(crate) fn attach(self: &Arc<Self>, endpoint: Arc<Endpoint>) -> Result {
+        let mut status = self.status.lock();
+
+        if status.dead || status.state != State::Idle || status.endpoint.is_some() {
+            return Err(EINVAL);
+        }
+        status.endpoint = Some(endpoint);
+        Ok(())
+    }
+
+    /// MPA's startup has succeeded: the stream begins. Process context, may sleep.
+    pub(crate) fn start(self: &Arc<Self>, parameters: &Parameters, role: Role) -> Result {
+        let reads = Reads::new(parameters.ord, parameters.ird)?;
+        let endpoint = self.status.lock().endpoint.clone().ok_or(ENOTCONN)?;
+        let mss = endpoint.mss()?;
+
+        self.tx.lock().start(parameters, role, mss);
+        *self.reads.lock() = reads;
+        self.rx.lock().start(parameters);
+        {
+            let mut status = self.status.lock();
+            status.ord = parameters.ord;
+            status.ird = parameters.ird;
+        }
+        if !self.event(Event::Established, None) {
+            return Err(ENOTCONN);
+        }
+        Ok(())
+    }
+
+    /// There is room in the socket's send buffer again. Any context.
+    pub(crate) fn write_space(self: &Arc<Self>) {
+        self.kick();
+    }
+
+    /// The connection has ended, or the peer's half of it. Any context.
+    pub(crate) fn llp_closed(self: &Arc<Self>, how: Closed) {
+        let event = match how {
+            Closed::Graceful => {
+                let quiet = self.rx.lock().at_boundary()
+                    && self.reads.lock().outbound.is_empty()
+                    && self.sq.is_idle();
+                if quiet {
+                    Event::PeerClosed
+                } else {
+                    Event::PeerClosedEarly
+                }
+            }
+            Closed::Reset | Closed::Timeout => Event::Lost,
+        };
+        let error = (event == Event::PeerClosedEarly)
+            .then(|| Terminate::new(iwarp::Mpa::Closed.into(), Quote::NONE));
+
+        if self.event(event, error) && event != Event::PeerClosed {
+            self.tell(rdma::event::Event::QpFatal);
+        }
+    }
+
+    /// The socket is gone. Process context.
+    pub(crate) fn detach(self: &Arc<Self>) {
+        let endpoint = self.status.lock().endpoint.take();
+
+        if self.event(Event::Disconnected, None) || self.event(Event::Lost, None) {
+            // The verbs know no way back from a connection but through ERROR.
+            self.event(Event::Abort, None);
+        }
+        drop(endpoint);
+    }
+
+    // The verbs' side.
+
+    /// Changes attributes. May sleep.
+    pub(crate) fn modify(self: &Arc<Self>, attr: &QpAttr<'_>) -> Result {
+        if let Some(access) = attr.access() {
+            self.status.lock().access = Access::from_bits(access);
+        }
+        let Some(state) = attr.state()? else {
+            return Ok(());
+        };
+
+        match state {
+            QpState::Init | QpState::ReadyToReceive => {
+                let mut status = self.status.lock();
+
+                match status.state {
+                    State::Idle => status.unconnected = state,
+                    State::Rts => {}
+                    _ => return Err(EINVAL),
+                }
+                Ok(())
+            }
+            // Only the connection manager's work leads there.
+            QpState::ReadyToSend => match self.status.lock().state {
+                State::Rts => Ok(()),
+                _ => Err(EINVAL),
+            },
+            QpState::Draining => self.event(Event::Close, None).then_some(()).ok_or(EINVAL),
+            QpState::Error => self.event(Event::Abort, None).then_some(()).ok_or(EINVAL),
+            QpState::Reset => self.reset(),
+            QpState::SendError => Err(EINVAL),
+        }
+    }
+
+    /// Goes back to the beginning, with empty queues.
+    fn reset(self: &Arc<Self>) -> Result {
+        if self.status.lock().endpoint.is_some() || !self.event(Event::Reset, None) {
+            return Err(EINVAL);
+        }
+        {
+            let mut status = self.status.lock();
+
+            status.unconnected = QpState::Reset;
+            status.terminate = None;
+            status.closing = false;
+            status.last_wqe_told = false;
+        }
+        self.discard_requests();
+        Ok(())
+    }
+
+    /// Reports the attributes.
+    pub(crate) fn query(&self, attr: &mut QpAttr<'_>) {
+        let status = self.status.lock();
+
+        attr.set_state(match status.state {
+            State::Idle => status.unconnected,
+            State::Rts => QpState::ReadyToSend,
+            State::Closing => QpState::Draining,
+            State::Terminate | State::Error => QpState::Error,
+        });
+        attr.set_access(status.access.bits());
+        attr.set_cap(self.cap);
+        attr.set_port();
+        attr.set_read_depths(
+            status.ord.try_into().unwrap_or(u8::MAX),
+            status.ird.try_into().unwrap_or(u8::MAX),
+        );
+    }
+
+    /// Ends the queue pair: afterwards it gives no completion and no event, and touches no memory
+    /// of its process. Process context, may sleep.
+    ///
+    /// The order: it can not be found any more; completions and events end; the endpoint is taken
+    /// down, so that no callback of the socket comes; then the locks of both directions are taken
+    /// once, after which whoever still holds a reference finds `dead`.
+    pub(crate) fn destroy(self: &Arc<Self>, dev: &Device<Riw>) {
+        dev.qps.remove(self.number);
+        self.sq.kill();
+        let (endpoint, handle) = {
+            let mut status = self.status.lock();
+
+            status.dead = true;
+            (status.endpoint.clone(), status.handle.take())
+        };
+        drop(handle);
+        self.push_out();
+        self.event(Event::Abort, None);
+        if let Some(endpoint) = endpoint {
+            endpoint.teardown();
+        }
+        self.rx.lock().stop();
+        self.tx.lock().stop();
+        net::workqueue::cancel_delayed_work_sync::<Self, 1>(self);
+    }
+}
+
+/// Checks the sizes that are asked for.
+fn check_cap(cap: &QpCap, shared: bool) -> Result {
+    // CAST: A small constant.
+    let max_sge = abi::MAX_SGE as u32;
+
+    if cap.max_send_wr > device::MAX_QP_WR
+        || cap.max_send_sge > max_sge
+        || cap.max_inline_data > device::MAX_INLINE
+        || (!shared && (cap.max_recv_wr > device::MAX_QP_WR || cap.max_recv_sge > max_sge))
+    {
+        return Err(EINVAL);
+    }
+    Ok(())
+}
+
+/// The event that tells of an error in what the peer has sent.
+fn fault(error: Error) -> rdma::event::Event {
+    use iwarp::{DdpTagged, Rdmap};
+
+    match error {
+        Error::DdpTagged(DdpTagged::InvalidVersion) | Error::Rdmap(Rdmap::InvalidVersion) => {
+            rdma::event::Event::QpRequestError
+        }
+        Error::DdpTagged(_)
+        | Error::Rdmap(
+            Rdmap::InvalidStag
+            | Rdmap::Bounds
+            | Rdmap::AccessRights
+            | Rdmap::StagNotAssociated
+            | Rdmap::ToWrap
+            | Rdmap::CannotInvalidate,
+        ) => rdma::event::Event::QpAccessError,
+        Error::DdpUntagged(_) | Error::Rdmap(Rdmap::UnexpectedOpcode) => {
+            rdma::event::Event::QpRequestError
+        }
+        _ => rdma::event::Event::QpFatal,
+    }
+}

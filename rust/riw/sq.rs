@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Send queues: requests in the order of posting, and their completions in the same order.
+
+use crate::{
+    abi::{self, Cqe, Opcode, Sqe, Status},
+    cq::{self, News},
+    fifo::Fifo,
+    ring::Ring,
+};
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{aref::ARef, atomic::ordering, barrier, SpinLockIrq},
+};
+
+/// The send queue of a queue pair.
+///
+/// A request leaves the ring when it is begun, so that the process can tell whether the doorbell
+/// must be rung for the next one; that is the ABI. From then on it is in `begun`, until it and all
+/// that were begun before it are done, for completions come in the order of posting.
+#[pin_data]
+pub(crate) struct SendQueue {
+    ring: Ring<{ abi::SQE_WORDS }>,
+    cq: ARef<cq::Handle>,
+    /// The number of the queue pair.
+    qp: u32,
+    /// Every request gives a completion.
+    signal_all: bool,
+    #[pin]
+    state: SpinLockIrq<State>,
+}
+
+struct State {
+    /// Counts the requests taken from the ring; the next one's place.
+    next: u32,
+    begun: Fifo<Begun>,
+    /// The queue pair is being destroyed: there are no completions any more.
+    dead: bool,
+}
+
+struct Begun {
+    id: u64,
+    opcode: Opcode,
+    bytes: u32,
+    signalled: bool,
+    /// How it ended, if it has.
+    status: Option<Status>,
+}
+
+impl SendQueue {
+    /// A queue of the entries of `ring`. May sleep.
+    pub(crate) fn new(
+        ring: Ring<{ abi::SQE_WORDS }>,
+        cq: ARef<cq::Handle>,
+        qp: u32,
+        signal_all: bool,
+    ) -> Result<impl PinInit<Self>> {
+        let begun = Fifo::new(ring.len())?;
+
+        Ok(pin_init!(Self {
+            ring,
+            cq,
+            qp,
+            signal_all,
+            state <- new_spinlock_irq!(
+                State { next: 0, begun, dead: false },
+                "riw::SendQueue::state"
+            ),
+        }))
+    }
+
+    /// Entries.
+    pub(crate) fn len(&self) -> u32 {
+        self.ring.len()
+    }
+
+    /// The next request, which stays in the ring.
+    pub(crate) fn peek(&self) -> Option<Sqe> {
+        // The process stores a request and then looks whether the one before it was taken; `begin`
+        // stored that, and this is the look for the request. One of the two sees the other's.
+        barrier::smp_mb(ordering::Full);
+        let state = self.state.lock();
+        self.ring.copy(state.next).map(Sqe::from)
+    }
+
+    /// Takes the request that was peeked at out of the ring, as begun. Returns its number; `None`
+    /// when there is no room: it can be begun when an earlier one has been completed.
+    pub(crate) fn begin(&self, sqe: &Sqe, opcode: Opcode, bytes: u32) -> Option<u32> {
+        let mut state = self.state.lock();
+        let begun = Begun {
+            id: sqe.id,
+            opcode,
+            bytes,
+            signalled: self.signal_all || sqe.flags & abi::SIGNALLED != 0,
+            status: None,
+        };
+        let number = state.begun.push(begun).ok()?;
+
+        self.ring.release(state.next);
+        state.next = state.next.wrapping_add(1);
+        Some(number)
+    }
+
+    /// Request `number` is done. Any context.
+    pub(crate) fn finish(&self, number: u32, status: Status) -> News {
+        let mut state = self.state.lock();
+
+        if let Some(begun) = state.begun.get(number) {
+            begun.status = Some(status);
+        }
+        self.complete(&mut state)
+    }
+
+    /// Gives completions for what is done, as far as nothing before it is not.
+    fn complete(&self, state: &mut State) -> News {
+        let mut news = News::default();
+
+        while let Some(status) = state.begun.front().and_then(|begun| begun.status) {
+            let Some(begun) = state.begun.pop() else {
+                break;
+            };
+            if state.dead || (status == Status::Success && !begun.signalled) {
+                continue;
+            }
+            news = news.and(self.cq.add(
+                &Cqe {
+                    id: begun.id,
+                    opcode: begun.opcode,
+                    status,
+                    bytes: begun.bytes,
+                    invalidated: None,
+                    qp: self.qp,
+                },
+                false,
+            ));
+        }
+        news
+    }
+
+    /// Completes all that is begun and all that waits as flushed. `discard` leaves out the
+    /// completions. Returns whether more has come than the ring has room for: the process goes on
+    /// posting, and the rest is for another time.
+    pub(crate) fn flush(&self, discard: bool) -> (News, bool) {
+        let mut state = self.state.lock();
+        let mut news = News::default();
+
+        for at in 0..state.begun.len() {
+            let number = state.begun.number(at);
+            if let Some(begun) = state.begun.get(number) {
+                begun.status.get_or_insert(Status::Flushed);
+            }
+        }
+        if discard {
+            state.begun.clear();
+        }
+        news = news.and(self.complete(&mut state));
+
+        for _ in 0..self.ring.len() {
+            let Some(sqe) = self.ring.copy(state.next).map(Sqe::from) else {
+                return (news, false);
+            };
+            self.ring.release(state.next);
+            state.next = state.next.wrapping_add(1);
+            if state.dead || discard {
+                continue;
+            }
+            news = news.and(self.cq.add(
+                &Cqe {
+                    id: sqe.id,
+                    opcode: Opcode::of_send(sqe.opcode).unwrap_or(Opcode::Send),
+                    status: Status::Flushed,
+                    bytes: 0,
+                    invalidated: None,
+                    qp: self.qp,
+                },
+                false,
+            ));
+        }
+        (news, true)
+    }
+
+    /// Whether a request waits or is not complete. Any context.
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.state.lock();
+        state.begun.is_empty() && !self.ring.is_valid(state.next)
+    }
+
+    /// No completion is given any more. Any context.
+    pub(crate) fn kill(&self) {
+        self.state.lock().dead = true;
+    }
+
+    /// Tells the consumer. Any context, under no lock.
+    pub(crate) fn tell(&self, news: News) {
+        news.tell(&self.cq);
+    }
+}
