@@ -24,7 +24,7 @@ check:
 	@selftests/run $(if $(V),-v) $(CASES)
 
 shell:
-	@$(lab)/vm shell
+	@selftests/shell
 
 module:
 	@$(lab)/module

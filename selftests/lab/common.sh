@@ -54,3 +54,10 @@ hash() {
 fresh() {
 	[ "$(cat "$lab/$1/.stamp" 2>/dev/null)" = "$2" ]
 }
+
+# build_module: has the module under test ready for the lab's kernel. RIW_DRIVER=siw
+# puts siw in its place, to compare the two.
+build_module() {
+	"$repo/selftests/lab/prepare"
+	[ "${RIW_DRIVER:-riw}" != riw ] || step "riw.ko" "$repo/selftests/lab/module"
+}

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,6 +17,9 @@ REPO = HERE.parent.parent
 LAB = pathlib.Path(os.environ.get("RIW_LAB") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "riw"))
 BOOT = LAB / "boot"
+
+# The module under test. siw can take riw's place, to compare the two.
+DRIVER = os.environ.get("RIW_DRIVER", "riw")
 
 BOOT_LIMIT = 120  # seconds
 PROBE_LIMIT = 15
@@ -38,7 +42,8 @@ def prepare():
 
 def qemu(accel, cpus, append, *more):
     # tsc=reliable keeps the clock that perftest calibrates against; the mitigations
-    # cost much in emulation and protect nothing here.
+    # cost much in emulation and protect nothing here. What the kernel does not know,
+    # it puts into the environment of its first process.
     return [
         # Not to outlive the one who started it.
         "setpriv", "--pdeathsig", "KILL",
@@ -57,7 +62,7 @@ def accelerator():
         return emulation
     verdict = BOOT / "kvm"
     if not verdict.exists():
-        command = qemu("kvm", 2, "riw.role=probe", "-m", "512", "-serial", "stdio")
+        command = qemu("kvm", 2, "RIW_ROLE=probe", "-m", "512", "-serial", "stdio")
         try:
             output = subprocess.run(command, timeout=PROBE_LIMIT, stdin=subprocess.DEVNULL,
                                     capture_output=True).stdout
@@ -89,12 +94,15 @@ class Machine:
             shares += ["-fsdev", f"local,id={tag},path={path},security_model=none,"
                        f"multidevs=remap,readonly={mode}",
                        "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
-        terminal = []
+        environment, terminal = "", []
         if role == "shell":
+            columns, lines = shutil.get_terminal_size()
+            environment = f"TERM={os.environ.get('TERM', 'linux')} LINES={lines} COLUMNS={columns}"
             terminal = ["-chardev", "stdio,id=terminal,signal=off",
                         "-device", "virtconsole,chardev=terminal"]
         self.process = subprocess.Popen(
-            qemu(accelerator(), 1 if role == "peer" else 2, f"riw.role={role}", "-m", str(mem),
+            qemu(accelerator(), 1 if role == "peer" else 2,
+                 f"RIW_ROLE={role} RIW_DRIVER={DRIVER} {environment}", "-m", str(mem),
                  "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
                  "-chardev", f"socket,id=agent,fd={theirs.fileno()}",
                  "-device", "virtio-serial-pci",
