@@ -322,9 +322,6 @@ impl<P: Placement> SegmentSink for Bound<'_, P> {
         self.state.head_have = 0;
         self.state.kind = None;
         self.state.offset = 0;
-        if usize::from(len) < wire_ddp::TAGGED_LEN {
-            return Err(Mpa::Length.into());
-        }
         Ok(())
     }
 
@@ -348,6 +345,7 @@ impl<P: Placement> SegmentSink for Bound<'_, P> {
         let msn = state.msn;
         let body = split(&state.body, usize::try_from(state.offset).unwrap_or(0)).0;
         let short = Error::Rdmap(Rdmap::CatastrophicStream);
+        // A segment without a single octet has not been refused yet.
         match state.kind.ok_or(Error::Mpa(Mpa::Length))? {
             Kind::Payload(segment) => {
                 state.advance(&segment);
