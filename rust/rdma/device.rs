@@ -21,6 +21,11 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
+/// In `kernel_cap_flags`: a user may unregister the device.
+// CAST: A bit.
+pub const ALLOW_USER_UNREG: u64 =
+    bindings::ib_kernel_cap_flags_IBK_ALLOW_USER_UNREG as u64;
+
 /// What a device can do (`struct ib_device_attr`).
 pub type DeviceAttr = bindings::ib_device_attr;
 

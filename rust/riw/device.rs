@@ -2,7 +2,16 @@
 
 //! Devices: what they can do, and how they come and go with their netdevs.
 
-use crate::{abi, cm::CmDevice, cq::Cq, limit::Limit, mr, numbers::Numbers, qp, qp::Qp, Riw};
+use crate::{
+    abi,
+    cm::{self, CmDevice},
+    cq::Cq, 
+    limit::Limit,
+    mr,
+    numbers::Numbers,
+    qp::{self, Qp},
+    Riw,
+};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -94,9 +103,10 @@ impl RiwDevice {
     fn new(
         netdev: &net::NetDevice,
         queue: Arc<net::workqueue::Queue>,
+        cm: Arc<cm::Shared>,
         random_address: [u8; 6],
     ) -> Result<impl PinInit<Self>> {
-        let cm = CmDevice::new(netdev, queue.clone())?;
+        let cm = CmDevice::new(netdev, cm)?;
         let limits = Limits {
             qp: Limit::new(MAX_QP)?,
             cq: Limit::new(MAX_CQ)?,
@@ -155,6 +165,8 @@ impl rdma::Driver for Riw {
         attr.max_qp_rd_atom = MAX_READS;
         attr.max_qp_init_rd_atom = MAX_READS;
         attr.max_res_rd_atom = MAX_READS.saturating_mul(MAX_QP);
+        // `rdma link del` is allowed.
+        attr.kernel_cap_flags = rdma::device::ALLOW_USER_UNREG;
         attr.max_srq = MAX_SRQ;
         attr.max_srq_wr = MAX_SRQ_WR;
         attr.max_srq_sge = max_sge;
@@ -260,7 +272,7 @@ impl rdma::Driver for Riw {
     }
 
     fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<qp::Handle>> {
-        dev.qps.get(number)?.handle()
+        dev.qps.with(number, Qp::handle)
     }
 
     fn reg_user_mr(
@@ -276,16 +288,21 @@ impl rdma::Driver for Riw {
 #[pin_data]
 pub(crate) struct Devices {
     queue: Arc<net::workqueue::Queue>,
+    cm: Arc<cm::Shared>,
     /// Those that are gone are swept out when another comes.
     #[pin]
     handles: Mutex<KVec<Handle<Riw>>>,
 }
 
 impl Devices {
-    /// No devices. `queue` is where their work is done.
-    pub(crate) fn new(queue: Arc<net::workqueue::Queue>) -> impl PinInit<Self> {
+    /// No devices. `queue` is where their work is done, `cm` what their connection managers share.
+    pub(crate) fn new(
+        queue: Arc<net::workqueue::Queue>,
+        cm: Arc<cm::Shared>,
+    ) -> impl PinInit<Self> {
         pin_init!(Self {
             queue,
+            cm,
             handles <- new_mutex!(KVec::new(), "riw::Devices::handles"),
         })
     }
@@ -315,7 +332,7 @@ impl Devices {
             description: c"Software iWARP, in Rust",
             completion_vectors: rdma::device::possible_cpus(),
         };
-        let data = RiwDevice::new(netdev, self.queue.clone(), random_address)?;
+        let data = RiwDevice::new(netdev, self.queue.clone(), self.cm.clone(), random_address)?;
 
         let mut handles = self.handles.lock();
         sweep(&mut handles);

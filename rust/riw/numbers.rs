@@ -70,8 +70,13 @@ impl Numbers {
         drop(node);
     }
 
-    /// Finds a queue pair. Any context.
+    /// Finds a queue pair. Process context: the reference may become the last.
     pub(crate) fn get(&self, number: u32) -> Option<Arc<Qp>> {
         self.qps.lock().get(&number).cloned()
+    }
+
+    /// Asks a queue pair for something, with interrupts off. Any context.
+    pub(crate) fn with<R>(&self, number: u32, ask: impl FnOnce(&Qp) -> Option<R>) -> Option<R> {
+        ask(self.qps.lock().get(&number)?)
     }
 }

@@ -312,6 +312,7 @@ impl Qp {
             return Err(EINVAL);
         }
         status.endpoint = Some(endpoint);
+        status.closing = false;
         Ok(())
     }
 

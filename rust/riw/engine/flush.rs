@@ -15,8 +15,9 @@ const WATCH_MS: u32 = 20;
 
 impl Qp {
     /// Completes every request as flushed: those that are begun, those that wait, and those that
-    /// come later. Process context; the caller has the right to transmit and holds no lock.
-    pub(crate) fn flush(self: &Arc<Self>) {
+    /// come later. Returns whether more have come meanwhile than there is room for: they are for
+    /// another time. Process context; the caller has the right to transmit and holds no lock.
+    pub(crate) fn flush(self: &Arc<Self>) -> bool {
         self.reads.lock().outbound.clear();
         self.reads.lock().inbound.clear();
 
@@ -27,14 +28,10 @@ impl Qp {
         if self.take_last_wqe() {
             self.tell(Event::LastWqeReached);
         }
-        if self.status.lock().dead {
-            return;
-        }
-        if more {
-            self.kick();
-        } else if matches!(self.receives, Receives::Own(_)) {
+        if !more && matches!(self.receives, Receives::Own(_)) && !self.status.lock().dead {
             self.watch_receives(msecs_to_jiffies(WATCH_MS));
         }
+        more
     }
 
     /// Flushes the receive request that is being filled and, in a queue of its own, all others.

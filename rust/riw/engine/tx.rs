@@ -21,6 +21,9 @@ use net::SendBuf;
 
 /// Bytes that are gathered before they are sent.
 const BATCH: usize = 256 * 1024;
+/// How often a caller looks again, because something was wanted while it ran, before a worker has
+/// to: a process can ring its doorbell without end from another thread.
+const PASSES: u32 = 16;
 /// Batches that are sent in a row before others get their turn.
 const BATCHES: u32 = 8;
 
@@ -106,17 +109,28 @@ enum Pass {
     Yield,
 }
 
+impl Pass {
+    fn of(more: bool) -> Self {
+        if more {
+            Self::Yield
+        } else {
+            Self::Done
+        }
+    }
+}
+
 impl Qp {
     /// Does all that there is to transmit. Process context, may sleep; the caller has the right
     /// to transmit, which this hands back or passes on.
     pub(crate) fn transmit(self: &Arc<Self>) {
-        loop {
+        for _ in 0..PASSES {
             match self.pass() {
-                Pass::Yield => return self.schedule(),
+                Pass::Yield => break,
                 Pass::Done if self.runner.done() => return,
                 Pass::Done => {}
             }
         }
+        self.schedule();
     }
 
     fn pass(self: &Arc<Self>) -> Pass {
@@ -143,16 +157,16 @@ impl Qp {
                 pass
             }
             State::Terminate => {
-                self.flush();
+                let more = self.flush();
                 self.send_terminate();
                 self.close();
-                Pass::Done
+                Pass::of(more)
             }
             State::Error => {
-                self.flush();
+                let more = self.flush();
                 self.push_out();
                 self.close();
-                Pass::Done
+                Pass::of(more)
             }
         }
     }

@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A connection.
+//!
+//! Its phases, and what iw_cm has been told in each of them:
+//!
+//! | phase | is waiting for | told iw_cm | at the end it is told |
+//! |---|---|---|---|
+//! | `Connecting` | TCP | – | connect reply with an error |
+//! | `AwaitReply` | the MPA Reply | – | connect reply with an error |
+//! | `AwaitRequest` | the MPA Request | – | – |
+//! | `Reported` | `accept` or `reject` | connect request | – |
+//! | `AwaitFirst` | the first FPDU | connect request | established with an error, close |
+//! | `Rdma` | the end | reply or established | close |
+//! | `Closed` | – | all | – |
+//!
+//! The phase changes under `inner` only, and with it iw_cm is told; so it is told each thing once
+//! and in that order.
+
+use super::{
+    accept::Request, connect::Opening, linger::Linger, CmDevice, Closed, Deadline, Disconnect,
+    Role, CLOSE_TIME, REPORTED_TIME,
+};
+use crate::qp::Qp;
+use core::net::SocketAddr;
+use kernel::{
+    impl_has_delayed_work, new_delayed_work, new_mutex,
+    prelude::*,
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic},
+        Arc, Mutex, SetOnce,
+    },
+    workqueue::{DelayedWork, WorkItem},
+};
+use net::{
+    workqueue::{cancel_delayed_work, cancel_delayed_work_sync},
+    Callbacks, LockedSock, SendBuf, Socket, TcpState,
+};
+use rdma::iw::{CmId, Event, Offer};
+
+/// A connection, or one to be.
+#[pin_data]
+pub(crate) struct Endpoint {
+    pub(super) dev: Arc<CmDevice>,
+    pub(super) token: usize,
+    role: Role,
+    /// The queue pair works on the stream: callbacks go there.
+    rdma: Atomic<bool>,
+    /// The queue pair has been told that the connection, or the peer's side of it, has ended.
+    told: Atomic<bool>,
+    /// TCP's connection is gone.
+    lost: Atomic<bool>,
+    /// The first FPDU has come.
+    first: Atomic<bool>,
+    /// The connection is to be closed.
+    close: Atomic<bool>,
+    /// The connection is to be reset.
+    abort: Atomic<bool>,
+    /// The queue pair; not before it is attached.
+    qp: SetOnce<Arc<Qp>>,
+    #[pin]
+    pub(super) inner: Mutex<Inner>,
+    /// `None` before the connection begins and after it has ended.
+    #[pin]
+    socket: Mutex<Option<Socket>>,
+    #[pin]
+    work: DelayedWork<Endpoint>,
+}
+
+/// The state of a connection.
+pub(super) struct Inner {
+    pub(super) phase: Phase,
+    /// iw_cm's id, once there is one that waits for events.
+    pub(super) id: Option<ARef<CmId>>,
+    pub(super) deadline: Option<Deadline>,
+    pub(super) local: SocketAddr,
+    pub(super) remote: SocketAddr,
+    /// What an initiator needs until it is connected.
+    pub(super) opening: Option<KBox<Opening>>,
+    /// What a responder needs until it is connected.
+    pub(super) request: Option<KBox<Request>>,
+}
+
+/// See the table above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Connecting,
+    AwaitReply,
+    AwaitRequest,
+    Reported,
+    AwaitFirst,
+    Rdma,
+    Closed,
+}
+
+/// How a connection ends.
+pub(super) struct End<'a> {
+    pub(super) how: Disconnect,
+    /// Why, as iw_cm is told if the connection never came about.
+    pub(super) error: Error,
+    /// What came with the peer's rejection.
+    pub(super) offer: Offer<'a>,
+}
+
+impl End<'_> {
+    pub(super) fn abort(error: Error) -> Self {
+        Self {
+            how: Disconnect::Abort,
+            error,
+            offer: Offer::default(),
+        }
+    }
+
+    pub(super) fn graceful(error: Error) -> Self {
+        Self {
+            how: Disconnect::Graceful,
+            error,
+            offer: Offer::default(),
+        }
+    }
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Endpoint> for Endpoint { self.work }
+}
+
+impl Endpoint {
+    /// Makes an endpoint without a socket. May sleep.
+    pub(super) fn new(dev: &Arc<CmDevice>, role: Role, inner: Inner) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                dev: dev.clone(),
+                token: dev.token(),
+                role,
+                rdma: Atomic::new(false),
+                told: Atomic::new(false),
+                lost: Atomic::new(false),
+                first: Atomic::new(false),
+                close: Atomic::new(false),
+                abort: Atomic::new(false),
+                qp: SetOnce::new(),
+                inner <- new_mutex!(inner, "riw::cm::Endpoint::inner"),
+                socket <- new_mutex!(None, "riw::cm::Endpoint::socket"),
+                work <- new_delayed_work!("riw::cm::Endpoint::work"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    // For the queue pair.
+
+    /// Sends what `buf` has, as [`Socket::send`] does. Process context, may sleep.
+    ///
+    /// `ENOTCONN` if the connection has ended.
+    pub(crate) fn send(&self, buf: &mut SendBuf) -> Result<usize> {
+        self.socket.lock().as_ref().ok_or(ENOTCONN)?.send(buf)
+    }
+
+    /// The most bytes that a segment carries. Process context, may sleep.
+    ///
+    /// `ENOTCONN` if the connection has ended.
+    pub(crate) fn mss(&self) -> Result<u32> {
+        let socket = self.socket.lock();
+
+        Ok(socket.as_ref().ok_or(ENOTCONN)?.with_locked(|sk| sk.mss()))
+    }
+
+    /// Tells that the first FPDU has come. Any context.
+    pub(crate) fn first_fpdu(self: &Arc<Self>) {
+        if !self.first.xchg(true, ordering::Full) {
+            self.kick();
+        }
+    }
+
+    /// Has the connection closed. Any context: this is done later.
+    pub(crate) fn disconnect(self: &Arc<Self>, how: Disconnect) {
+        let flag = match how {
+            Disconnect::Graceful => &self.close,
+            Disconnect::Abort => &self.abort,
+        };
+
+        if !flag.xchg(true, ordering::Full) {
+            self.kick();
+        }
+    }
+
+    /// Closes the connection. Process context, may sleep.
+    ///
+    /// On return no callback and no work of the endpoint touches the queue pair any more, and
+    /// [`Qp::detach`] has been called.
+    pub(crate) fn teardown(self: &Arc<Self>) {
+        let how = match self.abort.load(ordering::Relaxed) {
+            true => Disconnect::Abort,
+            false => Disconnect::Graceful,
+        };
+
+        self.end(
+            &mut self.inner.lock(),
+            &End {
+                how,
+                error: ECONNABORTED,
+                offer: Offer::default(),
+            },
+        );
+        cancel_delayed_work_sync::<Self, 0>(self);
+    }
+
+    // For the rest of connection management.
+
+    /// Resets the connection. On return no callback and no work of it runs, and the socket is gone.
+    /// May sleep.
+    pub(super) fn shutdown(self: &Arc<Self>) {
+        self.end(&mut self.inner.lock(), &End::abort(ENETDOWN));
+        cancel_delayed_work_sync::<Self, 0>(self);
+    }
+
+    /// Has the work look at what is to be done. Any context.
+    pub(super) fn kick(self: &Arc<Self>) {
+        self.dev.shared.queue.rearm::<Self, 0>(self.clone(), 0);
+    }
+
+    /// Gives the endpoint its socket, and has it called back.
+    pub(super) fn set_socket(self: &Arc<Self>, socket: Socket) -> Result {
+        socket.set_callbacks(self.clone())?;
+        *self.socket.lock() = Some(socket);
+        Ok(())
+    }
+
+    /// Takes the socket away; no callback comes on return.
+    pub(super) fn take_socket(&self) -> Option<Socket> {
+        let socket = self.socket.lock().take()?;
+
+        socket.clear_callbacks();
+        Some(socket)
+    }
+
+    /// Calls `f` with the socket. `ENOTCONN` if there is none.
+    pub(super) fn with_socket<R>(&self, f: impl FnOnce(&Socket) -> Result<R>) -> Result<R> {
+        f(self.socket.lock().as_ref().ok_or(ENOTCONN)?)
+    }
+
+    /// Sends a startup frame.
+    pub(super) fn send_frame(&self, frame: &[u8]) -> Result {
+        // It is the first that is sent, so there is room for it, unless there is no memory.
+        match self.with_socket(|socket| socket.send_copy(frame))? {
+            sent if sent == frame.len() => Ok(()),
+            _ => Err(ENOBUFS),
+        }
+    }
+
+    /// Reads as much of a startup frame as there is; returns whether it is complete.
+    pub(super) fn receive_frame(&self, reader: &mut iwarp::startup::Reader) -> Result<bool> {
+        let mut bytes = [0; 128];
+
+        loop {
+            let wanted = reader.wanted().min(bytes.len());
+            let room = bytes.get_mut(..wanted).unwrap_or_default();
+            let count = match self.with_socket(|socket| socket.recv(room)) {
+                Ok(0) => return Err(ECONNRESET),
+                Ok(count) => count,
+                Err(e) if e == EAGAIN => return Ok(false),
+                Err(e) => return Err(e),
+            };
+
+            match reader.push(bytes.get(..count).unwrap_or_default()) {
+                Ok(false) => {}
+                Ok(true) => return Ok(true),
+                Err(_) => return Err(EPROTO),
+            }
+        }
+    }
+
+    /// Binds the endpoint and a queue pair to each other.
+    pub(super) fn attach(self: &Arc<Self>, qp: &Arc<Qp>) -> Result {
+        qp.attach(self.clone())?;
+        // Nobody else does this: it is done under `inner`, and once.
+        self.qp.populate(qp.clone());
+        Ok(())
+    }
+
+    /// Hands the stream over to the queue pair.
+    pub(super) fn start(self: &Arc<Self>, parameters: &iwarp::startup::Parameters) -> Result {
+        self.qp.as_ref().ok_or(ENOTCONN)?.start(parameters, self.role)?;
+        self.rdma.store(true, ordering::Release);
+        Ok(())
+    }
+
+    /// Has the queue pair look at what has come before it was started.
+    pub(super) fn catch_up(self: &Arc<Self>) {
+        // If the socket is gone there is nothing to look at.
+        let _ = self.with_socket(|socket| {
+            socket.with_locked(|sk| self.look(sk));
+            Ok(())
+        });
+    }
+
+    /// Tells iw_cm, if it waits for events.
+    pub(super) fn tell(inner: &Inner, event: &Event<'_>) -> Result {
+        inner.id.as_ref().map_or(Ok(()), |id| id.event(event))
+    }
+
+    /// Tells iw_cm that there is no connection.
+    fn tell_failure(inner: &Inner, end: &End<'_>) {
+        let mut reply = |offer| {
+            Self::tell(
+                inner,
+                &Event::ConnectReply {
+                    status: Err(end.error),
+                    local: inner.local,
+                    remote: inner.remote,
+                    offer,
+                },
+            )
+        };
+
+        if reply(end.offer).is_err() {
+            // There is no memory for the private data, or too much of them. Without any it is
+            // always taken, and it must be: the consumer waits for it.
+            let _ = reply(Offer::default());
+        }
+    }
+
+    /// Ends the connection, if it has not ended. May sleep.
+    pub(super) fn end(self: &Arc<Self>, inner: &mut Inner, end: &End<'_>) {
+        let phase = core::mem::replace(&mut inner.phase, Phase::Closed);
+
+        if phase == Phase::Closed {
+            return;
+        }
+        inner.deadline = None;
+        inner.opening = None;
+        if let Some(request) = inner.request.take() {
+            request.leave(self);
+        }
+
+        if let Some(socket) = self.take_socket() {
+            match end.how {
+                Disconnect::Graceful => Linger::start(&self.dev, socket),
+                Disconnect::Abort => socket.abort(),
+            }
+        }
+        if let Some(qp) = self.qp.as_ref() {
+            let asked = self.close.load(ordering::Relaxed) || self.abort.load(ordering::Relaxed);
+
+            if self.rdma.load(ordering::Relaxed) && !asked && !self.told.xchg(true, ordering::Full)
+            {
+                qp.llp_closed(if end.error == ETIMEDOUT {
+                    Closed::Timeout
+                } else {
+                    Closed::Reset
+                });
+            }
+            qp.detach();
+        }
+
+        // These are always taken: iw_cm has set room for each of them aside.
+        match phase {
+            Phase::Connecting | Phase::AwaitReply => Self::tell_failure(inner, end),
+            Phase::AwaitFirst => {
+                let _ = Self::tell(
+                    inner,
+                    &Event::Established {
+                        status: Err(end.error),
+                        offer: Offer::default(),
+                    },
+                );
+                let _ = Self::tell(inner, &Event::Close);
+            }
+            Phase::Rdma => {
+                let _ = Self::tell(inner, &Event::Close);
+            }
+            Phase::AwaitRequest | Phase::Reported | Phase::Closed => {}
+        }
+        inner.id = None;
+        self.dev.remove(self.token);
+        // What is queued would find nothing to do, but keep the endpoint.
+        cancel_delayed_work::<Self, 0>(self);
+    }
+
+    /// Does what there is to be done for a connection of a queue pair. May sleep.
+    fn step_rdma(self: &Arc<Self>, inner: &mut Inner) {
+        if inner.phase == Phase::AwaitFirst && self.first.load(ordering::Acquire) {
+            self.established(inner);
+        }
+
+        let close = self.close.load(ordering::Acquire);
+        if self.abort.load(ordering::Acquire) {
+            self.end(inner, &End::abort(ECONNABORTED));
+        } else if close || self.lost.load(ordering::Acquire) {
+            self.end(inner, &End::graceful(ECONNRESET));
+        } else if inner.phase == Phase::Rdma
+            && inner.deadline.is_none()
+            && self.told.load(ordering::Acquire)
+        {
+            // The peer has closed its side. The queue pair will close this one when it has said
+            // what it has to say.
+            inner.deadline = Some(Deadline::new(CLOSE_TIME));
+        }
+    }
+
+    /// Time is up. May sleep.
+    fn expire(self: &Arc<Self>, inner: &mut Inner) {
+        inner.deadline = None;
+        match inner.phase {
+            Phase::Reported if !self.is_orphan(inner) => {
+                inner.deadline = Some(Deadline::new(REPORTED_TIME));
+            }
+            Phase::Rdma => self.end(inner, &End::graceful(ECONNRESET)),
+            _ => self.end(inner, &End::abort(ETIMEDOUT)),
+        }
+    }
+
+    /// Looks at the socket, for the queue pair. The socket is locked; atomic context.
+    fn look(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+        let Some(qp) = self.qp.as_ref() else {
+            return;
+        };
+
+        // What has come before the end counts.
+        qp.rx_ready(sk);
+        let how = match sk.state() {
+            TcpState::Closed if sk.error() == Some(ETIMEDOUT) => Closed::Timeout,
+            TcpState::Closed => Closed::Reset,
+            // This side has not sent its FIN: there would be other callbacks then.
+            TcpState::CloseWait => Closed::Graceful,
+            _ => return,
+        };
+
+        if how != Closed::Graceful {
+            self.lost.store(true, ordering::Release);
+        }
+        if !self.told.xchg(true, ordering::Full) {
+            qp.llp_closed(how);
+        }
+        self.kick();
+    }
+}
+
+impl WorkItem for Endpoint {
+    type Pointer = Arc<Self>;
+
+    /// May sleep, but not for the peer.
+    fn run(this: Arc<Self>) {
+        let mut inner = this.inner.lock();
+
+        match inner.phase {
+            Phase::Connecting | Phase::AwaitReply => this.step_connect(&mut inner),
+            Phase::AwaitRequest | Phase::Reported => this.step_accept(&mut inner),
+            Phase::AwaitFirst | Phase::Rdma => this.step_rdma(&mut inner),
+            Phase::Closed => {}
+        }
+        if inner.deadline.is_some_and(|deadline| deadline.left().is_none()) {
+            this.expire(&mut inner);
+        }
+        if let Some(left) = inner.deadline.and_then(|deadline| deadline.left()) {
+            // If it is queued already it runs at once, and comes here again.
+            let queue = &this.dev.shared.queue;
+            let _ = queue.enqueue_delayed::<Arc<Self>, 0>(this.clone(), left);
+        }
+    }
+}
+
+impl Callbacks for Endpoint {
+    /// Atomic context, the socket is locked.
+    fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+        match self.qp.as_ref() {
+            Some(qp) if self.rdma.load(ordering::Acquire) => qp.rx_ready(sk),
+            _ => self.kick(),
+        }
+    }
+
+    /// Atomic context, the socket is locked.
+    fn state_change(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+        if self.rdma.load(ordering::Acquire) {
+            self.look(sk);
+        } else {
+            self.kick();
+        }
+    }
+
+    /// Atomic context, the socket is locked.
+    fn write_space(self: &Arc<Self>) {
+        if let Some(qp) = self.qp.as_ref() {
+            if self.rdma.load(ordering::Acquire) {
+                qp.write_space();
+            }
+        }
+    }
+
+    /// Atomic context.
+    fn error_report(self: &Arc<Self>) {
+        // An established connection ends by a change of its state.
+        if !self.rdma.load(ordering::Acquire) {
+            self.kick();
+        }
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connection management: from iw_cm's calls to a TCP connection that a queue pair works on.
+//!
+//! An [`Endpoint`] is one connection, from its beginning to the moment that the queue pair lets go
+//! of it; a [`Linger`] is what is left of it then, a socket whose peer has still to learn of the
+//! end. A [`Listener`] is a listening socket, with a [`Subscription`] for each of iw_cm's listening
+//! ids.
+//!
+//! # Contexts
+//!
+//! Nothing here waits for a peer. Callbacks of sockets (softirq) set a flag and queue the one work
+//! item of their endpoint or listener, except for those of an established connection, which go
+//! straight to the queue pair. Everything else is done in process context, by that work or by the
+//! caller. Each endpoint has its own time limit.
+//!
+//! # Locks
+//!
+//! In this order: `Shared::listeners`, `Listener::subscriptions`; `Endpoint::inner`, the queue
+//! pair's locks, `Endpoint::socket`, the socket's own lock; and each of `Subscription::state` and
+//! `CmDevice::state` below all of the others, for a moment only.
+//!
+//! # Lifetimes
+//!
+//! A socket keeps no reference to its network namespace. So [`CmDevice::shutdown`], which the
+//! unregistering of the netdev calls, closes every socket of the device before it returns: each of
+//! them belongs to a [`Member`] of the device. What is added later is refused.
+
+mod accept;
+mod connect;
+mod endpoint;
+mod linger;
+mod listen;
+mod ops;
+
+pub(crate) use endpoint::Endpoint;
+
+use crate::device;
+use iwarp::startup::{CrcPolicy, Policy};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    rbtree::RBTree,
+    sync::{aref::ARef, Arc, Mutex},
+    time::{msecs_to_jiffies, Instant, Jiffies, Monotonic},
+};
+use linger::Linger;
+use listen::{Listener, Subscription};
+use net::{NetDevice, Netns};
+
+/// What this side wants of a connection.
+pub(crate) const POLICY: Policy = Policy {
+    crc: CrcPolicy::Offer,
+    ird_max: device::MAX_READS,
+    ..Policy::DEFAULT
+};
+
+/// Milliseconds that TCP has to connect.
+const CONNECT_TIME: i64 = 10_000;
+/// Milliseconds that the peer has for its startup frame, and for its first FPDU where that is
+/// waited for.
+const STARTUP_TIME: i64 = 10_000;
+/// Milliseconds after which a reported connection is looked at: whether its listener is still there.
+const REPORTED_TIME: i64 = 30_000;
+/// Milliseconds that the queue pair has to close its side after the peer has.
+const CLOSE_TIME: i64 = 3_000;
+/// Milliseconds that the peer has to answer a FIN.
+const LINGER_TIME: i64 = 10_000;
+/// Connections of a device that may linger; more are reset.
+const LINGER_MAX: usize = 1024;
+
+/// Which side of a connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The one that connected.
+    Initiator,
+    /// The one that was connected to.
+    Responder,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// The peer sent its FIN. This side may still send.
+    Graceful,
+    /// The peer reset it, or this side did.
+    Reset,
+    /// The peer does not answer.
+    Timeout,
+}
+
+/// How to end a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disconnect {
+    /// With a FIN behind everything that TCP has got.
+    Graceful,
+    /// With a RST.
+    Abort,
+}
+
+/// What the devices of a module share.
+#[pin_data]
+pub(crate) struct Shared {
+    queue: Arc<net::workqueue::Queue>,
+    #[pin]
+    listeners: Mutex<KVec<Arc<Listener>>>,
+}
+
+impl Shared {
+    /// Makes it; `queue` is where the work is done. May sleep.
+    pub(crate) fn new(queue: Arc<net::workqueue::Queue>) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                queue,
+                listeners <- new_mutex!(KVec::new(), "riw::cm::Shared::listeners"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+}
+
+/// The connection management of a device.
+#[pin_data]
+pub(crate) struct CmDevice {
+    shared: Arc<Shared>,
+    ifindex: u32,
+    #[pin]
+    state: Mutex<DeviceState>,
+}
+
+struct DeviceState {
+    /// `None` once the device has been shut down.
+    netdev: Option<ARef<NetDevice>>,
+    members: RBTree<usize, Member>,
+    lingering: usize,
+    next_token: usize,
+}
+
+/// Whatever has a socket, or a part in one.
+#[derive(Clone)]
+enum Member {
+    Endpoint(Arc<Endpoint>),
+    Linger(Arc<Linger>),
+    Subscription(Arc<Subscription>),
+}
+
+impl CmDevice {
+    /// Makes it, for a device on `netdev`. May sleep.
+    ///
+    /// It keeps a reference to `netdev` until [`Self::shutdown`].
+    pub(crate) fn new(netdev: &NetDevice, shared: Arc<Shared>) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                shared,
+                ifindex: netdev.ifindex(),
+                state <- new_mutex!(DeviceState {
+                    netdev: Some(netdev.into()),
+                    members: RBTree::new(),
+                    lingering: 0,
+                    next_token: 1,
+                }, "riw::cm::CmDevice::state"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Aborts all connections and ends all listening. On return no socket of the device exists,
+    /// nor will one. Process context, may sleep; rtnl may be held.
+    pub(crate) fn shutdown(&self) {
+        let members = {
+            let mut state = self.state.lock();
+
+            state.netdev = None;
+            core::mem::replace(&mut state.members, RBTree::new())
+        };
+
+        for member in members.values() {
+            match member {
+                Member::Endpoint(endpoint) => endpoint.shutdown(),
+                Member::Linger(linger) => linger.shutdown(),
+                Member::Subscription(subscription) => subscription.close(),
+            }
+        }
+    }
+
+    /// The network namespace of the device, held for the caller; `ENODEV` if it is shut down.
+    ///
+    /// A socket made in it must be known to a member of the device before it is let go.
+    fn netns(&self) -> Result<Netns> {
+        let netdev = self.state.lock().netdev.clone().ok_or(ENODEV)?;
+
+        netdev.netns().ok_or(ENODEV)
+    }
+
+    /// A number for a member, which no other of the device ever had.
+    fn token(&self) -> usize {
+        let mut state = self.state.lock();
+        let token = state.next_token;
+
+        state.next_token = token.wrapping_add(1);
+        token
+    }
+
+    /// Adds a member. `ENODEV` if the device is shut down. May sleep.
+    fn add(&self, token: usize, member: Member) -> Result {
+        let lingers = matches!(member, Member::Linger(_));
+        let mut state = self.state.lock();
+
+        if state.netdev.is_none() {
+            return Err(ENODEV);
+        }
+        if lingers && state.lingering >= LINGER_MAX {
+            return Err(EBUSY);
+        }
+        state.members.try_create_and_insert(token, member, GFP_KERNEL)?;
+        if lingers {
+            state.lingering = state.lingering.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Removes a member, if it still is one. May sleep.
+    fn remove(&self, token: usize) {
+        let member = {
+            let mut state = self.state.lock();
+            let member = state.members.remove(&token);
+
+            if matches!(member, Some(Member::Linger(_))) {
+                state.lingering = state.lingering.saturating_sub(1);
+            }
+            member
+        };
+        // Not under the lock: it may be the last reference.
+        drop(member);
+    }
+
+    /// The endpoint with a token.
+    fn endpoint(&self, token: usize) -> Option<Arc<Endpoint>> {
+        match self.state.lock().members.get(&token)? {
+            Member::Endpoint(endpoint) => Some(endpoint.clone()),
+            _ => None,
+        }
+    }
+
+    /// The subscription with a token.
+    fn subscription(&self, token: usize) -> Option<Arc<Subscription>> {
+        match self.state.lock().members.get(&token)? {
+            Member::Subscription(subscription) => Some(subscription.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// A moment in the future.
+#[derive(Clone, Copy)]
+struct Deadline {
+    since: Instant<Monotonic>,
+    /// Milliseconds from then on.
+    time: i64,
+}
+
+impl Deadline {
+    fn new(time: i64) -> Self {
+        Self {
+            since: Instant::now(),
+            time,
+        }
+    }
+
+    /// How long it is until then; `None` if it is past.
+    fn left(&self) -> Option<Jiffies> {
+        let left = self.time.saturating_sub(self.since.elapsed().as_millis());
+
+        // A tick more, not to be early.
+        (left > 0)
+            .then(|| msecs_to_jiffies(u32::try_from(left).unwrap_or(u32::MAX)).saturating_add(1))
+    }
+}
