@@ -18,7 +18,7 @@
 //! and in that order.
 
 use super::{
-    accept::Request, connect::Opening, linger::Linger, CmDevice, Closed, Deadline, Disconnect,
+    accept::Request, connect::Opening, linger::Linger, Closed, CmDevice, Deadline, Disconnect,
     Role, CLOSE_TIME, REPORTED_TIME,
 };
 use crate::qp::Qp;
@@ -28,7 +28,7 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
-        atomic::{ordering, Atomic},
+        atomic::{ordering, AtomicFlag},
         Arc, Mutex, SetOnce,
     },
     workqueue::{DelayedWork, WorkItem},
@@ -46,17 +46,17 @@ pub(crate) struct Endpoint {
     pub(super) token: usize,
     role: Role,
     /// The queue pair works on the stream: callbacks go there.
-    rdma: Atomic<bool>,
+    rdma: AtomicFlag,
     /// The queue pair has been told that the connection, or the peer's side of it, has ended.
-    told: Atomic<bool>,
+    told: AtomicFlag,
     /// TCP's connection is gone.
-    lost: Atomic<bool>,
+    lost: AtomicFlag,
     /// The first FPDU has come.
-    first: Atomic<bool>,
+    first: AtomicFlag,
     /// The connection is to be closed.
-    close: Atomic<bool>,
+    close: AtomicFlag,
     /// The connection is to be reset.
-    abort: Atomic<bool>,
+    abort: AtomicFlag,
     /// The queue pair; not before it is attached.
     qp: SetOnce<Arc<Qp>>,
     #[pin]
@@ -76,6 +76,8 @@ pub(super) struct Inner {
     pub(super) deadline: Option<Deadline>,
     pub(super) local: SocketAddr,
     pub(super) remote: SocketAddr,
+    /// The read depths that were agreed upon, for a responder.
+    pub(super) depths: Offer<'static>,
     /// What an initiator needs until it is connected.
     pub(super) opening: Option<KBox<Opening>>,
     /// What a responder needs until it is connected.
@@ -133,12 +135,12 @@ impl Endpoint {
                 dev: dev.clone(),
                 token: dev.token(),
                 role,
-                rdma: Atomic::new(false),
-                told: Atomic::new(false),
-                lost: Atomic::new(false),
-                first: Atomic::new(false),
-                close: Atomic::new(false),
-                abort: Atomic::new(false),
+                rdma: AtomicFlag::new(false),
+                told: AtomicFlag::new(false),
+                lost: AtomicFlag::new(false),
+                first: AtomicFlag::new(false),
+                close: AtomicFlag::new(false),
+                abort: AtomicFlag::new(false),
                 qp: SetOnce::new(),
                 inner <- new_mutex!(inner, "riw::cm::Endpoint::inner"),
                 socket <- new_mutex!(None, "riw::cm::Endpoint::socket"),
@@ -207,6 +209,11 @@ impl Endpoint {
     }
 
     // For the rest of connection management.
+
+    /// Whether the connection has to give way to others.
+    pub(super) fn is_evicted(&self) -> bool {
+        self.abort.load(ordering::Acquire)
+    }
 
     /// Resets the connection. On return no callback and no work of it runs, and the socket is gone.
     /// May sleep.
@@ -281,7 +288,10 @@ impl Endpoint {
 
     /// Hands the stream over to the queue pair.
     pub(super) fn start(self: &Arc<Self>, parameters: &iwarp::startup::Parameters) -> Result {
-        self.qp.as_ref().ok_or(ENOTCONN)?.start(parameters, self.role)?;
+        self.qp
+            .as_ref()
+            .ok_or(ENOTCONN)?
+            .start(parameters, self.role)?;
         self.rdma.store(true, ordering::Release);
         Ok(())
     }
@@ -302,7 +312,7 @@ impl Endpoint {
 
     /// Tells iw_cm that there is no connection.
     fn tell_failure(inner: &Inner, end: &End<'_>) {
-        let mut reply = |offer| {
+        let reply = |offer| {
             Self::tell(
                 inner,
                 &Event::ConnectReply {
@@ -450,7 +460,10 @@ impl WorkItem for Endpoint {
             Phase::AwaitFirst | Phase::Rdma => this.step_rdma(&mut inner),
             Phase::Closed => {}
         }
-        if inner.deadline.is_some_and(|deadline| deadline.left().is_none()) {
+        if inner
+            .deadline
+            .is_some_and(|deadline| deadline.left().is_none())
+        {
             this.expire(&mut inner);
         }
         if let Some(left) = inner.deadline.and_then(|deadline| deadline.left()) {

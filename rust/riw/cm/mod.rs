@@ -212,7 +212,9 @@ impl CmDevice {
         if lingers && state.lingering >= LINGER_MAX {
             return Err(EBUSY);
         }
-        state.members.try_create_and_insert(token, member, GFP_KERNEL)?;
+        state
+            .members
+            .try_create_and_insert(token, member, GFP_KERNEL)?;
         if lingers {
             state.lingering = state.lingering.saturating_add(1);
         }

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The side that connects.
+
+use super::{
+    endpoint::{End, Endpoint, Inner, Phase},
+    CmDevice, Deadline, Disconnect, Member, Role, CONNECT_TIME, POLICY, STARTUP_TIME,
+};
+use crate::{device, engine::crc, qp::Qp};
+use core::net::SocketAddr;
+use iwarp::{
+    startup::{Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, StartupError},
+    Gather, Message, Quote, Segmenter, Terminate, TxConfig,
+};
+use kernel::{
+    prelude::*,
+    sync::{aref::ARef, Arc},
+};
+use net::{Family, Netns, Socket, TcpState};
+use rdma::iw::{CmId, ConnParam, Event, Offer, Setup};
+
+/// What an initiator needs until it is connected.
+pub(super) struct Opening {
+    setup: Setup,
+    remote: SocketAddr,
+    attempt: Attempt,
+    /// What is tried if the peer does not know revision 2 of MPA.
+    fallback: Option<KBox<Attempt>>,
+    reader: Reader,
+}
+
+/// A Request, and what judges the Reply to it.
+struct Attempt {
+    initiator: Initiator,
+    request: OutFrame,
+}
+
+impl Attempt {
+    fn new(policy: &Policy, param: &ConnParam<'_>) -> Result<Self> {
+        let (initiator, request) =
+            Initiator::new(policy, param.ird, param.ord, param.private_data).map_err(|_| EINVAL)?;
+
+        Ok(Self { initiator, request })
+    }
+}
+
+/// Whether depths are within what the device can do.
+pub(super) fn check_depths(param: &ConnParam<'_>) -> Result {
+    if param.ird > device::MAX_READS || param.ord > device::MAX_READS {
+        return Err(EINVAL);
+    }
+    Ok(())
+}
+
+/// Makes a socket that has the address of this end.
+fn open(ns: &Netns, setup: &Setup, remote: &SocketAddr) -> Result<Socket> {
+    let socket = Socket::new(ns, Family::from(remote))?;
+
+    socket.set_reuseaddr();
+    socket.set_nodelay();
+    if let Some(tos) = setup.tos {
+        socket.set_tos(tos);
+    }
+    match socket.bind(&setup.local) {
+        // rdma_cm has given the port out of a space of its own, not knowing of TCP's. Nobody has
+        // asked for this very one, then.
+        Err(e) if e == EADDRINUSE && ns.is_ephemeral(setup.local.port()) => {
+            let mut local = setup.local;
+
+            local.set_port(0);
+            socket.bind(&local)?;
+        }
+        other => other?,
+    }
+    Ok(socket)
+}
+
+/// Begins to connect, as [`CmOperations::connect`](rdma::iw::CmOperations::connect) says.
+pub(super) fn connect(
+    dev: &Arc<CmDevice>,
+    qp: &Arc<Qp>,
+    id: &CmId,
+    setup: &Setup,
+    remote: &SocketAddr,
+    param: &ConnParam<'_>,
+) -> Result {
+    check_depths(param)?;
+    let fallback = match POLICY.revision {
+        1 => None,
+        _ => {
+            let policy = Policy {
+                revision: 1,
+                peer_to_peer: false,
+                ..POLICY
+            };
+            Some(KBox::new(Attempt::new(&policy, param)?, GFP_KERNEL)?)
+        }
+    };
+    let opening = Opening {
+        setup: *setup,
+        remote: *remote,
+        attempt: Attempt::new(&POLICY, param)?,
+        fallback,
+        reader: Reader::new(Kind::Reply),
+    };
+
+    // Held until the device knows of the socket.
+    let ns = dev.netns()?;
+    let socket = open(&ns, setup, remote)?;
+    let endpoint = Endpoint::new(
+        dev,
+        Role::Initiator,
+        Inner {
+            phase: Phase::Connecting,
+            id: None,
+            deadline: Some(Deadline::new(CONNECT_TIME)),
+            local: setup.local,
+            remote: *remote,
+            depths: Offer::default(),
+            opening: Some(KBox::new(opening, GFP_KERNEL)?),
+            request: None,
+        },
+    )?;
+
+    let mut inner = endpoint.inner.lock();
+    let begun = dev
+        .add(endpoint.token, Member::Endpoint(endpoint.clone()))
+        .and_then(|()| endpoint.begin(socket, remote))
+        .and_then(|()| endpoint.attach(qp));
+    match begun {
+        Ok(()) => {
+            // From here on iw_cm is owed a reply.
+            inner.id = Some(ARef::from(id));
+            drop(inner);
+            endpoint.kick();
+            Ok(())
+        }
+        Err(e) => {
+            endpoint.end(&mut inner, &End::abort(e));
+            Err(e)
+        }
+    }
+}
+
+impl Endpoint {
+    /// Begins to connect by TCP.
+    fn begin(self: &Arc<Self>, socket: Socket, remote: &SocketAddr) -> Result {
+        self.set_socket(socket)?;
+        match self.with_socket(|socket| socket.connect(remote)) {
+            Err(e) if e != EINPROGRESS => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes on with connecting, as far as that is possible now. May sleep.
+    pub(super) fn step_connect(self: &Arc<Self>, inner: &mut Inner) {
+        let Some(mut opening) = inner.opening.take() else {
+            return;
+        };
+
+        if let Err(e) = self.open_stream(inner, &mut opening) {
+            // Whether the peer's TCP refused or gave up the connection, it was not its consumer.
+            let error = if e == ECONNREFUSED { ECONNRESET } else { e };
+
+            if !self.fall_back(inner, &mut opening, error) {
+                self.end(inner, &End::abort(error));
+            }
+        }
+        if matches!(inner.phase, Phase::Connecting | Phase::AwaitReply) {
+            inner.opening = Some(opening);
+        }
+    }
+
+    /// Looks what has come, and answers. An error means that there is no connection.
+    fn open_stream(self: &Arc<Self>, inner: &mut Inner, opening: &mut Opening) -> Result {
+        if inner.phase == Phase::Connecting {
+            match self.with_socket(|socket| Ok((socket.state(), socket.error())))? {
+                (TcpState::SynSent | TcpState::SynReceived, _) => return Ok(()),
+                (TcpState::Closed, error) => return Err(error.unwrap_or(ECONNRESET)),
+                _ => {}
+            }
+            inner.local = self.with_socket(Socket::local_addr)?;
+            self.send_frame(opening.attempt.request.as_bytes())?;
+            inner.phase = Phase::AwaitReply;
+            inner.deadline = Some(Deadline::new(STARTUP_TIME));
+        }
+        if !self.receive_frame(&mut opening.reader)? {
+            return Ok(());
+        }
+
+        match opening.attempt.initiator.reply(&opening.reader) {
+            Ok(Outcome::Established(parameters)) => {
+                self.connected(inner, &opening.reader, &parameters)
+            }
+            Ok(Outcome::Rejected) => {
+                let end = End {
+                    how: Disconnect::Graceful,
+                    error: ECONNREFUSED,
+                    offer: reply_offer(&opening.reader, None),
+                };
+
+                self.end(inner, &end);
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(terminate) = error.term() {
+                    // The peer believes the connection to be up.
+                    let crc = opening.reader.frame().is_some_and(|frame| frame.crc);
+
+                    let _ = self.send_terminate(terminate, crc);
+                    self.end(inner, &End::graceful(EPROTO));
+                }
+                match error {
+                    StartupError::Revision => Err(EPROTONOSUPPORT),
+                    _ => Err(EPROTO),
+                }
+            }
+        }
+    }
+
+    /// The connection is there.
+    fn connected(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        reader: &Reader,
+        parameters: &Parameters,
+    ) -> Result {
+        if reader.private_data().len() > CmId::PRIVATE_DATA_MAX {
+            // iw_cm could be told a part of them only.
+            return Err(EMSGSIZE);
+        }
+        self.start(parameters)?;
+        Self::tell(
+            inner,
+            &Event::ConnectReply {
+                status: Ok(()),
+                local: inner.local,
+                remote: inner.remote,
+                offer: reply_offer(reader, Some(parameters)),
+            },
+        )?;
+        inner.phase = Phase::Rdma;
+        inner.deadline = None;
+        self.catch_up();
+        Ok(())
+    }
+
+    /// Tries again with revision 1 of MPA, if the peer may have closed the connection because it
+    /// knows of no other (RFC 6581, section 10). Returns whether it does.
+    fn fall_back(self: &Arc<Self>, inner: &mut Inner, opening: &mut Opening, error: Error) -> bool {
+        let nothing = opening.reader.wanted() == Reader::new(Kind::Reply).wanted();
+        let closed = error == ECONNRESET && nothing;
+
+        if inner.phase != Phase::AwaitReply || !(closed || error == EPROTONOSUPPORT) {
+            return false;
+        }
+        let Some(attempt) = opening.fallback.take() else {
+            return false;
+        };
+        if let Some(socket) = self.take_socket() {
+            socket.abort();
+        }
+
+        let begun = self.dev.netns().and_then(|ns| {
+            let socket = open(&ns, &opening.setup, &opening.remote)?;
+
+            // If the device was shut down meanwhile, so will be this endpoint: it is one of its
+            // members, and `inner` is locked.
+            self.begin(socket, &opening.remote)
+        });
+        if begun.is_err() {
+            return false;
+        }
+        opening.attempt = KBox::into_inner(attempt);
+        opening.reader = Reader::new(Kind::Reply);
+        inner.phase = Phase::Connecting;
+        inner.deadline = Some(Deadline::new(CONNECT_TIME));
+        self.kick();
+        true
+    }
+
+    /// Sends a Terminate, as the first and only frame.
+    fn send_terminate(&self, error: iwarp::Error, crc: bool) -> Result {
+        let mut segmenter = Segmenter::<crc::Kernel>::new(TxConfig {
+            crc,
+            markers: false,
+            emss: self.mss()?,
+        });
+        let mut frame = Frame {
+            bytes: [0; 64],
+            len: 0,
+        };
+        let message = Message::Terminate(Terminate::new(error, Quote::NONE));
+
+        segmenter.start(message, 0).map_err(|_| EIO)?;
+        while segmenter.poll_transmit(&mut frame)?.is_some() {}
+        self.send_frame(frame.bytes.get(..frame.len).unwrap_or_default())
+    }
+}
+
+/// Depths and private data of a Reply, as consumers expect them of an iWARP device: the depths as
+/// the peer means them.
+fn reply_offer<'a>(reader: &'a Reader, parameters: Option<&Parameters>) -> Offer<'a> {
+    let (ird, ord) = parameters.map_or((0, 0), |p| {
+        (p.peer_ord.unwrap_or(p.ird), p.peer_ird.unwrap_or(p.ord))
+    });
+
+    Offer {
+        ird,
+        ord,
+        private_data: reader.private_data(),
+    }
+}
+
+/// A frame that is being put together.
+struct Frame {
+    bytes: [u8; 64],
+    len: usize,
+}
+
+impl Gather for Frame {
+    type Error = Error;
+
+    fn bytes(&mut self, bytes: &[u8]) -> Result {
+        let end = self.len.checked_add(bytes.len()).ok_or(EMSGSIZE)?;
+
+        self.bytes
+            .get_mut(self.len..end)
+            .ok_or(EMSGSIZE)?
+            .copy_from_slice(bytes);
+        self.len = end;
+        Ok(())
+    }
+
+    fn payload(
+        &mut self,
+        _offset: u32,
+        _len: u32,
+        crc: Option<iwarp::Crc>,
+    ) -> Result<Option<iwarp::Crc>> {
+        Ok(crc)
+    }
+}

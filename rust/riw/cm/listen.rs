@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Listening.
+//!
+//! rdma_cm has a wildcard listener listen on every device, one call for each. Devices in the same
+//! network namespace share one TCP socket per address and port then, and a connection goes to the
+//! device whose netdev has the address that was connected to. Where the packets come in does not
+//! matter: those for an address of this host come by `lo`.
+//!
+//! A device has several subscriptions to a listener when consumers in several network namespaces
+//! listen at the same port, in the shared mode of `rdma system`. rdma_cm lets only the one in the
+//! device's own namespace accept; that one is asked first.
+
+use super::{accept, CmDevice, Endpoint, Member, Shared};
+use core::net::SocketAddr;
+use kernel::{
+    impl_has_delayed_work, new_delayed_work, new_mutex,
+    prelude::*,
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic},
+        Arc, Mutex,
+    },
+    time::msecs_to_jiffies,
+    workqueue::{DelayedWork, WorkItem},
+};
+use net::{addr, netns, workqueue::cancel_delayed_work_sync, Family, ListenSocket, Netns, Socket};
+use rdma::iw::{CmId, Event, Setup};
+
+/// Connections that may wait to be accepted from TCP, if the backlog is lower.
+const QUEUE_MIN: u32 = 128;
+/// Connections of a subscription whose Request has not come: between these, by the backlog.
+const HALF_OPEN: core::ops::RangeInclusive<usize> = 64..=1024;
+/// Connections that are accepted in a row before others get their turn.
+const BATCH: usize = 64;
+/// Milliseconds until a listener tries again to accept when memory is short.
+const RETRY_TIME: u32 = 100;
+
+/// What a listening socket is bound to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key {
+    ns: netns::Id,
+    addr: SocketAddr,
+    family_only: bool,
+}
+
+/// A listening socket.
+#[pin_data]
+pub(super) struct Listener {
+    shared: Arc<Shared>,
+    key: Key,
+    #[pin]
+    subscriptions: Mutex<KVec<Arc<Subscription>>>,
+    #[pin]
+    socket: Mutex<Option<ListenSocket>>,
+    #[pin]
+    work: DelayedWork<Listener>,
+}
+
+/// One of iw_cm's listening ids.
+#[pin_data]
+pub(super) struct Subscription {
+    dev: Arc<CmDevice>,
+    token: usize,
+    /// The consumer is in the device's network namespace.
+    home: bool,
+    half_open_max: usize,
+    /// `None` if the address is in use in a namespace that is not the consumer's.
+    listener: Option<Arc<Listener>>,
+    closed: Atomic<bool>,
+    #[pin]
+    state: Mutex<SubscriptionState>,
+}
+
+struct SubscriptionState {
+    /// `None` once it is closed.
+    id: Option<ARef<CmId>>,
+    /// Connections whose Request has not come, the oldest first.
+    half_open: KVec<Arc<Endpoint>>,
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Listener> for Listener { self.work }
+}
+
+/// Begins to listen, as [`CmOperations::create_listen`](rdma::iw::CmOperations::create_listen)
+/// says.
+pub(super) fn listen(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize> {
+    let ns = dev.netns()?;
+    let home = Netns::current().is_none_or(|current| current == ns);
+    let key = Key {
+        ns: ns.id(),
+        addr: setup.local,
+        family_only: setup.family_only,
+    };
+    // Outside of the locks: it may have a module loaded.
+    let socket = Socket::new(&ns, Family::from(&setup.local))?;
+
+    let mut listeners = dev.shared.listeners.lock();
+    let known = listeners
+        .iter()
+        .find(|listener| listener.key == key)
+        .cloned();
+    let listener = match known {
+        Some(listener) => Some(listener),
+        None => match Listener::open(&dev.shared, key, socket, setup, backlog) {
+            Ok(listener) => {
+                listeners
+                    .push(listener.clone(), GFP_KERNEL)
+                    .inspect_err(|_| listener.close())?;
+                Some(listener)
+            }
+            // rdma_cm lets a wildcard listener fail as a whole if it fails on one device. Consumers
+            // could not accept what comes there anyway.
+            Err(e) if e == EADDRINUSE && !home && setup.local.ip().is_unspecified() => None,
+            Err(e) => return Err(e),
+        },
+    };
+
+    let token = dev.token();
+    let subscribed = Subscription::new(dev, token, home, backlog, listener.clone()).and_then(|s| {
+        if let Some(listener) = &listener {
+            let mut subscriptions = listener.subscriptions.lock();
+
+            subscriptions.reserve(1, GFP_KERNEL)?;
+            // The one that is asked first comes first.
+            let place = if home { 0 } else { subscriptions.len() };
+            let _ = subscriptions.insert_within_capacity(place, s.clone());
+        }
+        s.state.lock().id = Some(ARef::from(id));
+        Ok(s)
+    });
+    let subscription = match subscribed {
+        Ok(subscription) => subscription,
+        Err(e) => {
+            if let Some(listener) = &listener {
+                Listener::close_unused(listener, &mut listeners);
+            }
+            return Err(e);
+        }
+    };
+    drop(listeners);
+
+    dev.add(token, Member::Subscription(subscription.clone()))
+        .inspect_err(|_| subscription.close())?;
+    Ok(token)
+}
+
+impl Listener {
+    /// Has `socket` listen. May sleep.
+    fn open(
+        shared: &Arc<Shared>,
+        key: Key,
+        socket: Socket,
+        setup: &Setup,
+        backlog: u32,
+    ) -> Result<Arc<Self>> {
+        socket.set_reuseaddr();
+        if key.addr.is_ipv6() {
+            socket.set_v6only(key.family_only);
+        }
+        if let Some(tos) = setup.tos {
+            socket.set_tos(tos);
+        }
+        socket.bind(&key.addr)?;
+
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                shared: shared.clone(),
+                key,
+                subscriptions <- new_mutex!(KVec::new(), "riw::cm::Listener::subscriptions"),
+                socket <- new_mutex!(None, "riw::cm::Listener::socket"),
+                work <- new_delayed_work!("riw::cm::Listener::work"),
+            }),
+            GFP_KERNEL,
+        )?;
+        let socket = ListenSocket::new(socket, backlog.max(QUEUE_MIN))?;
+
+        socket.set_listener(this.clone())?;
+        *this.socket.lock() = Some(socket);
+        // For what came before it was set.
+        this.kick();
+        Ok(this)
+    }
+
+    /// Has the work look for connections. Any context.
+    fn kick(self: &Arc<Self>) {
+        self.shared.queue.rearm::<Self, 0>(self.clone(), 0);
+    }
+
+    /// Closes the socket. On return no callback and no work of the listener runs. May sleep.
+    fn close(self: &Arc<Self>) {
+        let socket = self.socket.lock().take();
+
+        if let Some(socket) = socket {
+            socket.clear_listener();
+        }
+        cancel_delayed_work_sync::<Self, 0>(self);
+    }
+
+    /// Closes the socket if it has no subscription.
+    fn close_unused(self: &Arc<Self>, listeners: &mut KVec<Arc<Self>>) {
+        if self.subscriptions.lock().is_empty() {
+            listeners.retain(|listener| !Arc::ptr_eq(listener, self));
+            self.close();
+        }
+    }
+
+    /// Takes a connection from TCP. `EAGAIN` if there is none.
+    fn take(&self) -> Result {
+        let child = self.socket.lock().as_ref().ok_or(EAGAIN)?.accept()?;
+
+        match self.candidates(&child) {
+            Ok((dev, candidates)) => {
+                // If it fails that is the connection's end, not the listener's.
+                let _ = accept::incoming(&dev, child, candidates);
+            }
+            // No device has that address.
+            Err(_) => child.abort(),
+        }
+        Ok(())
+    }
+
+    /// The device that a connection is for, and its subscriptions.
+    fn candidates(&self, child: &Socket) -> Result<(Arc<CmDevice>, KVec<Arc<Subscription>>)> {
+        let local = addr::unmapped(child.local_addr()?);
+        let subscriptions = self.subscriptions.lock();
+        let first = subscriptions.first().ok_or(ENODEV)?;
+        // Any of them will do; one may be about to go.
+        let ns = subscriptions
+            .iter()
+            .find_map(|s| s.dev.netns().ok())
+            .ok_or(ENODEV)?;
+        let owner = ns.owner_of(&local);
+        let on = |ifindex: Option<u32>| {
+            subscriptions
+                .iter()
+                .find(|s| Some(s.dev.ifindex) == ifindex)
+        };
+
+        let chosen = on(owner)
+            // rdma_cm takes an address of a VLAN for one of the device below, and the other way
+            // round.
+            .or_else(|| on(owner.and_then(|owner| ns.vlan_real(owner))))
+            .or_else(|| {
+                owner.and_then(|owner| {
+                    subscriptions
+                        .iter()
+                        .find(|s| ns.vlan_real(s.dev.ifindex) == Some(owner))
+                })
+            })
+            // rdma_cm has found the device for that address.
+            .or_else(|| (!self.key.addr.ip().is_unspecified()).then_some(first))
+            .ok_or(ENODEV)?;
+
+        let mut candidates = KVec::new();
+        for other in subscriptions.iter() {
+            if Arc::ptr_eq(&other.dev, &chosen.dev) {
+                candidates.push(other.clone(), GFP_KERNEL)?;
+            }
+        }
+        Ok((chosen.dev.clone(), candidates))
+    }
+}
+
+impl net::Listener for Listener {
+    /// Softirq.
+    fn connection_ready(self: &Arc<Self>) {
+        self.kick();
+    }
+}
+
+impl WorkItem for Listener {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        for _ in 0..BATCH {
+            match this.take() {
+                Ok(()) => {}
+                Err(e) if e == EAGAIN || e == EINVAL => return,
+                Err(_) => {
+                    // No callback comes for a connection that is there already.
+                    let delay = msecs_to_jiffies(RETRY_TIME);
+                    let _ = this
+                        .shared
+                        .queue
+                        .enqueue_delayed::<Arc<Self>, 0>(this.clone(), delay);
+                    return;
+                }
+            }
+        }
+        this.kick();
+    }
+}
+
+impl Subscription {
+    fn new(
+        dev: &Arc<CmDevice>,
+        token: usize,
+        home: bool,
+        backlog: u32,
+        listener: Option<Arc<Listener>>,
+    ) -> Result<Arc<Self>> {
+        let backlog = usize::try_from(backlog).unwrap_or(usize::MAX);
+
+        Arc::pin_init(
+            pin_init!(Self {
+                dev: dev.clone(),
+                token,
+                home,
+                half_open_max: backlog.clamp(*HALF_OPEN.start(), *HALF_OPEN.end()),
+                listener,
+                closed: Atomic::new(false),
+                state <- new_mutex!(SubscriptionState {
+                    id: None,
+                    half_open: KVec::new(),
+                }, "riw::cm::Subscription::state"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Tells iw_cm. `ENOENT` if the subscription is closed. May sleep.
+    pub(super) fn tell(&self, event: &Event<'_>) -> Result {
+        // Under the lock: once it is closed no event may come.
+        self.state.lock().id.as_ref().ok_or(ENOENT)?.event(event)
+    }
+
+    /// Whether it is closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(ordering::Relaxed)
+    }
+
+    /// Notes a connection whose Request has not come. If there are too many the oldest one gives
+    /// way: whoever is not silent is long through by then. May sleep.
+    pub(super) fn enter(&self, endpoint: &Arc<Endpoint>) -> Result {
+        let mut state = self.state.lock();
+
+        if state.id.is_none() {
+            return Err(ECONNREFUSED);
+        }
+        if state.half_open.len() >= self.half_open_max {
+            if let Ok(oldest) = state.half_open.remove(0) {
+                oldest.evict();
+            }
+        }
+        state.half_open.push(endpoint.clone(), GFP_KERNEL)?;
+        Ok(())
+    }
+
+    /// Forgets a connection: its Request has come, or never will.
+    pub(super) fn leave(&self, endpoint: &Arc<Endpoint>) {
+        self.state
+            .lock()
+            .half_open
+            .retain(|other| !Arc::ptr_eq(other, endpoint));
+    }
+
+    /// Ends listening. On return no event comes to the id. May sleep.
+    pub(super) fn close(self: &Arc<Self>) {
+        self.closed.store(true, ordering::Relaxed);
+        let (id, half_open) = {
+            let mut state = self.state.lock();
+
+            (state.id.take(), core::mem::take(&mut state.half_open))
+        };
+
+        if let Some(listener) = &self.listener {
+            let mut listeners = self.dev.shared.listeners.lock();
+
+            listener
+                .subscriptions
+                .lock()
+                .retain(|other| !Arc::ptr_eq(other, self));
+            listener.close_unused(&mut listeners);
+        }
+        for endpoint in half_open.iter() {
+            endpoint.evict();
+        }
+        drop(id);
+        self.dev.remove(self.token);
+    }
+}
