@@ -16,7 +16,7 @@ use crate::{
 use iwarp::{
     qp::{next, Event, State},
     startup::Parameters,
-    Access, Error, Quote, Terminate,
+    Error, Quote, Terminate,
 };
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_spinlock_irq, new_work,
@@ -81,8 +81,10 @@ pub(crate) struct Status {
     pub(crate) state: State,
     /// What the verbs say of a queue pair that is not connected.
     unconnected: QpState,
-    /// What the peer is allowed.
-    pub(crate) access: Access,
+    /// The access flags that the consumer has set. They are reported, not enforced: librdmacm
+    /// sets none before it connects an iWARP queue pair, and none after. What a peer is allowed is
+    /// said by each region.
+    access: u32,
     pub(crate) endpoint: Option<Arc<Endpoint>>,
     /// The verbs' object, until it is destroyed.
     handle: Option<ARef<Handle>>,
@@ -190,7 +192,7 @@ impl Qp {
                 status <- new_spinlock_irq!(Status {
                     state: State::Idle,
                     unconnected: QpState::Reset,
-                    access: Access::NONE,
+                    access: 0,
                     endpoint: None,
                     handle: None,
                     terminate: None,
@@ -380,7 +382,7 @@ impl Qp {
     /// Changes attributes. May sleep.
     pub(crate) fn modify(self: &Arc<Self>, attr: &QpAttr<'_>) -> Result {
         if let Some(access) = attr.access() {
-            self.status.lock().access = Access::from_bits(access);
+            self.status.lock().access = access;
         }
         let Some(state) = attr.state()? else {
             return Ok(());
@@ -436,7 +438,7 @@ impl Qp {
             State::Closing => QpState::Draining,
             State::Terminate | State::Error => QpState::Error,
         });
-        attr.set_access(status.access.bits());
+        attr.set_access(status.access);
         attr.set_cap(self.cap);
         attr.set_port();
         attr.set_read_depths(

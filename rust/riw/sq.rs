@@ -70,11 +70,6 @@ impl SendQueue {
         }))
     }
 
-    /// Entries.
-    pub(crate) fn len(&self) -> u32 {
-        self.ring.len()
-    }
-
     /// The next request, which stays in the ring.
     pub(crate) fn peek(&self) -> Option<Sqe> {
         // The process stores a request and then looks whether the one before it was taken; `begin`

@@ -87,15 +87,13 @@ impl Qp {
             return;
         };
 
-        let (access, live) = {
+        let live = {
             let status = self.status.lock();
-            let live = matches!(status.state, State::Rts | State::Closing);
-            (status.access, live && !status.dead)
+            matches!(status.state, State::Rts | State::Closing) && !status.dead
         };
         let mut placer = Placer {
             qp: self,
             request,
-            access,
             target: None,
             after: After::default(),
         };
@@ -186,8 +184,6 @@ struct After {
 struct Placer<'a> {
     qp: &'a Arc<Qp>,
     request: &'a mut Option<Request>,
-    /// What the peer is allowed.
-    access: Access,
     /// Where the tagged segment at hand goes. It holds a region, so it must not wait for the peer:
     /// it is found again when the rest of the segment comes.
     target: Option<Target>,
@@ -341,12 +337,7 @@ impl Placement for Placer<'_> {
             }
             // Nothing may be checked of a Write without payload (RFC 5041 §5.2).
             Segment::Write { len: 0, .. } => Ok(()),
-            Segment::Write { .. } => {
-                if !self.access.contains(Access::REMOTE_WRITE) {
-                    return Err(Denied::Rights.tagged());
-                }
-                self.find_tagged(segment)
-            }
+            Segment::Write { .. } => self.find_tagged(segment),
             Segment::ReadResponse { stag, to, len, last } => {
                 self.qp
                     .reads
@@ -401,9 +392,6 @@ impl Placement for Placer<'_> {
     fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error> {
         // Nothing may be checked of a read of nothing (RFC 5040 §5.2.1).
         if request.len != 0 {
-            if !self.access.contains(Access::REMOTE_READ) {
-                return Err(Denied::Rights.read_source());
-            }
             self.find(request.src_stag, Access::REMOTE_READ, request.src_to, request.len)
                 .map_err(Denied::read_source)?;
         }
