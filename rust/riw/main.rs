@@ -39,6 +39,12 @@ module! {
     description: "Software iWARP RDMA NIC",
     license: "GPL",
     alias: ["rdma-link-riw"],
+    params: {
+        crc: bool {
+            default: false,
+            description: "Ask for CRCs on every connection, not only where the peer does",
+        },
+    },
 }
 
 /// The driver, as ib_core sees it.

@@ -6,7 +6,7 @@ use super::{
     connect::check_depths,
     endpoint::{End, Endpoint, Inner, Phase},
     listen::Subscription,
-    CmDevice, Deadline, Disconnect, Member, Role, POLICY, REPORTED_TIME, STARTUP_TIME,
+    policy, CmDevice, Deadline, Disconnect, Member, Role, REPORTED_TIME, STARTUP_TIME,
 };
 use crate::{device, qp::Qp};
 use iwarp::startup::{Kind, Reader, Responder};
@@ -107,7 +107,7 @@ impl Endpoint {
             Ok(true) => {
                 // It is not silent any more.
                 request.leave(self);
-                let judged = Responder::request(&request.reader, &POLICY);
+                let judged = Responder::request(&request.reader, &policy());
 
                 inner.deadline = None;
                 inner.request = Some(request);

@@ -4,7 +4,7 @@
 
 use super::{
     endpoint::{End, Endpoint, Inner, Phase},
-    CmDevice, Deadline, Disconnect, Member, Role, CONNECT_TIME, POLICY, STARTUP_TIME,
+    policy, CmDevice, Deadline, Disconnect, Member, Role, CONNECT_TIME, STARTUP_TIME,
 };
 use crate::{device, engine::crc, qp::Qp};
 use core::net::SocketAddr;
@@ -85,13 +85,14 @@ pub(super) fn connect(
     param: &ConnParam<'_>,
 ) -> Result {
     check_depths(param)?;
-    let fallback = match POLICY.revision {
+    let policy = policy();
+    let fallback = match policy.revision {
         1 => None,
         _ => {
             let policy = Policy {
                 revision: 1,
                 peer_to_peer: false,
-                ..POLICY
+                ..policy
             };
             Some(KBox::new(Attempt::new(&policy, param)?, GFP_KERNEL)?)
         }
@@ -99,7 +100,7 @@ pub(super) fn connect(
     let opening = Opening {
         setup: *setup,
         remote: *remote,
-        attempt: Attempt::new(&POLICY, param)?,
+        attempt: Attempt::new(&policy, param)?,
         fallback,
         reader: Reader::new(Kind::Reply),
     };

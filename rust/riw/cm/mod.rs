@@ -49,11 +49,19 @@ use listen::{Listener, Subscription};
 use net::{NetDevice, Netns};
 
 /// What this side wants of a connection.
-pub(crate) const POLICY: Policy = Policy {
-    crc: CrcPolicy::Offer,
-    ird_max: device::MAX_READS,
-    ..Policy::DEFAULT
-};
+fn policy() -> Policy {
+    let crc = if *crate::module_parameters::crc.value() {
+        CrcPolicy::Require
+    } else {
+        CrcPolicy::Offer
+    };
+
+    Policy {
+        crc,
+        ird_max: device::MAX_READS,
+        ..Policy::DEFAULT
+    }
+}
 
 /// Milliseconds that TCP has to connect.
 const CONNECT_TIME: i64 = 10_000;
