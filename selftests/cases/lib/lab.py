@@ -186,18 +186,25 @@ def impaired(*nodes, how=("loss", "1%")):
 
 @contextmanager
 def veth_pair(mtu=0):
-    """Two namespaces joined by veth, a device in each: traffic leaves the one and enters the other."""
+    """Two namespaces joined by veth, a device in each: traffic leaves the one and enters the other.
+
+    The neighbours are known beforehand: ib_core may miss an answer that comes faster than it
+    begins to wait for it, and then waits for the whole of the caller's time-out.
+    """
     with ExitStack() as stack:
         for name in ("left", "right"):
             stack.enter_context(namespace(name))
-        ip("link", "add", "veth", "netns", "left", "type", "veth",
-           "peer", "name", "veth", "netns", "right")
-        nodes = []
-        for i, name in enumerate(("left", "right")):
-            node = Node(f"{DRIVER}{i}", "veth", f"10.78.0.{i + 1}", f"fd78::{i + 1}", name)
-            bring_up("veth", f"{node.addr}/24", f"{node.addr6}/64", name, mtu)
-            stack.enter_context(rdma_link(node.dev, "veth", name))
-            nodes.append(node)
+        macs = ("02:78:00:00:00:01", "02:78:00:00:00:02")
+        ip("link", "add", "veth", "netns", "left", "address", macs[0], "type", "veth",
+           "peer", "name", "veth", "netns", "right", "address", macs[1])
+        nodes = [Node(f"{DRIVER}{i}", "veth", f"10.78.0.{i + 1}", f"fd78::{i + 1}", name)
+                 for i, name in enumerate(("left", "right"))]
+        for node, other, mac in zip(nodes, reversed(nodes), reversed(macs)):
+            bring_up("veth", f"{node.addr}/24", f"{node.addr6}/64", node.netns, mtu)
+            for addr in (other.addr, other.addr6):
+                ip("neigh", "add", addr, "lladdr", mac, "dev", "veth", netns=node.netns)
+        for node in nodes:
+            stack.enter_context(rdma_link(node.dev, "veth", node.netns))
         yield nodes
 
 

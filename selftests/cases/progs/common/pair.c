@@ -201,9 +201,9 @@ void pair_open(struct pair *pair, const struct pair_opts *given)
 	active->id = new_id(&active->side, active->events);
 	snprintf(port, sizeof(port), "%u", pair->port);
 	info = resolve(&passive->side, port, false);
-	if (rdma_resolve_addr(active->id, NULL, info->ai_dst_addr, PATIENCE) ||
+	if (rdma_resolve_addr(active->id, NULL, info->ai_dst_addr, RESOLVE_MS) ||
 	    !cm_expect(active->events, RDMA_CM_EVENT_ADDR_RESOLVED, NULL, NULL, NULL) ||
-	    rdma_resolve_route(active->id, PATIENCE) ||
+	    rdma_resolve_route(active->id, RESOLVE_MS) ||
 	    !cm_expect(active->events, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, NULL, NULL))
 		tap_bail("resolving %s", passive->side.addr);
 	rdma_freeaddrinfo(info);

@@ -11,6 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/*
+ * The time-out for resolving an address: ib_core may miss a fast answer, and looks again
+ * only when the time-out is over.
+ */
+#define RESOLVE_MS 1000
+
 /* Where an end is: a numeric address, and the name of a namespace or NULL. */
 struct side {
 	const char *addr;

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kill -9 of either end of a busy connection, again and again.
+ *
+ *     kill_load [-n ROUNDS] [-r SEED] ACTIVE PASSIVE
+ *
+ * Each round forks a passive and an active process, which open a few QPs and keep them
+ * busy with SEND, WRITE and READ in both directions. One of them, or both, is killed after a
+ * random time, from before the connection to well into the traffic. The one that is left
+ * must notice (its QPs go to ERROR, what it has posted is flushed) and end by itself.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/completion.h"
+#include "common/pair.h"
+#include "common/post.h"
+#include "common/random.h"
+#include "common/tap.h"
+
+#define QPS 2
+#define DEPTH 8
+#define MESSAGE 16384
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+/* What a peer tells of its memory, as private data. */
+struct invitation {
+	uint64_t addr;
+	uint32_t rkey;
+} __attribute__((packed));
+
+struct busy {
+	struct rdma_cm_id *id;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	uint8_t *memory;
+	struct invitation theirs;
+	unsigned int turn;
+};
+
+/* Shared with the children. */
+static struct shared {
+	volatile int moved;		/* messages of this round */
+	volatile bool active_dead;	/* no further connection will come */
+} *shared;
+
+/* Exit statuses of a child. */
+enum { NOTICED = 0, STUCK = 3, BROKEN = 4 };
+
+static void give_up(int status, const char *why)
+{
+	fprintf(stderr, "%d: %s: %m\n", getpid(), why);
+	_exit(status);
+}
+
+static void busy_prepare(struct busy *b, struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
+	struct ibv_sge sge;
+
+	b->id = id;
+	b->memory = aligned_alloc(4096, 2 * DEPTH * MESSAGE);
+	b->pd = ibv_alloc_pd(id->verbs);
+	b->cq = ibv_create_cq(id->verbs, 8 * DEPTH, NULL, NULL, 0);
+	if (!b->memory || !b->pd || !b->cq)
+		give_up(BROKEN, "resources");
+	memset(b->memory, 1, 2 * DEPTH * MESSAGE);
+	b->mr = ibv_reg_mr(b->pd, b->memory, 2 * DEPTH * MESSAGE, ACCESS);
+	init.send_cq = init.recv_cq = b->cq;
+	init.cap.max_send_wr = 4 * DEPTH;
+	init.cap.max_recv_wr = DEPTH;
+	init.cap.max_send_sge = init.cap.max_recv_sge = 1;
+	if (!b->mr || rdma_create_qp(id, b->pd, &init))
+		give_up(BROKEN, "QP");
+	for (int i = 0; i < DEPTH; i++) {
+		sge = (struct ibv_sge){ (uintptr_t)b->memory + i * MESSAGE, MESSAGE, b->mr->lkey };
+		if (post_recv(id->qp, i, &sge, 1))
+			give_up(BROKEN, "receive");
+	}
+}
+
+/*
+ * SENDs go to and fro: each receive is answered by one, so there are never more on their
+ * way than receives posted. WRITE and READ follow one another at each end.
+ */
+static void push(struct busy *b, enum ibv_wr_opcode opcode)
+{
+	unsigned int slot = DEPTH + b->turn++ % DEPTH;
+	struct ibv_sge sge = { (uintptr_t)b->memory + slot * MESSAGE, MESSAGE, b->mr->lkey };
+
+	/* Fails only when the connection is already gone, which the CQ will tell. */
+	(void)post_rdma(b->id->qp, 1000 + opcode, opcode, &sge, 1, 0,
+			b->theirs.addr + slot * MESSAGE, b->theirs.rkey);
+}
+
+static void busy_start(struct busy *b)
+{
+	for (int i = 0; i < DEPTH / 2; i++)
+		push(b, IBV_WR_SEND);
+	push(b, IBV_WR_RDMA_WRITE);
+	push(b, IBV_WR_RDMA_READ);
+}
+
+/* Handles one completion; false when the QP has been flushed. */
+static bool busy_turn(struct busy *b)
+{
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+
+	if (ibv_poll_cq(b->cq, 1, &wc) < 1)
+		return true;
+	if (wc.status != IBV_WC_SUCCESS)
+		return false;
+	shared->moved++;
+	if (wc.wr_id < DEPTH) {
+		sge = (struct ibv_sge){ (uintptr_t)b->memory + wc.wr_id * MESSAGE, MESSAGE,
+					b->mr->lkey };
+		(void)post_recv(b->id->qp, wc.wr_id, &sge, 1);
+		push(b, IBV_WR_SEND);
+	} else if (wc.wr_id == 1000 + IBV_WR_RDMA_WRITE) {
+		push(b, IBV_WR_RDMA_READ);
+	} else if (wc.wr_id == 1000 + IBV_WR_RDMA_READ) {
+		push(b, IBV_WR_RDMA_WRITE);
+	}
+	return true;
+}
+
+/* Keeps QPs busy until one of them is flushed, and returns; dies of old age otherwise. */
+static void run_busy(struct busy *b, int count, int64_t until)
+{
+	while (now_ms() < until) {
+		for (int i = 0; i < count; i++)
+			if (!busy_turn(&b[i]))
+				return;
+	}
+	give_up(STUCK, "the death of the peer went unnoticed");
+}
+
+static struct rdma_cm_event *next_event(struct rdma_event_channel *events, int64_t until)
+{
+	struct rdma_cm_event *event;
+
+	if (!readable_within(events->fd, until - now_ms()))
+		give_up(STUCK, "no CM event");
+	if (rdma_get_cm_event(events, &event))
+		give_up(BROKEN, "rdma_get_cm_event");
+	return event;
+}
+
+static struct invitation invitation_of(const struct busy *b)
+{
+	return (struct invitation){ (uintptr_t)b->memory, b->mr->rkey };
+}
+
+static void be_passive(struct rdma_cm_id *listener, int64_t until)
+{
+	struct rdma_conn_param param = { .responder_resources = 8, .initiator_depth = 8 };
+	static struct busy busy[QPS];
+	struct invitation mine;
+	struct rdma_cm_event *event;
+	int count = 0, up = 0;
+
+	while (up < QPS) {
+		/* With no connection under way nothing tells that no more will come. */
+		while (up == count && !readable_within(listener->channel->fd, 20)) {
+			if (!shared->active_dead)
+				continue;
+			if (up)
+				run_busy(busy, up, until);
+			_exit(NOTICED);
+		}
+		event = next_event(listener->channel, until);
+		switch (event->event) {
+		case RDMA_CM_EVENT_CONNECT_REQUEST:
+			memcpy(&busy[count].theirs, event->param.conn.private_data, sizeof(mine));
+			busy_prepare(&busy[count], event->id);
+			mine = invitation_of(&busy[count]);
+			param.private_data = &mine;
+			param.private_data_len = sizeof(mine);
+			if (rdma_accept(event->id, &param))
+				_exit(NOTICED);		/* the peer was killed before */
+			count++;
+			break;
+		case RDMA_CM_EVENT_ESTABLISHED:
+			for (int i = 0; i < count; i++)
+				if (busy[i].id == event->id)
+					busy_start(&busy[i]);
+			up++;
+			break;
+		default:
+			_exit(NOTICED);
+		}
+		rdma_ack_cm_event(event);
+	}
+	run_busy(busy, QPS, until);
+	_exit(NOTICED);
+}
+
+static void be_active(const struct side *from, const struct side *to, uint16_t port, int64_t until)
+{
+	struct rdma_conn_param param = { .responder_resources = 8, .initiator_depth = 8 };
+	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST, .ai_port_space = RDMA_PS_TCP };
+	struct rdma_event_channel *events;
+	static struct busy busy[QPS];
+	struct rdma_addrinfo *info;
+	struct rdma_cm_event *event;
+	struct invitation mine;
+	struct rdma_cm_id *id;
+	char text[8];
+	int i;
+
+	netns_enter(from->netns);
+	snprintf(text, sizeof(text), "%u", port);
+	events = rdma_create_event_channel();
+	if (!events || rdma_getaddrinfo(to->addr, text, &hints, &info))
+		give_up(BROKEN, "address");
+	for (i = 0; i < QPS; i++) {
+		if (rdma_create_id(events, &id, NULL, RDMA_PS_TCP) ||
+		    rdma_resolve_addr(id, NULL, info->ai_dst_addr, RESOLVE_MS))
+			give_up(BROKEN, "resolve");
+		event = next_event(events, until);
+		if (event->event != RDMA_CM_EVENT_ADDR_RESOLVED)
+			give_up(BROKEN, rdma_event_str(event->event));
+		rdma_ack_cm_event(event);
+		if (rdma_resolve_route(id, RESOLVE_MS))
+			give_up(BROKEN, "route");
+		rdma_ack_cm_event(next_event(events, until));
+		busy_prepare(&busy[i], id);
+		mine = invitation_of(&busy[i]);
+		param.private_data = &mine;
+		param.private_data_len = sizeof(mine);
+		if (rdma_connect(id, &param))
+			_exit(NOTICED);
+		event = next_event(events, until);
+		if (event->event != RDMA_CM_EVENT_ESTABLISHED)
+			_exit(NOTICED);
+		memcpy(&busy[i].theirs, event->param.conn.private_data, sizeof(mine));
+		rdma_ack_cm_event(event);
+		busy_start(&busy[i]);
+	}
+	run_busy(busy, QPS, until);
+	_exit(NOTICED);
+}
+
+static pid_t spawn(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		tap_bail("fork");
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
+}
+
+/* Waits for a child; its status, or -1 if it had to be killed. */
+static int reap(pid_t pid, int ms)
+{
+	int64_t until = now_ms() + ms;
+	int status;
+
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (now_ms() > until) {
+			kill(pid, SIGKILL);
+			waitpid(pid, &status, 0);
+			return -1;
+		}
+		sleep_ms(1);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : NOTICED;
+}
+
+/* The passive process: listens, tells its port through a pipe, and serves. */
+static pid_t spawn_passive(const struct side *side, int64_t until, uint16_t *port)
+{
+	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST | RAI_PASSIVE,
+				       .ai_port_space = RDMA_PS_TCP };
+	struct rdma_event_channel *events;
+	struct rdma_addrinfo *info;
+	struct rdma_cm_id *id;
+	int pipes[2];
+	pid_t pid;
+
+	if (pipe(pipes))
+		tap_bail("pipe");
+	pid = spawn();
+	if (pid) {
+		close(pipes[1]);
+		if (read(pipes[0], port, sizeof(*port)) != sizeof(*port))
+			tap_bail("the passive process does not listen");
+		close(pipes[0]);
+		return pid;
+	}
+	netns_enter(side->netns);
+	events = rdma_create_event_channel();
+	if (!events || rdma_create_id(events, &id, NULL, RDMA_PS_TCP) ||
+	    rdma_getaddrinfo(side->addr, NULL, &hints, &info) ||
+	    rdma_bind_addr(id, info->ai_src_addr) || rdma_listen(id, 8))
+		give_up(BROKEN, "listen");
+	*port = be16toh(rdma_get_src_port(id));
+	if (write(pipes[1], port, sizeof(*port)) != sizeof(*port))
+		give_up(BROKEN, "pipe");
+	be_passive(id, until);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	int rounds = 200, option, round, under_load = 0, stuck = 0, broken = 0, status[2];
+	struct rng rng = { 1 };
+	struct side active, passive;
+
+	while ((option = getopt(argc, argv, "n:r:")) != -1) {
+		if (option == 'n')
+			rounds = atoi(optarg);
+		else if (option == 'r')
+			rng.state = strtoull(optarg, NULL, 0);
+		else
+			return 2;
+	}
+	if (argc - optind != 2)
+		return 2;
+	active = side_parse(argv[optind]);
+	passive = side_parse(argv[optind + 1]);
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		tap_bail("mmap");
+
+	for (round = 0; round < rounds; round++) {
+		int64_t until = now_ms() + 20000, begin;
+		int victims = 1 + rng_below(&rng, 16) % 3, delay = rng_below(&rng, 30);
+		bool early = rng_below(&rng, 8) == 0;
+		uint16_t port;
+		pid_t pid[2];
+
+		shared->moved = 0;
+		shared->active_dead = false;
+		pid[1] = spawn_passive(&passive, until, &port);
+		pid[0] = spawn();
+		if (!pid[0])
+			be_active(&active, &passive, port, until);
+		/* Most are killed under load, some at any time before. */
+		begin = now_ms();
+		while (!early && shared->moved < 20 && now_ms() < begin + 10000)
+			sleep_ms(1);
+		sleep_ms(delay);
+		under_load += shared->moved >= 20;
+		for (int i = 0; i < 2; i++)
+			if (victims & (1 << i))
+				kill(pid[i], SIGKILL);
+		shared->active_dead = victims & 1;
+		for (int i = 0; i < 2; i++) {
+			status[i] = reap(pid[i], 20000);
+			stuck += status[i] == STUCK || status[i] == -1;
+			broken += status[i] == BROKEN;
+		}
+		if (round % 50 == 49)
+			tap_note("%d rounds, %d of them killed under load", round + 1, under_load);
+	}
+	tap_ok(under_load >= rounds * 3 / 4, "of %d rounds %d were killed under load", rounds, under_load);
+	tap_ok(!stuck, "whoever is left notices the death of the other and ends (%d did not)", stuck);
+	tap_ok(!broken, "no process met an unexpected error (%d did)", broken);
+	return tap_done();
+}
