@@ -50,7 +50,7 @@ use net::{NetDevice, Netns};
 
 /// What this side wants of a connection.
 fn policy() -> Policy {
-    let crc = if *crate::module_parameters::crc.value() {
+    let crc = if crate::module_parameters::crc.value() {
         CrcPolicy::Require
     } else {
         CrcPolicy::Offer
