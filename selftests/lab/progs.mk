@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Compiles the programs of the cases, in the Debian root: each cases/progs/NAME.c
-# with all of cases/progs/common/*.c becomes build/lab/progs/NAME.
+# Compiles the programs of the cases and of the bench, in the Debian root: each
+# cases/progs/NAME.c and bench/progs/NAME.c with all of cases/progs/common/*.c becomes
+# build/lab/progs/NAME.
 
 src := /riw/selftests/cases/progs
 out := /riw/build/lab/progs
-programs := $(patsubst $(src)/%.c,$(out)/%,$(wildcard $(src)/*.c))
+bench := /riw/selftests/bench/progs
+programs := $(patsubst $(src)/%.c,$(out)/%,$(wildcard $(src)/*.c)) \
+	$(patsubst $(bench)/%.c,$(out)/%,$(wildcard $(bench)/*.c))
 common := $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/common/*.c))
 
 all: $(programs)
@@ -13,9 +16,15 @@ all: $(programs)
 $(out)/%: $(out)/.obj/%.o $(common)
 	gcc -o $@ $^ -libverbs -lrdmacm -lpthread
 
+compile = gcc -std=gnu11 -O2 -g -Wall -Wextra -Werror -I$(src) -MMD -c -o $@ $<
+
 $(out)/.obj/%.o: $(src)/%.c
 	@mkdir -p $(@D)
-	gcc -std=gnu11 -O2 -g -Wall -Wextra -Werror -I$(src) -MMD -c -o $@ $<
+	$(compile)
+
+$(out)/.obj/%.o: $(bench)/%.c
+	@mkdir -p $(@D)
+	$(compile)
 
 .SECONDARY:
 -include $(wildcard $(out)/.obj/*.d $(out)/.obj/common/*.d)

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * bench_connections COUNT ACTIVE PASSIVE: opens that many connections, one after
+ * another, keeps all of them, closes them. Prints, as lines `NAME VALUE`, connections
+ * per second and the kernel's memory per QP (in KiB, TCP's included).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/pair.h"
+#include "common/tap.h"
+
+/* KiB in use. */
+static long memory(void)
+{
+	long total = 0, unused = 0, cached = 0, value;
+	char line[256];
+	FILE *file = fopen("/proc/sys/vm/drop_caches", "w");
+
+	if (file) {
+		fputs("3", file);
+		fclose(file);
+	}
+	file = fopen("/proc/meminfo", "r");
+	if (!file)
+		tap_bail("/proc/meminfo");
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "MemTotal: %ld", &value) == 1)
+			total = value;
+		else if (sscanf(line, "MemFree: %ld", &value) == 1)
+			unused = value;
+		else if (sscanf(line, "Cached: %ld", &value) == 1)
+			cached = value;
+	}
+	fclose(file);
+	return total - unused - cached;
+}
+
+int main(int argc, char **argv)
+{
+	struct pair_opts opts = { .sq = 16, .rq = 16 };
+	struct pair *pairs;
+	int count, i;
+	long before;
+	int64_t begin, end;
+
+	if (argc != 4)
+		return 2;
+	count = atoi(argv[1]);
+	opts.active = side_parse(argv[2]);
+	opts.passive = side_parse(argv[3]);
+	pairs = calloc(count + 1, sizeof(*pairs));
+	if (!pairs)
+		return 1;
+	/* The first one pays for what all share. */
+	pair_open(&pairs[count], &opts);
+	memset(pairs, 0, count * sizeof(*pairs));
+	before = memory();
+	begin = now_ms();
+	for (i = 0; i < count; i++)
+		pair_open(&pairs[i], &opts);
+	end = now_ms();
+	printf("connections_per_second %.1f\n", count * 1000.0 / (end - begin));
+	printf("kib_per_qp %.1f\n", (memory() - before) / 2.0 / count);
+	for (i = 0; i <= count; i++)
+		pair_close(&pairs[i]);
+	return 0;
+}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the bench measures: the rows of its table, each on one network.
+
+Sizes are in bytes. A row is measured for each contender that it applies to: the RDMA
+drivers (by perftest, with the CM) and plain TCP (iperf3, qperf).
+"""
+import dataclasses
+
+KIB, MIB = 1 << 10, 1 << 20
+# Name, what it is in the table.
+NETWORKS = {
+    "lo": "one interface to itself, over lo, MTU 65536",
+    "veth1500": "two namespaces, veth, MTU 1500",
+    "veth9000": "two namespaces, veth, MTU 9000",
+}
+SIZES = (64, 4 * KIB, 64 * KIB, MIB, 4 * MIB)
+# How many messages of a size make a measurement of about half a second where a
+# gigabyte per second goes through.
+MESSAGES = {64: 40000, 4 * KIB: 20000, 64 * KIB: 6000, MIB: 500, 4 * MIB: 150}
+LATENCY_SIZES = (2, 4 * KIB)
+ROUND_TRIPS = 5000
+OPERATIONS = ("write", "read", "send")
+
+
+def label(size):
+    """A size as it is read: 64 B, 4 KiB, 1 MiB."""
+    if size < KIB:
+        return f"{size} B"
+    return f"{size // KIB} KiB" if size < MIB else f"{size // MIB} MiB"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One measurement. `kind` says how it is made (see measure), `unit` of what."""
+
+    network: str
+    kind: str            # bandwidth, rate, latency, connections, memory, cpu
+    operation: str       # write, read, send; "" where it does not matter
+    size: int = 0
+    qps: int = 1
+    events: bool = False
+    crc: bool = False
+
+    @property
+    def name(self):
+        """What identifies it."""
+        words = [self.network, self.kind, self.operation, self.size and label(self.size),
+                 self.qps > 1 and f"{self.qps} QPs", self.events and "events", self.crc and "CRC"]
+        return " ".join(str(word) for word in words if word)
+
+    @property
+    def unit(self):
+        return {"bandwidth": "MiB/s", "rate": "kmsg/s", "latency": "µs", "connections": "1/s",
+                "memory": "KiB/QP", "cpu": "s/GiB"}[self.kind]
+
+    @property
+    def more_is_better(self):
+        return self.kind in ("bandwidth", "rate", "connections")
+
+    def messages(self, scale):
+        """How many messages each QP sends. `scale` is below 1 on a slow machine."""
+        number = ROUND_TRIPS if self.kind == "latency" else MESSAGES[self.size] // self.qps
+        return max(int(number * scale), 20)
+
+    def applies(self, contender):
+        """Whether it can be measured for `riw`, `siw`, `tcp` …"""
+        if contender == "tcp":
+            # TCP has no operations: what is measured stands for all of them.
+            return (self.kind in ("bandwidth", "latency", "cpu") and self.operation == "write"
+                    and self.qps == 1 and not self.events and not self.crc)
+        # siw has no way to ask for the CRC.
+        return not (self.crc and contender == "siw")
+
+
+def full():
+    """All rows."""
+    for network in NETWORKS:
+        for operation in OPERATIONS:
+            for size in SIZES:
+                yield Row(network, "bandwidth", operation, size)
+            yield Row(network, "rate", operation, 64)
+            for size in LATENCY_SIZES:
+                for events in (False, True):
+                    yield Row(network, "latency", operation, size, events=events)
+        for operation in OPERATIONS:
+            for qps in (4, 64):
+                yield Row(network, "bandwidth", operation, 64 * KIB, qps)
+                yield Row(network, "rate", operation, 64, qps)
+        for size in (4 * KIB, 64 * KIB, MIB):
+            yield Row(network, "bandwidth", "write", size, crc=True)
+    network = "veth1500"
+    for qps in (16, 100, 1000):
+        yield Row(network, "bandwidth", "write", 64 * KIB, qps)
+    yield Row(network, "connections", "")
+    yield Row(network, "memory", "")
+    for operation in OPERATIONS:
+        yield Row(network, "cpu", operation, 64 * KIB)
+
+
+def quick():
+    """Bandwidth, message rate and latency, over veth only."""
+    network = "veth1500"
+    for operation in OPERATIONS:
+        for size in (4 * KIB, 64 * KIB, MIB):
+            yield Row(network, "bandwidth", operation, size)
+        yield Row(network, "rate", operation, 64)
+        yield Row(network, "latency", operation, 2)

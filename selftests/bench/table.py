@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The Markdown table of a run."""
+import rows
+from stats import number
+
+TITLES = {"bandwidth": "Bandwidth", "rate": "Message rate", "latency": "Latency, one way (read: both)",
+          "connections": "Connections", "memory": "Memory", "cpu": "CPU time"}
+
+
+def cell(figure):
+    """A median with its spread; what went wrong, if anything did."""
+    if figure is None:
+        return "–"
+    if not figure.values:
+        return f"**failed**: {figure.failures[0]}"
+    text = number(figure.median)
+    if spread := figure.spread:
+        text += f" ({spread[0] * 100:+.0f}…{spread[1] * 100:+.0f} %)"
+    if figure.failures:
+        text += f" **{len(figure.failures)} of {len(figure.values) + len(figure.failures)}" \
+                f" failed**: {figure.failures[0]}"
+    return text
+
+
+def ratio(row, ours, theirs):
+    """How much better ours is; bold where it is behind."""
+    if ours is None or theirs is None:
+        return "–"
+    value = ours.ratio(theirs) if row.more_is_better else theirs.ratio(ours)
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if value >= 1 else f"**{value:.2f}**"
+
+
+def write(out, run, measured, chosen):
+    """The whole table. `run` is what the JSON says about machine and kernel."""
+    contenders = run["contenders"]
+    out.write("<!-- SPDX-License-Identifier: GPL-2.0 -->\n<!-- Written by make bench. -->\n"
+              "# Figures\n\n")
+    out.write(f"{run['date']}, riw {run['revision']}, {run['rounds']} rounds, "
+              f"contenders in turn.\n\n")
+    out.write(f"- Machine: {run['machine']['cpu']}, {run['machine']['cpus']} CPUs.\n"
+              f"- Kernel: {run['kernel']}.\n")
+    ceilings = run["machine"]["ceilings"]
+    if ceilings:
+        out.write("- At best it copies memory at "
+                  f"{number(ceilings['memcpy_64KiB'])} MiB/s (64 KiB) and "
+                  f"{number(ceilings['memcpy_64MiB'])} MiB/s (64 MiB), and does CRC-32C at "
+                  f"{number(ceilings['crc32c_tables'])} MiB/s by tables")
+        if "crc32c_instruction" in ceilings:
+            out.write(f", {number(ceilings['crc32c_instruction'])} MiB/s by the instruction")
+        out.write(".\n")
+    out.write("\nMedian (smallest … largest round). The last columns say how many times "
+              "better riw is; behind in **bold**.\n")
+    against = [name for name in contenders if name != "riw"]
+    head = ["", *contenders, *(f"riw : {name}" for name in against)]
+    for network in dict.fromkeys(row.network for row in chosen):
+        for kind in TITLES:
+            some = [row for row in chosen if (row.network, row.kind) == (network, kind)]
+            if not some:
+                continue
+            out.write(f"\n## {TITLES[kind]}, {some[0].unit}: {rows.NETWORKS[network]}\n\n")
+            out.write("| " + " | ".join(head) + " |\n")
+            out.write("|---" * len(head) + "|\n")
+            for row in some:
+                of_row = measured.get(row.name, {})
+                words = row.name.removeprefix(f"{network} {kind}").strip() or kind
+                # TCP knows no operations: what was measured stands for all.
+                tcp = row if row.applies("tcp") else None
+                if tcp is None and row.qps == 1 and not row.events and not row.crc:
+                    tcp = next((one for one in some if one.applies("tcp")
+                                and one.size == row.size), None)
+                got = {name: measured.get(tcp.name, {}).get("tcp") if name == "tcp" and tcp
+                       else of_row.get(name) for name in contenders}
+                out.write("| " + " | ".join(
+                    [words, *(cell(got[name]) for name in contenders),
+                     *(ratio(row, got.get("riw"), got[name]) for name in against)]) + " |\n")
