@@ -6,6 +6,8 @@ import os
 import subprocess
 import time
 
+import leaks
+
 # Interfaces of the VM itself; all others were made by the case.
 OWN = {"lo", "lab0", "mgmt0"}
 # What the removal of namespaces, devices and modules may take.
@@ -72,7 +74,7 @@ def reset():
     call("sysctl", "-q", "vm.nr_hugepages=0")
     for leftover in glob.glob("/tmp/*"):
         call("rm", "-rf", leftover)
-    return [complaint for complaint in complaints if complaint]
+    return [complaint for complaint in complaints if complaint] + leaks.found()
 
 
 def setup(module=None, link=False):
