@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the fuzz targets share: input taken apart, a CRC engine, an embedder with memory.
+
+mod embedder;
+
+pub use embedder::Embedder;
+
+use iwarp::{Crc32c, Error, Quote, Receiver, RxConfig};
+
+/// CRC32c.
+pub struct Soft;
+
+impl Crc32c for Soft {
+    fn update(crc: u32, data: &[u8]) -> u32 {
+        // That crate inverts at both ends.
+        !crc32c::crc32c_append(!crc, data)
+    }
+}
+
+/// The fuzzer's octets, taken from the front. What is not there reads as 0.
+pub struct Input<'a>(pub &'a [u8]);
+
+impl<'a> Input<'a> {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn octet(&mut self) -> u8 {
+        let [octet] = self.array();
+        octet
+    }
+
+    pub fn flag(&mut self) -> bool {
+        self.octet() & 1 != 0
+    }
+
+    pub fn word(&mut self) -> u16 {
+        u16::from_be_bytes(self.array())
+    }
+
+    pub fn array<const N: usize>(&mut self) -> [u8; N] {
+        let mut out = [0; N];
+        let part = self.take(N);
+        out[..part.len()].copy_from_slice(part);
+        out
+    }
+
+    /// At most `n` octets.
+    pub fn take(&mut self, n: usize) -> &'a [u8] {
+        let (part, rest) = self.0.split_at(n.min(self.0.len()));
+        self.0 = rest;
+        part
+    }
+}
+
+/// How a stream is split: lengths of parts, used in turn; 0 stands for 256.
+#[derive(Clone, Copy)]
+pub struct Split(pub [u8; 3]);
+
+impl Split {
+    /// The parts of `stream`. No part is empty.
+    pub fn parts<'a>(&self, stream: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let mut lengths = self.0.into_iter().cycle();
+        let mut rest = stream;
+        std::iter::from_fn(move || {
+            let want = match lengths.next()? {
+                0 => 256,
+                n => usize::from(n),
+            };
+            let (part, after) = rest.split_at(want.min(rest.len()));
+            rest = after;
+            (!part.is_empty()).then_some(part)
+        })
+    }
+}
+
+/// What a receiver made of a stream.
+#[derive(PartialEq, Debug)]
+pub struct Verdict {
+    pub error: Option<Error>,
+    pub quote: Quote,
+    pub at_boundary: bool,
+    pub started: bool,
+    pub embedder: Embedder,
+}
+
+/// Has a receiver take these parts. After an error it must take anything and call nobody.
+pub fn receive<'a>(config: RxConfig, parts: impl Iterator<Item = &'a [u8]>) -> Verdict {
+    let mut rx = Receiver::<Soft>::new(config);
+    let mut embedder = Embedder::new();
+    let mut error = None;
+    for part in parts {
+        match rx.consume(part, &mut embedder) {
+            Ok(taken) => assert_eq!(taken, part.len()),
+            Err(e) => {
+                assert_eq!(error, None, "a second error");
+                error = Some(e);
+                embedder.close();
+                assert!(!rx.at_boundary());
+            }
+        }
+    }
+    Verdict {
+        error,
+        quote: rx.quote(),
+        at_boundary: rx.at_boundary(),
+        started: rx.started(),
+        embedder,
+    }
+}
+
+/// Checks that the split of the stream means nothing, and returns what it came to.
+pub fn judge(config: RxConfig, stream: &[u8], split: Split) -> Verdict {
+    let whole = receive(config, std::iter::once(stream));
+    let parts = receive(config, split.parts(stream));
+    assert_eq!(whole, parts);
+    whole
+}
