@@ -18,6 +18,7 @@ class Case:
     vms: int = 1
     peer: str = "none"
     mem: int = 2048
+    kernel: str = "any"
     allow: list = dataclasses.field(default_factory=list)
 
     @classmethod
@@ -29,7 +30,7 @@ class Case:
                 if match := re.match(r"# lab: (.*)", line):
                     for word in match[1].split():
                         key, _, value = word.partition("=")
-                        if key not in ("timeout", "module", "vms", "peer", "mem"):
+                        if key not in ("timeout", "module", "vms", "peer", "mem", "kernel"):
                             raise ValueError(f"{path}: unknown key {key!r}")
                         setattr(case, key, kinds[key](value))
                         if key == "peer":
@@ -39,8 +40,8 @@ class Case:
         return case
 
 
-def find(patterns):
-    """All cases, or those that match one of the patterns."""
+def find(patterns, kernel="stock"):
+    """All cases for a kernel, or those of them that match one of the patterns."""
     paths = sorted(path for path in FOLDER.iterdir()
                    if path.is_file() and "." not in path.name and os.access(path, os.X_OK))
     chosen = []
@@ -49,7 +50,8 @@ def find(patterns):
         if not matching and patterns:
             raise ValueError(f"no case {pattern!r} in selftests/cases")
         chosen += [path for path in matching if path not in chosen]
-    return [Case.read(path) for path in chosen]
+    return [case for case in map(Case.read, chosen)
+            if case.kernel == "any" or case.kernel in kernel]
 
 
 @dataclasses.dataclass

@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fail_nth ADDRESS NETDEV TYPE
+ *
+ * Fails each of the kernel's allocations on the way through an operation in turn, by
+ * /proc/thread-self/fail-nth: from link add over listen, connect, accept, creating and
+ * posting to tearing down. Either the operation copes, or an error comes back; both
+ * ways everything can be taken down afterwards. (What is left behind, and what the
+ * kernel says about it, is for the caller to see.)
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_netlink.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/completion.h"
+#include "common/post.h"
+#include "common/tap.h"
+
+/* No operation allocates more often. */
+#define MOST 400
+#define BYTES (256 << 10)
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+static const char *address, *netdev, *type;
+static char device[32];
+
+/* One end, as far as it has come. */
+struct end {
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *id;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+};
+
+static struct end active, passive, listener;
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static struct ibv_srq *srq;
+static uint8_t bytes[BYTES];
+
+/* --- failing on demand */
+
+static int nth_fd;
+
+static void fail_nth(int nth)
+{
+	char text[16];
+	int length = snprintf(text, sizeof(text), "%d", nth);
+
+	if (pwrite(nth_fd, text, length, 0) != length)
+		tap_bail("fail-nth: %m");
+}
+
+/* Ends it; whether an allocation was failed. */
+static bool failed_one(void)
+{
+	char text[16] = "";
+
+	if (pread(nth_fd, text, sizeof(text) - 1, 0) < 0)
+		tap_bail("fail-nth: %m");
+	fail_nth(0);
+	return atoi(text) == 0;
+}
+
+/* --- the link */
+
+static void attribute(struct nlmsghdr *head, int kind, const char *text)
+{
+	struct nlattr *attr = (void *)((char *)head + NLMSG_ALIGN(head->nlmsg_len));
+
+	attr->nla_type = kind;
+	attr->nla_len = NLA_HDRLEN + strlen(text) + 1;
+	strcpy((char *)attr + NLA_HDRLEN, text);
+	head->nlmsg_len = NLMSG_ALIGN(head->nlmsg_len) + NLA_ALIGN(attr->nla_len);
+}
+
+static int link_add(void)
+{
+	char request[512] = {}, answer[1024];
+	struct nlmsghdr *head = (void *)request;
+	struct nlmsgerr *error;
+	int fd, status = 0;
+
+	head->nlmsg_len = NLMSG_HDRLEN;
+	head->nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK);
+	head->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+	attribute(head, RDMA_NLDEV_ATTR_DEV_NAME, device);
+	attribute(head, RDMA_NLDEV_ATTR_LINK_TYPE, type);
+	attribute(head, RDMA_NLDEV_ATTR_NDEV_NAME, netdev);
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+	if (fd < 0)
+		return -errno;
+	if (send(fd, request, head->nlmsg_len, 0) < 0) {
+		status = -errno;
+	} else if (recv(fd, answer, sizeof(answer), MSG_DONTWAIT) < 0) {
+		/* The acknowledgement is what could not be allocated. */
+		status = -errno;
+	} else {
+		head = (void *)answer;
+		error = NLMSG_DATA(head);
+		status = head->nlmsg_type == NLMSG_ERROR ? error->error : 0;
+	}
+	close(fd);
+	return status;
+}
+
+static void link_delete(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rdma link delete %s 2>/dev/null", device);
+	if (system(command))
+		return;
+}
+
+static void link_must_be(void)
+{
+	int status = link_add();
+
+	if (status && status != -EEXIST)
+		tap_bail("link add: %s", strerror(-status));
+}
+
+/* --- steps, each from the state that the one before has left */
+
+static struct ibv_context *open_device(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *opened = NULL;
+
+	for (int i = 0; list && list[i]; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), device))
+			opened = ibv_open_device(list[i]);
+	if (list)
+		ibv_free_device_list(list);
+	return opened;
+}
+
+static int do_open(void)
+{
+	ctx = open_device();
+	return ctx ? 0 : -errno;
+}
+
+static void want_open(void)
+{
+	link_must_be();
+	if (do_open())
+		tap_bail("ibv_open_device: %m");
+}
+
+static int do_pd(void)
+{
+	pd = ibv_alloc_pd(ctx);
+	return pd ? 0 : -errno;
+}
+
+static void want_pd(void)
+{
+	want_open();
+	if (do_pd())
+		tap_bail("ibv_alloc_pd: %m");
+}
+
+static int do_mr(void)
+{
+	mr = ibv_reg_mr(pd, bytes, BYTES, ACCESS);
+	return mr ? 0 : -errno;
+}
+
+static int do_cq(void)
+{
+	cq = ibv_create_cq(ctx, 100, NULL, NULL, 0);
+	return cq ? 0 : -errno;
+}
+
+static int do_srq(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 64, .max_sge = 2 } };
+
+	srq = ibv_create_srq(pd, &init);
+	return srq ? 0 : -errno;
+}
+
+static void want_mr(void)
+{
+	want_pd();
+	if (do_mr())
+		tap_bail("ibv_reg_mr: %m");
+}
+
+static int do_dereg(void)
+{
+	int status = ibv_dereg_mr(mr);
+
+	if (!status)
+		mr = NULL;
+	return -status;
+}
+
+static void fill(struct sockaddr_storage *at, int port)
+{
+	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST | RAI_PASSIVE,
+				       .ai_port_space = RDMA_PS_TCP };
+	struct rdma_addrinfo *info;
+	char service[8];
+
+	snprintf(service, sizeof(service), "%d", port);
+	if (rdma_getaddrinfo(address, service, &hints, &info))
+		tap_bail("rdma_getaddrinfo %s", address);
+	memcpy(at, info->ai_src_addr, info->ai_src_len);
+	rdma_freeaddrinfo(info);
+}
+
+static void make_id(struct end *end)
+{
+	end->events = rdma_create_event_channel();
+	if (!end->events || rdma_create_id(end->events, &end->id, NULL, RDMA_PS_TCP))
+		tap_bail("rdma_create_id: %m");
+}
+
+static void want_bound(void)
+{
+	struct sockaddr_storage at;
+
+	link_must_be();
+	make_id(&listener);
+	fill(&at, 0);
+	if (rdma_bind_addr(listener.id, (struct sockaddr *)&at))
+		tap_bail("rdma_bind_addr: %m");
+}
+
+static int do_listen(void)
+{
+	return rdma_listen(listener.id, 4) ? -errno : 0;
+}
+
+static void want_listener(void)
+{
+	want_bound();
+	if (do_listen())
+		tap_bail("rdma_listen: %m");
+}
+
+static bool event(struct end *end, enum rdma_cm_event_type wanted, struct rdma_cm_id **id)
+{
+	struct rdma_cm_event *got;
+	bool right;
+
+	if (!readable_within(end->events->fd, PATIENCE) || rdma_get_cm_event(end->events, &got))
+		return false;
+	right = got->event == wanted;
+	if (id && right)
+		*id = got->id;
+	rdma_ack_cm_event(got);
+	return right;
+}
+
+/* What a QP needs. */
+static void equip(struct end *end)
+{
+	end->pd = ibv_alloc_pd(end->id->verbs);
+	end->cq = end->pd ? ibv_create_cq(end->id->verbs, 100, NULL, NULL, 0) : NULL;
+	end->mr = end->cq ? ibv_reg_mr(end->pd, bytes, BYTES, ACCESS) : NULL;
+	if (!end->mr)
+		tap_bail("what a QP needs: %m");
+}
+
+static int make_qp(struct end *end)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = end->cq, .recv_cq = end->cq, .qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2 },
+	};
+
+	return rdma_create_qp(end->id, end->pd, &init) ? -errno : 0;
+}
+
+static void want_route(void)
+{
+	struct sockaddr_storage at;
+
+	want_listener();
+	make_id(&active);
+	fill(&at, ntohs(rdma_get_src_port(listener.id)));
+	if (rdma_resolve_addr(active.id, NULL, (struct sockaddr *)&at, 2000) ||
+	    !event(&active, RDMA_CM_EVENT_ADDR_RESOLVED, NULL) ||
+	    rdma_resolve_route(active.id, 2000) ||
+	    !event(&active, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL))
+		tap_bail("resolving: %m");
+	equip(&active);
+}
+
+static int do_qp(void)
+{
+	return make_qp(&active);
+}
+
+static void want_qp(void)
+{
+	want_route();
+	if (do_qp())
+		tap_bail("rdma_create_qp: %m");
+}
+
+static int do_destroy_qp(void)
+{
+	int status = ibv_destroy_qp(active.id->qp);
+
+	if (!status)
+		active.id->qp = NULL;
+	return -status;
+}
+
+static struct rdma_conn_param param = { .initiator_depth = 4, .responder_resources = 4 };
+
+static int do_connect(void)
+{
+	return rdma_connect(active.id, &param) ? -errno : 0;
+}
+
+static void want_request(void)
+{
+	want_qp();
+	if (do_connect() || !event(&listener, RDMA_CM_EVENT_CONNECT_REQUEST, &passive.id))
+		tap_bail("rdma_connect: %m");
+	equip(&passive);
+	if (make_qp(&passive))
+		tap_bail("rdma_create_qp: %m");
+}
+
+static int do_accept(void)
+{
+	return rdma_accept(passive.id, &param) ? -errno : 0;
+}
+
+static int do_reject(void)
+{
+	return rdma_reject(passive.id, "no", 2) ? -errno : 0;
+}
+
+static void want_connection(void)
+{
+	want_request();
+	if (do_accept() || !event(&active, RDMA_CM_EVENT_ESTABLISHED, NULL) ||
+	    !event(&listener, RDMA_CM_EVENT_ESTABLISHED, NULL))
+		tap_bail("rdma_accept: %m");
+}
+
+static struct ibv_sge sge(struct end *end, uint32_t length)
+{
+	return (struct ibv_sge){ (uintptr_t)bytes, length, end->mr->lkey };
+}
+
+static void want_receive(void)
+{
+	struct ibv_sge to;
+
+	want_connection();
+	to = sge(&passive, BYTES);
+	if (post_recv(passive.id->qp, 1, &to, 1))
+		tap_bail("post_recv: %m");
+}
+
+static uint32_t send_bytes;
+static enum ibv_wr_opcode opcode;
+
+static int do_post(void)
+{
+	struct ibv_sge from = sge(&active, send_bytes);
+
+	if (opcode == IBV_WR_SEND)
+		return -post_send(active.id->qp, 2, opcode, &from, 1, IBV_SEND_SIGNALED, 0);
+	return -post_rdma(active.id->qp, 2, opcode, &from, 1, IBV_SEND_SIGNALED,
+			  (uintptr_t)bytes, passive.mr->rkey);
+}
+
+static int do_post_small(void)
+{
+	send_bytes = 100;
+	opcode = IBV_WR_SEND;
+	return do_post();
+}
+
+static int do_post_large(void)
+{
+	send_bytes = BYTES;
+	opcode = IBV_WR_SEND;
+	return do_post();
+}
+
+static int do_post_read(void)
+{
+	send_bytes = BYTES;
+	opcode = IBV_WR_RDMA_READ;
+	return do_post();
+}
+
+/* However it went, what was posted comes back. */
+static void completes(int status)
+{
+	struct ibv_wc wc;
+
+	if (!status)
+		tap_check(cq_next(active.cq, &wc, PATIENCE), "what was posted does not complete");
+}
+
+static int do_post_recv(void)
+{
+	struct ibv_sge to = sge(&passive, BYTES);
+
+	return -post_recv(passive.id->qp, 3, &to, 1);
+}
+
+static int do_disconnect(void)
+{
+	return rdma_disconnect(active.id) ? -errno : 0;
+}
+
+static int do_drop(void)
+{
+	int status = rdma_destroy_id(listener.id);
+
+	if (!status)
+		listener.id = NULL;
+	return status ? -errno : 0;
+}
+
+/* --- back to nothing */
+
+static void drop(struct end *end)
+{
+	bool all = true;
+
+	if (end->id && end->id->qp)
+		rdma_destroy_qp(end->id);
+	all &= !end->mr || !ibv_dereg_mr(end->mr);
+	all &= !end->cq || !ibv_destroy_cq(end->cq);
+	all &= !end->pd || !ibv_dealloc_pd(end->pd);
+	all &= !end->id || !rdma_destroy_id(end->id);
+	if (end->events)
+		rdma_destroy_event_channel(end->events);
+	tap_check(all, "something could not be destroyed: %m");
+	memset(end, 0, sizeof(*end));
+}
+
+/* A connection request that nobody has taken. */
+static void drop_request(void)
+{
+	struct rdma_cm_event *got;
+
+	while (listener.id && readable_within(listener.events->fd, 0) &&
+	       !rdma_get_cm_event(listener.events, &got)) {
+		struct rdma_cm_id *id = got->event == RDMA_CM_EVENT_CONNECT_REQUEST ? got->id : NULL;
+
+		rdma_ack_cm_event(got);
+		if (id)
+			rdma_destroy_id(id);
+	}
+}
+
+static void drop_all(void)
+{
+	bool all = true;
+
+	drop(&active);
+	drop(&passive);
+	drop_request();
+	drop(&listener);
+	all &= !mr || !ibv_dereg_mr(mr);
+	all &= !srq || !ibv_destroy_srq(srq);
+	all &= !cq || !ibv_destroy_cq(cq);
+	all &= !pd || !ibv_dealloc_pd(pd);
+	all &= !ctx || !ibv_close_device(ctx);
+	tap_check(all, "something could not be destroyed: %m");
+	mr = NULL, srq = NULL, cq = NULL, pd = NULL, ctx = NULL;
+}
+
+/* Readies what an operation needs, does it, sees how it went on. */
+static const struct operation {
+	const char *name;
+	void (*before)(void);
+	int (*run)(void);
+	void (*after)(int status);
+} operations[] = {
+	{ "link add", link_delete, link_add, NULL },
+	{ "open", link_must_be, do_open, NULL },
+	{ "alloc PD", want_open, do_pd, NULL },
+	{ "register MR", want_pd, do_mr, NULL },
+	{ "deregister MR", want_mr, do_dereg, NULL },
+	{ "create CQ", want_open, do_cq, NULL },
+	{ "create SRQ", want_pd, do_srq, NULL },
+	{ "listen", want_bound, do_listen, NULL },
+	{ "destroy listener", want_listener, do_drop, NULL },
+	{ "create QP", want_route, do_qp, NULL },
+	{ "destroy QP", want_qp, do_destroy_qp, NULL },
+	{ "connect", want_qp, do_connect, NULL },
+	{ "accept", want_request, do_accept, NULL },
+	{ "reject", want_request, do_reject, NULL },
+	{ "post RECV", want_connection, do_post_recv, NULL },
+	{ "post SEND of 100 B", want_receive, do_post_small, completes },
+	{ "post SEND of 256 KiB", want_receive, do_post_large, completes },
+	{ "post READ of 256 KiB", want_receive, do_post_read, completes },
+	{ "disconnect", want_connection, do_disconnect, NULL },
+};
+
+static void sweep(const struct operation *operation)
+{
+	int nth, errors = 0;
+	bool injected = true;
+
+	for (nth = 1; injected && nth < MOST && !tap_failing(); nth++) {
+		int status;
+
+		operation->before();
+		fail_nth(nth);
+		status = operation->run();
+		injected = failed_one();
+		if (injected && status)
+			errors++;
+		else if (!injected)
+			tap_check(!status, "with no failure: %s", strerror(-status));
+		if (operation->after)
+			operation->after(status);
+		drop_all();
+	}
+	tap_check(!injected, "more than %d allocations", MOST);
+	tap_point("%s", operation->name);
+	tap_note("%d allocations failed, %d errors came back", nth - 2, errors);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 4)
+		tap_bail("usage: fail_nth ADDRESS NETDEV TYPE");
+	address = argv[1];
+	netdev = argv[2];
+	type = argv[3];
+	snprintf(device, sizeof(device), "%s0", type);
+	nth_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	if (nth_fd < 0)
+		tap_bail("/proc/thread-self/fail-nth: %m");
+	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++)
+		sweep(&operations[i]);
+	link_delete();
+	return tap_done();
+}
