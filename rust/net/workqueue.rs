@@ -73,10 +73,11 @@ impl Queue {
         })
     }
 
-    /// Waits until what is queued now has run. Process context, may sleep; not from a work item.
-    pub fn flush(&self) {
+    /// Waits until what is queued has run, and what that has queued, and so on. Only work items may
+    /// queue anything meanwhile. Process context, may sleep; not from a work item.
+    pub fn drain(&self) {
         // SAFETY: By the type's invariant the queue is valid.
-        unsafe { bindings::__flush_workqueue(self.queue.as_ptr()) }
+        unsafe { bindings::drain_workqueue(self.queue.as_ptr()) }
     }
 
     /// Has a delayed item run after `delay`, whether it is idle or waits for another time to come.

@@ -262,8 +262,11 @@ impl<T: Driver> Callbacks<T> {
         mask: c_int,
         init_attr: *mut bindings::ib_qp_init_attr,
     ) -> c_int {
-        // SAFETY: All are valid for the call.
+        // SAFETY: All are valid for the call. ib_core has not cleared them, and hands to the process
+        // what it finds in them afterwards.
         unsafe {
+            attr.write(bindings::ib_qp_attr::default());
+            init_attr.write(bindings::ib_qp_init_attr::default());
             // CAST: A set of bits.
             let mut attr = QpAttr { raw: &mut *attr, mask: mask as u32 };
 

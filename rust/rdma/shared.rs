@@ -13,14 +13,15 @@ use riw_bindings as bindings;
 ///
 /// # Invariants
 ///
-/// `words` points to `len` words allocated by vmalloc_user(), owned by the value.
+/// `words` points to `len` words of vmalloc memory, owned by the value.
 pub struct SharedMem {
     words: NonNull<Atomic<u64>>,
     len: usize,
 }
 
 impl SharedMem {
-    /// Allocates at least `words` words, rounded up to whole pages. May sleep.
+    /// Allocates at least `words` words, rounded up to whole pages, at the cost of the calling
+    /// process's memory cgroup. May sleep.
     pub fn new(words: usize) -> Result<Self> {
         let bytes = words
             .checked_mul(size_of::<u64>())
@@ -28,7 +29,7 @@ impl SharedMem {
             .filter(|bytes| *bytes != 0)
             .ok_or(EINVAL)?;
         // SAFETY: No requirements; the result is checked.
-        let ptr = unsafe { bindings::vmalloc_user(bytes as _) };
+        let ptr = unsafe { bindings::shared_alloc(bytes) };
 
         // INVARIANT: The memory is new, zeroed and page-aligned.
         Ok(Self {

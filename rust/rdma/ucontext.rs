@@ -142,8 +142,8 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: Every entry of this driver is an `MmapEntry`; the reference keeps it.
         let mem = unsafe { &(*base.cast::<MmapEntry>()).mem };
 
-        // SAFETY: The memory is vmalloc_user()'s, of the size that was checked.
-        let ret = unsafe { bindings::remap_vmalloc_range(vma, mem.as_ptr(), 0) };
+        // SAFETY: The memory is `shared_alloc`'s, of the size that was checked.
+        let ret = unsafe { bindings::shared_map(vma, mem.as_ptr()) };
         // SAFETY: Gives back the reference taken above.
         unsafe { bindings::rdma_user_mmap_entry_put(base) };
         ret

@@ -58,7 +58,7 @@ impl Umem {
             len,
         };
 
-        this.pages.reserve(count, GFP_KERNEL)?;
+        this.pages.reserve(count, GFP_KERNEL_ACCOUNT)?;
         // SAFETY: There is room for `count` pointers; what the function returns is how many of
         // them it has written.
         let found = unsafe { bindings::ib_umem_pages(umem, this.pages.as_mut_ptr(), count) };

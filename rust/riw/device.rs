@@ -265,10 +265,7 @@ impl rdma::Driver for Riw {
     }
 
     fn ring_doorbell(qp: &qp::Handle) -> Result {
-        if qp.runner.want() {
-            qp.transmit();
-        }
-        Ok(())
+        qp.ring_doorbell()
     }
 
     fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<qp::Handle>> {

@@ -21,10 +21,10 @@ impl<T> Fifo<T> {
     /// With room for `size` entries, rounded up to a power of two. May sleep.
     pub(crate) fn new(size: u32) -> Result<Self> {
         let size = size.checked_next_power_of_two().ok_or(EINVAL)?.try_into()?;
-        let mut slots = KVVec::with_capacity(size, GFP_KERNEL)?;
+        let mut slots = KVVec::with_capacity(size, GFP_KERNEL_ACCOUNT)?;
 
         for _ in 0..size {
-            slots.push(None, GFP_KERNEL)?;
+            slots.push(None, GFP_KERNEL_ACCOUNT)?;
         }
         Ok(Self { slots, head: 0, len: 0 })
     }

@@ -77,7 +77,7 @@ struct Drained(Arc<Queue>);
 
 impl Drop for Drained {
     fn drop(&mut self) {
-        self.0.flush();
+        self.0.drain();
     }
 }
 

@@ -90,6 +90,8 @@ pub(crate) struct Status {
     handle: Option<ARef<Handle>>,
     /// The error that the peer is to be told.
     pub(crate) terminate: Option<Terminate>,
+    /// The peer has to speak first (RFC 5044 §7.1.2), and has not.
+    pub(crate) silent: bool,
     /// The endpoint has been told to close.
     pub(crate) closing: bool,
     /// The event for the end of a shared receive queue's use has been given.
@@ -196,6 +198,7 @@ impl Qp {
                     endpoint: None,
                     handle: None,
                     terminate: None,
+                    silent: false,
                     closing: false,
                     last_wqe_told: false,
                     dead: false,
@@ -323,6 +326,7 @@ impl Qp {
         let reads = Reads::new(parameters.ord, parameters.ird)?;
         let endpoint = self.status.lock().endpoint.clone().ok_or(ENOTCONN)?;
         let mss = endpoint.mss()?;
+        let silent = role == Role::Responder;
 
         self.tx.lock().start(parameters, role, mss);
         *self.reads.lock() = reads;
@@ -331,6 +335,7 @@ impl Qp {
             let mut status = self.status.lock();
             status.ord = parameters.ord;
             status.ird = parameters.ird;
+            status.silent = silent;
         }
         if !self.event(Event::Established, None) {
             return Err(ENOTCONN);
@@ -378,6 +383,19 @@ impl Qp {
     }
 
     // The verbs' side.
+
+    /// Transmits what is in the send queue, in the context of the process that asks for it unless
+    /// somebody transmits already. `ENOTCONN` if there is no connection, and none has been: the
+    /// request stays where it is. Process context, may sleep.
+    pub(crate) fn ring_doorbell(self: &Arc<Self>) -> Result {
+        if self.status.lock().state == State::Idle {
+            return Err(ENOTCONN);
+        }
+        if self.runner.want() {
+            self.transmit();
+        }
+        Ok(())
+    }
 
     /// Changes attributes. May sleep.
     pub(crate) fn modify(self: &Arc<Self>, attr: &QpAttr<'_>) -> Result {

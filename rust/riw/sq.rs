@@ -152,6 +152,8 @@ impl SendQueue {
         news = news.and(self.complete(&mut state));
 
         for _ in 0..self.ring.len() {
+            // As in `peek`.
+            barrier::smp_mb(ordering::Full);
             let Some(sqe) = self.ring.copy(state.next).map(Sqe::from) else {
                 return (news, false);
             };

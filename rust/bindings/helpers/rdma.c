@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* C for what rdma/ has as macros and inline functions. */
 #include <linux/highmem.h>
+#include <linux/mm.h>
 #include <linux/netdevice.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
@@ -58,19 +59,31 @@ void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr)
 	kvfree_call_rcu((struct kvfree_rcu_head *)rcu, ptr);
 }
 
-void *riw_helper_vmalloc_user(unsigned long size)
+/* vmalloc_user(), but accounted. */
+void *riw_helper_shared_alloc(size_t size)
 {
-	return vmalloc_user(size);
+	return __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+}
+
+/* Maps all of what riw_helper_shared_alloc() returned; each mapped page has a reference. */
+int riw_helper_shared_map(struct vm_area_struct *vma, void *addr)
+{
+	unsigned long at;
+	int ret;
+
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	for (at = vma->vm_start; at < vma->vm_end; at += PAGE_SIZE) {
+		ret = vm_insert_page(vma, at, vmalloc_to_page(addr));
+		if (ret)
+			return ret;
+		addr += PAGE_SIZE;
+	}
+	return 0;
 }
 
 void riw_helper_vfree(const void *addr)
 {
 	vfree(addr);
-}
-
-int riw_helper_remap_vmalloc_range(struct vm_area_struct *vma, void *addr, unsigned long pgoff)
-{
-	return remap_vmalloc_range(vma, addr, pgoff);
 }
 
 u32 riw_helper_get_random_u32(void)

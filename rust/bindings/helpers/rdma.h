@@ -20,9 +20,9 @@ bool riw_helper_ib_device_try_get(struct ib_device *dev);
 u64 riw_helper_mmap_offset(const struct rdma_user_mmap_entry *entry);
 int riw_helper_xa_reserve(struct xarray *xa, unsigned long index, gfp_t gfp);
 void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr);
-void *riw_helper_vmalloc_user(unsigned long size);
+void *riw_helper_shared_alloc(size_t size);
+int riw_helper_shared_map(struct vm_area_struct *vma, void *addr);
 void riw_helper_vfree(const void *addr);
-int riw_helper_remap_vmalloc_range(struct vm_area_struct *vma, void *addr, unsigned long pgoff);
 u32 riw_helper_get_random_u32(void);
 struct ib_umem *riw_helper_ib_umem_get_va(struct ib_device *device, unsigned long addr,
 					  size_t size, int access);

@@ -288,11 +288,13 @@ impl Endpoint {
 
     /// Hands the stream over to the queue pair.
     pub(super) fn start(self: &Arc<Self>, parameters: &iwarp::startup::Parameters) -> Result {
-        self.qp
-            .as_ref()
-            .ok_or(ENOTCONN)?
-            .start(parameters, self.role)?;
+        let qp = self.qp.as_ref().ok_or(ENOTCONN)?;
+
+        qp.start(parameters, self.role)?;
         self.rdma.store(true, ordering::Release);
+        // The queue pair may have filled the socket by now, and the socket have told of its room in
+        // vain.
+        qp.write_space();
         Ok(())
     }
 

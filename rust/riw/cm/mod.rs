@@ -36,7 +36,7 @@ mod ops;
 pub(crate) use endpoint::Endpoint;
 
 use crate::device;
-use iwarp::startup::{CrcPolicy, Policy};
+use iwarp::startup::{CrcPolicy, Policy, RtrTypes};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -58,6 +58,10 @@ fn policy() -> Policy {
 
     Policy {
         crc,
+        // Where the peer can, this side speaks first by itself, so that either consumer may.
+        peer_to_peer: true,
+        // Not by a Send, which would take a receive request of the peer's consumer.
+        rtr: RtrTypes::WRITE.union(RtrTypes::READ),
         ird_max: device::MAX_READS,
         ..Policy::DEFAULT
     }

@@ -28,8 +28,12 @@ impl Qp {
         if self.take_last_wqe() {
             self.tell(Event::LastWqeReached);
         }
-        if !more && matches!(self.receives, Receives::Own(_)) && !self.status.lock().dead {
-            self.watch_receives(msecs_to_jiffies(WATCH_MS));
+        if !more && matches!(self.receives, Receives::Own(_)) {
+            let status = self.status.lock();
+            // Under the lock: who makes the queue pair dead cancels the watch after that.
+            if !status.dead {
+                self.watch_receives(msecs_to_jiffies(WATCH_MS));
+            }
         }
         more
     }

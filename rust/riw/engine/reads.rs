@@ -8,8 +8,8 @@ use kernel::prelude::*;
 
 /// A read that this side has asked for.
 pub(crate) struct Outbound {
-    /// The number of its request in the send queue.
-    pub(crate) number: u32,
+    /// The number of its request in the send queue; none if it was only to open the connection.
+    pub(crate) number: Option<u32>,
     /// Where the data goes, and how much of it has come.
     pub(crate) progress: Outstanding,
 }

@@ -122,7 +122,11 @@ impl Qp {
     /// Does what had to wait until the lock was dropped.
     fn conclude(self: &Arc<Self>, after: After, first: bool, error: Option<(Error, Quote)>) {
         if first {
-            let endpoint = self.status.lock().endpoint.clone();
+            let endpoint = {
+                let mut status = self.status.lock();
+                status.silent = false;
+                status.endpoint.clone()
+            };
             if let Some(endpoint) = endpoint {
                 endpoint.first_fpdu();
             }
@@ -139,7 +143,7 @@ impl Qp {
             self.fail(Error::LocalCatastrophic, Quote::NONE);
         } else if let Some(terminated) = after.terminated {
             self.terminated(&terminated);
-        } else if after.kick {
+        } else if after.kick || first {
             self.kick();
         }
     }
@@ -158,7 +162,7 @@ impl Qp {
             .lock()
             .outbound
             .front()
-            .map(|outbound| outbound.number);
+            .and_then(|outbound| outbound.number);
 
         if let Some(number) = number {
             let news = self.sq.finish(number, status);
@@ -213,11 +217,18 @@ impl Placer<'_> {
 
     /// The sink of the oldest read is not there, or not to be written to.
     fn refuse_sink(&mut self, denied: Denied) -> Error {
-        if let Some(outbound) = self.qp.reads.lock().outbound.pop() {
-            let news = self.qp.sq.finish(outbound.number, Status::LocalProtection);
+        self.finish_read(Status::LocalProtection);
+        denied.local()
+    }
+
+    /// The oldest read is done.
+    fn finish_read(&mut self, status: Status) {
+        let outbound = self.qp.reads.lock().outbound.pop();
+
+        if let Some(number) = outbound.and_then(|outbound| outbound.number) {
+            let news = self.qp.sq.finish(number, status);
             self.after.sent = self.after.sent.and(news);
         }
-        denied.local()
     }
 
     /// Takes a receive request for a message that begins.
@@ -375,12 +386,7 @@ impl Placement for Placer<'_> {
                 self.deliver(mo.saturating_add(len), solicited, invalidate)
             }
             Segment::ReadResponse { last: true, .. } => {
-                let outbound = self.qp.reads.lock().outbound.pop();
-
-                if let Some(outbound) = outbound {
-                    let news = self.qp.sq.finish(outbound.number, Status::Success);
-                    self.after.sent = self.after.sent.and(news);
-                }
+                self.finish_read(Status::Success);
                 // A request may wait for a place among the reads, or for this one's end.
                 self.after.kick = true;
                 Ok(())

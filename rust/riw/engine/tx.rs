@@ -134,14 +134,21 @@ impl Qp {
     }
 
     fn pass(self: &Arc<Self>) -> Pass {
-        let (state, endpoint, dead) = {
+        let (state, endpoint, dead, silent) = {
             let status = self.status.lock();
-            (status.state, status.endpoint.clone(), status.dead)
+            let endpoint = status.endpoint.clone();
+            (status.state, endpoint, status.dead, status.silent)
         };
 
         match state {
             _ if dead => Pass::Done,
             State::Idle => Pass::Done,
+            State::Rts if silent => Pass::Done,
+            // What could not be sent is not waited for.
+            State::Closing if silent => {
+                self.close();
+                Pass::Done
+            }
             State::Rts => match endpoint {
                 Some(endpoint) => self.stream(&endpoint),
                 None => Pass::Done,
@@ -236,6 +243,9 @@ impl Qp {
     /// Begins the next message. Returns whether there is one.
     fn next_message(&self, stream: &mut Stream) -> Result<bool, (Error, Quote)> {
         if let Some(first) = stream.first.take() {
+            if let Message::ReadRequest(request) = &first {
+                self.expect(None, request)?;
+            }
             stream.active = Some(Active::Bare);
             // A segmenter that is not busy takes any message.
             return Ok(stream.segmenter.start(first, 0).is_ok());
@@ -353,7 +363,7 @@ impl Qp {
         Ok((Source::Buffers(sgl), len))
     }
 
-    /// Notes a read as outstanding, and returns the message that asks for it.
+    /// Returns the message that asks for a read, which is then outstanding.
     fn ask(
         &self,
         sqe: &Sqe,
@@ -372,15 +382,20 @@ impl Qp {
             src_stag: Stag(sqe.rkey),
             src_to: sqe.raddr,
         };
-        // The answer may be here before we have returned from sending.
+        self.expect(Some(number), &request)?;
+        Ok(Message::ReadRequest(request))
+    }
+
+    /// Notes a read as outstanding: the answer may be here before we have returned from sending.
+    fn expect(&self, number: Option<u32>, request: &ReadRequest) -> Result<(), (Error, Quote)> {
         let outbound = Outbound {
             number,
-            progress: Outstanding::new(request.sink_stag, request.sink_to, len),
+            progress: Outstanding::new(request.sink_stag, request.sink_to, request.len),
         };
 
         // There is a place, as was seen before; only the receiver, which makes more, came between.
         match self.reads.lock().outbound.push(outbound) {
-            Ok(_) => Ok(Message::ReadRequest(request)),
+            Ok(_) => Ok(()),
             Err(_) => Err((Error::LocalCatastrophic, Quote::NONE)),
         }
     }
