@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The networks that the bench measures on, in the machine."""
+import contextlib
+
+import lab
+from proc import run
+
+SIDES = ("left", "right")
+MTU = {"veth1500": 1500, "veth9000": 9000}
+
+
+@contextlib.contextmanager
+def network(name, contender):
+    """The two ends of a network; with RDMA devices unless for TCP."""
+    if contender != "tcp":
+        run("insmod", lab.MODULE)
+        try:
+            if name == "lo":
+                with lab.dummy() as node:
+                    yield node, node
+            else:
+                with lab.veth_pair(mtu=MTU[name]) as pair:
+                    yield pair
+        finally:
+            run("rmmod", lab.DRIVER, timeout=30)
+    elif name == "lo":
+        with lab.netdev("dummy0", "type", "dummy", addr="10.79.0.1/24"):
+            node = lab.Node("", "dummy0", "10.79.0.1")
+            yield node, node
+    else:
+        with contextlib.ExitStack() as stack:
+            for side in SIDES:
+                stack.enter_context(lab.namespace(side))
+            lab.ip("link", "add", "veth", "netns", "left", "type", "veth",
+                   "peer", "name", "veth", "netns", "right")
+            nodes = [lab.Node("", "veth", f"10.78.0.{i + 1}", netns=side)
+                     for i, side in enumerate(SIDES)]
+            for node in nodes:
+                lab.bring_up("veth", f"{node.addr}/24", netns=node.netns, mtu=MTU[name])
+            yield nodes
