@@ -38,7 +38,7 @@ fn segment(input: &mut Input<'_>, peer: &mut Peer, out: &mut Vec<u8>) {
         }
     };
     let len = match opcode {
-        _ if wrong & 4 != 0 => usize::from(input.octet()),
+        _ if wrong & 4 != 0 => usize::from(input.word() & 0x7ff),
         wire::OP_READ_REQUEST => wire::READ_REQUEST_LEN,
         wire::OP_ATOMIC_REQUEST => wire::ATOMIC_REQUEST_LEN,
         wire::OP_ATOMIC_RESPONSE => wire::ATOMIC_RESPONSE_LEN,
@@ -183,7 +183,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let mut ulpdu = Vec::with_capacity(256);
     let mut count: u8 = 0;
-    while !input.is_empty() && stream.octets.len() < 4096 {
+    while !input.is_empty() && stream.octets.len() < 8192 {
         ulpdu.clear();
         segment(&mut input, &mut peer, &mut ulpdu);
         count = count.saturating_add(1);

@@ -138,6 +138,12 @@ fuzz_target!(|data: &[u8]| {
             if let Ok(Outcome::Established(parameters)) = initiator.reply(&reader) {
                 assert!(parameters.ird <= ird.max(mine.ird_max));
                 assert!(parameters.ord <= ord);
+                assert!(parameters
+                    .peer_ord
+                    .is_none_or(|theirs| parameters.ird >= theirs));
+                assert!(parameters
+                    .peer_ird
+                    .is_none_or(|theirs| parameters.ord <= theirs));
                 assert!(!parameters.crc || mine.crc != CrcPolicy::Off);
                 assert_eq!(parameters.rtr.is_some(), mine.peer_to_peer);
             }
