@@ -26,6 +26,15 @@ static struct pair_opts opts = { .inline_data = 64 };
 static struct rng rng = { 4711 };
 static struct pair pair;
 
+/* After a failure the connection may be gone: what follows gets another. */
+static void renew_if_failing(void)
+{
+	if (!tap_failing())
+		return;
+	pair_close(&pair);
+	pair_open(&pair, &opts);
+}
+
 /* A SEND that tells, when it is received, that all WRITEs before it have been placed. */
 static bool barrier(struct region *local, struct region *remote)
 {
@@ -79,6 +88,7 @@ static void across_pages(enum ibv_wr_opcode opcode)
 	}
 	region_free(&local);
 	region_free(&remote);
+	renew_if_failing();
 	tap_point("%s of up to 66 bytes across a page border", opcode == IBV_WR_RDMA_WRITE ? "WRITE" : "READ");
 }
 
@@ -112,6 +122,7 @@ static void pieces_across_pages(void)
 	}
 	region_free(&local);
 	region_free(&remote);
+	renew_if_failing();
 	tap_point("SEND of small pieces, each across a page border");
 }
 
@@ -143,6 +154,7 @@ static void inline_with_invalidate(void)
 		tap_check(!ibv_dereg_mr(window), "deregister what was invalidated");
 	}
 	region_free(&remote);
+	renew_if_failing();
 	tap_point("SEND with Invalidate takes inline data, and the queue goes on");
 }
 
@@ -201,6 +213,7 @@ static void zero_read_in_traffic(void)
 	}
 	region_free(&local);
 	region_free(&remote);
+	renew_if_failing();
 	tap_point("READ of no bytes among WRITE, READ and SEND that carry some");
 }
 
@@ -243,10 +256,7 @@ out:
 		ibv_dereg_mr(local_mr);
 	region_free(&local);
 	region_free(&remote);
-	if (tap_failing()) {	/* the connection may be gone: the next point gets another */
-		pair_close(&pair);
-		pair_open(&pair, &opts);
-	}
+	renew_if_failing();
 	tap_point("a region with the iova %#llx is known under that alone", (unsigned long long)iova);
 }
 
@@ -287,6 +297,7 @@ static void huge_pages(int flags, const char *name)
 	region_free(&local);
 	munmap(at, length + huge);
 out:
+	renew_if_failing();
 	tap_point("WRITE and READ across the border of two %s", name);
 }
 
@@ -310,6 +321,7 @@ static void refused_registrations(void)
 		  "memory beyond the end of the address space");
 	munmap(map, 4 * PAGE);
 	munmap(readonly, PAGE);
+	renew_if_failing();
 	tap_point("regions that cannot be are refused: holes, read-only, wrong rights, no such address");
 }
 
@@ -336,6 +348,7 @@ static void keys_unpredictable(void)
 	tap_check(most < 16, "the key byte changes by the same step %d of %d times", most, N);
 	for (i = 0; i < N; i++)
 		ibv_dereg_mr(mr[i]);
+	renew_if_failing();
 	tap_point("keys of regions differ and do not follow one another");
 }
 

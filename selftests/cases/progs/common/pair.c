@@ -134,25 +134,36 @@ static uint32_t or_else(uint32_t value, uint32_t otherwise)
 	return value ? value : otherwise;
 }
 
+static void end_make_pd(struct end *end, const struct pair_opts *opts, bool srq)
+{
+	struct ibv_srq_init_attr init = { .attr.max_wr = opts->srq };
+
+	if (srq && opts->share) {
+		end->pd = opts->share->pd;
+		end->srq = opts->share->srq;
+		end->shares = true;
+		return;
+	}
+	end->pd = ibv_alloc_pd(end->ctx);
+	if (!end->pd)
+		tap_bail("ibv_alloc_pd");
+	if (!srq)
+		return;
+	init.attr.max_sge = or_else(opts->recv_sge, end->attr.max_srq_sge);
+	end->srq = ibv_create_srq(end->pd, &init);
+	if (!end->srq)
+		tap_bail("ibv_create_srq");
+}
+
 static void end_make_qp(struct end *end, const struct pair_opts *opts, bool srq)
 {
-	struct ibv_srq_init_attr srq_init = {};
 	struct ibv_qp_init_attr init = {};
 
 	end->ctx = end->id->verbs;
 	if (ibv_query_device(end->ctx, &end->attr))
 		tap_bail("ibv_query_device");
-	end->pd = ibv_alloc_pd(end->ctx);
-	if (!end->pd)
-		tap_bail("ibv_alloc_pd");
+	end_make_pd(end, opts, srq);
 	end_make_cqs(end, opts);
-	if (srq) {
-		srq_init.attr.max_wr = opts->srq;
-		srq_init.attr.max_sge = or_else(opts->recv_sge, end->attr.max_srq_sge);
-		end->srq = ibv_create_srq(end->pd, &srq_init);
-		if (!end->srq)
-			tap_bail("ibv_create_srq");
-	}
 	init.qp_context = end;
 	init.send_cq = end->scq;
 	init.recv_cq = end->rcq;
@@ -232,12 +243,12 @@ static bool end_close(struct end *end)
 
 	if (end->qp)
 		rdma_destroy_qp(end->id);
-	all &= !end->srq || !ibv_destroy_srq(end->srq);
+	all &= !end->srq || end->shares || !ibv_destroy_srq(end->srq);
 	all &= !end->scq || !ibv_destroy_cq(end->scq);
 	all &= !end->rcq || !ibv_destroy_cq(end->rcq);
 	all &= !end->schannel || !ibv_destroy_comp_channel(end->schannel);
 	all &= !end->rchannel || !ibv_destroy_comp_channel(end->rchannel);
-	all &= !end->pd || !ibv_dealloc_pd(end->pd);
+	all &= !end->pd || end->shares || !ibv_dealloc_pd(end->pd);
 	all &= !end->id || !rdma_destroy_id(end->id);
 	if (end->events)
 		rdma_destroy_event_channel(end->events);

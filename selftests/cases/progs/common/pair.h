@@ -34,6 +34,7 @@ struct pair_opts {
 	uint32_t inline_data;
 	uint32_t cqe;			/* of each CQ (sq, rq) */
 	uint32_t srq;			/* entries of the passive end's SRQ (none) */
+	const struct end *share;	/* whose PD and SRQ the passive end uses (its own) */
 	bool sig_all;
 	uint8_t depth;			/* outstanding reads, both ways (16) */
 	bool notify;			/* CQs with completion channels */
@@ -50,6 +51,7 @@ struct end {
 	struct ibv_cq *scq, *rcq;
 	struct ibv_comp_channel *schannel, *rchannel;
 	struct ibv_srq *srq;
+	bool shares;			/* its PD and SRQ are another's */
 	struct ibv_qp *qp;
 };
 
