@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`verbs_target`, an ordinary user of verbs, and raw TCP peers to set upon it."""
+
+import re
+import struct
+import sys
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "peers"))
+
+# pylint: disable=wrong-import-position
+from iwarp import mpa, rdmap  # noqa: E402,F401
+from iwarp.peer import Gone, Listener, Peer, Silent  # noqa: E402,F401
+
+import lab  # noqa: E402
+
+
+@dataclass
+class Offer:
+    """The target's region and its keys, as its private data tells."""
+
+    addr: int
+    length: int
+    all: int
+    readable: int
+    writable: int
+    local: int
+    other_pd: int
+
+    @classmethod
+    def parse(cls, private):
+        return cls(*struct.unpack(">QIIIIII", private[:32]))
+
+
+class Target:
+    """A listening target in the namespace of `node`, and the raw peers' place of departure."""
+
+    def __init__(self, node, raw_netns, *options):
+        self.node, self.raw_netns = node, raw_netns
+        self.port = lab.new_port()
+        self.process = node.start("verbs_target", *options, "listen", node.addr, self.port)
+        self.process.says("listening", 20)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+
+    def connect(self):
+        """A TCP connection to it, on which nothing has been said."""
+        return Peer.connect(self.node.addr, self.port, self.raw_netns)
+
+    def established(self, crc=True):
+        """An iWARP connection to it: (peer, offer)."""
+        peer = self.connect()
+        reply = peer.ask(flags=mpa.CRC if crc else 0)
+        return peer, Offer.parse(reply.private)
+
+    def mark(self):
+        """The place in its output from which `says` looks on."""
+        return len(self.process.output)
+
+    def says(self, pattern, since=0, timeout=10):
+        """Waits until it has said something since then."""
+        return lab.wait_until(lambda: re.search(pattern, self.process.output[since:]), timeout,
+                              f"the target says {pattern!r}; it said {self.process.output[since:]!r}")
+
+
+@contextmanager
+def wire():
+    """A namespace `right` with an RDMA device, joined by veth to `left`, which has TCP only."""
+    with ExitStack() as stack:
+        for name in ("left", "right"):
+            stack.enter_context(lab.namespace(name))
+        lab.ip("link", "add", "veth", "netns", "left", "type", "veth",
+               "peer", "name", "veth", "netns", "right")
+        lab.bring_up("veth", "10.78.0.1/24", "fd78::1/64", "left")
+        lab.bring_up("veth", "10.78.0.2/24", "fd78::2/64", "right")
+        dev = stack.enter_context(lab.rdma_link(f"{lab.DRIVER}0", "veth", "right"))
+        yield lab.Node(dev, "veth", "10.78.0.2", "fd78::2", "right"), "left"

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * An ordinary user of verbs for a peer of any kind to talk to.
+ *
+ *     verbs_target [-d DEPTH] listen ADDRESS PORT
+ *     verbs_target [-d DEPTH] connect ADDRESS PORT
+ *
+ * One region of 8 KiB, starting 100 bytes into a page, is registered under several keys.
+ * The private data of its accept (or connect) tells them: struct offer, big endian. Each
+ * connection has 16 receives of 4096 bytes. A message received is a command:
+ *
+ *     E...                         SEND the message back
+ *     R stag(4) offset(8) size(4)  READ from the peer
+ *     W stag(4) offset(8) size(4)  WRITE to the peer, zeroes
+ *     G                            SEND `ok` if the bytes around the region are intact
+ *     D                            disconnect
+ *
+ * What happens is told in lines on stdout, which name the connection by its number: `1
+ * established`, `1 disconnected`, `1 READ success`, `async 5`. It runs until it is killed.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/pair.h"
+#include "common/post.h"
+#include "common/random.h"
+#include "common/region.h"
+#include "common/tap.h"
+
+#define LENGTH 8192
+#define RECEIVES 16
+#define ROOM 4096
+#define CONNECTIONS 512
+#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+struct offer {
+	uint64_t addr;
+	uint32_t length;
+	uint32_t all, readable, writable, local, other_pd;
+} __attribute__((packed));
+
+struct connection {
+	int number;
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	uint8_t *memory;		/* receives, then as much to send from */
+	struct ibv_mr *mr;
+	unsigned int sends;
+};
+
+static struct ibv_pd *pd, *other_pd;
+static struct ibv_context *device;
+static struct region region;
+static struct ibv_comp_channel *channel;
+static struct offer offer;
+static uint8_t depth = 4;
+static int count;
+
+static uint32_t key(struct ibv_pd *in, int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(in, region.bytes, LENGTH, access);
+
+	if (!mr)
+		tap_bail("ibv_reg_mr, access %#x", access);
+	return htobe32(mr->rkey);
+}
+
+/* The first connection brings the device. */
+static void prepare(struct ibv_context *ctx)
+{
+	struct rng rng = { 2026 };
+
+	if (device)
+		return;
+	device = ctx;
+	pd = ibv_alloc_pd(ctx);
+	other_pd = ibv_alloc_pd(ctx);
+	channel = ibv_create_comp_channel(ctx);
+	if (!pd || !other_pd || !channel)
+		tap_bail("resources");
+	region_make(&region, &rng, LENGTH, 100);
+	offer.addr = htobe64((uintptr_t)region.bytes);
+	offer.length = htobe32(LENGTH);
+	offer.all = key(pd, ALL);
+	offer.readable = key(pd, IBV_ACCESS_REMOTE_READ);
+	offer.writable = key(pd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	offer.local = key(pd, IBV_ACCESS_LOCAL_WRITE);
+	offer.other_pd = key(other_pd, ALL);
+}
+
+static void post_again(struct connection *c, uint64_t slot)
+{
+	struct ibv_sge sge = { (uintptr_t)c->memory + slot * ROOM, ROOM, c->mr->lkey };
+
+	post_recv(c->id->qp, slot, &sge, 1);
+}
+
+static void connection_open(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
+	struct connection *c = calloc(1, sizeof(*c));
+
+	prepare(id->verbs);
+	c->number = ++count;
+	c->id = id;
+	id->context = c;
+	c->memory = aligned_alloc(4096, 2 * RECEIVES * ROOM);
+	c->mr = ibv_reg_mr(pd, c->memory, 2 * RECEIVES * ROOM, ALL);
+	c->cq = ibv_create_cq(device, 4 * RECEIVES, c, channel, 0);
+	init.send_cq = init.recv_cq = c->cq;
+	init.cap.max_send_wr = init.cap.max_recv_wr = RECEIVES;
+	init.cap.max_send_sge = init.cap.max_recv_sge = 1;
+	if (!c->mr || !c->cq || rdma_create_qp(id, pd, &init))
+		tap_bail("connection %d", c->number);
+	ibv_req_notify_cq(c->cq, 0);
+	for (int i = 0; i < RECEIVES; i++)
+		post_again(c, i);
+}
+
+static void connection_close(struct connection *c)
+{
+	rdma_destroy_qp(c->id);
+	ibv_destroy_cq(c->cq);
+	ibv_dereg_mr(c->mr);
+	rdma_destroy_id(c->id);
+	free(c->memory);
+	free(c);
+}
+
+/* A place to send from: never one that is still in use, for as many as the queue takes. */
+static uint8_t *send_slot(struct connection *c)
+{
+	return c->memory + (RECEIVES + c->sends++ % RECEIVES) * ROOM;
+}
+
+static void answer(struct connection *c, const void *data, uint32_t length)
+{
+	uint8_t *slot = send_slot(c);
+	struct ibv_sge sge = { (uintptr_t)slot, length, c->mr->lkey };
+
+	memcpy(slot, data, length);
+	if (post_send(c->id->qp, 1, IBV_WR_SEND, &sge, 1, 0, 0))
+		printf("%d cannot SEND\n", c->number);
+}
+
+static void transfer(struct connection *c, const uint8_t *command, enum ibv_wr_opcode opcode)
+{
+	uint32_t stag, length;
+	uint64_t offset;
+	struct ibv_sge sge = { (uintptr_t)send_slot(c), 0, c->mr->lkey };
+
+	memcpy(&stag, command + 1, 4);
+	memcpy(&offset, command + 5, 8);
+	memcpy(&length, command + 13, 4);
+	sge.length = be32toh(length);
+	if (sge.length > ROOM)
+		sge.length = ROOM;
+	memset((void *)(uintptr_t)sge.addr, 0, sge.length);
+	if (post_rdma(c->id->qp, 1, opcode, &sge, 1, 0, be64toh(offset), be32toh(stag)))
+		printf("%d cannot post\n", c->number);
+}
+
+static bool guards_intact(void)
+{
+	memcpy(region_wanted(&region, region.bytes), region.bytes, LENGTH);
+	return !memcmp(region.map, region.wanted, region.map_length);
+}
+
+static void obey(struct connection *c, const uint8_t *command, uint32_t length)
+{
+	switch (length ? *command : 0) {
+	case 'E':
+		answer(c, command, length);
+		break;
+	case 'R':
+		transfer(c, command, IBV_WR_RDMA_READ);
+		break;
+	case 'W':
+		transfer(c, command, IBV_WR_RDMA_WRITE);
+		break;
+	case 'G':
+		answer(c, guards_intact() ? "ok" : "no", 2);
+		break;
+	case 'D':
+		rdma_disconnect(c->id);
+		break;
+	}
+}
+
+static const char *opcode_name(const struct ibv_wc *wc)
+{
+	switch (wc->opcode) {
+	case IBV_WC_RDMA_READ:
+		return "READ";
+	case IBV_WC_RDMA_WRITE:
+		return "WRITE";
+	case IBV_WC_SEND:
+		return "SEND";
+	default:
+		return "RECV";
+	}
+}
+
+static void on_completion(void)
+{
+	struct connection *c;
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+
+	if (ibv_get_cq_event(channel, &cq, (void **)&c))
+		return;
+	ibv_ack_cq_events(cq, 1);
+	ibv_req_notify_cq(cq, 0);
+	while (ibv_poll_cq(cq, 1, &wc) > 0) {
+		/* A flush says what the rest has said already. */
+		if (wc.status != IBV_WC_WR_FLUSH_ERR)
+			printf("%d %s %s %u\n", c->number, opcode_name(&wc), ibv_wc_status_str(wc.status),
+			       wc.byte_len);
+		if (wc.status != IBV_WC_SUCCESS || wc.opcode != IBV_WC_RECV)
+			continue;
+		obey(c, c->memory + wc.wr_id * ROOM, wc.byte_len);
+		post_again(c, wc.wr_id);
+	}
+}
+
+static void on_async(void)
+{
+	struct ibv_async_event event;
+
+	if (ibv_get_async_event(device, &event))
+		return;
+	printf("async %s\n", ibv_event_type_str(event.event_type));
+	ibv_ack_async_event(&event);
+}
+
+static struct rdma_conn_param parameters(void)
+{
+	return (struct rdma_conn_param){
+		.responder_resources = depth, .initiator_depth = depth,
+		.private_data = &offer, .private_data_len = sizeof(offer),
+	};
+}
+
+static void on_cm(struct rdma_event_channel *events)
+{
+	struct rdma_conn_param param;
+	struct rdma_cm_event *event;
+	struct connection *c = NULL;
+	struct rdma_cm_id *id;
+	enum rdma_cm_event_type type;
+	int status;
+
+	if (rdma_get_cm_event(events, &event))
+		return;
+	id = event->id;
+	type = event->event;
+	status = event->status;
+	if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		printf("request with %u bytes\n", event->param.conn.private_data_len);
+	rdma_ack_cm_event(event);
+	switch (type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		if (rdma_resolve_route(id, RESOLVE_MS))
+			tap_bail("rdma_resolve_route");
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		connection_open(id);
+		param = parameters();
+		if (rdma_connect(id, &param))
+			tap_bail("rdma_connect");
+		break;
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		if (count == CONNECTIONS)
+			tap_bail("more than %d connections", CONNECTIONS);
+		connection_open(id);
+		param = parameters();
+		if (rdma_accept(id, &param)) {
+			printf("%d cannot accept\n", count);
+			connection_close(id->context);
+		}
+		break;
+	default:
+		c = id->context;
+		printf("%d %s %d\n", c ? c->number : 0, rdma_event_str(type), status);
+		if (c && type != RDMA_CM_EVENT_ESTABLISHED && type != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+			struct ibv_wc wc;
+
+			rdma_disconnect(id);
+			while (ibv_poll_cq(c->cq, 1, &wc) > 0)
+				if (wc.status != IBV_WC_WR_FLUSH_ERR)
+					printf("%d %s %s %u\n", c->number, opcode_name(&wc),
+					       ibv_wc_status_str(wc.status), wc.byte_len);
+			if (qp_reaches(id->qp, IBV_QPS_ERR, 5000))
+				printf("%d QP in ERROR\n", c->number);
+			else
+				printf("%d QP in state %d\n", c->number, qp_state(id->qp));
+			connection_close(c);
+		}
+	}
+}
+
+static struct rdma_cm_id *start(struct rdma_event_channel *events, bool passive, char *address,
+				char *port)
+{
+	struct rdma_addrinfo hints = {
+		.ai_flags = RAI_NUMERICHOST | (passive ? RAI_PASSIVE : 0), .ai_port_space = RDMA_PS_TCP,
+	}, *info;
+	struct rdma_cm_id *id;
+
+	if (rdma_create_id(events, &id, NULL, RDMA_PS_TCP) || rdma_getaddrinfo(address, port, &hints, &info))
+		tap_bail("address");
+	if (passive) {
+		if (rdma_bind_addr(id, info->ai_src_addr) || rdma_listen(id, 64))
+			tap_bail("rdma_listen");
+		puts("listening");
+	} else if (rdma_resolve_addr(id, NULL, info->ai_dst_addr, RESOLVE_MS)) {
+		tap_bail("rdma_resolve_addr");
+	}
+	rdma_freeaddrinfo(info);
+	return id;
+}
+
+int main(int argc, char **argv)
+{
+	struct rdma_event_channel *events = rdma_create_event_channel();
+	struct pollfd fds[3];
+	int option;
+
+	while ((option = getopt(argc, argv, "d:")) != -1) {
+		if (option != 'd')
+			return 2;
+		depth = atoi(optarg);
+	}
+	if (argc - optind != 3 || !events)
+		return 2;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	start(events, !strcmp(argv[optind], "listen"), argv[optind + 1], argv[optind + 2]);
+	for (;;) {
+		fds[0] = (struct pollfd){ .fd = events->fd, .events = POLLIN };
+		fds[1] = (struct pollfd){ .fd = channel ? channel->fd : -1, .events = POLLIN };
+		fds[2] = (struct pollfd){ .fd = device ? device->async_fd : -1, .events = POLLIN };
+		if (poll(fds, 3, -1) < 0 && errno != EINTR)
+			return 1;
+		if (fds[1].revents)
+			on_completion();
+		if (fds[2].revents)
+			on_async();
+		if (fds[0].revents)
+			on_cm(events);
+	}
+}

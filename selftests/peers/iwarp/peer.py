@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A TCP connection that speaks iWARP by hand, as either end."""
+
+import contextlib
+import os
+import socket
+import struct
+import time
+
+from . import mpa, rdmap
+
+
+class Gone(Exception):
+    """The other end has closed or reset the connection."""
+
+
+class Silent(Exception):
+    """The other end said nothing in time."""
+
+
+@contextlib.contextmanager
+def inside(netns):
+    """Goes into a network namespace and back; sockets made inside stay there."""
+    if not netns:
+        yield
+        return
+    own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    other = os.open(f"/run/netns/{netns}", os.O_RDONLY)
+    try:
+        os.setns(other, os.CLONE_NEWNET)
+        yield
+    finally:
+        os.setns(own, os.CLONE_NEWNET)
+        os.close(own)
+        os.close(other)
+
+
+class Peer:
+    """One connection. `patience`: seconds that an answer may take."""
+
+    patience = 10
+
+    def __init__(self, sock):
+        self.sock = sock
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.crc = False
+        self.msn = {rdmap.SEND_QUEUE: 0, rdmap.READ_QUEUE: 0}
+
+    @classmethod
+    def connect(cls, address, port, netns=""):
+        """Connects to a listener."""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with inside(netns):
+            sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.settimeout(cls.patience)
+        sock.connect((address, port))
+        return cls(sock)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Closes with FIN (or RST, if something is left unread)."""
+        self.sock.close()
+
+    def reset(self):
+        """Closes with RST."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.sock.close()
+
+    # --- bytes
+
+    def send(self, data):
+        """Sends all of it."""
+        try:
+            self.sock.settimeout(self.patience)
+            self.sock.sendall(data)
+        except (ConnectionError, BrokenPipeError) as reason:
+            raise Gone(str(reason)) from None
+
+    def send_slowly(self, data, size=1, pause=0.002):
+        """Sends it in pieces, each a segment of its own."""
+        for at in range(0, len(data), size):
+            self.send(data[at:at + size])
+            time.sleep(pause)
+
+    def receive(self, count, timeout=None):
+        """Exactly `count` bytes."""
+        end = time.monotonic() + (timeout or self.patience)
+        data = b""
+        while len(data) < count:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise Silent(f"{len(data)} of {count} bytes")
+            self.sock.settimeout(left)
+            try:
+                more = self.sock.recv(count - len(data))
+            except TimeoutError:
+                continue
+            except ConnectionError as reason:
+                raise Gone(str(reason)) from None
+            if not more:
+                raise Gone(f"closed after {len(data)} of {count} bytes")
+            data += more
+        return data
+
+    # --- start-up
+
+    def ask(self, private=b"", flags=0, revision=1, **more):
+        """Sends a request and returns the reply."""
+        self.send(mpa.request(private, flags, revision, **more))
+        return self.read_reply(flags)
+
+    def read_reply(self, flags=0):
+        """Reads the reply to a request that had `flags`."""
+        reply = mpa.read_startup(self.receive)
+        if reply.key != mpa.REPLY_KEY:
+            raise ValueError(f"reply key {reply.key!r}")
+        self.crc = bool((reply.flags | flags) & mpa.CRC)
+        return reply
+
+    def answer(self, private=b"", flags=0, revision=None, **more):
+        """As the passive end: reads the request, sends a reply, returns the request."""
+        request = mpa.read_startup(self.receive)
+        if request.key != mpa.REQUEST_KEY:
+            raise ValueError(f"request key {request.key!r}")
+        flags |= request.flags & mpa.ENHANCED
+        if request.flags & mpa.ENHANCED:
+            # What the other may have outstanding is what it asked for.
+            ird, ord_ = struct.unpack(">HH", request.private[:4])
+            private = mpa.enhanced(ord_ & 0x3FFF, ird & 0x3FFF, private)
+        self.crc = bool((request.flags | flags) & mpa.CRC)
+        self.send(mpa.reply(private, flags, request.revision if revision is None else revision, **more))
+        return request
+
+    # --- segments
+
+    def post(self, ulpdu, **more):
+        """Sends a segment in an FPDU."""
+        self.send(self.frame(ulpdu, **more))
+
+    def frame(self, ulpdu, **more):
+        """The FPDU of a segment, as this connection has them."""
+        return mpa.fpdu(ulpdu, crc=more.pop("crc", self.crc), **more)
+
+    def next_msn(self, queue=rdmap.SEND_QUEUE):
+        """Counts the messages of a queue: 1 at first."""
+        self.msn[queue] += 1
+        return self.msn[queue]
+
+    def say(self, payload, **more):
+        """SENDs a message of one segment, with the right number."""
+        self.post(rdmap.send(self.next_msn(), payload, **more))
+
+    def read(self, length, stag, offset, sink_stag=0x1234, sink_offset=0):
+        """Asks for a READ, with the right number."""
+        self.post(rdmap.read_request(self.next_msn(rdmap.READ_QUEUE), sink_stag, sink_offset, length,
+                                     stag, offset))
+
+    def segment(self, timeout=None):
+        """The next segment from the other end."""
+        return rdmap.parse(mpa.read_fpdu(lambda n: self.receive(n, timeout), self.crc))
+
+    def message(self, timeout=None):
+        """The next message: (its last segment, its whole payload)."""
+        payload = b""
+        while True:
+            segment = self.segment(timeout)
+            payload += segment.payload
+            if segment.last:
+                return segment, payload
+
+    def ending(self, timeout=None):
+        """How the connection ends: (Terminate or None, messages seen before it).
+
+        Reads on until the other end has closed; raises `Silent` if it does not.
+        """
+        said, before = None, []
+        while True:
+            try:
+                segment, payload = self.message(timeout)
+            except Gone:
+                return said, before
+            if segment.opcode == rdmap.TERMINATE:
+                said = rdmap.parse_terminate(payload)
+            else:
+                before.append((segment, payload))
+
+
+class Listener:
+    """A TCP listener whose connections are `Peer`s."""
+
+    def __init__(self, address, netns=""):
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with inside(netns):
+            self.sock = socket.socket(family, socket.SOCK_STREAM)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.sock.bind((address, 0))
+        self.sock.listen(64)
+        self.port = self.sock.getsockname()[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+
+    def accept(self, timeout=10):
+        """The next connection."""
+        self.sock.settimeout(timeout)
+        sock, _ = self.sock.accept()
+        return Peer(sock)

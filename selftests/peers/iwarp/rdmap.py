@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0
+"""DDP segments and RDMAP messages (RFC 5041 §4, RFC 5040 §4)."""
+
+import struct
+from dataclasses import dataclass
+
+WRITE, READ_REQUEST, READ_RESPONSE, SEND, SEND_INVALIDATE, SEND_SE, SEND_SE_INVALIDATE, TERMINATE = range(8)
+IMMEDIATE, IMMEDIATE_SE, ATOMIC_REQUEST, ATOMIC_RESPONSE = range(8, 12)
+
+SEND_QUEUE, READ_QUEUE, TERMINATE_QUEUE = range(3)
+
+TAGGED = 0x80
+LAST = 0x40
+
+
+def control(opcode, tagged=False, last=True, ddp_version=1, rdmap_version=1, reserved=0):
+    """The two control bytes of DDP and RDMAP."""
+    return bytes([(TAGGED if tagged else 0) | (LAST if last else 0) | reserved << 2 | ddp_version,
+                  rdmap_version << 6 | opcode])
+
+
+def tagged(opcode, stag, offset, payload=b"", **bits):
+    """A segment for a tagged buffer."""
+    return control(opcode, tagged=True, **bits) + struct.pack(">IQ", stag, offset) + payload
+
+
+def untagged(opcode, queue, msn, payload=b"", offset=0, stag=0, **bits):
+    """A segment for an untagged buffer; `stag` is the one to invalidate, if any."""
+    return control(opcode, **bits) + struct.pack(">IIII", stag, queue, msn, offset) + payload
+
+
+def send(msn, payload, opcode=SEND, **more):
+    """A SEND, or one of its kinds, of one segment."""
+    return untagged(opcode, SEND_QUEUE, msn, payload, **more)
+
+
+def write(stag, offset, payload, **more):
+    """A segment of an RDMA WRITE."""
+    return tagged(WRITE, stag, offset, payload, **more)
+
+
+def read_request(msn, sink_stag, sink_offset, length, stag, offset, **more):
+    """An RDMA READ request."""
+    return untagged(READ_REQUEST, more.pop("queue", READ_QUEUE), msn,
+                    struct.pack(">IQIIQ", sink_stag, sink_offset, length, stag, offset), **more)
+
+
+def read_response(stag, offset, payload, **more):
+    """A segment of an RDMA READ response."""
+    return tagged(READ_RESPONSE, stag, offset, payload, **more)
+
+
+def terminate(layer, etype, code, msn=1, rest=b"\0\0", **more):
+    """A Terminate. `rest` is what follows layer, type and code."""
+    return untagged(TERMINATE, TERMINATE_QUEUE, msn, bytes([layer << 4 | etype, code]) + rest, **more)
+
+
+@dataclass
+class Segment:
+    """A segment as read. What it does not have is None."""
+
+    opcode: int
+    last: bool
+    stag: int
+    payload: bytes
+    offset: int
+    queue: int = None
+    msn: int = None
+
+
+def parse(ulpdu):
+    """Reads a segment."""
+    first, second = ulpdu[0], ulpdu[1]
+    if first & 0x03 != 1 or second >> 6 != 1:
+        raise ValueError(f"DDP or RDMAP version in {ulpdu[:2].hex()}")
+    opcode, last = second & 0x0F, bool(first & LAST)
+    if first & TAGGED:
+        stag, offset = struct.unpack(">IQ", ulpdu[2:14])
+        return Segment(opcode, last, stag, ulpdu[14:], offset)
+    stag, queue, msn, offset = struct.unpack(">IIII", ulpdu[2:18])
+    return Segment(opcode, last, stag, ulpdu[18:], offset, queue, msn)
+
+
+@dataclass
+class ReadRequest:
+    """What a READ request asks for."""
+
+    sink_stag: int
+    sink_offset: int
+    length: int
+    stag: int
+    offset: int
+
+
+def parse_read_request(payload):
+    """Reads the RDMAP header of a READ request."""
+    return ReadRequest(*struct.unpack(">IQIIQ", payload))
+
+
+@dataclass
+class Terminate:
+    """What a Terminate says. Headers that it does not carry are empty."""
+
+    layer: int
+    etype: int
+    code: int
+    length: int = None
+    ddp: bytes = b""
+    rdmap: bytes = b""
+
+    @property
+    def error(self):
+        """(layer, type, code)"""
+        return self.layer, self.etype, self.code
+
+
+def parse_terminate(payload):
+    """Reads the payload of a Terminate (RFC 5040 §4.8)."""
+    first, code, present = payload[0], payload[1], payload[2]
+    said = Terminate(first >> 4, first & 0x0F, code)
+    rest = payload[4:]
+    if present & 0xC0:
+        said.length, = struct.unpack(">H", rest[:2])
+        rest = rest[2:]
+    if present & 0x40 and rest:
+        size = 14 if rest[0] & TAGGED else 18
+        said.ddp, rest = rest[:size], rest[size:]
+    if present & 0x20:
+        said.rdmap = rest[:28]
+    return said
