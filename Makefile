@@ -32,17 +32,19 @@ module:
 host-test:
 	@$(lab)/cargo test
 
-# Clippy checks what it compiles: into a folder of its own, so that nothing is fresh.
+# What is linted and documented is what is compiled, so nothing may be fresh.
 clippy:
 	@rm -rf build/clippy
-	@OUT=build/clippy $(lab)/module CLIPPY=1
+	@OUT=build/clippy $(lab)/module CLIPPY=1 CLIPPY_CONF_DIR=/riw KRUSTFLAGS=-Dwarnings
 	@$(lab)/cargo clippy --all-targets -- -D warnings
 
-fmt:
+fmt: lab
 	@$(lab)/chroot sh -c 'find rust -name "*.rs" | xargs rustfmt --edition 2021'
 
 doc:
-	@$(lab)/doc
+	@rm -rf build/doc build/doc-objects
+	@OUT=build/doc-objects $(lab)/module RUSTC=/riw/tools/rustc-doc
+	@echo 'See build/doc/riw/index.html'
 
 lab:
 	@$(lab)/prepare

@@ -27,7 +27,7 @@ step() {
 	wait "$ticker" 2>/dev/null || true
 	[ -t 2 ] && printf '\r\033[K' >&2
 	if [ "$status" -ne 0 ]; then
-		tail -n 15 "$log" | sed 's/^/    /' >&2
+		tail -n 30 "$log" | sed 's/^/    /' >&2
 		die "$title failed after $((SECONDS - start)) s; all of it: $log"
 	fi
 	echo "  $title: $((SECONDS - start)) s" >&2
@@ -50,14 +50,9 @@ hash() {
 	(cd "$repo" && sha256sum "$@" | sha256sum | cut -c 1-16)
 }
 
-# fresh NAME HASH: whether $lab/NAME was made from inputs of that hash.
-fresh() {
-	[ "$(cat "$lab/$1/.stamp" 2>/dev/null)" = "$2" ]
-}
-
-# build_module: has the module under test ready for the lab's kernel. RIW_DRIVER=siw
-# puts siw in its place, to compare the two.
-build_module() {
-	"$repo/selftests/lab/prepare"
-	[ "${RIW_DRIVER:-riw}" != riw ] || step "riw.ko" "$repo/selftests/lab/module"
-}
+# What is in the cache is named after what it was made from: what is stale is simply
+# not found, and two checkouts that differ there do not disturb each other.
+here=selftests/lab
+root=$lab/root-$(hash $here/{packages,root})
+kernel=$lab/kernel-${root##*-}-$(hash $here/kernel tools/{kernel.sh,rust-metadata})
+boot=$lab/boot-${root##*-}-$(hash $here/{boot,guest/initrd-init})

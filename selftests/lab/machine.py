@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """A virtual machine that runs the stock kernel on the lab's Debian root, and the
 agent in it that runs commands."""
+import collections
 import contextlib
-import fcntl
+import functools
 import json
 import os
 import pathlib
@@ -16,10 +17,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 REPO = HERE.parent.parent
 LAB = pathlib.Path(os.environ.get("RIW_LAB") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "riw"))
-BOOT = LAB / "boot"
 
 # The module under test. siw can take riw's place, to compare the two.
 DRIVER = os.environ.get("RIW_DRIVER", "riw")
+# The kernel it runs on: the stock one, or a flavour of User-Mode Linux (see uml.py).
+KERNEL = os.environ.get("RIW_KERNEL", "stock")
 
 BOOT_LIMIT = 120  # seconds
 PROBE_LIMIT = 15
@@ -32,12 +34,16 @@ class MachineDied(Exception):
     """The VM is gone or does not answer any more."""
 
 
-def prepare():
-    """Makes the lab, and holds it until this process ends."""
-    if subprocess.run([HERE / "prepare"]).returncode:
+Folders = collections.namedtuple("Folders", "root kernel boot")
+
+
+@functools.cache
+def lab():
+    """The folders of the lab, which are made if they are not there."""
+    done = subprocess.run([HERE / "prepare"], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
         sys.exit(1)
-    prepare.lock = open(LAB / "lock")
-    fcntl.flock(prepare.lock, fcntl.LOCK_SH)
+    return Folders(*map(pathlib.Path, done.stdout.split()))
 
 
 def qemu(accel, cpus, append, *more):
@@ -49,7 +55,7 @@ def qemu(accel, cpus, append, *more):
         "setpriv", "--pdeathsig", "KILL",
         "qemu-system-x86_64", "-accel", accel, "-cpu", "max", "-smp", str(cpus),
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-        "-kernel", BOOT / "vmlinuz", "-initrd", BOOT / "initrd",
+        "-kernel", lab().boot / "vmlinuz", "-initrd", lab().boot / "initrd",
         "-append", f"console=ttyS0 loglevel=7 tsc=reliable mitigations=off panic=-1 {append}",
         *more]
 
@@ -60,7 +66,7 @@ def accelerator():
     emulation = "tcg,thread=multi"
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return emulation
-    verdict = BOOT / "kvm"
+    verdict = lab().boot / "kvm"
     if not verdict.exists():
         command = qemu("kvm", 2, "RIW_ROLE=probe", "-m", "512", "-serial", "stdio")
         try:
@@ -89,20 +95,21 @@ class Machine:
             nics += ["-netdev", f"socket,id=net{number},fd={wire.fileno()}", "-device",
                      f"virtio-net-pci,netdev=net{number},mac=52:54:00:00:0{index}:0{number}"]
         shares = []
-        for tag, path, mode in (("root", LAB / "root", "on"), ("riw", REPO, "on"),
-                                ("lab", LAB / "kernel", "on"), ("results", results, "off")):
+        for tag, path, mode in (("root", lab().root, "on"), ("riw", REPO, "on"),
+                                ("lab", lab().kernel, "on"), ("results", results, "off")):
             shares += ["-fsdev", f"local,id={tag},path={path},security_model=none,"
                        f"multidevs=remap,readonly={mode}",
                        "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
-        environment, terminal = "", []
+        # Nothing good comes after an oops: end there, with the log on the console.
+        more, terminal = "oops=panic softlockup_panic=1 hung_task_panic=1", []
         if role == "shell":
             columns, lines = shutil.get_terminal_size()
-            environment = f"TERM={os.environ.get('TERM', 'linux')} LINES={lines} COLUMNS={columns}"
+            more = f"TERM={os.environ.get('TERM', 'linux')} LINES={lines} COLUMNS={columns}"
             terminal = ["-chardev", "stdio,id=terminal,signal=off",
                         "-device", "virtconsole,chardev=terminal"]
         self.process = subprocess.Popen(
             qemu(accelerator(), 1 if role == "peer" else 2,
-                 f"RIW_ROLE={role} RIW_DRIVER={DRIVER} {environment}", "-m", str(mem),
+                 f"RIW_ROLE={role} RIW_DRIVER={DRIVER} {more}", "-m", str(mem),
                  "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
                  "-chardev", f"socket,id=agent,fd={theirs.fileno()}",
                  "-device", "virtio-serial-pci",
@@ -141,6 +148,7 @@ class Machine:
         return json.loads(line)
 
     def _send(self, request):
+        self.port.settimeout(GRACE)
         try:
             self.port.sendall(json.dumps(request).encode() + b"\n")
         except OSError:
@@ -181,6 +189,11 @@ class Machine:
 def machines(number, logs, results, mem=DEFAULT_MEM):
     """Boots the VM for cases, and if `number` is 2 its peer as well, joined by two
     wires (lab0 and mgmt0). Yields them as a list."""
+    if KERNEL != "stock":
+        import uml  # pylint: disable=import-outside-toplevel # it builds upon this one
+        with uml.machines(KERNEL, number, logs, results, mem) as booted:
+            yield booted
+        return
     wires = [socket.socketpair() for _ in range(2)] if number == 2 else []
     with contextlib.ExitStack() as stack:
         booted = [stack.enter_context(Machine(role, logs, results, mem, ends))

@@ -24,7 +24,9 @@ mount -o remount,bind,ro "$root/lab"
 mount --bind "$results" "$root/results"
 mount -t proc proc "$root/proc"
 mount -t tmpfs -o size=100% tmpfs "$root/tmp"
-exec env -i TMPDIR=/tmp chroot "$root" /lab/linux "$@"
+# Not as the first process of its namespace, which could not end by a signal, as a
+# User-Mode Linux that panics does.
+env -i PATH=/usr/sbin:/usr/bin HOME=/tmp TMPDIR=/tmp chroot "$root" /lab/linux "$@" || exit
 """
 # The wire between two machines: a veth pair in a network namespace of the host that is
 # theirs alone, silent but for them.
@@ -80,7 +82,7 @@ class Machine(machine.Machine):
                           for number, name in enumerate(("lab", "mgmt"))]
         with open(self.console, "wb") as console:
             self.process = subprocess.Popen(
-                [*enter, "/bin/bash", "-euc", BOOT, "uml", machine.LAB / "root",
+                [*enter, "/bin/bash", "-euc", BOOT, "uml", machine.lab().root,
                  machine.REPO, FOLDER / flavour, results, *arguments],
                 stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
                 pass_fds=[theirs.fileno()])
