@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Calls of every entry point of `iwarp`, with an embedder of which the compiler knows nothing.
+//! What is reachable from here is what the kernel gets.
+
+#![no_std]
+
+use iwarp::qp::{Event, State, Transition};
+use iwarp::startup::{
+    Frame, Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, Refusal, Responder, Rtr,
+    StartupError,
+};
+use iwarp::*;
+
+/// An engine that is not known at compile time. As in the kernel it is a function elsewhere.
+pub struct Engine;
+
+extern "Rust" {
+    fn embedder_crc(crc: u32, data: &[u8]) -> u32;
+}
+
+impl Crc32c for Engine {
+    fn update(crc: u32, data: &[u8]) -> u32 {
+        // SAFETY: Never linked, so never run.
+        unsafe { embedder_crc(crc, data) }
+    }
+}
+
+/// An embedder that does anything.
+pub struct Embedder {
+    segment: fn(&Segment, u32, &[u8]) -> Result<(), Error>,
+    read: fn(&ReadRequest, u32) -> Result<(), Error>,
+    atomic: fn(&AtomicRequest, u32) -> Result<(), Error>,
+    response: fn(&AtomicResponse, u32) -> Result<(), Error>,
+    immediate: fn([u8; 8], bool, u32) -> Result<(), Error>,
+    terminated: fn(&Terminated),
+    gather: fn(&[u8]) -> Result<(), ()>,
+    payload: fn(u32, u32, Option<Crc>) -> Result<Option<Crc>, ()>,
+}
+
+impl Placement for Embedder {
+    fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
+        (self.segment)(segment, 0, &[])
+    }
+
+    fn place(&mut self, segment: &Segment, offset: u32, data: &[u8]) -> Result<(), Error> {
+        (self.segment)(segment, offset, data)
+    }
+
+    fn end(&mut self, segment: &Segment) -> Result<(), Error> {
+        (self.segment)(segment, 1, &[])
+    }
+
+    fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error> {
+        (self.read)(request, msn)
+    }
+
+    fn atomic_request(&mut self, request: &AtomicRequest, msn: u32) -> Result<(), Error> {
+        (self.atomic)(request, msn)
+    }
+
+    fn atomic_response(&mut self, response: &AtomicResponse, msn: u32) -> Result<(), Error> {
+        (self.response)(response, msn)
+    }
+
+    fn immediate(&mut self, data: [u8; 8], solicited: bool, msn: u32) -> Result<(), Error> {
+        (self.immediate)(data, solicited, msn)
+    }
+
+    fn terminated(&mut self, terminate: &Terminated) {
+        (self.terminated)(terminate)
+    }
+}
+
+impl Gather for Embedder {
+    type Error = ();
+
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), ()> {
+        (self.gather)(bytes)
+    }
+
+    fn payload(&mut self, offset: u32, len: u32, crc: Option<Crc>) -> Result<Option<Crc>, ()> {
+        (self.payload)(offset, len, crc)
+    }
+}
+
+/// Defines functions that call one entry point each.
+macro_rules! calls {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty = $call:expr;)*) => {
+        $(
+            #[doc = concat!("`", stringify!($call), "`")]
+            #[no_mangle]
+            pub fn $name($($arg: $type),*) -> $result {
+                $call
+            }
+        )*
+    };
+}
+
+calls! {
+    entry_rx_new(config: RxConfig) -> Receiver<Engine> = Receiver::new(config);
+    entry_rx_consume(rx: &mut Receiver<Engine>, data: &[u8], to: &mut Embedder)
+        -> Result<usize, Error> = rx.consume(data, to);
+    entry_rx_at_boundary(rx: &Receiver<Engine>) -> bool = rx.at_boundary();
+    entry_rx_started(rx: &Receiver<Engine>) -> bool = rx.started();
+    entry_rx_quote(rx: &Receiver<Engine>) -> Quote = rx.quote();
+
+    entry_tx_new(config: TxConfig) -> Segmenter<Engine> = Segmenter::new(config);
+    entry_tx_set_emss(tx: &mut Segmenter<Engine>, emss: u32) -> () = tx.set_emss(emss);
+    entry_tx_start(tx: &mut Segmenter<Engine>, message: Message, len: u32)
+        -> Result<(), Busy> = tx.start(message, len);
+    entry_tx_poll(tx: &mut Segmenter<Engine>, to: &mut Embedder)
+        -> Result<Option<Emitted>, ()> = tx.poll_transmit(to);
+    entry_tx_busy(tx: &Segmenter<Engine>) -> bool = tx.busy();
+    entry_tx_next(tx: &Segmenter<Engine>) -> (u32, u32) = (tx.next_send(), tx.next_request());
+
+    entry_reader_new(kind: Kind) -> Reader = Reader::new(kind);
+    entry_reader_wanted(reader: &Reader) -> usize = reader.wanted();
+    entry_reader_push(reader: &mut Reader, data: &[u8])
+        -> Result<bool, StartupError> = reader.push(data);
+    entry_reader_frame(reader: &Reader) -> Option<Frame> = reader.frame();
+    entry_reader_private(reader: &Reader) -> &[u8] = reader.private_data();
+    entry_initiator_new(policy: &Policy, ird: u32, ord: u32, private: &[u8])
+        -> Result<(Initiator, OutFrame), StartupError> = Initiator::new(policy, ird, ord, private);
+    entry_initiator_reply(initiator: &Initiator, reader: &Reader)
+        -> Result<Outcome, StartupError> = initiator.reply(reader);
+    entry_responder_request(reader: &Reader, policy: &Policy)
+        -> Result<Responder, Refusal> = Responder::request(reader, policy);
+    entry_responder_peer(responder: &Responder)
+        -> (Option<u32>, Option<u32>) = (responder.peer_ird(), responder.peer_ord());
+    entry_responder_private(responder: &Responder) -> &[u8] = responder.private_data();
+    entry_responder_accept(responder: &Responder, ird: u32, ord: u32, private: &[u8])
+        -> Result<(OutFrame, Parameters), StartupError> = responder.accept(ird, ord, private);
+    entry_responder_reject(responder: &Responder, private: &[u8])
+        -> Result<OutFrame, StartupError> = responder.reject(private);
+    entry_frame_bytes(frame: &OutFrame) -> &[u8] = frame.as_bytes();
+    entry_startup_term(error: StartupError) -> Option<Error> = error.term();
+    entry_rtr_message(rtr: Rtr) -> Message = rtr.message();
+
+    entry_region_check(region: &Region, stag: Stag, pd: u64, want: Access, at: u64, len: u32)
+        -> Result<u64, Denied> = region.check(stag, pd, want, at, len);
+    entry_denied(denied: Denied) -> [Error; 4] = [
+        denied.tagged(), denied.read_source(), denied.invalidate(), denied.local(),
+    ];
+    entry_read_accept(read: &mut Outstanding, stag: Stag, to: u64, len: u32, last: bool)
+        -> Result<bool, Error> = read.accept(stag, to, len, last);
+    entry_read_advanced(request: ReadRequest, done: u32) -> ReadRequest = request.advanced(done);
+
+    entry_error_term(error: Error) -> TermCode = error.term();
+    entry_terminate_new(error: Error, quote: Quote) -> Terminate = Terminate::new(error, quote);
+    entry_quote_read(msn: u32, request: &ReadRequest) -> Quote = Quote::read_request(msn, request);
+    entry_quote_ddp(quote: &Quote) -> &[u8] = quote.ddp();
+    entry_quote_rdmap(quote: &Quote) -> Option<&[u8]> = quote.rdmap();
+    entry_quote_header(quote: &Quote) -> Option<ddp::Header> = quote.header();
+    entry_quote_request(quote: &Quote) -> Option<ReadRequest> = quote.request();
+    entry_qp_next(state: State, event: Event) -> Option<Transition> = qp::next(state, event);
+    entry_mulpdu(emss: u32, markers: bool) -> u16 = mpa::fpdu::mulpdu(emss, markers);
+}
