@@ -35,8 +35,8 @@ def request_v1(data=b"", flags=0):
     return frame(REQUEST, flags, 1, data)
 
 
-def reply(ird=1, ord=1, data=b"", flags=0, control=(0, 0), **more):
-    """A Reply of revision 2 with read depths."""
+def reply(ird=1, ord=1, data=b"", flags=0, control=(PEER_TO_PEER, RTR_WRITE), **more):
+    """A Reply of revision 2 with read depths, which asks for an RDMA Write first."""
     depths = struct.pack(">HH", ird | control[0], ord | control[1])
     return frame(REPLY, flags | ENHANCED, data=depths + data, **more)
 
