@@ -60,7 +60,7 @@ impl From<usize> for Event {
 }
 
 /// Who is told of events.
-pub trait Notify: Send + Sync {
+pub trait Notify: Send + Sync + 'static {
     /// An event, of any network device in any namespace.
     ///
     /// Process context, may sleep; rtnl is held, and for most events except for

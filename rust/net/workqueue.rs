@@ -82,29 +82,50 @@ impl Queue {
 
     /// Has a delayed item run after `delay`, whether it is idle or waits for another time to come.
     ///
-    /// If it is running now it will run once more. Any context.
+    /// If it is running now it will run once more. While it is being cancelled nothing happens. Any
+    /// context in which the reference may be dropped.
     pub fn rearm<T, const ID: u64>(&self, item: Arc<T>, delay: Jiffies)
     where
         T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID> + Send + Sync + 'static,
         Arc<T>: WorkItemPointer<ID>,
     {
         let item = Arc::into_raw(item).cast_mut();
-        // SAFETY: `item` is valid: we own a reference.
-        let work = unsafe { raw_work::<T, ID>(item) };
-
-        // SAFETY: By the requirements of `HasDelayedWork` the work is part of a delayed work, and
-        // its function that of `Arc<T>`, which takes over one reference. The queue is valid.
-        let was_pending = unsafe {
-            bindings::mod_delayed_work_on(
-                bindings::wq_misc_consts_WORK_CPU_UNBOUND as c_int,
-                self.queue.as_ptr(),
-                kernel::container_of!(work, bindings::delayed_work, work),
-                delay,
-            )
+        // SAFETY: `item` is valid: we own a reference. By the requirements of `HasDelayedWork` the
+        // work is part of a delayed work.
+        let (work, delayed) = unsafe {
+            let work = raw_work::<T, ID>(item);
+            (work, kernel::container_of!(work, bindings::delayed_work, work))
         };
-        if was_pending {
-            // SAFETY: It comes from `into_raw`. The queue has the reference given it earlier.
-            drop(unsafe { Arc::from_raw(item) });
+
+        // mod_delayed_work() would not do: when the item is being cancelled it queues nothing, and
+        // says the same as when it has queued an idle item.
+        loop {
+            // SAFETY: The work is valid, and initialised.
+            if unsafe { bindings::cancel_delayed_work(delayed) } {
+                // SAFETY: The queue had a reference, from `into_raw`, and has it no more. It is not
+                // the last one.
+                drop(unsafe { Arc::from_raw(item) });
+            }
+            // SAFETY: The function of the work is that of `Arc<T>`, which takes over one reference
+            // if this says that it is queued. The queue is valid.
+            if unsafe {
+                bindings::queue_delayed_work_on(
+                    bindings::wq_misc_consts_WORK_CPU_UNBOUND as c_int,
+                    self.queue.as_ptr(),
+                    delayed,
+                    delay,
+                )
+            } {
+                return;
+            }
+            // SAFETY: As above.
+            if !unsafe { riw_bindings::work_pending(work) } {
+                // It is being cancelled.
+                // SAFETY: It comes from `into_raw`, and nobody has taken it over.
+                drop(unsafe { Arc::from_raw(item) });
+                return;
+            }
+            // Somebody else has queued it in between.
         }
     }
 }

@@ -173,8 +173,10 @@ impl<T: Driver> Device<T> {
         };
 
         // SAFETY: ib_device_get_by_netdev() took a reference that holds it registered.
-        let owner = unsafe { (*this.as_ptr()).ops.owner };
-        if owner != this_module::<T::OwnerModule>().as_ptr() {
+        let dealloc = unsafe { (*this.as_ptr()).ops.dealloc_driver };
+        // A callback of this type's own says whose device it is.
+        let ours = Self::dealloc_driver_callback as unsafe extern "C" fn(_);
+        if dealloc.is_none_or(|dealloc| dealloc as usize != ours as usize) {
             // SAFETY: Gives that reference back.
             unsafe { bindings::ib_device_put(this.as_ptr()) };
             return Err(EBUSY);

@@ -11,10 +11,17 @@ use riw_bindings as bindings;
 pub type PortAttr = bindings::ib_port_attr;
 
 /// Speed and width of a link as verbs know them (`active_speed`, `active_width`), nearest to what
-/// the netdev's driver reports through ethtool. May sleep, takes the RTNL.
+/// the netdev's driver reports through ethtool; the least there is if it reports nothing. May
+/// sleep, takes the RTNL.
 pub fn eth_speed<T: Driver>(dev: &Device<T>) -> Result<(u16, u8)> {
-    let mut speed = 0;
-    let mut width = 0;
+    let mut speed = bindings::ib_port_speed_IB_SPEED_SDR as u16;
+    let mut width = bindings::ib_port_width_IB_WIDTH_1X as u8;
+
+    // ib_get_eth_speed() warns of a netdev without a speed each time it is asked.
+    // SAFETY: The device is registered, or being so.
+    if !unsafe { bindings::ib_netdev_has_speed(dev.as_raw()) } {
+        return Ok((speed, width));
+    }
 
     // SAFETY: The device is registered; the results are ours.
     kernel::error::to_result(unsafe {

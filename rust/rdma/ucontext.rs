@@ -12,6 +12,7 @@ use core::ptr::NonNull;
 use kernel::{
     error::{from_result, to_result},
     ffi::c_int,
+    page::PAGE_SHIFT,
     prelude::*,
     sync::{aref::ARef, Arc},
     types::Opaque,
@@ -41,10 +42,11 @@ pub struct Mapping<D: Send + Sync> {
 }
 
 impl<D: Send + Sync> Object<bindings::ib_ucontext, D> {
-    /// Offers `mem` to the process for mapping. May sleep.
+    /// Offers `mem` to the process for mapping, at an offset above `above`. May sleep.
     ///
     /// The mapping belongs to an object of the context, and goes with it.
-    pub fn offer(&self, mem: &Arc<SharedMem>) -> Result<Mapping<D>> {
+    pub fn offer(&self, mem: &Arc<SharedMem>, above: u64) -> Result<Mapping<D>> {
+        let first: u32 = (above >> PAGE_SHIFT).checked_add(1).ok_or(EINVAL)?.try_into()?;
         let entry = KBox::new(
             MmapEntry {
                 base: Opaque::zeroed(),
@@ -56,7 +58,15 @@ impl<D: Send + Sync> Object<bindings::ib_ucontext, D> {
         let base: *mut bindings::rdma_user_mmap_entry = raw.cast();
 
         // SAFETY: The context is open; `base` is zeroed and stays until `mmap_free` is called.
-        let ret = unsafe { bindings::rdma_user_mmap_entry_insert(self.base(), base, mem.bytes()) };
+        let ret = unsafe { 
+            bindings::rdma_user_mmap_entry_insert_range(
+                self.base(),
+                base,
+                mem.bytes(),
+                first,
+                u32::MAX,
+            )
+        };
         if let Err(e) = to_result(ret) {
             // SAFETY: Not inserted, so still ours.
             drop(unsafe { KBox::from_raw(raw) });

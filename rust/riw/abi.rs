@@ -14,7 +14,7 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const MAX_SGE: usize = 6;
 /// Bytes of inline data: the room of all elements but the first.
 pub(crate) const MAX_INLINE: usize = 16 * (MAX_SGE - 1);
-/// The offset that no ring is mapped at.
+/// The offset that means to libsiw that there is no ring; it expects 0 or what can be mapped.
 pub(crate) const INVALID_KEY: u64 = 0x09_0000;
 
 /// Words of a send queue entry.

@@ -152,15 +152,22 @@ impl Cq {
         // The completion is visible before the wish is looked for: either this sees the wish, or
         // the process, which looks again after it has written the wish, sees the completion.
         barrier::smp_mb(ordering::Full);
-        let word = control.load(ordering::Relaxed);
-        let wish = control_flags(word);
+        let mut word = control.load(ordering::Relaxed);
 
-        if wish & abi::NOTIFY_NEXT != 0 || (solicited && wish & abi::NOTIFY_SOLICITED != 0) {
-            // Of several producers one takes it.
-            control.cmpxchg(word, 0, ordering::Relaxed).is_ok()
-        } else {
-            false
+        // Of several producers one takes it. The process may change it meanwhile, but if it does so
+        // again and again it is awake.
+        for _ in 0..4 {
+            let wish = control_flags(word);
+
+            if wish & abi::NOTIFY_NEXT == 0 && !(solicited && wish & abi::NOTIFY_SOLICITED != 0) {
+                return false;
+            }
+            match control.cmpxchg(word, 0, ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
         }
+        true
     }
 }
 

@@ -101,12 +101,10 @@ pub(crate) struct Ucontext {
 
 impl RiwDevice {
     fn new(
-        netdev: &net::NetDevice,
         queue: Arc<net::workqueue::Queue>,
-        cm: Arc<cm::Shared>,
+        cm: Arc<CmDevice>,
         random_address: [u8; 6],
     ) -> Result<impl PinInit<Self>> {
-        let cm = CmDevice::new(netdev, cm)?;
         let limits = Limits {
             qp: Limit::new(MAX_QP)?,
             cq: Limit::new(MAX_CQ)?,
@@ -288,7 +286,7 @@ pub(crate) struct Devices {
     cm: Arc<cm::Shared>,
     /// Those that are gone are swept out when another comes.
     #[pin]
-    handles: Mutex<KVec<Handle<Riw>>>,
+    handles: Mutex<KVec<Made>>,
 }
 
 impl Devices {
@@ -329,13 +327,14 @@ impl Devices {
             description: c"Software iWARP, in Rust",
             completion_vectors: rdma::device::possible_cpus(),
         };
-        let data = RiwDevice::new(netdev, self.queue.clone(), self.cm.clone(), random_address)?;
+        let cm = CmDevice::new(netdev, self.cm.clone())?;
+        let data = RiwDevice::new(self.queue.clone(), cm.clone(), random_address)?;
 
         let mut handles = self.handles.lock();
         sweep(&mut handles);
         handles.reserve(1, GFP_KERNEL)?;
         let handle = Device::<Riw>::register(name, netdev, &info, data)?;
-        handles.push(handle, GFP_KERNEL)?;
+        handles.push(Made { handle, cm }, GFP_KERNEL)?;
         Ok(())
     }
 
@@ -343,8 +342,8 @@ impl Devices {
     pub(crate) fn remove_all(&self) {
         let handles = core::mem::replace(&mut *self.handles.lock(), KVec::new());
 
-        for handle in handles {
-            handle.unregister();
+        for made in handles {
+            made.handle.unregister();
         }
     }
 }
@@ -365,16 +364,23 @@ impl Link for Adder {
     }
 }
 
-/// Lets go of the devices that are gone.
-fn sweep(handles: &mut KVec<Handle<Riw>>) {
+/// A device that this module has made.
+struct Made {
+    handle: Handle<Riw>,
+    cm: Arc<CmDevice>,
+}
+
+/// Lets go of the devices that are gone: those whose connection management has been shut down. That
+/// a device is not registered says less, for it is not while it moves between namespaces.
+fn sweep(handles: &mut KVec<Made>) {
     let mut at = 0;
 
-    while let Some(handle) = handles.get(at) {
-        if handle.try_get().is_some() {
+    while let Some(made) = handles.get(at) {
+        if !made.cm.is_shut_down() {
             at = at.wrapping_add(1);
-        } else if let Ok(handle) = handles.remove(at) {
+        } else if let Ok(made) = handles.remove(at) {
             // Somebody else has unregistered it, or is at it: this waits for the end.
-            handle.unregister();
+            made.handle.unregister();
         }
     }
 }

@@ -7,15 +7,14 @@ use kernel::{
     new_spinlock_irq,
     prelude::*,
     rbtree::{RBTree, RBTreeNode},
-    sync::{
-        atomic::{ordering, Atomic},
-        Arc, SpinLockIrq,
-    },
+    sync::{Arc, SpinLockIrq},
 };
 
 /// Numbers have 24 bits; 0 and 1 are other transports' special queue pairs.
 const MASK: u32 = 0xff_ffff;
 const FIRST: u32 = 2;
+/// How often a free number is looked for: of 2^24 at most one in 160 is taken.
+const ATTEMPTS: usize = 32;
 
 /// The queue pairs of a device.
 ///
@@ -23,7 +22,6 @@ const FIRST: u32 = 2;
 /// is taken with interrupts off.
 #[pin_data]
 pub(crate) struct Numbers {
-    next: Atomic<u32>,
     #[pin]
     qps: SpinLockIrq<RBTree<u32, Arc<Qp>>>,
 }
@@ -32,15 +30,16 @@ impl Numbers {
     /// No queue pairs.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            next: Atomic::new(FIRST),
             qps <- new_spinlock_irq!(RBTree::new(), "riw::Numbers::qps"),
         })
     }
 
-    /// A number that is free now, and will not be given again soon. Any context.
+    /// A number that is free now. It is random: a process can name any queue pair that is not
+    /// connected to the connection manager, and shall not guess another's. Any context.
     pub(crate) fn free_number(&self) -> Result<u32> {
-        for _ in 0..=MASK {
-            let number = self.next.fetch_add(1u32, ordering::Relaxed) & MASK;
+        for _ in 0..ATTEMPTS {
+            let [a, b, c, ..] = rdma::device::random().to_ne_bytes();
+            let number = u32::from_ne_bytes([a, b, c, 0]) & MASK;
 
             if number >= FIRST && self.qps.lock().get(&number).is_none() {
                 return Ok(number);

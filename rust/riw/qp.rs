@@ -142,7 +142,12 @@ impl Qp {
         if !attr.is_connected() || attr.create_flags() != 0 {
             return Err(EOPNOTSUPP);
         }
-        check_cap(attr.cap(), receives.is_some())?;
+        if receives.is_some() {
+            // What is asked of a queue of its own is ignored.
+            attr.cap().max_recv_wr = 0;
+            attr.cap().max_recv_sge = 0;
+        }
+        check_cap(attr.cap())?;
         let (Some(send_cq), Some(recv_cq)) = (attr.send_cq(), attr.recv_cq()) else {
             return Err(EINVAL);
         };
@@ -156,7 +161,7 @@ impl Qp {
         let num_sqe = sq_ring.len();
 
         let (receives, num_rqe, rq_key) = match receives {
-            Some(srq) => (Receives::Shared(srq), 0, abi::INVALID_KEY),
+            Some(srq) => (Receives::Shared(srq), 0, 0),
             None => {
                 let mut ring = Ring::new(attr.cap().max_recv_wr.max(1), 0)?;
                 let (len, key) = (ring.len(), ring.offer(context)?);
@@ -329,7 +334,7 @@ impl Qp {
         let silent = role == Role::Responder;
 
         self.tx.lock().start(parameters, role, mss);
-        *self.reads.lock() = reads;
+        self.replace_reads(reads);
         self.rx.lock().start(parameters);
         {
             let mut status = self.status.lock();
@@ -341,6 +346,13 @@ impl Qp {
             return Err(ENOTCONN);
         }
         Ok(())
+    }
+
+    /// Forgets the reads under way, and goes on with `reads`. May sleep.
+    fn replace_reads(&self, reads: Reads) {
+        let old = core::mem::replace(&mut *self.reads.lock(), reads);
+        // Not under the lock: this frees memory.
+        drop(old);
     }
 
     /// There is room in the socket's send buffer again. Any context.
@@ -385,11 +397,16 @@ impl Qp {
     // The verbs' side.
 
     /// Transmits what is in the send queue, in the context of the process that asks for it unless
-    /// somebody transmits already. `ENOTCONN` if there is no connection, and none has been: the
-    /// request stays where it is. Process context, may sleep.
+    /// somebody transmits already. `ENOTCONN` if there is no connection, and none has been: what is
+    /// in the queue is dropped, for the process takes it as not posted. Process context, may sleep.
     pub(crate) fn ring_doorbell(self: &Arc<Self>) -> Result {
-        if self.status.lock().state == State::Idle {
-            return Err(ENOTCONN);
+        {
+            // Under the lock, so that the state stays.
+            let status = self.status.lock();
+            if status.state == State::Idle {
+                let _ = self.sq.flush(true);
+                return Err(ENOTCONN);
+            }
         }
         if self.runner.want() {
             self.transmit();
@@ -431,17 +448,24 @@ impl Qp {
 
     /// Goes back to the beginning, with empty queues.
     fn reset(self: &Arc<Self>) -> Result {
-        if self.status.lock().endpoint.is_some() || !self.event(Event::Reset, None) {
-            return Err(EINVAL);
-        }
+        // No pass of the runner goes on meanwhile, and the next one sees the new state.
+        let mut tx = self.tx.lock();
         {
             let mut status = self.status.lock();
+            let transition = next(status.state, Event::Reset).ok_or(EINVAL)?;
 
+            if status.endpoint.is_some() {
+                return Err(EINVAL);
+            }
+            status.state = transition.state;
             status.unconnected = QpState::Reset;
             status.terminate = None;
             status.closing = false;
             status.last_wqe_told = false;
         }
+        tx.stop();
+        self.rx.lock().stop();
+        self.replace_reads(Reads::none());
         self.discard_requests();
         Ok(())
     }
@@ -493,14 +517,15 @@ impl Qp {
 }
 
 /// Checks the sizes that are asked for.
-fn check_cap(cap: &QpCap, shared: bool) -> Result {
+fn check_cap(cap: &QpCap) -> Result {
     // CAST: A small constant.
     let max_sge = abi::MAX_SGE as u32;
 
     if cap.max_send_wr > device::MAX_QP_WR
         || cap.max_send_sge > max_sge
         || cap.max_inline_data > device::MAX_INLINE
-        || (!shared && (cap.max_recv_wr > device::MAX_QP_WR || cap.max_recv_sge > max_sge))
+        || cap.max_recv_wr > device::MAX_QP_WR
+        || cap.max_recv_sge > max_sge
     {
         return Err(EINVAL);
     }

@@ -46,7 +46,7 @@ impl<const W: usize> Ring<W> {
 
     /// Offers the ring to a process for mapping, and returns the offset to map. May sleep.
     pub(crate) fn offer(&mut self, to: &Ucontext<crate::Riw>) -> Result<u64> {
-        let mapping = to.offer(&self.mem)?;
+        let mapping = to.offer(&self.mem, abi::INVALID_KEY)?;
         let key = mapping.key();
 
         self.mapping = Some(mapping);

@@ -438,3 +438,8 @@ int riw_helper_spin_trylock_bh(spinlock_t *lock)
 {
 	return spin_trylock_bh(lock);
 }
+
+bool riw_helper_work_pending(struct work_struct *work)
+{
+	return work_pending(work);
+}

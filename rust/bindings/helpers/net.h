@@ -71,4 +71,6 @@ void riw_helper_spin_lock_bh(spinlock_t *lock);
 void riw_helper_spin_unlock_bh(spinlock_t *lock);
 int riw_helper_spin_trylock_bh(spinlock_t *lock);
 
+bool riw_helper_work_pending(struct work_struct *work);
+
 #endif

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* C for what rdma/ has as macros and inline functions. */
+#include <linux/ethtool.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/netdevice.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
+#include <linux/rtnetlink.h>
 #include <linux/vmalloc.h>
 #include "rdma.h"
 
@@ -17,6 +19,22 @@ struct net *riw_helper_netdev_net(struct net_device *dev)
 struct net_device *riw_helper_ib_netdev(struct ib_device *dev)
 {
 	return ib_device_get_netdev(dev, 1);
+}
+
+/* Whether ethtool tells the speed of the port's netdev. */
+bool riw_helper_ib_netdev_has_speed(struct ib_device *dev)
+{
+	struct net_device *netdev = ib_device_get_netdev(dev, 1);
+	struct ethtool_link_ksettings settings = {};
+	int ret = -ENODEV;
+
+	if (netdev) {
+		rtnl_lock();
+		ret = __ethtool_get_link_ksettings(netdev, &settings);
+		rtnl_unlock();
+		dev_put(netdev);
+	}
+	return !ret && settings.base.speed != (u32)SPEED_UNKNOWN;
 }
 
 void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu)

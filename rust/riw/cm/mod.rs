@@ -195,6 +195,11 @@ impl CmDevice {
         }
     }
 
+    /// Whether the device is gone, or about to go. May sleep.
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.state.lock().netdev.is_none()
+    }
+
     /// The network namespace of the device, held for the caller; `ENODEV` if it is shut down.
     ///
     /// A socket made in it must be known to a member of the device before it is let go.

@@ -13,21 +13,28 @@ use rdma::event::Event;
 /// Milliseconds between looks for receive requests in ERROR.
 const WATCH_MS: u32 = 20;
 
+/// What a consumer is to be told after a flush, when no lock is held.
+pub(crate) struct Flushed {
+    sent: News,
+    received: News,
+    last_wqe: bool,
+    /// The process posts faster than its requests can be flushed: the rest is for another time.
+    pub(crate) more: bool,
+}
+
 impl Qp {
     /// Completes every request as flushed: those that are begun, those that wait, and those that
-    /// come later. Returns whether more have come meanwhile than there is room for: they are for
-    /// another time. Process context; the caller has the right to transmit and holds no lock.
-    pub(crate) fn flush(self: &Arc<Self>) -> bool {
-        self.reads.lock().outbound.clear();
-        self.reads.lock().inbound.clear();
-
-        let (news, more) = self.sq.flush(false);
-        self.sq.tell(news);
-
-        let more = self.flush_receives() || more;
-        if self.take_last_wqe() {
-            self.tell(Event::LastWqeReached);
+    /// come later. Process context; the caller holds `tx`.
+    pub(crate) fn flush(self: &Arc<Self>) -> Flushed {
+        {
+            let mut reads = self.reads.lock();
+            reads.outbound.clear();
+            reads.inbound.clear();
         }
+        let (sent, more_sends) = self.sq.flush(false);
+        let (received, more_receives) = self.flush_receives();
+        let more = more_sends || more_receives;
+
         if !more && matches!(self.receives, Receives::Own(_)) {
             let status = self.status.lock();
             // Under the lock: who makes the queue pair dead cancels the watch after that.
@@ -35,14 +42,27 @@ impl Qp {
                 self.watch_receives(msecs_to_jiffies(WATCH_MS));
             }
         }
-        more
+        Flushed {
+            sent,
+            received,
+            last_wqe: self.take_last_wqe(),
+            more,
+        }
+    }
+
+    /// Tells the consumer of a flush. Under no lock.
+    pub(crate) fn tell_flushed(&self, flushed: &Flushed) {
+        self.sq.tell(flushed.sent);
+        flushed.received.tell(&self.recv_cq);
+        if flushed.last_wqe {
+            self.tell(Event::LastWqeReached);
+        }
     }
 
     /// Flushes the receive request that is being filled and, in a queue of its own, all others.
-    /// Returns whether the process posts faster than they can be flushed.
-    fn flush_receives(&self) -> bool {
+    /// Returns whether there are more of these than its ring has room for.
+    fn flush_receives(&self) -> (News, bool) {
         let mut news = News::default();
-        let mut more = true;
 
         // After this the receiver places nothing any more.
         let active = {
@@ -53,25 +73,17 @@ impl Qp {
         if let Some(id) = active {
             news = news.and(self.complete_receive(id, 0, None, Status::Flushed, false));
         }
-        if let Receives::Own(queue) = &self.receives {
-            for _ in 0..queue.len() {
-                let Some(taken) = queue.take() else {
-                    more = false;
-                    break;
-                };
-                news = news.and(self.complete_receive(
-                    taken.rqe.id,
-                    0,
-                    None,
-                    Status::Flushed,
-                    false,
-                ));
-            }
-        } else {
-            more = false;
+        let Receives::Own(queue) = &self.receives else {
+            return (news, false);
+        };
+        for _ in 0..queue.len() {
+            let Some(taken) = queue.take() else {
+                return (news, false);
+            };
+            let id = taken.rqe.id;
+            news = news.and(self.complete_receive(id, 0, None, Status::Flushed, false));
         }
-        news.tell(&self.recv_cq);
-        more
+        (news, true)
     }
 
     /// Adds the completion of a receive request. Any context.
@@ -83,7 +95,9 @@ impl Qp {
         status: Status,
         solicited: bool,
     ) -> News {
-        if self.status.lock().dead {
+        // Held over the adding: when the queue pair has been made dead there is no completion.
+        let state = self.status.lock();
+        if state.dead {
             return News::default();
         }
         self.recv_cq.add(

@@ -54,6 +54,11 @@ impl Reads {
         })
     }
 
+    /// Whether the startup has left this side no read at all.
+    pub(crate) fn may_never_ask(&self) -> bool {
+        self.ord == 0
+    }
+
     /// Whether this side may ask for another read.
     pub(crate) fn may_ask(&self) -> bool {
         self.outbound.len() < self.ord

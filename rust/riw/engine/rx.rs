@@ -47,6 +47,7 @@ impl Rx {
             crc: parameters.crc,
             markers: parameters.rx_markers,
         }));
+        self.request = None;
         self.started = false;
     }
 
@@ -99,7 +100,7 @@ impl Qp {
         };
         let mut error = None;
 
-        let _ = sk.read(|data| {
+        let read = sk.read(|data| {
             if live {
                 if let Err(e) = receiver.consume(data, &mut placer) {
                     error = Some(e);
@@ -108,6 +109,10 @@ impl Qp {
             data.len()
         });
 
+        if read.is_err() && live {
+            // What cannot be read now never can.
+            error.get_or_insert(Error::LocalCatastrophic);
+        }
         let after = placer.after;
         let first = receiver.started() && !core::mem::replace(started, receiver.started());
         let error = error.map(|error| (error, receiver.quote()));

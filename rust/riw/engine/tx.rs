@@ -109,16 +109,6 @@ enum Pass {
     Yield,
 }
 
-impl Pass {
-    fn of(more: bool) -> Self {
-        if more {
-            Self::Yield
-        } else {
-            Self::Done
-        }
-    }
-}
-
 impl Qp {
     /// Does all that there is to transmit. Process context, may sleep; the caller has the right
     /// to transmit, which this hands back or passes on.
@@ -134,6 +124,8 @@ impl Qp {
     }
 
     fn pass(self: &Arc<Self>) -> Pass {
+        let mut tx = self.tx.lock();
+        // As long as `tx` is held the queue pair is not reset.
         let (state, endpoint, dead, silent) = {
             let status = self.status.lock();
             let endpoint = status.endpoint.clone();
@@ -144,64 +136,68 @@ impl Qp {
             _ if dead => Pass::Done,
             State::Idle => Pass::Done,
             State::Rts if silent => Pass::Done,
-            // What could not be sent is not waited for.
-            State::Closing if silent => {
-                self.close();
-                Pass::Done
-            }
-            State::Rts => match endpoint {
-                Some(endpoint) => self.stream(&endpoint),
-                None => Pass::Done,
-            },
-            State::Closing => {
-                let pass = match &endpoint {
-                    Some(endpoint) => self.stream(endpoint),
-                    None => Pass::Done,
+            State::Rts | State::Closing => {
+                let failed = match &endpoint {
+                    // What the peer's silence keeps back is not waited for when closing.
+                    Some(endpoint) if !silent => self.stream(&mut tx, endpoint),
+                    _ => Ok(Pass::Done),
                 };
-                if matches!(pass, Pass::Done) && self.is_drained() {
+                let close = state == State::Closing
+                    && matches!(failed, Ok(Pass::Done))
+                    && (silent || self.is_drained(&tx));
+
+                drop(tx);
+                if close {
                     self.close();
                 }
-                pass
+                failed.unwrap_or_else(|(error, quote)| {
+                    // What has been gathered goes out before the Terminate does.
+                    self.fail(error, quote);
+                    Pass::Done
+                })
             }
-            State::Terminate => {
-                let more = self.flush();
-                self.send_terminate();
+            State::Terminate | State::Error => {
+                let flushed = self.flush();
+
+                if state == State::Terminate {
+                    self.gather_terminate(&mut tx);
+                }
+                if let Some(endpoint) = &endpoint {
+                    // What the socket does not take now is not waited for: the stream has ended.
+                    let _ = endpoint.send(&mut tx.buf);
+                }
+                if state == State::Error {
+                    tx.stop();
+                }
+                drop(tx);
+                self.tell_flushed(&flushed);
                 self.close();
-                Pass::of(more)
-            }
-            State::Error => {
-                let more = self.flush();
-                self.push_out();
-                self.close();
-                Pass::of(more)
+                if flushed.more {
+                    Pass::Yield
+                } else {
+                    Pass::Done
+                }
             }
         }
     }
 
     /// Sends what there is, as long as the socket takes it.
-    fn stream(self: &Arc<Self>, endpoint: &Endpoint) -> Pass {
-        let mut tx = self.tx.lock();
-
+    fn stream(&self, tx: &mut Tx, endpoint: &Endpoint) -> Result<Pass, (Error, Quote)> {
         if let (Some(stream), Ok(mss)) = (&mut tx.stream, endpoint.mss()) {
             stream.segmenter.set_emss(mss);
         }
         for _ in 0..BATCHES {
-            if let Err((error, quote)) = self.fill(&mut tx) {
-                drop(tx);
-                // What has been gathered goes out before the Terminate does.
-                self.fail(error, quote);
-                return Pass::Done;
-            }
+            self.fill(tx)?;
             if tx.buf.is_empty() {
-                return Pass::Done;
+                return Ok(Pass::Done);
             }
             // When the socket takes no more it tells us when it does. An error other than that is
             // the connection's, of which the endpoint tells.
             if endpoint.send(&mut tx.buf).is_err() || !tx.buf.is_empty() {
-                return Pass::Done;
+                return Ok(Pass::Done);
             }
         }
-        Pass::Yield
+        Ok(Pass::Yield)
     }
 
     /// Gathers FPDUs until there is a batch or nothing more to send.
@@ -287,6 +283,10 @@ impl Qp {
 
         if opcode == Opcode::Read || sqe.flags & abi::READ_FENCE != 0 {
             let mut reads = self.reads.lock();
+            if opcode == Opcode::Read && reads.may_never_ask() {
+                drop(reads);
+                return self.refuse(&sqe, opcode, Status::LocalOperation);
+            }
             let fenced = sqe.flags & abi::READ_FENCE != 0 && reads.outbound.front().is_some();
 
             if fenced || (opcode == Opcode::Read && !reads.may_ask()) {
@@ -442,47 +442,39 @@ impl Qp {
         (error, Quote::NONE)
     }
 
-    /// Puts the Terminate that is due behind what has been gathered, and sends all of it.
-    fn send_terminate(&self) {
-        let (terminate, endpoint) = {
-            let mut status = self.status.lock();
-            (status.terminate.take(), status.endpoint.clone())
-        };
-        let mut tx = self.tx.lock();
-        let Tx { stream, buf } = &mut *tx;
+    /// Puts the Terminate that is due behind what has been gathered.
+    fn gather_terminate(&self, tx: &mut Tx) {
+        let terminate = self.status.lock().terminate.take();
 
-        if let (Some(stream), Some(terminate)) = (stream.as_mut(), terminate) {
+        if let (Some(stream), Some(terminate)) = (tx.stream.as_mut(), terminate) {
             stream.active = None;
             if stream.segmenter.start(Message::Terminate(terminate), 0).is_ok() {
                 // Without memory the peer learns no more than that the connection ends.
-                let _ = self.emit(stream, buf);
+                let _ = self.emit(stream, &mut tx.buf);
             }
-        }
-        if let Some(endpoint) = endpoint {
-            // What the socket does not take now is not waited for: the stream is at its end.
-            let _ = endpoint.send(buf);
         }
     }
 
     /// Sends what has been gathered already, as far as the socket takes it now: the process may
-    /// have a completion for it.
+    /// have a completion for it. Process context.
     pub(crate) fn push_out(&self) {
         let endpoint = self.status.lock().endpoint.clone();
         let mut tx = self.tx.lock();
 
         if let Some(endpoint) = endpoint {
+            // What it does not take is lost with the queue pair.
             let _ = endpoint.send(&mut tx.buf);
         }
         tx.stop();
     }
 
     /// Whether nothing is left to send or to wait for.
-    fn is_drained(&self) -> bool {
+    fn is_drained(&self, tx: &Tx) -> bool {
         let reads = {
             let reads = self.reads.lock();
             reads.outbound.is_empty() && reads.inbound.is_empty()
         };
-        reads && self.sq.is_idle() && self.tx.lock().buf.is_empty()
+        reads && self.sq.is_idle() && tx.buf.is_empty()
     }
 
     /// Closes this side's half of the connection, once.
