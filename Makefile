@@ -32,6 +32,10 @@ module:
 host-test:
 	@$(lab)/cargo test
 
+# TARGET=name for one target, SECONDS=n or RUNS=n each (30 s); see selftests/fuzz/run.
+fuzz:
+	@selftests/fuzz/run $(if $(RUNS),-r $(RUNS),-s $(or $(SECONDS),30)) $(TARGET)
+
 # What is linted and documented is what is compiled, so nothing may be fresh.
 clippy:
 	@rm -rf build/clippy
@@ -63,10 +67,11 @@ help:
 	@echo '  make check       all tests (CASES="rping_veth mr_*" for some, V=1 for more)'
 	@echo '  make module      build riw.ko for that kernel'
 	@echo '  make host-test   the tests of rust/iwarp, without VM'
+	@echo '  make fuzz        fuzz rust/iwarp (TARGET=pair for one, SECONDS=600 or RUNS=1000000)'
 	@echo '  make clippy      lints of all crates'
 	@echo '  make fmt         format the Rust code'
 	@echo '  make doc         rustdoc of all crates, in build/doc'
 	@echo '  make lab         make the Debian root and the kernel that these use'
 	@echo '  make lab-clean   remove them'
 
-.PHONY: all install clean demo check shell module host-test clippy fmt doc lab lab-clean help
+.PHONY: all install clean demo check shell module host-test fuzz clippy fmt doc lab lab-clean help
