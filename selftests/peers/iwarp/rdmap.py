@@ -34,7 +34,7 @@ def send(msn, payload, opcode=SEND, **more):
     return untagged(opcode, SEND_QUEUE, msn, payload, **more)
 
 
-def write(stag, offset, payload, **more):
+def write(stag, offset, payload=b"", **more):
     """A segment of an RDMA WRITE."""
     return tagged(WRITE, stag, offset, payload, **more)
 
