@@ -20,8 +20,28 @@ clean:
 demo:
 	@selftests/demo
 
-check:
+check: lab
 	@selftests/run $(if $(V),-v) $(CASES)
+
+# The same and more on a User-Mode Linux that watches itself.
+check-debug:
+	@RIW_KERNEL=debug selftests/run $(if $(V),-v) $(CASES)
+	@$(if $(CASES),,selftests/soak/run --minutes $(or $(MINUTES),10))
+
+soak:
+	@selftests/soak/run --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+
+# Figures of record are those of a full run on the fast kernel.
+bench := selftests/bench/run $(if $(filter qemu,$(LAB)),--kernel stock) \
+	$(if $(BASE),--base $(BASE)) $(if $(ROWS),--only '$(ROWS)') $(if $(ROUNDS),--rounds $(ROUNDS))
+bench:
+	@$(bench) $(if $(LAB)$(BASE)$(ROWS)$(ROUNDS),,--out Documentation/performance)
+
+bench-quick:
+	@$(bench) --quick
+
+profile:
+	@selftests/bench/profile $(if $(ROW),--row '$(ROW)') $(if $(DRIVER),--contender $(DRIVER))
 
 shell:
 	@selftests/shell
@@ -51,7 +71,7 @@ doc:
 	@echo 'See build/doc/riw/index.html'
 
 lab:
-	@$(lab)/prepare
+	@$(lab)/prepare >/dev/null
 
 lab-clean:
 	@$(lab)/clean
@@ -65,6 +85,10 @@ help:
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
 	@echo '  make shell       a shell there, riw0 and riw1 ready'
 	@echo '  make check       all tests (CASES="rping_veth mr_*" for some, V=1 for more)'
+	@echo '  make check-debug the same on a kernel that watches itself, then a soak'
+	@echo '  make soak        random traffic, kills and removals (MINUTES=10)'
+	@echo '  make bench       riw, siw and TCP measured (bench-quick: under 5 minutes)'
+	@echo '  make profile     where the time goes (ROW="veth1500 bandwidth write 64 KiB")'
 	@echo '  make module      build riw.ko for that kernel'
 	@echo '  make host-test   the tests of rust/iwarp, without VM'
 	@echo '  make fuzz        fuzz rust/iwarp (TARGET=pair for one, SECONDS=600 or RUNS=1000000)'
@@ -74,4 +98,4 @@ help:
 	@echo '  make lab         make the Debian root and the kernel that these use'
 	@echo '  make lab-clean   remove them'
 
-.PHONY: all install clean demo check shell module host-test fuzz clippy fmt doc lab lab-clean help
+.PHONY: all install clean demo check check-debug soak bench bench-quick profile shell module host-test fuzz clippy fmt doc lab lab-clean help

@@ -9,17 +9,17 @@ REPO = pathlib.Path(__file__).resolve().parent.parent.parent
 LAB = REPO / "selftests" / "lab"
 
 
-def module(kernel, out, source=REPO):
+def call(*command, **environment):
+    """Runs a script of the lab, which says itself how it gets on."""
+    if subprocess.run(command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+                      stdout=subprocess.DEVNULL).returncode:
+        sys.exit(f"riw bench: {pathlib.Path(command[0]).name} failed")
+
+
+def module(kernel, out, source="."):
     """Builds riw.ko of a source tree for a kernel of the lab, into build/OUT; returns
     where a machine finds it."""
-    builder = [LAB / "module"] if kernel == "stock" else [LAB / "uml-module", kernel]
-    inside = pathlib.Path("/riw") / source.relative_to(REPO)
-    done = subprocess.run([*builder, f"M={inside}"] if source != REPO else builder,
-                          env={**os.environ, "OUT": f"build/{out}"},
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        sys.exit("\n".join(done.stdout.splitlines()[-20:]) + "\nriw bench: riw.ko was not built")
+    call(LAB / "module", RIW_KERNEL=kernel, RIW_SOURCE=str(source), OUT=f"build/{out}")
     return f"/riw/build/{out}/riw.ko"
 
 
@@ -33,11 +33,12 @@ def checked_out(revision):
     if archive.returncode:
         sys.exit(f"riw bench: {archive.stderr.decode().strip()}")
     subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
-    return folder
+    return folder.relative_to(REPO)
 
 
 def environments(kernel, base):
     """{contender: environment of its measurements}."""
+    call(LAB / "chroot", "make", "-s", "-f", "selftests/lab/progs.mk")
     result = {"riw": {"RIW_DRIVER": "riw", "RIW_KO": module(kernel, f"bench-{kernel}")},
               "siw": {"RIW_DRIVER": "siw"}, "tcp": {}}
     if base:
