@@ -70,6 +70,8 @@ class Machine(machine.Machine):
             f"mem={mem}M", f"ncpus={cpus}", "seccomp=on",
             "root=/dev/root", "rootfstype=hostfs", "ro",
             "init=/riw/selftests/lab/guest/uml-init",
+            # No interfaces but those that the cases make.
+            "dummy.numdummies=0", "bonding.max_bonds=0",
             "con0=null,fd:1", "con=null", f"ssl0=fd:{theirs.fileno()}", "ssl=null",
             f"RIW_ROLE={role}", f"RIW_DRIVER={machine.DRIVER}",
             f"RIW_KO=/riw/build/uml-{flavour}/riw.ko", "RIW_PORT=/dev/ttyS0"]
