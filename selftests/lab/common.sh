@@ -14,12 +14,13 @@ die() {
 }
 
 # step TITLE COMMAND…: runs COMMAND, its output kept in a log, and shows for how
-# long it has been at it. A failure shows the end of the log.
+# long it has been at it. A failure shows its last line if that is from our own
+# scripts, which say all in one, else the end of the log.
 step() {
 	local title=$1 start=$SECONDS status=0 ticker
-	local log=$lab/log/${title// /-}.log
+	local log=$repo/build/log/${title// /-}.log
 	shift
-	mkdir -p "$lab/log"
+	mkdir -p "$repo/build/log"
 	progress "$title" &
 	ticker=$!
 	"$@" >"$log" 2>&1 </dev/null || status=$?
@@ -27,6 +28,9 @@ step() {
 	wait "$ticker" 2>/dev/null || true
 	[ -t 2 ] && printf '\r\033[K' >&2
 	if [ "$status" -ne 0 ]; then
+		if tail -n 1 "$log" | grep '^riw' >&2; then
+			exit 1
+		fi
 		tail -n 30 "$log" | sed 's/^/    /' >&2
 		die "$title failed after $((SECONDS - start)) s; all of it: $log"
 	fi
@@ -35,14 +39,13 @@ step() {
 
 progress() {
 	local begin=$SECONDS pause=15 format='  %s … %d s\n'
-	if [ -t 2 ]; then
-		pause=1 format='\r  %s … %d s'
-	fi
-	while true; do
+	[ -t 2 ] && pause=1 format='\r  %s … %d s'
+	# Waits on a pipe that says nothing, since a sleep would outlive this and keep the
+	# output open for those who read it to its end.
+	while ! read -rt "$pause" _; do
 		# shellcheck disable=SC2059 # the format is one of the two above
 		printf "$format" "$1" $((SECONDS - begin)) >&2
-		sleep "$pause"
-	done
+	done <> <(:)
 }
 
 # hash FILE…: one word that changes when any of the files does.
