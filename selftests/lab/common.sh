@@ -57,5 +57,7 @@ hash() {
 # not found, and two checkouts that differ there do not disturb each other.
 here=selftests/lab
 root=$lab/root-$(hash $here/{packages,root})
-kernel=$lab/kernel-${root##*-}-$(hash $here/kernel tools/{kernel.sh,rust-metadata})
-boot=$lab/boot-${root##*-}-$(hash $here/{boot,guest/initrd-init})
+# What is built in the root depends on what builds it, not on all that is in there.
+toolchain=$(cat "$root/toolchain" 2>/dev/null || true)
+kernel=$lab/kernel-$toolchain-$(hash $here/kernel tools/{kernel.sh,rust-metadata})
+boot=$lab/boot-$toolchain-$(hash $here/{boot,guest/initrd-init})
