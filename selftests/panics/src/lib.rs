@@ -4,6 +4,12 @@
 //! What is reachable from here is what the kernel gets.
 
 #![no_std]
+// The signatures are those of what is called.
+#![allow(
+    clippy::result_large_err,
+    clippy::result_unit_err,
+    clippy::type_complexity
+)]
 
 use iwarp::qp::{Event, State, Transition};
 use iwarp::startup::{
