@@ -68,6 +68,7 @@ pub fn set_mtu(attr: &mut PortAttr, mtu: u32) {
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.query_port = Some(Callbacks::<T>::query_port);
     ops.query_gid = Some(Callbacks::<T>::query_gid);
+    ops.query_pkey = Some(Callbacks::<T>::query_pkey);
     ops.get_port_immutable = Some(Callbacks::<T>::get_port_immutable);
     ops
 }
@@ -96,6 +97,22 @@ impl<T: Driver> Callbacks<T> {
         0
     }
 
+    /// iWARP has no partitions. But the connection manager asks for the first one when it resolves
+    /// a loopback address.
+    unsafe extern "C" fn query_pkey(
+        _dev: *mut bindings::ib_device,
+        _port: u32,
+        _index: u16,
+        pkey: *mut u16,
+    ) -> c_int {
+        /// The partition that everybody is in.
+        const DEFAULT: u16 = 0xffff;
+
+        // SAFETY: The result is the call's own.
+        unsafe { *pkey = DEFAULT };
+        0
+    }
+
     unsafe extern "C" fn get_port_immutable(
         dev: *mut bindings::ib_device,
         port: u32,
@@ -111,6 +128,7 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: `immutable` is the call's own.
         unsafe {
             (*immutable).gid_tbl_len = attr.gid_tbl_len;
+            (*immutable).pkey_tbl_len = attr.pkey_tbl_len.into();
             (*immutable).core_cap_flags = bindings::riw_core_cap_RIW_RDMA_CORE_PORT_IWARP;
         }
         0

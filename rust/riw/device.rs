@@ -179,6 +179,7 @@ impl rdma::Driver for Riw {
         attr.active_speed = speed;
         attr.active_width = width;
         attr.gid_tbl_len = 1;
+        attr.pkey_tbl_len = 1;
         attr.max_msg_sz = MAX_MESSAGE;
         Ok(())
     }
