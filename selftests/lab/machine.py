@@ -24,6 +24,7 @@ DRIVER = os.environ.get("RIW_DRIVER", "riw")
 KERNEL = os.environ.get("RIW_KERNEL", "stock")
 
 BOOT_LIMIT = 120  # seconds
+BOOT_ATTEMPTS = 3
 PROBE_LIMIT = 15
 DEFAULT_MEM = 2048  # MiB
 # A command that its time limit should have ended is given this long to say so.
@@ -194,11 +195,27 @@ def machines(number, logs, results, mem=DEFAULT_MEM):
         with uml.machines(KERNEL, number, logs, results, mem) as booted:
             yield booted
         return
-    wires = [socket.socketpair() for _ in range(2)] if number == 2 else []
     with contextlib.ExitStack() as stack:
-        booted = [stack.enter_context(Machine(role, logs, results, mem, ends))
-                  for role, ends in zip(["case", "peer"][:number],
-                                        list(zip(*wires)) or [()])]
-        for machine in booted:
-            machine.wait_ready()
-        yield booted
+        yield boot(stack, number, logs, results, mem)
+
+
+def boot(stack, number, logs, results, mem):
+    """Boots VMs until they answer, thrice at most: QEMU's emulation now and then trips over
+    code that the other CPU patches while the kernel boots. Nothing of riw has run by then."""
+    for attempt in range(BOOT_ATTEMPTS):
+        wires = [socket.socketpair() for _ in range(2)] if number == 2 else []
+        with contextlib.ExitStack() as attempted:
+            booted = [attempted.enter_context(Machine(role, logs, results, mem, ends))
+                      for role, ends in zip(["case", "peer"][:number],
+                                            list(zip(*wires)) or [()])]
+            try:
+                for machine in booted:
+                    machine.wait_ready()
+            except MachineDied as died:
+                if attempt == BOOT_ATTEMPTS - 1:
+                    raise
+                print(f"riw lab: {died} while it booted; once more", file=sys.stderr)
+                continue
+            stack.push(attempted.pop_all())
+            return booted
+    raise AssertionError("the last attempt returns or raises")
