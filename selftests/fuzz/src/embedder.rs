@@ -46,6 +46,7 @@ pub struct Embedder {
     msn: [u32; 3],
     /// No call may come any more.
     closed: bool,
+    terminate: Option<Terminated>,
     /// What has been called, with what.
     digest: u64,
 }
@@ -64,6 +65,7 @@ impl Embedder {
             read: outstanding(0),
             msn: [0; 3],
             closed: false,
+            terminate: None,
             digest: 0xcbf2_9ce4_8422_2325,
         }
     }
@@ -81,6 +83,11 @@ impl Embedder {
         assert!(self.memory[BUFFER_AT + 96..]
             .iter()
             .all(|octet| *octet == CANARY));
+    }
+
+    /// The peer's Terminate, if one has come.
+    pub fn terminate(&self) -> Option<Terminated> {
+        self.terminate
     }
 
     fn note(&mut self, value: u64) {
@@ -270,6 +277,7 @@ impl Placement for Embedder {
         let quote = &terminate.quote;
         assert!(quote.ddp().is_empty() == quote.header().is_none());
         self.note(quote.request().map_or(0, |request| request.src_to));
+        self.terminate = Some(*terminate);
         self.closed = true;
     }
 }

@@ -6,7 +6,10 @@ mod embedder;
 
 pub use embedder::Embedder;
 
-use iwarp::{Crc32c, Error, Quote, Receiver, RxConfig};
+use iwarp::{
+    Crc, Crc32c, Error, Gather, Message, Quote, Receiver, RxConfig, Segmenter, Terminate, TxConfig,
+};
+use std::convert::Infallible;
 
 /// CRC32c.
 pub struct Soft;
@@ -115,5 +118,44 @@ pub fn judge(config: RxConfig, stream: &[u8], split: Split) -> Verdict {
     let whole = receive(config, std::iter::once(stream));
     let parts = receive(config, split.parts(stream));
     assert_eq!(whole, parts);
+    if let Some(error) = whole.error {
+        answer(config, &Terminate::new(error, whole.quote));
+    }
     whole
+}
+
+/// Checks that the Terminate for an error arrives as it was meant.
+fn answer(config: RxConfig, terminate: &Terminate) {
+    let mut tx = Segmenter::<Soft>::new(TxConfig {
+        crc: config.crc,
+        markers: config.markers,
+        emss: 1460,
+    });
+    tx.start(Message::Terminate(*terminate), 0)
+        .expect("nothing was sent");
+    let mut wire = Wire(Vec::with_capacity(128));
+    let Ok(emitted) = tx.poll_transmit(&mut wire);
+    assert!(
+        emitted.is_some_and(|emitted| emitted.last),
+        "it is one FPDU"
+    );
+    let verdict = receive(config, std::iter::once(&wire.0[..]));
+    assert_eq!(verdict.error, None);
+    assert_eq!(verdict.embedder.terminate(), Some(*terminate));
+}
+
+/// Takes messages without payload.
+struct Wire(Vec<u8>);
+
+impl Gather for Wire {
+    type Error = Infallible;
+
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn payload(&mut self, _: u32, _: u32, _: Option<Crc>) -> Result<Option<Crc>, Infallible> {
+        panic!("a Terminate has no payload");
+    }
 }
