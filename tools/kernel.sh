@@ -3,6 +3,7 @@
 # Sourced by the tools that build for a kernel: what its configuration says.
 
 set -euo pipefail
+shopt -s inherit_errexit
 
 die() {
 	echo "riw: $*" >&2

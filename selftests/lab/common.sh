@@ -4,6 +4,7 @@
 # shellcheck disable=SC2034 # used by those that source this
 
 set -euo pipefail
+shopt -s inherit_errexit
 
 repo=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 lab=${RIW_LAB:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/riw}
