@@ -11,6 +11,7 @@
  *     ird=N ord=N read depths (1)
  *     reject      serve: reject what comes, with the private data
  *     hold        serve: leave what comes unanswered
+ *     idle        serve: do not even look what comes
  *     deaf        serve: end listening with the first request, and accept it a second later
  *     stay        connect: stay connected until the peer disconnects
  *     tos=N       type of service
@@ -26,7 +27,7 @@
 
 static struct {
 	int backlog, data, ird, ord, tos;
-	bool reject, hold, deaf, stay;
+	bool reject, hold, idle, deaf, stay;
 } opts = { .backlog = 8, .ird = 1, .ord = 1, .tos = -1 };
 
 static uint8_t private_data[256];
@@ -50,6 +51,8 @@ static void parse(int argc, char **argv)
 			opts.reject = true;
 		else if (!strcmp(argv[i], "hold"))
 			opts.hold = true;
+		else if (!strcmp(argv[i], "idle"))
+			opts.idle = true;
 		else if (!strcmp(argv[i], "deaf"))
 			opts.deaf = true;
 		else if (!strcmp(argv[i], "stay"))
@@ -150,6 +153,8 @@ static void serve(struct rdma_event_channel *channel, const char *addr, const ch
 	if (rdma_listen(listener, opts.backlog))
 		die("rdma_listen");
 	printf("listening\n");
+	while (opts.idle)
+		pause();
 
 	while (!rdma_get_cm_event(channel, &event)) {
 		enum rdma_cm_event_type type = event->event;
