@@ -61,4 +61,4 @@ root=$lab/root-$(hash $here/{packages,root})
 # What is built in the root depends on what builds it, not on all that is in there.
 toolchain=$(cat "$root/toolchain" 2>/dev/null || true)
 kernel=$lab/kernel-$toolchain-$(hash $here/kernel tools/{kernel.sh,rust-metadata})
-boot=$lab/boot-$toolchain-$(hash $here/{boot,guest/initrd-init})
+boot=$lab/boot-$toolchain-$(hash $here/{boot,tsc.c,guest/initrd-init})

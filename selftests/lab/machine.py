@@ -47,36 +47,50 @@ def lab():
     return Folders(*map(pathlib.Path, done.stdout.split()))
 
 
-def qemu(accel, cpus, append, *more):
-    # tsc=reliable keeps the clock that perftest calibrates against; the mitigations
-    # cost much in emulation and protect nothing here. What the kernel does not know,
-    # it puts into the environment of its first process.
+PARAMETERS = [
+    "console=ttyS0", "loglevel=7", "panic=-1",
+    # perftest calibrates against this clock.
+    "tsc=reliable",
+    # They cost much in emulation and protect nothing here.
+    "mitigations=off",
+    # An emulated CPU may stand still for seconds when the host is busy: that is no broken
+    # timer, and no lock-up either (which is told after twice the 30 s).
+    "no_timer_check", "watchdog_thresh=30", "rcupdate.rcu_cpu_stall_timeout=60",
+]
+
+
+def qemu(kvm, cpus, append, *more):
+    """The command line of QEMU. What is in `append` and unknown to the kernel, it puts
+    into the environment of its first process."""
+    parameters = [*PARAMETERS, append]
+    if not kvm:
+        khz = subprocess.run([lab().boot / "tsc"], check=True, stdout=subprocess.PIPE, text=True)
+        parameters.append(f"tsc_early_khz={khz.stdout.strip()}")
     return [
         # Not to outlive the one who started it.
         "setpriv", "--pdeathsig", "KILL",
-        "qemu-system-x86_64", "-accel", accel, "-cpu", "max", "-smp", str(cpus),
-        "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "qemu-system-x86_64", "-accel", "kvm" if kvm else "tcg,thread=multi", "-cpu", "max",
+        "-smp", str(cpus), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", lab().boot / "vmlinuz", "-initrd", lab().boot / "initrd",
-        "-append", f"console=ttyS0 loglevel=7 tsc=reliable mitigations=off panic=-1 {append}",
+        "-append", " ".join(parameters),
         *more]
 
 
-def accelerator():
-    """KVM where it has been seen to run this kernel, else emulation. Some hosts have
-    a /dev/kvm that cannot, so the first boot tries, and its outcome is kept."""
-    emulation = "tcg,thread=multi"
+def kvm_works():
+    """Whether KVM has been seen to run this kernel. Some hosts have a /dev/kvm that
+    cannot, so the first boot tries, and its outcome is kept."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return emulation
+        return False
     verdict = lab().boot / "kvm"
     if not verdict.exists():
-        command = qemu("kvm", 2, "RIW_ROLE=probe", "-m", "512", "-serial", "stdio")
+        command = qemu(True, 2, "RIW_ROLE=probe", "-m", "512", "-serial", "stdio")
         try:
             output = subprocess.run(command, timeout=PROBE_LIMIT, stdin=subprocess.DEVNULL,
                                     capture_output=True).stdout
         except subprocess.TimeoutExpired:
             output = b""
         verdict.write_text("yes" if b"riw: user space reached" in output else "no")
-    return "kvm" if verdict.read_text() == "yes" else emulation
+    return verdict.read_text() == "yes"
 
 
 class Machine:
@@ -109,7 +123,7 @@ class Machine:
             terminal = ["-chardev", "stdio,id=terminal,signal=off",
                         "-device", "virtconsole,chardev=terminal"]
         self.process = subprocess.Popen(
-            qemu(accelerator(), 1 if role == "peer" else 2,
+            qemu(kvm_works(), 1 if role == "peer" else 2,
                  f"RIW_ROLE={role} RIW_DRIVER={DRIVER} {more}", "-m", str(mem),
                  "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
                  "-chardev", f"socket,id=agent,fd={theirs.fileno()}",
