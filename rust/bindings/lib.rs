@@ -12,6 +12,10 @@
 #![crate_name = "riw_bindings"]
 #![allow(
     clippy::all,
+    clippy::cast_lossless,
+    clippy::ptr_as_ptr,
+    clippy::ref_as_ptr,
+    clippy::undocumented_unsafe_blocks,
     dead_code,
     improper_ctypes,
     missing_docs,

@@ -137,6 +137,12 @@ impl LockedSock<'_> {
         unsafe { bindings::tcp_unread(self.sk.as_ptr()) }
     }
 
+    /// Bytes sent that the peer has not acknowledged yet; this side's FIN counts as one.
+    pub fn unacknowledged(&self) -> u32 {
+        // SAFETY: By the type's invariant it is a TCP socket.
+        unsafe { bindings::tcp_unacked(self.sk.as_ptr()) }
+    }
+
     /// Reads received bytes where they are.
     ///
     /// `take` is called with contiguous pieces in order, and says how many bytes of each it took;

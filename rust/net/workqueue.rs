@@ -94,7 +94,10 @@ impl Queue {
         // work is part of a delayed work.
         let (work, delayed) = unsafe {
             let work = raw_work::<T, ID>(item);
-            (work, kernel::container_of!(work, bindings::delayed_work, work))
+            (
+                work,
+                kernel::container_of!(work, bindings::delayed_work, work),
+            )
         };
 
         // mod_delayed_work() would not do: when the item is being cancelled it queues nothing, and

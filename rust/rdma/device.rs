@@ -7,24 +7,18 @@
 use crate::{
     cq, iw,
     mr::{self, MrTable},
-    pd, port, qp, srq,
-    ucontext, Driver,
+    pd, port, qp, srq, ucontext, Driver,
 };
 use core::{marker::PhantomData, mem::MaybeUninit, ops::Deref, ptr::NonNull};
 use kernel::{
-    device::Device as CoreDevice,
-    error::to_result,
-    module::this_module,
-    prelude::*,
-    sync::Arc,
+    device::Device as CoreDevice, error::to_result, module::this_module, prelude::*, sync::Arc,
     types::Opaque,
 };
 use riw_bindings as bindings;
 
 /// In `kernel_cap_flags`: a user may unregister the device.
 // CAST: A bit.
-pub const ALLOW_USER_UNREG: u64 =
-    bindings::ib_kernel_cap_flags_IBK_ALLOW_USER_UNREG as u64;
+pub const ALLOW_USER_UNREG: u64 = bindings::ib_kernel_cap_flags_IBK_ALLOW_USER_UNREG as u64;
 
 /// What a device can do (`struct ib_device_attr`).
 pub type DeviceAttr = bindings::ib_device_attr;
@@ -65,16 +59,16 @@ impl<T: iw::CmOperations> Device<T> {
 
         // SAFETY: The size is that of a struct with an ib_device at its start; `netdev` is alive,
         // and its namespace with it.
-        let raw = unsafe { bindings::_ib_alloc_device(size_of::<Self>(), bindings::netdev_net(netdev.as_raw())) };
+        let raw = unsafe {
+            bindings::_ib_alloc_device(size_of::<Self>(), bindings::netdev_net(netdev.as_raw()))
+        };
         let this = NonNull::new(raw.cast::<Self>()).ok_or(ENOMEM)?;
 
         // SAFETY: The memory is ours alone and has room for `data`.
         unsafe {
             (&raw mut (*this.as_ptr()).mrs).write(mrs);
-            let Ok(()) = pin_init::raw_try_init(
-                (&raw mut (*this.as_ptr()).data).cast::<T::Device>(),
-                data,
-            );
+            let Ok(()) =
+                pin_init::raw_try_init((&raw mut (*this.as_ptr()).data).cast::<T::Device>(), data);
         }
 
         // INVARIANT: `data` is initialised, now the ops may be set.
@@ -90,7 +84,7 @@ impl<T: iw::CmOperations> Device<T> {
             // SAFETY: As above.
             unsafe {
                 (*raw).name_assign_type =
-                    bindings::rdma_nl_name_assign_type_RDMA_NAME_ASSIGN_TYPE_USER as _;
+                    bindings::rdma_nl_name_assign_type_RDMA_NAME_ASSIGN_TYPE_USER;
                 // Our own reference, for the caller: ib_core may unregister and free the device
                 // as soon as it is registered.
                 bindings::get_device(Self::core_device(raw));
@@ -134,7 +128,6 @@ impl<T: iw::CmOperations> Device<T> {
         ops = iw::fill::<T>(ops);
         mr::fill::<T>(ops)
     }
-
 }
 
 impl<T: Driver> Device<T> {
@@ -308,7 +301,9 @@ unsafe impl<T: Driver> Sync for Registered<T> {}
 /// How many CPUs there can be.
 pub fn possible_cpus() -> i32 {
     // SAFETY: No requirements.
-    unsafe { bindings::num_possible_cpus() }.try_into().unwrap_or(i32::MAX)
+    unsafe { bindings::num_possible_cpus() }
+        .try_into()
+        .unwrap_or(i32::MAX)
 }
 
 /// An unpredictable number. Any context.
@@ -347,7 +342,7 @@ fn copy_name(to: &mut [kernel::ffi::c_char], from: &[u8]) {
     let room = to.len().saturating_sub(1);
 
     for (to, from) in to.iter_mut().take(room).zip(from) {
-        *to = *from as _;
+        *to = *from;
     }
 }
 

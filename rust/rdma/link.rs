@@ -101,7 +101,12 @@ impl<L: Link> Registration<L> {
             let target = unsafe { L::slot().0.load(ordering::Acquire).as_ref() }.ok_or(ENODEV)?;
 
             // SAFETY: ib_core passes a string, and holds a reference to the netdev.
-            unsafe { target.add(CStr::from_ptr(name.cast()), net::NetDevice::from_raw(netdev))? };
+            unsafe {
+                target.add(
+                    CStr::from_ptr(name.cast()),
+                    net::NetDevice::from_raw(netdev),
+                )?
+            };
             Ok(0)
         })
     }

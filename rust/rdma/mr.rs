@@ -10,13 +10,7 @@ use crate::{
     Driver, Udata,
 };
 use core::mem::MaybeUninit;
-use kernel::{
-    error::Error,
-    ffi::c_int,
-    prelude::*,
-    sync::aref::ARef,
-    types::Opaque,
-};
+use kernel::{error::Error, ffi::c_int, prelude::*, sync::aref::ARef, types::Opaque};
 use riw_bindings as bindings;
 
 /// ib_core's part of a region, with what delays its freeing.
@@ -130,11 +124,7 @@ impl<T: Driver> Callbacks<T> {
         made.unwrap_or_else(Error::to_ptr)
     }
 
-    fn new_mr(
-        pd: &Pd<T>,
-        request: &MrRequest,
-        udata: &Udata<'_>,
-    ) -> Result<*mut bindings::ib_mr> {
+    fn new_mr(pd: &Pd<T>, request: &MrRequest, udata: &Udata<'_>) -> Result<*mut bindings::ib_mr> {
         let data = T::reg_user_mr(pd, request, udata)?;
         let memory = KBox::<MaybeUninit<Mr<T>>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
         let raw = KBox::into_raw(memory);
@@ -166,7 +156,10 @@ impl<T: Driver> Callbacks<T> {
         // the table and not taken a reference will fail to, and may look at the count of users
         // until the grace period is over, which kfree_rcu() waits for.
         unsafe {
-            Device::<T>::from_raw((*(*ib).pd).device).mrs().table.remove((*base).index);
+            Device::<T>::from_raw((*(*ib).pd).device)
+                .mrs()
+                .table
+                .remove((*base).index);
             Mr::<T>::destroy(base);
             bindings::kfree_rcu((*base).rcu.get(), base.cast());
         }
@@ -175,7 +168,10 @@ impl<T: Driver> Callbacks<T> {
 
     /// Only ib_core's check for the mandatory verbs sees this: queue pairs of kernel users are
     /// refused.
-    unsafe extern "C" fn get_dma_mr(_pd: *mut bindings::ib_pd, _access: c_int) -> *mut bindings::ib_mr {
+    unsafe extern "C" fn get_dma_mr(
+        _pd: *mut bindings::ib_pd,
+        _access: c_int,
+    ) -> *mut bindings::ib_mr {
         EOPNOTSUPP.to_ptr()
     }
 }

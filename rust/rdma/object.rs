@@ -100,7 +100,10 @@ impl<B, D> Object<B, D> {
         let mut users = self.users.load(ordering::Relaxed);
 
         while users > 0 {
-            match self.users.cmpxchg(users, users.checked_add(1)?, ordering::Acquire) {
+            match self
+                .users
+                .cmpxchg(users, users.checked_add(1)?, ordering::Acquire)
+            {
                 // SAFETY: The count was not zero, and has been raised for the new reference.
                 Ok(_) => return Some(unsafe { ARef::from_raw(NonNull::from(self)) }),
                 Err(now) => users = now,

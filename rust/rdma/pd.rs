@@ -2,7 +2,11 @@
 
 //! Protection domains.
 
-use crate::{device::{Callbacks, Device}, object::Object, Driver};
+use crate::{
+    device::{Callbacks, Device},
+    object::Object,
+    Driver,
+};
 use kernel::{error::from_result, ffi::c_int};
 use riw_bindings as bindings;
 

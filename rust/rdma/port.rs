@@ -2,8 +2,11 @@
 
 //! The one port of a device.
 
-use crate::{device::{Callbacks, Device}, Driver};
-use core::{ptr::NonNull};
+use crate::{
+    device::{Callbacks, Device},
+    Driver,
+};
+use core::ptr::NonNull;
 use kernel::{error::from_result, ffi::c_int, prelude::*, sync::aref::ARef};
 use riw_bindings as bindings;
 

@@ -105,20 +105,26 @@ impl<'a, T: Driver> QpInitAttr<'a, T> {
 
     /// Where completions of the send queue go.
     pub fn send_cq(&self) -> Option<ARef<Cq<T>>> {
+        let raw = self.raw.send_cq;
+
         // SAFETY: ib_core holds the queue for the call.
-        (!self.raw.send_cq.is_null()).then(|| unsafe { Cq::<T>::from_base(self.raw.send_cq) }.into())
+        (!raw.is_null()).then(|| unsafe { Cq::<T>::from_base(raw) }.into())
     }
 
     /// Where completions of the receive queue go.
     pub fn recv_cq(&self) -> Option<ARef<Cq<T>>> {
+        let raw = self.raw.recv_cq;
+
         // SAFETY: ib_core holds the queue for the call.
-        (!self.raw.recv_cq.is_null()).then(|| unsafe { Cq::<T>::from_base(self.raw.recv_cq) }.into())
+        (!raw.is_null()).then(|| unsafe { Cq::<T>::from_base(raw) }.into())
     }
 
     /// The shared receive queue to use, if any.
     pub fn srq(&self) -> Option<ARef<Srq<T>>> {
+        let raw = self.raw.srq;
+
         // SAFETY: ib_core holds the queue for the call.
-        (!self.raw.srq.is_null()).then(|| unsafe { Srq::<T>::from_base(self.raw.srq) }.into())
+        (!raw.is_null()).then(|| unsafe { Srq::<T>::from_base(raw) }.into())
     }
 }
 
@@ -227,7 +233,10 @@ impl<T: Driver> Callbacks<T> {
             // SAFETY: ib_core's pointers, valid for the call.
             let (attr, udata) = unsafe { (&mut *attr, Udata::from_raw(udata)) };
             // INVARIANT: As ib_core checked, the queues are of the same device as the domain.
-            let mut attr = QpInitAttr { raw: attr, _driver: PhantomData };
+            let mut attr = QpInitAttr {
+                raw: attr,
+                _driver: PhantomData,
+            };
 
             // SAFETY: `qp` is new, of the size asked for; its domain is alive.
             unsafe {
@@ -246,9 +255,13 @@ impl<T: Driver> Callbacks<T> {
         _udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: Both are valid for the call.
-            // CAST: A set of bits.
-            let attr = QpAttr { raw: unsafe { &mut *attr }, mask: mask as u32 };
+            // SAFETY: It is valid, and ours, for the call.
+            let raw = unsafe { &mut *attr };
+            let attr = QpAttr {
+                raw,
+                // CAST: A set of bits.
+                mask: mask as u32,
+            };
 
             // SAFETY: The queue pair is alive during the call.
             T::modify_qp(unsafe { Qp::<T>::from_base(qp) }, &attr)?;
@@ -268,7 +281,10 @@ impl<T: Driver> Callbacks<T> {
             attr.write(bindings::ib_qp_attr::default());
             init_attr.write(bindings::ib_qp_init_attr::default());
             // CAST: A set of bits.
-            let mut attr = QpAttr { raw: &mut *attr, mask: mask as u32 };
+            let mut attr = QpAttr {
+                raw: &mut *attr,
+                mask: mask as u32,
+            };
 
             T::query_qp(Qp::<T>::from_base(qp), &mut attr);
             (*init_attr).qp_type = (*qp).qp_type;

@@ -46,7 +46,10 @@ impl<D: Send + Sync> Object<bindings::ib_ucontext, D> {
     ///
     /// The mapping belongs to an object of the context, and goes with it.
     pub fn offer(&self, mem: &Arc<SharedMem>, above: u64) -> Result<Mapping<D>> {
-        let first: u32 = (above >> PAGE_SHIFT).checked_add(1).ok_or(EINVAL)?.try_into()?;
+        let first: u32 = (above >> PAGE_SHIFT)
+            .checked_add(1)
+            .ok_or(EINVAL)?
+            .try_into()?;
         let entry = KBox::new(
             MmapEntry {
                 base: Opaque::zeroed(),
@@ -58,7 +61,7 @@ impl<D: Send + Sync> Object<bindings::ib_ucontext, D> {
         let base: *mut bindings::rdma_user_mmap_entry = raw.cast();
 
         // SAFETY: The context is open; `base` is zeroed and stays until `mmap_free` is called.
-        let ret = unsafe { 
+        let ret = unsafe {
             bindings::rdma_user_mmap_entry_insert_range(
                 self.base(),
                 base,

@@ -31,7 +31,10 @@ impl<'a> Udata<'a> {
             return None;
         }
         // INVARIANT: By the caller's promise.
-        Some(Self { raw, _scope: PhantomData })
+        Some(Self {
+            raw,
+            _scope: PhantomData,
+        })
     }
 
     /// Reads the driver's request. May sleep.
@@ -65,7 +68,9 @@ impl<'a> Udata<'a> {
         let bytes = response.as_bytes();
 
         // SAFETY: `raw` is valid, and `bytes` are read only.
-        to_result(unsafe { bindings::_ib_respond_udata(self.raw, bytes.as_ptr().cast(), bytes.len()) })
+        to_result(unsafe {
+            bindings::_ib_respond_udata(self.raw, bytes.as_ptr().cast(), bytes.len())
+        })
     }
 
     /// The user context of the caller.
@@ -73,7 +78,11 @@ impl<'a> Udata<'a> {
         // SAFETY: By the type's invariant `raw` lies in a bundle, whose context is one of the
         // device that was called, hence of driver `T`; it outlives the call.
         unsafe {
-            let bundle = kernel::container_of!(self.raw, bindings::uverbs_attr_bundle, __bindgen_anon_1.hdr.driver_udata);
+            let bundle = kernel::container_of!(
+                self.raw,
+                bindings::uverbs_attr_bundle,
+                __bindgen_anon_1.hdr.driver_udata
+            );
             Ucontext::<T>::from_base((*bundle).__bindgen_anon_1.hdr.context)
         }
     }

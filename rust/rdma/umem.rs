@@ -49,7 +49,7 @@ impl Umem {
         // SAFETY: The device is registered; ib_core checks the range.
         // CAST: A set of bits.
         let umem = from_err_ptr(unsafe {
-            bindings::ib_umem_get_va(dev.as_raw(), start as _, size, access as _)
+            bindings::ib_umem_get_va(dev.as_raw(), start, size, access as i32)
         })?;
         let mut this = Self {
             umem: NonNull::new(umem).ok_or(EINVAL)?,

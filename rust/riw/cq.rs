@@ -110,7 +110,11 @@ impl Cq {
                 let error = !producer.overflowed;
 
                 producer.overflowed = true;
-                return News { error, lost: true, notify: false };
+                return News {
+                    error,
+                    lost: true,
+                    notify: false,
+                };
             }
             self.ring.publish(producer.put, &cqe.words());
             producer.put = producer.put.wrapping_add(1);

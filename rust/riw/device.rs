@@ -5,7 +5,7 @@
 use crate::{
     abi,
     cm::{self, CmDevice},
-    cq::Cq, 
+    cq::Cq,
     limit::Limit,
     mr,
     numbers::Numbers,
@@ -193,10 +193,7 @@ impl rdma::Driver for Riw {
         dev.cm.shutdown();
     }
 
-    fn alloc_ucontext(
-        dev: &Device<Self>,
-        udata: &Udata<'_>,
-    ) -> Result<impl PinInit<Ucontext>> {
+    fn alloc_ucontext(dev: &Device<Self>, udata: &Udata<'_>) -> Result<impl PinInit<Ucontext>> {
         let quota = dev.limits.ucontext.take()?;
 
         udata.respond(&abi::UcontextResponse { dev_id: 0, pad: 0 })?;
@@ -306,17 +303,30 @@ impl Devices {
     /// Makes the device `name` on `netdev`. May sleep.
     fn add(&self, name: &CStr, netdev: &net::NetDevice) -> Result {
         if !CARRIES_IP.contains(&netdev.kind()) {
-            pr_err!("{}: cannot serve {}: not a device that carries IP\n", name, netdev.name());
+            pr_err!(
+                "{}: cannot serve {}: not a device that carries IP\n",
+                name,
+                netdev.name()
+            );
             return Err(EOPNOTSUPP);
         }
         match Device::<Riw>::on(netdev) {
             Ok(None) => {}
             Ok(Some(other)) => {
-                pr_err!("{}: {} is served by {} already\n", name, netdev.name(), other.name());
+                pr_err!(
+                    "{}: {} is served by {} already\n",
+                    name,
+                    netdev.name(),
+                    other.name()
+                );
                 return Err(EEXIST);
             }
             Err(e) => {
-                pr_err!("{}: {} is served by another driver's device\n", name, netdev.name());
+                pr_err!(
+                    "{}: {} is served by another driver's device\n",
+                    name,
+                    netdev.name()
+                );
                 return Err(e);
             }
         }
@@ -351,7 +361,6 @@ impl Devices {
 
 /// `rdma link add`.
 pub(crate) struct Adder(pub(crate) Arc<Devices>);
-
 
 impl Link for Adder {
     const TYPE: &'static CStr = c"riw";

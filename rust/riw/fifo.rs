@@ -15,7 +15,11 @@ pub(crate) struct Fifo<T> {
 impl<T> Fifo<T> {
     /// Without room.
     pub(crate) const fn empty() -> Self {
-        Self { slots: KVVec::new(), head: 0, len: 0 }
+        Self {
+            slots: KVVec::new(),
+            head: 0,
+            len: 0,
+        }
     }
 
     /// With room for `size` entries, rounded up to a power of two. May sleep.
@@ -26,7 +30,11 @@ impl<T> Fifo<T> {
         for _ in 0..size {
             slots.push(None, GFP_KERNEL_ACCOUNT)?;
         }
-        Ok(Self { slots, head: 0, len: 0 })
+        Ok(Self {
+            slots,
+            head: 0,
+            len: 0,
+        })
     }
 
     /// How many entries there are.

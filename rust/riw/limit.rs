@@ -25,7 +25,10 @@ pub(crate) struct Quota(Arc<Count>);
 impl Limit {
     /// At most `max`.
     pub(crate) fn new(max: u32) -> Result<Self> {
-        let count = Count { used: Atomic::new(0), max };
+        let count = Count {
+            used: Atomic::new(0),
+            max,
+        };
         Ok(Self(Arc::new(count, GFP_KERNEL)?))
     }
 
@@ -34,7 +37,11 @@ impl Limit {
         let mut used = self.0.used.load(ordering::Relaxed);
 
         while used < self.0.max {
-            match self.0.used.cmpxchg(used, used.wrapping_add(1), ordering::Relaxed) {
+            match self
+                .0
+                .used
+                .cmpxchg(used, used.wrapping_add(1), ordering::Relaxed)
+            {
                 Ok(_) => return Ok(Quota(self.0.clone())),
                 Err(now) => used = now,
             }

@@ -89,7 +89,10 @@ impl kernel::Module for Module {
         )?;
         let drained = Drained(queue.clone());
         let watcher = KBox::pin_init(net::Notifier::register(Watcher), GFP_KERNEL)?;
-        let devices = Arc::pin_init(Devices::new(queue.clone(), cm::Shared::new(queue)?), GFP_KERNEL)?;
+        let devices = Arc::pin_init(
+            Devices::new(queue.clone(), cm::Shared::new(queue)?),
+            GFP_KERNEL,
+        )?;
         let link = Registration::new(Adder(devices.clone()))?;
 
         Ok(Self {

@@ -53,7 +53,10 @@ impl Mr {
         let quota = dev.limits.mr.take()?;
         let umem = Umem::pin(dev, request.start, request.length, request.access)?;
 
-        udata.respond(&abi::MrResponse { stag: request.stag, pad: 0 })?;
+        udata.respond(&abi::MrResponse {
+            stag: request.stag,
+            pad: 0,
+        })?;
         Ok(Self {
             umem,
             stag: Stag(request.stag),

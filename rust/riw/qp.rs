@@ -301,7 +301,9 @@ impl Qp {
     /// Looks for receive requests again in a moment. In ERROR each must be flushed, but a process
     /// rings no doorbell for them; it may wait for just that flush. Any context.
     pub(crate) fn watch_receives(self: &Arc<Self>, delay: kernel::time::Jiffies) {
-        let _ = self.queue.enqueue_delayed::<Arc<Self>, 1>(self.clone(), delay);
+        let _ = self
+            .queue
+            .enqueue_delayed::<Arc<Self>, 1>(self.clone(), delay);
     }
 
     /// Whether the event for the end of a shared receive queue's use is due; only once.

@@ -91,7 +91,10 @@ impl RecvQueue {
         if limit_reached {
             consumer.limit = 0;
         }
-        Some(Taken { rqe: rqe.into(), limit_reached })
+        Some(Taken {
+            rqe: rqe.into(),
+            limit_reached,
+        })
     }
 
     /// Entries.

@@ -167,6 +167,13 @@ u32 riw_helper_tcp_unread(struct sock *sk)
 	return unread > 0 ? unread : 0;
 }
 
+u32 riw_helper_tcp_unacked(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	return READ_ONCE(tp->write_seq) - READ_ONCE(tp->snd_una);
+}
+
 struct riw_tcp_reader {
 	riw_tcp_actor_t actor;
 	void *ctx;

@@ -348,7 +348,11 @@ impl Endpoint {
 
         if let Some(socket) = self.take_socket() {
             match end.how {
-                Disconnect::Graceful => Linger::start(&self.dev, socket),
+                Disconnect::Graceful => {
+                    let refused = matches!(phase, Phase::AwaitRequest | Phase::Reported);
+
+                    Linger::start(&self.dev, socket, refused);
+                }
                 Disconnect::Abort => socket.abort(),
             }
         }

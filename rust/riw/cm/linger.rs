@@ -3,14 +3,15 @@
 //! Sockets that have sent their FIN.
 //!
 //! TCP retransmits nothing for a kernel socket once it has been released. So a socket is kept until
-//! the peer has got everything and closed its side as well, for a limited time, with no queue pair
-//! and no id any more. What the peer sends meanwhile is thrown away.
+//! the peer has got everything and closed its side as well, with no queue pair and no id any more;
+//! but not if the peer does nothing of that for a while. What it sends is thrown away.
 
-use super::{CmDevice, Deadline, Member, LINGER_TIME};
+use super::{CmDevice, Deadline, Member, LINGER_LOOK, LINGER_TIME, LINGER_TIME_MAX};
 use kernel::{
     impl_has_delayed_work, new_delayed_work, new_mutex,
     prelude::*,
     sync::{Arc, Mutex},
+    time::Jiffies,
     workqueue::{DelayedWork, WorkItem},
 };
 use net::{
@@ -23,11 +24,22 @@ use net::{
 pub(super) struct Linger {
     dev: Arc<CmDevice>,
     token: usize,
-    deadline: Deadline,
+    /// The connection never came about.
+    pub(super) refused: bool,
+    /// The end of all patience.
+    limit: Deadline,
+    /// `None` once the end has come.
     #[pin]
-    socket: Mutex<Option<Socket>>,
+    state: Mutex<Option<State>>,
     #[pin]
     work: DelayedWork<Linger>,
+}
+
+struct State {
+    socket: Socket,
+    /// When the peer must have acknowledged something more than `unacknowledged` leaves.
+    deadline: Deadline,
+    unacknowledged: u32,
 }
 
 impl_has_delayed_work! {
@@ -37,8 +49,9 @@ impl_has_delayed_work! {
 impl Linger {
     /// Sends a FIN, and releases the socket when the peer has answered it. May sleep.
     ///
-    /// The socket must have no callbacks. If anything stands in the way the connection is reset.
-    pub(super) fn start(dev: &Arc<CmDevice>, socket: Socket) {
+    /// The socket must have no callbacks. If anything stands in the way the connection is reset; as
+    /// it is if it was `refused`, and too many are.
+    pub(super) fn start(dev: &Arc<CmDevice>, socket: Socket, refused: bool) {
         if socket.state() == TcpState::Closed {
             return;
         }
@@ -47,8 +60,9 @@ impl Linger {
             pin_init!(Self {
                 dev: dev.clone(),
                 token,
-                deadline: Deadline::new(LINGER_TIME),
-                socket <- new_mutex!(None, "riw::cm::Linger::socket"),
+                refused,
+                limit: Deadline::new(LINGER_TIME_MAX),
+                state <- new_mutex!(None, "riw::cm::Linger::state"),
                 work <- new_delayed_work!("riw::cm::Linger::work"),
             }),
             GFP_KERNEL,
@@ -58,14 +72,18 @@ impl Linger {
         };
 
         // From here on until the end `shutdown` may come at any time.
-        let mut place = this.socket.lock();
+        let mut place = this.state.lock();
         let ready = dev
             .add(token, Member::Linger(this.clone()))
             .and_then(|()| socket.set_callbacks(this.clone()))
             .and_then(|()| socket.shutdown_write());
         match ready {
             Ok(()) => {
-                *place = Some(socket);
+                *place = Some(State {
+                    socket,
+                    deadline: Deadline::new(LINGER_TIME),
+                    unacknowledged: u32::MAX,
+                });
                 drop(place);
                 // For what came before there were callbacks.
                 this.kick();
@@ -86,14 +104,32 @@ impl Linger {
 
     /// Releases the socket. May sleep.
     fn end(self: &Arc<Self>) {
-        let socket = self.socket.lock().take();
+        let state = self.state.lock().take();
 
-        if let Some(socket) = socket {
-            socket.clear_callbacks();
+        if let Some(state) = state {
+            state.socket.clear_callbacks();
             // Does nothing more to one that is closed.
-            socket.abort();
+            state.socket.abort();
             self.dev.remove(self.token);
         }
+    }
+
+    /// How long to go on waiting; `None` if there is nothing to wait for. May sleep.
+    fn look(&self) -> Option<Jiffies> {
+        let mut guard = self.state.lock();
+        let state = Option::as_mut(&mut guard)?;
+        let unacknowledged = state.socket.with_locked(|sk| {
+            discard(sk);
+            (sk.state() != TcpState::Closed).then(|| sk.unacknowledged())
+        })?;
+
+        if unacknowledged < state.unacknowledged {
+            state.unacknowledged = unacknowledged;
+            state.deadline = Deadline::new(LINGER_TIME);
+        }
+        // What the peer acknowledges is not told, so it is looked for.
+        let next = Deadline::new(LINGER_LOOK).left().unwrap_or(1);
+        Some(next.min(state.deadline.left()?).min(self.limit.left()?))
     }
 
     /// Resets the connection. On return nothing of it is left. May sleep.
@@ -107,21 +143,13 @@ impl WorkItem for Linger {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let closed = match &*this.socket.lock() {
-            Some(socket) => socket.with_locked(|sk| {
-                discard(sk);
-                sk.state() == TcpState::Closed
-            }),
-            None => return,
-        };
-
-        match this.deadline.left() {
-            Some(left) if !closed => {
+        match this.look() {
+            Some(left) => {
                 // If it is queued already it runs at once, which is as well.
                 let queue = &this.dev.shared.queue;
                 let _ = queue.enqueue_delayed::<Arc<Self>, 0>(this.clone(), left);
             }
-            _ => {
+            None => {
                 this.end();
                 cancel_delayed_work::<Self, 0>(&this);
             }

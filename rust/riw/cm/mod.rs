@@ -76,10 +76,14 @@ const STARTUP_TIME: i64 = 10_000;
 const REPORTED_TIME: i64 = 30_000;
 /// Milliseconds that the queue pair has to close its side after the peer has.
 const CLOSE_TIME: i64 = 3_000;
-/// Milliseconds that the peer has to answer a FIN.
+/// Milliseconds that the peer has to answer a FIN, or to acknowledge something before it.
 const LINGER_TIME: i64 = 10_000;
-/// Connections of a device that may linger; more are reset.
-const LINGER_MAX: usize = 1024;
+/// Milliseconds after which a lingering connection is looked at again.
+const LINGER_LOOK: i64 = 1_000;
+/// Milliseconds after which a connection lingers no more, whatever the peer does.
+const LINGER_TIME_MAX: i64 = 300_000;
+/// Connections of a device that have been refused and may linger; more are reset.
+const REFUSED_MAX: usize = 1024;
 
 /// Which side of a connection this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +148,8 @@ struct DeviceState {
     /// `None` once the device has been shut down.
     netdev: Option<ARef<NetDevice>>,
     members: RBTree<usize, Member>,
-    lingering: usize,
+    /// Members that are refused connections.
+    refused: usize,
     next_token: usize,
 }
 
@@ -154,6 +159,12 @@ enum Member {
     Endpoint(Arc<Endpoint>),
     Linger(Arc<Linger>),
     Subscription(Arc<Subscription>),
+}
+
+impl Member {
+    fn is_refused(&self) -> bool {
+        matches!(self, Self::Linger(linger) if linger.refused)
+    }
 }
 
 impl CmDevice {
@@ -168,7 +179,7 @@ impl CmDevice {
                 state <- new_mutex!(DeviceState {
                     netdev: Some(netdev.into()),
                     members: RBTree::new(),
-                    lingering: 0,
+                    refused: 0,
                     next_token: 1,
                 }, "riw::cm::CmDevice::state"),
             }),
@@ -220,20 +231,20 @@ impl CmDevice {
 
     /// Adds a member. `ENODEV` if the device is shut down. May sleep.
     fn add(&self, token: usize, member: Member) -> Result {
-        let lingers = matches!(member, Member::Linger(_));
+        let refused = member.is_refused();
         let mut state = self.state.lock();
 
         if state.netdev.is_none() {
             return Err(ENODEV);
         }
-        if lingers && state.lingering >= LINGER_MAX {
+        if refused && state.refused >= REFUSED_MAX {
             return Err(EBUSY);
         }
         state
             .members
             .try_create_and_insert(token, member, GFP_KERNEL)?;
-        if lingers {
-            state.lingering = state.lingering.saturating_add(1);
+        if refused {
+            state.refused = state.refused.saturating_add(1);
         }
         Ok(())
     }
@@ -244,8 +255,8 @@ impl CmDevice {
             let mut state = self.state.lock();
             let member = state.members.remove(&token);
 
-            if matches!(member, Some(Member::Linger(_))) {
-                state.lingering = state.lingering.saturating_sub(1);
+            if member.as_ref().is_some_and(Member::is_refused) {
+                state.refused = state.refused.saturating_sub(1);
             }
             member
         };

@@ -38,7 +38,11 @@ struct Request {
 impl Rx {
     /// Not connected.
     pub(crate) fn new() -> Self {
-        Self { receiver: None, request: None, started: false }
+        Self {
+            receiver: None,
+            request: None,
+            started: false,
+        }
     }
 
     /// The stream begins.
@@ -79,7 +83,11 @@ impl Qp {
     /// Takes what the socket has. Its lock is held; must not sleep.
     pub(crate) fn rx_ready(self: &Arc<Self>, sk: &mut net::LockedSock<'_>) {
         let mut rx = self.rx.lock();
-        let Rx { receiver, request, started } = &mut *rx;
+        let Rx {
+            receiver,
+            request,
+            started,
+        } = &mut *rx;
         let Some(receiver) = receiver else {
             drop(rx);
             // So that a FIN behind it is seen. A socket that cannot be read has an error, of
@@ -276,7 +284,11 @@ impl Placer<'_> {
 
     /// Copies to the buffers of the request in use, from `at` in the message on.
     fn scatter(&mut self, mut at: u32, mut data: &[u8]) -> Result<(), Error> {
-        let Some(Request { rqe: Rqe { sgl: Some(sgl), .. }, .. }) = *self.request else {
+        let Some(Request {
+            rqe: Rqe { sgl: Some(sgl), .. },
+            ..
+        }) = *self.request
+        else {
             return Err(Error::LocalCatastrophic);
         };
 
@@ -354,7 +366,12 @@ impl Placement for Placer<'_> {
             // Nothing may be checked of a Write without payload (RFC 5041 §5.2).
             Segment::Write { len: 0, .. } => Ok(()),
             Segment::Write { .. } => self.find_tagged(segment),
-            Segment::ReadResponse { stag, to, len, last } => {
+            Segment::ReadResponse {
+                stag,
+                to,
+                len,
+                last,
+            } => {
                 self.qp
                     .reads
                     .lock()
@@ -387,9 +404,14 @@ impl Placement for Placer<'_> {
     fn end(&mut self, segment: &Segment) -> Result<(), Error> {
         self.target = None;
         match *segment {
-            Segment::Send { mo, len, last: true, solicited, invalidate, .. } => {
-                self.deliver(mo.saturating_add(len), solicited, invalidate)
-            }
+            Segment::Send {
+                mo,
+                len,
+                last: true,
+                solicited,
+                invalidate,
+                ..
+            } => self.deliver(mo.saturating_add(len), solicited, invalidate),
             Segment::ReadResponse { last: true, .. } => {
                 self.finish_read(Status::Success);
                 // A request may wait for a place among the reads, or for this one's end.
@@ -403,15 +425,23 @@ impl Placement for Placer<'_> {
     fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error> {
         // Nothing may be checked of a read of nothing (RFC 5040 §5.2.1).
         if request.len != 0 {
-            self.find(request.src_stag, Access::REMOTE_READ, request.src_to, request.len)
-                .map_err(Denied::read_source)?;
+            self.find(
+                request.src_stag,
+                Access::REMOTE_READ,
+                request.src_to,
+                request.len,
+            )
+            .map_err(Denied::read_source)?;
         }
 
         let mut reads = self.qp.reads.lock();
         if !reads.may_be_asked() {
             return Err(DdpUntagged::NoBuffer.into());
         }
-        let inbound = Inbound { request: *request, msn };
+        let inbound = Inbound {
+            request: *request,
+            msn,
+        };
         if reads.inbound.push(inbound).is_err() {
             return Err(DdpUntagged::NoBuffer.into());
         }

@@ -71,7 +71,10 @@ enum Stop {
 impl Tx {
     /// Not connected.
     pub(crate) fn new() -> Self {
-        Self { stream: None, buf: SendBuf::new() }
+        Self {
+            stream: None,
+            buf: SendBuf::new(),
+        }
     }
 
     /// The stream begins.
@@ -202,7 +205,11 @@ impl Qp {
 
     /// Gathers FPDUs until there is a batch or nothing more to send.
     fn fill(&self, tx: &mut Tx) -> Result<(), (Error, Quote)> {
-        let Tx { stream: Some(stream), buf } = tx else {
+        let Tx {
+            stream: Some(stream),
+            buf,
+        } = tx
+        else {
             return Ok(());
         };
 
@@ -302,7 +309,10 @@ impl Qp {
         };
 
         let message = match opcode {
-            Opcode::Write => Message::Write { stag: Stag(sqe.rkey), to: sqe.raddr },
+            Opcode::Write => Message::Write {
+                stag: Stag(sqe.rkey),
+                to: sqe.raddr,
+            },
             Opcode::Read => self.ask(&sqe, number, &source, len)?,
             _ => Message::Send {
                 solicited: sqe.flags & abi::SOLICITED != 0,
@@ -448,7 +458,11 @@ impl Qp {
 
         if let (Some(stream), Some(terminate)) = (tx.stream.as_mut(), terminate) {
             stream.active = None;
-            if stream.segmenter.start(Message::Terminate(terminate), 0).is_ok() {
+            if stream
+                .segmenter
+                .start(Message::Terminate(terminate), 0)
+                .is_ok()
+            {
                 // Without memory the peer learns no more than that the connection ends.
                 let _ = self.emit(stream, &mut tx.buf);
             }
@@ -509,10 +523,14 @@ impl Payload<'_> {
     /// Copies the message's bytes from `offset` on.
     fn copy(&self, offset: u32, to: &mut [u8]) -> Result<(), Denied> {
         match self.active {
-            Some(Active::Request { source: Source::Buffers(sgl), .. }) => {
-                self.gather(sgl, offset, to)
-            }
-            Some(Active::Request { source: Source::Inline(data), .. }) => {
+            Some(Active::Request {
+                source: Source::Buffers(sgl),
+                ..
+            }) => self.gather(sgl, offset, to),
+            Some(Active::Request {
+                source: Source::Inline(data),
+                ..
+            }) => {
                 // CAST: A 32-bit number fits.
                 let from = offset as usize;
                 let data = data
