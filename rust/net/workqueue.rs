@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work queues of one's own, and items that can be cancelled and rearmed.
+//! Work queues of one's own, and items that can be kicked and cancelled.
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
@@ -10,7 +10,6 @@ use kernel::{
     error::code::*,
     prelude::*,
     sync::Arc,
-    time::Jiffies,
     workqueue::{HasDelayedWork, HasWork, Work, WorkItem, WorkItemPointer},
 };
 
@@ -57,12 +56,25 @@ unsafe impl Sync for Queue {}
 impl Queue {
     /// Makes a queue. Process context, may sleep.
     pub fn new(name: &CStr, flags: Flags) -> Result<Self> {
+        // As many items at once as the kernel thinks right.
+        Self::with_max(name, flags.0, 0)
+    }
+
+    /// Makes a queue whose items run one at a time, in the order in which they were queued. Process
+    /// context, may sleep.
+    pub fn ordered(name: &CStr, flags: Flags) -> Result<Self> {
+        let ordered = bindings::wq_flags_WQ_UNBOUND | bindings::wq_flags___WQ_ORDERED;
+
+        Self::with_max(name, flags.0 | ordered, 1)
+    }
+
+    fn with_max(name: &CStr, flags: u32, max_active: c_int) -> Result<Self> {
         // SAFETY: All strings are terminated; the format takes one string.
         let queue = unsafe {
             bindings::alloc_workqueue_noprof(
                 c"%s".as_ptr().cast(),
-                flags.0,
-                0,
+                flags,
+                max_active,
                 name.as_ptr().cast::<c_char>(),
             )
         };
@@ -80,11 +92,12 @@ impl Queue {
         unsafe { bindings::drain_workqueue(self.queue.as_ptr()) }
     }
 
-    /// Has a delayed item run after `delay`, whether it is idle or waits for another time to come.
+    /// Has a delayed item run as soon as may be, whether it is idle or waits for its time to come.
     ///
-    /// If it is running now it will run once more. While it is being cancelled nothing happens. Any
-    /// context in which the reference may be dropped.
-    pub fn rearm<T, const ID: u64>(&self, item: Arc<T>, delay: Jiffies)
+    /// If it is queued already it keeps its place. If it is running now it will run once more.
+    /// While it is being cancelled nothing happens. Any context in which the reference may be
+    /// dropped.
+    pub fn kick<T, const ID: u64>(&self, item: Arc<T>)
     where
         T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID> + Send + Sync + 'static,
         Arc<T>: WorkItemPointer<ID>,
@@ -92,23 +105,14 @@ impl Queue {
         let item = Arc::into_raw(item).cast_mut();
         // SAFETY: `item` is valid: we own a reference. By the requirements of `HasDelayedWork` the
         // work is part of a delayed work.
-        let (work, delayed) = unsafe {
+        let delayed = unsafe {
             let work = raw_work::<T, ID>(item);
-            (
-                work,
-                kernel::container_of!(work, bindings::delayed_work, work),
-            )
+            kernel::container_of!(work, bindings::delayed_work, work)
         };
 
-        // mod_delayed_work() would not do: when the item is being cancelled it queues nothing, and
-        // says the same as when it has queued an idle item.
+        // mod_delayed_work() would not do: it moves what is queued to the end, and when the item is
+        // being cancelled it queues nothing, but says the same as when it has queued an idle item.
         loop {
-            // SAFETY: The work is valid, and initialised.
-            if unsafe { bindings::cancel_delayed_work(delayed) } {
-                // SAFETY: The queue had a reference, from `into_raw`, and has it no more. It is not
-                // the last one.
-                drop(unsafe { Arc::from_raw(item) });
-            }
             // SAFETY: The function of the work is that of `Arc<T>`, which takes over one reference
             // if this says that it is queued. The queue is valid.
             if unsafe {
@@ -116,19 +120,24 @@ impl Queue {
                     bindings::wq_misc_consts_WORK_CPU_UNBOUND as c_int,
                     self.queue.as_ptr(),
                     delayed,
-                    delay,
+                    0,
                 )
             } {
                 return;
             }
-            // SAFETY: As above.
-            if !unsafe { riw_bindings::work_pending(work) } {
-                // It is being cancelled.
+            // SAFETY: The work is valid, and initialised.
+            if !unsafe { riw_bindings::delayed_work_waits(delayed) } {
+                // It has not begun to run, and will; or it is being cancelled.
                 // SAFETY: It comes from `into_raw`, and nobody has taken it over.
                 drop(unsafe { Arc::from_raw(item) });
                 return;
             }
-            // Somebody else has queued it in between.
+            // SAFETY: As above.
+            if unsafe { bindings::cancel_delayed_work(delayed) } {
+                // SAFETY: The queue had a reference, from `into_raw`, and has it no more. It is not
+                // the last one.
+                drop(unsafe { Arc::from_raw(item) });
+            }
         }
     }
 }

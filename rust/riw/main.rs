@@ -60,6 +60,7 @@ struct Module {
     _devices: Present,
     _watcher: Pin<KBox<net::Notifier<Watcher>>>,
     _queue: Drained,
+    _cm_queue: Drained,
 }
 
 /// The devices, which go when the module lets go of them.
@@ -71,7 +72,7 @@ impl Drop for Present {
     }
 }
 
-/// The work queue, which is empty when the module lets go of it. What has been on it may hold the
+/// A work queue, which is empty when the module lets go of it. What has been on it may hold the
 /// queue itself: its last reference must not go in one of its own workers.
 struct Drained(Arc<Queue>);
 
@@ -88,11 +89,11 @@ impl kernel::Module for Module {
             GFP_KERNEL,
         )?;
         let drained = Drained(queue.clone());
+        // In the order in which peers have connected, consumers are told: some count on it.
+        let cm_queue = Arc::new(Queue::ordered(c"riw_cm", Flags::MEM_RECLAIM)?, GFP_KERNEL)?;
+        let cm_drained = Drained(cm_queue.clone());
         let watcher = KBox::pin_init(net::Notifier::register(Watcher), GFP_KERNEL)?;
-        let devices = Arc::pin_init(
-            Devices::new(queue.clone(), cm::Shared::new(queue)?),
-            GFP_KERNEL,
-        )?;
+        let devices = Arc::pin_init(Devices::new(queue, cm::Shared::new(cm_queue)?), GFP_KERNEL)?;
         let link = Registration::new(Adder(devices.clone()))?;
 
         Ok(Self {
@@ -100,6 +101,7 @@ impl kernel::Module for Module {
             _devices: Present(devices),
             _watcher: watcher,
             _queue: drained,
+            _cm_queue: cm_drained,
         })
     }
 }

@@ -446,7 +446,7 @@ int riw_helper_spin_trylock_bh(spinlock_t *lock)
 	return spin_trylock_bh(lock);
 }
 
-bool riw_helper_work_pending(struct work_struct *work)
+bool riw_helper_delayed_work_waits(struct delayed_work *work)
 {
-	return work_pending(work);
+	return timer_pending(&work->timer);
 }

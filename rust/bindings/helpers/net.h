@@ -72,6 +72,6 @@ void riw_helper_spin_lock_bh(spinlock_t *lock);
 void riw_helper_spin_unlock_bh(spinlock_t *lock);
 int riw_helper_spin_trylock_bh(spinlock_t *lock);
 
-bool riw_helper_work_pending(struct work_struct *work);
+bool riw_helper_delayed_work_waits(struct delayed_work *work);
 
 #endif

@@ -224,7 +224,7 @@ impl Endpoint {
 
     /// Has the work look at what is to be done. Any context.
     pub(super) fn kick(self: &Arc<Self>) {
-        self.dev.shared.queue.rearm::<Self, 0>(self.clone(), 0);
+        self.dev.shared.queue.kick::<Self, 0>(self.clone());
     }
 
     /// Gives the endpoint its socket, and has it called back.

@@ -99,7 +99,7 @@ impl Linger {
 
     /// Has the work look at the socket. Any context.
     fn kick(self: &Arc<Self>) {
-        self.dev.shared.queue.rearm::<Self, 0>(self.clone(), 0);
+        self.dev.shared.queue.kick::<Self, 0>(self.clone());
     }
 
     /// Releases the socket. May sleep.

@@ -185,7 +185,7 @@ impl Listener {
 
     /// Has the work look for connections. Any context.
     fn kick(self: &Arc<Self>) {
-        self.shared.queue.rearm::<Self, 0>(self.clone(), 0);
+        self.shared.queue.kick::<Self, 0>(self.clone());
     }
 
     /// Closes the socket. On return no callback and no work of the listener runs. May sleep.
