@@ -23,7 +23,7 @@ DRIVER = os.environ.get("RIW_DRIVER", "riw")
 # The kernel it runs on: the stock one, or a flavour of User-Mode Linux (see uml.py).
 KERNEL = os.environ.get("RIW_KERNEL", "stock")
 
-BOOT_LIMIT = 120  # seconds
+BOOT_LIMIT = 300  # seconds: an emulated machine on a busy host
 BOOT_ATTEMPTS = 3
 PROBE_LIMIT = 15
 DEFAULT_MEM = 2048  # MiB
@@ -193,7 +193,7 @@ class Machine:
 
     def reset(self):
         """Removes what a case left; returns what could not be removed."""
-        return self._ask({"reset": {}}, 4 * GRACE)["complaints"]
+        return self._ask({"reset": {}}, 8 * GRACE)["complaints"]
 
     def kernel_log(self):
         """The lines that the kernel logged since the last call."""
