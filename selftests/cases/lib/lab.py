@@ -7,6 +7,7 @@
 Every maker is a context manager and takes its network away again.
 """
 
+import glob
 import json
 import os
 import re
@@ -125,6 +126,42 @@ def parameter(name, value=None, module=None):
             file.write(str(value))
     with open(path, encoding="ascii") as file:
         return file.read().strip()
+
+
+def set_mode(mode):
+    """`rdma system set netns MODE`.
+
+    The kernel refuses as long as any namespace but the first is there, be it one that has been
+    deleted and is being dismantled, which nobody waits for.
+    """
+    def accepted():
+        return attempt("rdma", "system", "set", "netns", mode).returncode == 0
+
+    try:
+        wait_until(accepted, 60, f"rdma system set netns {mode}")
+    except Failed as reason:
+        raise Failed(f"{reason}\n{holders()}") from None
+
+
+def holders():
+    """What may hold a network namespace: processes in one, its dismantling, RDMA objects, and
+    TCP sockets that their process has closed ("orphan")."""
+    first = os.readlink("/proc/1/ns/net")
+    found = []
+    for folder in glob.glob("/proc/[0-9]*"):
+        try:
+            with open(f"{folder}/comm", encoding="utf-8") as comm, \
+                    open(f"{folder}/stack", encoding="ascii") as stack:
+                name, calls = comm.read().strip(), stack.read()
+            if "cleanup_net" in calls or os.readlink(f"{folder}/ns/net") != first:
+                found.append(f"{folder} {name}\n{calls}")
+        except OSError:
+            pass  # it has ended
+    for kind in ("cm_id", "qp", "ctx"):
+        found += [f"{kind} {entry}" for entry in resources(kind) if len(entry) > 2]
+    with open("/proc/net/sockstat", encoding="ascii") as sockets:
+        found += [line for line in sockets if line.startswith("TCP:")]
+    return "\n".join(found)
 
 
 @contextmanager
