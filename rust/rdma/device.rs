@@ -75,6 +75,7 @@ impl<T: iw::CmOperations> Device<T> {
         // SAFETY: The device is not registered: nobody else looks at it. `netdev` is alive.
         let done = unsafe {
             bindings::ib_set_device_ops(raw, &const { Self::ops() });
+            (*raw).ops.device_group = T::attributes().as_raw();
             (*raw).ops.owner = this_module::<T::OwnerModule>().as_ptr();
             info.apply(&mut *raw, netdev);
             to_result(bindings::ib_device_set_netdev(raw, netdev.as_raw(), 1))

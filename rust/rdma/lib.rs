@@ -12,6 +12,7 @@
 #![crate_name = "rdma"]
 #![deny(missing_docs)]
 
+pub mod attr;
 pub mod cq;
 pub mod device;
 pub mod event;

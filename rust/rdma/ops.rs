@@ -3,6 +3,7 @@
 //! The verbs that a driver provides.
 
 use crate::{
+    attr::Attributes,
     cq::{Cq, CqInitAttr},
     device::{Device, DeviceAttr},
     mr::MrRequest,
@@ -46,6 +47,8 @@ pub trait Driver: Sized + Send + Sync + 'static {
     /// The version of the ABI between this driver and its user-space part.
     const ABI_VERSION: u32;
 
+    /// What can be set in sysfs.
+    fn attributes() -> &'static Attributes<Self>;
     /// What the device can do. Must not sleep.
     fn query_device(dev: &Device<Self>, attr: &mut DeviceAttr);
     /// The state of the device's port. `attr` comes with what ib_core knows of the netdev.

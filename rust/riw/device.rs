@@ -23,6 +23,7 @@ use kernel::{
 };
 use net::Event as NetEvent;
 use rdma::{
+    attr::Attributes,
     cq::CqInitAttr,
     device::{DeviceAttr, Handle, Info},
     event::Event,
@@ -143,6 +144,10 @@ impl rdma::Driver for Riw {
 
     const DRIVER_ID: u32 = rdma::ops::DRIVER_SIW;
     const ABI_VERSION: u32 = abi::VERSION;
+
+    fn attributes() -> &'static Attributes<Self> {
+        &crate::settings::DIRECTORY
+    }
 
     fn query_device(_dev: &Device<Self>, attr: &mut DeviceAttr) {
         // CAST: Small constants.

@@ -30,6 +30,7 @@ mod numbers;
 mod qp;
 mod recvq;
 mod ring;
+mod settings;
 mod sq;
 
 module! {
@@ -40,9 +41,34 @@ module! {
     license: "GPL",
     alias: ["rdma-link-riw"],
     params: {
-        crc: bool {
-            default: false,
-            description: "Ask for CRCs on every connection, not only where the peer does",
+        // What a device's settings are at first; see settings.rs.
+        crc: u32 {
+            default: 1,
+            description: "0: no CRCs, 1: if the peer asks for them, 2: always",
+        },
+        markers: u32 {
+            default: 0,
+            description: "1: the peer has to send markers",
+        },
+        mpa_revision: u32 {
+            default: 2,
+            description: "highest revision of MPA: 1 or 2",
+        },
+        peer_to_peer: u32 {
+            default: 1,
+            description: "1: ask for the peer-to-peer model",
+        },
+        rtr: u32 {
+            default: 6,
+            description: "ready to receive by Send (1), RDMA Write (2), RDMA Read (4); a sum",
+        },
+        connect_timeout: u32 {
+            default: 10_000,
+            description: "ms for TCP to connect",
+        },
+        startup_timeout: u32 {
+            default: 10_000,
+            description: "ms for the peer's startup frame",
         },
     },
 }
@@ -84,6 +110,8 @@ impl Drop for Drained {
 
 impl kernel::Module for Module {
     fn init(_module: &'static ThisModule) -> Result<Self> {
+        // Better told now than when the first device is made.
+        settings::Settings::new()?;
         let queue = Arc::new(
             Queue::new(c"riw", Flags::UNBOUND | Flags::MEM_RECLAIM | Flags::HIGHPRI)?,
             GFP_KERNEL,

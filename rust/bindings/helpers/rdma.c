@@ -54,6 +54,11 @@ u64 riw_helper_get_random_u64(void)
 	return get_random_u64();
 }
 
+struct ib_device *riw_helper_rdma_device_to_ibdev(struct device *dev)
+{
+	return rdma_device_to_ibdev(dev);
+}
+
 bool riw_helper_ib_device_try_get(struct ib_device *dev)
 {
 	return ib_device_try_get(dev);

@@ -6,7 +6,7 @@ use super::{
     connect::check_depths,
     endpoint::{End, Endpoint, Inner, Phase},
     listen::Subscription,
-    policy, CmDevice, Deadline, Disconnect, Member, Role, REPORTED_TIME, STARTUP_TIME,
+    CmDevice, Deadline, Disconnect, Member, Role, REPORTED_TIME,
 };
 use crate::{device, qp::Qp};
 use iwarp::startup::{Kind, Reader, Responder};
@@ -55,7 +55,7 @@ pub(super) fn incoming(
         Inner {
             phase: Phase::AwaitRequest,
             id: None,
-            deadline: Some(Deadline::new(STARTUP_TIME)),
+            deadline: Some(Deadline::new(dev.settings.startup_time())),
             local,
             remote,
             depths: Offer::default(),
@@ -107,7 +107,7 @@ impl Endpoint {
             Ok(true) => {
                 // It is not silent any more.
                 request.leave(self);
-                let judged = Responder::request(&request.reader, &policy());
+                let judged = Responder::request(&request.reader, &self.dev.settings.policy());
 
                 inner.deadline = None;
                 inner.request = Some(request);
@@ -272,7 +272,7 @@ impl Endpoint {
         };
         if parameters.rtr.is_some() {
             inner.phase = Phase::AwaitFirst;
-            inner.deadline = Some(Deadline::new(STARTUP_TIME));
+            inner.deadline = Some(Deadline::new(self.dev.settings.startup_time()));
         } else {
             self.established(&mut inner);
         }

@@ -4,7 +4,7 @@
 
 use super::{
     endpoint::{End, Endpoint, Inner, Phase},
-    policy, CmDevice, Deadline, Disconnect, Member, Role, CONNECT_TIME, STARTUP_TIME,
+    CmDevice, Deadline, Disconnect, Member, Role,
 };
 use crate::{device, engine::crc, qp::Qp};
 use core::net::SocketAddr;
@@ -27,6 +27,8 @@ pub(super) struct Opening {
     /// What is tried if the peer does not know revision 2 of MPA.
     fallback: Option<KBox<Attempt>>,
     reader: Reader,
+    /// When the consumer, which may be waiting, is told at the latest, whatever is tried.
+    limit: Deadline,
 }
 
 /// A Request, and what judges the Reply to it.
@@ -85,7 +87,7 @@ pub(super) fn connect(
     param: &ConnParam<'_>,
 ) -> Result {
     check_depths(param)?;
-    let policy = policy();
+    let policy = dev.settings.policy();
     let fallback = match policy.revision {
         1 => None,
         _ => {
@@ -103,6 +105,11 @@ pub(super) fn connect(
         attempt: Attempt::new(&policy, param)?,
         fallback,
         reader: Reader::new(Kind::Reply),
+        limit: Deadline::new(
+            dev.settings
+                .connect_time()
+                .saturating_add(dev.settings.startup_time()),
+        ),
     };
 
     // Held until the device knows of the socket.
@@ -114,7 +121,7 @@ pub(super) fn connect(
         Inner {
             phase: Phase::Connecting,
             id: None,
-            deadline: Some(Deadline::new(CONNECT_TIME)),
+            deadline: Some(Deadline::new(dev.settings.connect_time())),
             local: setup.local,
             remote: *remote,
             depths: Offer::default(),
@@ -183,7 +190,8 @@ impl Endpoint {
             inner.local = self.with_socket(Socket::local_addr)?;
             self.send_frame(opening.attempt.request.as_bytes())?;
             inner.phase = Phase::AwaitReply;
-            inner.deadline = Some(Deadline::new(STARTUP_TIME));
+            inner.deadline =
+                Some(Deadline::new(self.dev.settings.startup_time()).min(opening.limit));
         }
         if !self.receive_frame(&mut opening.reader)? {
             return Ok(());
@@ -206,9 +214,9 @@ impl Endpoint {
             Err(error) => {
                 if let Some(terminate) = error.term() {
                     // The peer believes the connection to be up.
-                    let crc = opening.reader.frame().is_some_and(|frame| frame.crc);
-
-                    let _ = self.send_terminate(terminate, crc);
+                    if let Some(reply) = opening.reader.frame() {
+                        let _ = self.send_terminate(terminate, reply.crc, reply.markers);
+                    }
                     self.end(inner, &End::graceful(EPROTO));
                 }
                 match error {
@@ -275,16 +283,16 @@ impl Endpoint {
         opening.attempt = KBox::into_inner(attempt);
         opening.reader = Reader::new(Kind::Reply);
         inner.phase = Phase::Connecting;
-        inner.deadline = Some(Deadline::new(CONNECT_TIME));
+        inner.deadline = Some(Deadline::new(self.dev.settings.connect_time()).min(opening.limit));
         self.kick();
         true
     }
 
     /// Sends a Terminate, as the first and only frame.
-    fn send_terminate(&self, error: iwarp::Error, crc: bool) -> Result {
+    fn send_terminate(&self, error: iwarp::Error, crc: bool, markers: bool) -> Result {
         let mut segmenter = Segmenter::<crc::Kernel>::new(TxConfig {
             crc,
-            markers: false,
+            markers,
             emss: self.mss()?,
         });
         let mut frame = Frame {

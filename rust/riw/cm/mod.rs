@@ -35,8 +35,7 @@ mod ops;
 
 pub(crate) use endpoint::Endpoint;
 
-use crate::device;
-use iwarp::startup::{CrcPolicy, Policy, RtrTypes};
+use crate::settings::Settings;
 use kernel::{
     new_mutex,
     prelude::*,
@@ -48,30 +47,6 @@ use linger::Linger;
 use listen::{Listener, Subscription};
 use net::{NetDevice, Netns};
 
-/// What this side wants of a connection.
-fn policy() -> Policy {
-    let crc = if crate::module_parameters::crc.value() {
-        CrcPolicy::Require
-    } else {
-        CrcPolicy::Offer
-    };
-
-    Policy {
-        crc,
-        // Where the peer can, this side speaks first by itself, so that either consumer may.
-        peer_to_peer: true,
-        // Not by a Send, which would take a receive request of the peer's consumer.
-        rtr: RtrTypes::WRITE.union(RtrTypes::READ),
-        ird_max: device::MAX_READS,
-        ..Policy::DEFAULT
-    }
-}
-
-/// Milliseconds that TCP has to connect.
-const CONNECT_TIME: i64 = 10_000;
-/// Milliseconds that the peer has for its startup frame, and for its first FPDU where that is
-/// waited for.
-const STARTUP_TIME: i64 = 10_000;
 /// Milliseconds after which a reported connection is looked at: whether its listener is still there.
 const REPORTED_TIME: i64 = 30_000;
 /// Milliseconds that the queue pair has to close its side after the peer has.
@@ -139,6 +114,7 @@ impl Shared {
 #[pin_data]
 pub(crate) struct CmDevice {
     shared: Arc<Shared>,
+    pub(crate) settings: Settings,
     ifindex: u32,
     #[pin]
     state: Mutex<DeviceState>,
@@ -172,9 +148,12 @@ impl CmDevice {
     ///
     /// It keeps a reference to `netdev` until [`Self::shutdown`].
     pub(crate) fn new(netdev: &NetDevice, shared: Arc<Shared>) -> Result<Arc<Self>> {
+        let settings = Settings::new()?;
+
         Arc::pin_init(
             pin_init!(Self {
                 shared,
+                settings,
                 ifindex: netdev.ifindex(),
                 state <- new_mutex!(DeviceState {
                     netdev: Some(netdev.into()),
@@ -294,6 +273,15 @@ impl Deadline {
         Self {
             since: Instant::now(),
             time,
+        }
+    }
+
+    /// The earlier of two.
+    fn min(self, other: Self) -> Self {
+        if self.left() < other.left() {
+            self
+        } else {
+            other
         }
     }
 

@@ -12,6 +12,8 @@ import struct
 import time
 from dataclasses import dataclass
 
+import lab
+
 REQUEST = b"MPA ID Req Frame"
 REPLY = b"MPA ID Rep Frame"
 MARKERS, CRC, REJECT, ENHANCED = 0x80, 0x40, 0x20, 0x10
@@ -133,3 +135,24 @@ class Peer:
             if reason.errno in (errno.ECONNRESET, errno.EPIPE):
                 return "rst"
             raise
+
+
+class Server:
+    """A TCP server for one client after another."""
+
+    def __init__(self, node, backlog=8):
+        self.port = lab.new_port()
+        self.sock = socket.create_server((node.addr, self.port), backlog=backlog)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+
+    def accept(self, timeout=10):
+        """The next connection, its Request received."""
+        self.sock.settimeout(timeout)
+        peer = Peer(None, None, self.sock.accept()[0])
+        peer.request = peer.frame()
+        return peer
