@@ -53,10 +53,12 @@ class Target:
         """A TCP connection to it, on which nothing has been said."""
         return Peer.connect(self.node.addr, self.port, self.raw_netns)
 
-    def established(self, crc=True):
-        """An iWARP connection to it: (peer, offer)."""
+    def established(self):
+        """An iWARP connection to it: (peer, offer). With CRCs; with markers both ways if the
+        target's device wants them."""
         peer = self.connect()
-        reply = peer.ask(flags=mpa.CRC if crc else 0)
+        markers = mpa.MARKERS if lab.setting(self.node.dev, "markers") == "1" else 0
+        reply = peer.ask(flags=mpa.CRC | markers)
         return peer, Offer.parse(reply.private)
 
     def mark(self):

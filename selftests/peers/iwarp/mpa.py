@@ -58,20 +58,78 @@ def read_startup(receive):
     return Startup(key, flags, revision, receive(length))
 
 
-def fpdu(ulpdu, crc=True, length=None, bad_crc=False):
-    """An FPDU. Without `crc` the field is there, and 0."""
-    frame = struct.pack(">H", len(ulpdu) if length is None else length) + ulpdu
-    frame += bytes(-len(frame) % 4)
+class Markers:
+    """One direction of a stream that has markers (RFC 5044 §4.3): every 512 bytes, each with its
+    distance from the start of its FPDU."""
+
+    def __init__(self):
+        self.at = 0
+        self.start = None
+
+    def due(self, wrong=0):
+        """The marker that goes here, if one does, off by `wrong`."""
+        if self.at % 512:
+            return b""
+        marker = struct.pack(">HH", 0, (0 if self.start is None else self.at - self.start) ^ wrong)
+        self.at += 4
+        return marker
+
+    def room(self, length):
+        """How many of `length` bytes of an FPDU there are before the next marker."""
+        if self.start is None:
+            self.start = self.at
+        part = min(length, 512 - self.at % 512)
+        self.at += part
+        return part
+
+    def end(self):
+        """The FPDU is over."""
+        self.start = None
+
+
+def fpdu(ulpdu, crc=True, length=None, bad_crc=False, markers=None, bad_marker=0):
+    """An FPDU, with `markers` if there are such. Without `crc` the field is there, and 0.
+    `bad_marker`: how far its markers are off."""
+    body = struct.pack(">H", len(ulpdu) if length is None else length) + ulpdu
+    body += bytes(-len(body) % 4)
+    if markers:
+        frame = b""
+        while body:
+            frame += markers.due(bad_marker)
+            part = markers.room(len(body))
+            frame, body = frame + body[:part], body[part:]
+        frame += markers.due(bad_marker)
+        markers.room(4)
+        markers.end()
+    else:
+        frame = body
     check = crc32c(frame) if crc else 0
     return frame + struct.pack("<I", check ^ (1 if bad_crc else 0))
 
 
-def read_fpdu(receive, crc=True):
-    """Reads an FPDU and returns its ULPDU; raises ValueError if its CRC is wrong."""
-    head = receive(2)
-    length, = struct.unpack(">H", head)
-    rest = receive(length + -(length + 2) % 4)
-    check, = struct.unpack("<I", receive(4))
-    if crc and check != crc32c(head + rest):
+def read_fpdu(receive, crc=True, markers=None):
+    """Reads an FPDU and returns its ULPDU; raises ValueError if a marker or its CRC is wrong."""
+    raw = b""
+
+    def take(count):
+        nonlocal raw
+        data = b""
+        while len(data) < count:
+            if markers and (wanted := markers.due()):
+                marker = receive(4)
+                if marker != wanted:
+                    raise ValueError(f"marker {marker.hex()}, should be {wanted.hex()}")
+                raw += marker
+            left = count - len(data)
+            part = receive(markers.room(left) if markers else left)
+            raw, data = raw + part, data + part
+        return data
+
+    length, = struct.unpack(">H", take(2))
+    rest = take(length + -(length + 2) % 4)
+    field = take(4)
+    if markers:
+        markers.end()
+    if crc and field != struct.pack("<I", crc32c(raw[:-4])):
         raise ValueError("wrong CRC in an FPDU")
     return rest[:length]

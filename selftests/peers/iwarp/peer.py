@@ -44,6 +44,7 @@ class Peer:
         self.sock = sock
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.crc = False
+        self.markers_out = self.markers_in = None
         self.msn = {rdmap.SEND_QUEUE: 0, rdmap.READ_QUEUE: 0}
 
     @classmethod
@@ -119,7 +120,7 @@ class Peer:
         reply = mpa.read_startup(self.receive)
         if reply.key != mpa.REPLY_KEY:
             raise ValueError(f"reply key {reply.key!r}")
-        self.crc = bool((reply.flags | flags) & mpa.CRC)
+        self._agreed(flags, reply.flags)
         return reply
 
     def answer(self, private=b"", flags=0, revision=None, **more):
@@ -132,9 +133,15 @@ class Peer:
             # What the other may have outstanding is what it asked for.
             ird, ord_ = struct.unpack(">HH", request.private[:4])
             private = mpa.enhanced(ord_ & 0x3FFF, ird & 0x3FFF, private)
-        self.crc = bool((request.flags | flags) & mpa.CRC)
+        self._agreed(flags, request.flags)
         self.send(mpa.reply(private, flags, request.revision if revision is None else revision, **more))
         return request
+
+    def _agreed(self, ours, theirs):
+        """Either wants CRCs for both; each wants markers in what it receives."""
+        self.crc = bool((ours | theirs) & mpa.CRC)
+        self.markers_in = mpa.Markers() if ours & mpa.MARKERS else None
+        self.markers_out = mpa.Markers() if theirs & mpa.MARKERS else None
 
     # --- segments
 
@@ -144,7 +151,7 @@ class Peer:
 
     def frame(self, ulpdu, **more):
         """The FPDU of a segment, as this connection has them."""
-        return mpa.fpdu(ulpdu, crc=more.pop("crc", self.crc), **more)
+        return mpa.fpdu(ulpdu, **{"crc": self.crc, "markers": self.markers_out, **more})
 
     def next_msn(self, queue=rdmap.SEND_QUEUE):
         """Counts the messages of a queue: 1 at first."""
@@ -162,7 +169,8 @@ class Peer:
 
     def segment(self, timeout=None):
         """The next segment from the other end."""
-        return rdmap.parse(mpa.read_fpdu(lambda n: self.receive(n, timeout), self.crc))
+        return rdmap.parse(mpa.read_fpdu(lambda n: self.receive(n, timeout), self.crc,
+                                         self.markers_in))
 
     def message(self, timeout=None):
         """The next message: (its last segment, its whole payload)."""
