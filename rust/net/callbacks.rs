@@ -201,17 +201,60 @@ pub(crate) unsafe fn error_of(sk: NonNull<sock>) -> Option<Error> {
     }
 }
 
+/// What a callback does with its hook, whose type the hook alone knows.
+///
+/// # Safety
+///
+/// To be called from a callback of TCP, for the hook that it has found in `sk_user_data`, of which
+/// this is one of the operations.
+type Operation = unsafe fn(hook: *const c_void, sk: NonNull<sock>);
+
+/// The operations of a type of hook.
+struct Operations {
+    data_ready: Operation,
+    state_change: Operation,
+    write_space: Operation,
+    error_report: Operation,
+    /// Drops the hook. Not to be called from a callback.
+    release: unsafe fn(*mut c_void),
+}
+
 /// What `sk_user_data` points to.
+///
+/// TCP may have looked up a callback before the owner changes, and call it afterwards. So the
+/// callbacks are the same functions for all owners, and which operations go with an owner is said
+/// here, where it is found together with the owner.
 ///
 /// The alignment is what the flags in that pointer need.
 #[repr(C, align(8))]
 struct Hook<T> {
-    /// Drops the `Hook`.
-    release: unsafe fn(*mut c_void),
+    operations: &'static Operations,
     owner: Arc<T>,
 }
 
 impl<T: Send + Sync + 'static> Hook<T> {
+    /// # Safety
+    ///
+    /// `sk` must be a valid TCP socket, and `operations` be for hooks of type `T`.
+    unsafe fn install(sk: NonNull<sock>, owner: Arc<T>, operations: &'static Operations) -> Result {
+        let callbacks = bindings::riw_sk_callbacks {
+            data_ready: Some(data_ready),
+            write_space: Some(write_space),
+            state_change: Some(state_change),
+            error_report: Some(error_report),
+        };
+        let hook = KBox::into_raw(KBox::new(Self { operations, owner }, GFP_KERNEL)?);
+
+        // SAFETY: The socket is valid. On success it owns the hook, until `remove`.
+        let ret = unsafe { bindings::sk_hook(sk.as_ptr(), hook.cast(), &callbacks) };
+        if ret != 0 {
+            // SAFETY: Nobody else has seen it.
+            unsafe { Self::release(hook.cast()) };
+            return Err(Error::from_errno(ret));
+        }
+        Ok(())
+    }
+
     /// # Safety
     ///
     /// `hook` must come from [`KBox::into_raw`] of a `Hook<T>`, and not be used afterwards.
@@ -222,48 +265,81 @@ impl<T: Send + Sync + 'static> Hook<T> {
 
     /// # Safety
     ///
-    /// `sk` must be valid, and `callbacks` functions that are called with hooks of type `T`.
-    unsafe fn install(
-        sk: NonNull<sock>,
-        owner: Arc<T>,
-        callbacks: &bindings::riw_sk_callbacks,
-    ) -> Result {
-        let hook = KBox::new(
-            Self {
-                release: Self::release,
-                owner,
-            },
-            GFP_KERNEL,
-        )?;
-        let hook = KBox::into_raw(hook);
+    /// As an [`Operation`].
+    unsafe fn ignore(_hook: *const c_void, _sk: NonNull<sock>) {}
 
-        // SAFETY: The socket is valid. On success it owns the hook, until `remove`.
-        let ret = unsafe { bindings::sk_hook(sk.as_ptr(), hook.cast(), callbacks) };
-        if ret != 0 {
-            // SAFETY: Nobody else has seen it.
-            unsafe { Self::release(hook.cast()) };
-            return Err(Error::from_errno(ret));
-        }
-        Ok(())
-    }
-
-    /// Calls `f` with the owner, if there is one.
-    ///
     /// # Safety
     ///
-    /// To be called from a callback that [`Self::install`] installed.
-    unsafe fn enter(sk: *mut sock, f: impl FnOnce(&Arc<T>)) {
-        // SAFETY: TCP calls its callbacks with a valid socket.
-        let hook: *const Self = unsafe { bindings::sk_callback_enter(sk) }.cast();
+    /// `hook` must be a `Hook<T>` that is there for `'a`.
+    unsafe fn owner<'a>(hook: *const c_void) -> &'a Arc<T> {
+        // SAFETY: As the caller says.
+        unsafe { &(*hook.cast::<Self>()).owner }
+    }
+}
 
-        if !hook.is_null() {
-            // SAFETY: It is there until `remove` has got the lock that we have as a reader. Its
-            // type is ours: hook and callbacks are changed together only, and a child socket
-            // inherits the callbacks, but no hook.
-            f(unsafe { &(*hook).owner });
+impl<T: Callbacks> Hook<T> {
+    /// For the socket of a connection.
+    const CONNECTION: Operations = Operations {
+        data_ready: Self::data_ready,
+        state_change: Self::state_change,
+        write_space: Self::write_space,
+        error_report: Self::error_report,
+        release: Self::release,
+    };
+
+    /// # Safety
+    ///
+    /// As an [`Operation`].
+    unsafe fn data_ready(hook: *const c_void, sk: NonNull<sock>) {
+        // SAFETY: As the caller says. TCP holds the lock of a socket that is not listening.
+        unsafe { Self::owner(hook).data_ready(&mut LockedSock::new(sk)) }
+    }
+
+    /// # Safety
+    ///
+    /// As an [`Operation`].
+    unsafe fn state_change(hook: *const c_void, sk: NonNull<sock>) {
+        // SAFETY: As for `data_ready`.
+        unsafe { Self::owner(hook).state_change(&mut LockedSock::new(sk)) }
+    }
+
+    /// # Safety
+    ///
+    /// As an [`Operation`].
+    unsafe fn write_space(hook: *const c_void, sk: NonNull<sock>) {
+        // SAFETY: As the caller says; the socket is valid.
+        unsafe {
+            if bindings::sk_stream_writeable(sk.as_ptr()) {
+                Self::owner(hook).write_space();
+            }
         }
-        // SAFETY: Goes with the call above.
-        unsafe { bindings::sk_callback_exit(sk) };
+    }
+
+    /// # Safety
+    ///
+    /// As an [`Operation`].
+    unsafe fn error_report(hook: *const c_void, _sk: NonNull<sock>) {
+        // SAFETY: As the caller says.
+        unsafe { Self::owner(hook).error_report() }
+    }
+}
+
+impl<T: Listener> Hook<T> {
+    /// For a listening socket.
+    const LISTENER: Operations = Operations {
+        data_ready: Self::connection_ready,
+        state_change: Self::ignore,
+        write_space: Self::ignore,
+        error_report: Self::ignore,
+        release: Self::release,
+    };
+
+    /// # Safety
+    ///
+    /// As an [`Operation`].
+    unsafe fn connection_ready(hook: *const c_void, _sk: NonNull<sock>) {
+        // SAFETY: As the caller says.
+        unsafe { Self::owner(hook).connection_ready() }
     }
 }
 
@@ -280,10 +356,10 @@ pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callb
     let hook = unsafe { bindings::sk_unhook(sk.as_ptr(), original) };
 
     if !hook.is_null() {
-        // SAFETY: It was installed by `Hook::install`, and begins with this function whatever its
+        // SAFETY: It was installed by `Hook::install`, and begins with its operations whatever its
         // type. Nobody uses it any more: callbacks find none from now on, and those that had found
         // it have returned, since we were the writer of the lock that they read.
-        unsafe { (*hook.cast::<unsafe fn(*mut c_void)>())(hook) };
+        unsafe { ((*hook.cast::<&Operations>()).release)(hook) };
     }
 }
 
@@ -293,15 +369,8 @@ pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callb
 ///
 /// `sk` must be a valid TCP socket, not listening.
 pub(crate) unsafe fn install<T: Callbacks>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
-    let callbacks = bindings::riw_sk_callbacks {
-        data_ready: Some(data_ready::<T>),
-        write_space: Some(write_space::<T>),
-        state_change: Some(state_change::<T>),
-        error_report: Some(error_report::<T>),
-    };
-
     // SAFETY: As the caller says.
-    unsafe { Hook::install(sk, owner, &callbacks) }
+    unsafe { Hook::install(sk, owner, &Hook::<T>::CONNECTION) }
 }
 
 /// Installs the callback of a listening socket.
@@ -310,73 +379,56 @@ pub(crate) unsafe fn install<T: Callbacks>(sk: NonNull<sock>, owner: Arc<T>) -> 
 ///
 /// `sk` must be a valid TCP socket.
 pub(crate) unsafe fn install_listener<T: Listener>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
-    let callbacks = bindings::riw_sk_callbacks {
-        data_ready: Some(connection_ready::<T>),
-        write_space: Some(ignore),
-        state_change: Some(ignore),
-        error_report: Some(ignore),
-    };
-
     // SAFETY: As the caller says.
-    unsafe { Hook::install(sk, owner, &callbacks) }
+    unsafe { Hook::install(sk, owner, &Hook::<T>::LISTENER) }
+}
+
+/// Does what the socket's hook, if it has one, has for a callback.
+///
+/// # Safety
+///
+/// To be called by a callback, with TCP's socket.
+unsafe fn enter(sk: *mut sock, operation: impl FnOnce(&Operations) -> Operation) {
+    // SAFETY: TCP calls its callbacks with a valid socket.
+    let hook = unsafe { bindings::sk_callback_enter(sk) };
+
+    if !hook.is_null() {
+        // SAFETY: It is there until `remove` has got the lock that we have as a reader, and begins
+        // with its operations. The socket is not null.
+        unsafe { operation(*hook.cast::<&Operations>())(hook, NonNull::new_unchecked(sk)) };
+    }
+    // SAFETY: Goes with the call above.
+    unsafe { bindings::sk_callback_exit(sk) };
 }
 
 /// # Safety
 ///
-/// To be called by TCP, as `sk_data_ready`.
-unsafe extern "C" fn data_ready<T: Callbacks>(sk: *mut sock) {
-    // SAFETY: TCP calls it with a valid socket, which is not null, and with its lock held since it
-    // is not listening.
-    unsafe {
-        Hook::<T>::enter(sk, |owner| {
-            owner.data_ready(&mut LockedSock::new(NonNull::new_unchecked(sk)))
-        })
-    }
+/// To be called by TCP, as `sk_data_ready` of a socket or of a listening one's child.
+unsafe extern "C" fn data_ready(sk: *mut sock) {
+    // SAFETY: As the caller says.
+    unsafe { enter(sk, |operations| operations.data_ready) }
 }
 
 /// # Safety
 ///
 /// To be called by TCP, as `sk_state_change`.
-unsafe extern "C" fn state_change<T: Callbacks>(sk: *mut sock) {
-    // SAFETY: As for `data_ready`.
-    unsafe {
-        Hook::<T>::enter(sk, |owner| {
-            owner.state_change(&mut LockedSock::new(NonNull::new_unchecked(sk)))
-        })
-    }
+unsafe extern "C" fn state_change(sk: *mut sock) {
+    // SAFETY: As the caller says.
+    unsafe { enter(sk, |operations| operations.state_change) }
 }
 
 /// # Safety
 ///
 /// To be called by TCP, as `sk_write_space`.
-unsafe extern "C" fn write_space<T: Callbacks>(sk: *mut sock) {
-    // SAFETY: TCP calls it with a valid socket.
-    unsafe {
-        Hook::<T>::enter(sk, |owner| {
-            if bindings::sk_stream_writeable(sk) {
-                owner.write_space();
-            }
-        })
-    }
+unsafe extern "C" fn write_space(sk: *mut sock) {
+    // SAFETY: As the caller says.
+    unsafe { enter(sk, |operations| operations.write_space) }
 }
 
 /// # Safety
 ///
 /// To be called by TCP, as `sk_error_report`.
-unsafe extern "C" fn error_report<T: Callbacks>(sk: *mut sock) {
-    // SAFETY: TCP calls it with a valid socket.
-    unsafe { Hook::<T>::enter(sk, |owner| owner.error_report()) }
+unsafe extern "C" fn error_report(sk: *mut sock) {
+    // SAFETY: As the caller says.
+    unsafe { enter(sk, |operations| operations.error_report) }
 }
-
-/// # Safety
-///
-/// To be called by TCP, as `sk_data_ready` of a listening socket or of a child of one.
-unsafe extern "C" fn connection_ready<T: Listener>(sk: *mut sock) {
-    // SAFETY: TCP calls it with a valid socket.
-    unsafe { Hook::<T>::enter(sk, |owner| owner.connection_ready()) }
-}
-
-/// # Safety
-///
-/// To be called by TCP.
-unsafe extern "C" fn ignore(_sk: *mut sock) {}
