@@ -114,8 +114,14 @@ def links():
 
 def resources(kind, dev=""):
     """The objects of a kind (`qp`, `cq`, `mr`, `pd`, `cm_id`, `srq`, `ctx`) as `rdma res` tells."""
-    text = run("rdma", "-j", "resource", "show", kind, *(["link", dev] if dev else []))
-    return json.loads(text or "[]")
+    objects = json.loads(run("rdma", "-j", "resource", "show", kind) or "[]")
+    return [row for row in objects if not dev or row["ifname"] == dev]
+
+
+def left_over():
+    """The objects there are that belong to a process, each with its kind."""
+    kinds = ("qp", "cq", "mr", "pd", "srq", "cm_id", "ctx")
+    return [(kind, row) for kind in kinds for row in resources(kind) if "pid" in row]
 
 
 def parameter(name, value=None, module=None):
@@ -162,16 +168,6 @@ def holders():
     with open("/proc/net/sockstat", encoding="ascii") as sockets:
         found += [line for line in sockets if line.startswith("TCP:")]
     return "\n".join(found)
-
-
-def setting(dev, name, value=None):
-    """Reads a setting of a device, or changes it."""
-    path = f"/sys/class/infiniband/{dev}/mpa/{name}"
-    if value is not None:
-        with open(path, "w", encoding="ascii") as file:
-            file.write(str(value))
-    with open(path, encoding="ascii") as file:
-        return file.read().strip()
 
 
 @contextmanager

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * System calls that no user library makes: mappings of wrong places and sizes, mappings that
+ * outlive their object, commands that are too short or too long or point to nowhere, objects
+ * destroyed in the wrong order.
+ *
+ *     hostile_calls DEVICE
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/siw-abi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/random.h"
+#include "common/rings.h"
+#include "common/tap.h"
+
+#define PAGE 4096UL
+#define RW (PROT_READ | PROT_WRITE)
+
+static struct rng rng = { 1 };
+
+/* One object of each kind. */
+struct set {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp, *qp_of_srq;
+	struct ibv_mr *mr;
+	uint8_t *memory;
+	struct ring rings[RINGS_MAX];
+	int count;
+};
+
+static struct ibv_context *open_device(const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = NULL;
+
+	for (int i = 0; list && list[i]; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), name))
+			ctx = ibv_open_device(list[i]);
+	if (!ctx)
+		tap_bail("ibv_open_device %s", name);
+	ibv_free_device_list(list);
+	return ctx;
+}
+
+static void set_make(struct set *s, const char *device)
+{
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 100, .max_sge = 2 } };
+	struct ibv_qp_init_attr init = {
+		.cap = { .max_send_wr = 100, .max_recv_wr = 50, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ring before[RINGS_MAX];
+	int count = rings_find(before);
+
+	s->ctx = open_device(device);
+	s->pd = ibv_alloc_pd(s->ctx);
+	s->cq = ibv_create_cq(s->ctx, 500, NULL, NULL, 0);
+	s->srq = ibv_create_srq(s->pd, &srq);
+	init.send_cq = init.recv_cq = s->cq;
+	s->qp = ibv_create_qp(s->pd, &init);
+	init.srq = s->srq;
+	s->qp_of_srq = ibv_create_qp(s->pd, &init);
+	s->memory = aligned_alloc(PAGE, 4 * PAGE);
+	s->mr = ibv_reg_mr(s->pd, s->memory, 4 * PAGE, IBV_ACCESS_LOCAL_WRITE);
+	if (!s->pd || !s->cq || !s->srq || !s->qp || !s->qp_of_srq || !s->mr)
+		tap_bail("objects");
+	s->count = rings_find_new(before, count, s->rings);
+	if (s->count != 5)
+		tap_bail("%d rings, wanted 5: CQ, SRQ, two send queues, a receive queue", s->count);
+}
+
+static bool set_destroy(struct set *s)
+{
+	bool all = !ibv_dereg_mr(s->mr);
+
+	all &= !ibv_destroy_qp(s->qp) & !ibv_destroy_qp(s->qp_of_srq);
+	all &= !ibv_destroy_srq(s->srq);
+	all &= !ibv_destroy_cq(s->cq);
+	all &= !ibv_dealloc_pd(s->pd);
+	free(s->memory);
+	return all & !ibv_close_device(s->ctx);
+}
+
+static void *map(struct ibv_context *ctx, size_t bytes, int protection, int flags, off_t offset)
+{
+	return mmap(NULL, bytes, protection, flags, ctx->cmd_fd, offset);
+}
+
+/* Whether a mapping is refused; takes it away if it is not. */
+static bool refused(struct ibv_context *ctx, size_t bytes, int flags, off_t offset)
+{
+	void *at = map(ctx, bytes, RW, flags, offset);
+
+	if (at == MAP_FAILED)
+		return true;
+	munmap(at, bytes);
+	return false;
+}
+
+static bool is_offered(const struct set *s, off_t offset)
+{
+	for (int i = 0; i < s->count; i++)
+		if (offset >= s->rings[i].offset &&
+		    offset < s->rings[i].offset + (off_t)s->rings[i].bytes)
+			return true;
+	return false;
+}
+
+static void wrong_maps(const char *device)
+{
+	struct set s, other;
+	int i;
+
+	set_make(&s, device);
+	set_make(&other, device);
+	for (i = 0; i < s.count; i++) {
+		const struct ring *r = &s.rings[i];
+
+		tap_check(!refused(s.ctx, r->bytes, MAP_SHARED, r->offset), "ring %d, a second time", i);
+		tap_check(refused(s.ctx, r->bytes, MAP_PRIVATE, r->offset), "ring %d, private", i);
+		tap_check(refused(s.ctx, r->bytes + PAGE, MAP_SHARED, r->offset), "ring %d, longer", i);
+		tap_check(r->bytes == PAGE || refused(s.ctx, r->bytes - PAGE, MAP_SHARED, r->offset),
+			  "ring %d, shorter", i);
+		tap_check(refused(s.ctx, r->bytes, MAP_SHARED, r->offset + PAGE), "ring %d, further on", i);
+		tap_check(refused(s.ctx, r->bytes, MAP_SHARED, r->offset - PAGE), "ring %d, before", i);
+	}
+	tap_point("a ring can be mapped as a whole, and shared, only");
+
+	for (i = 0; i < 3000; i++) {
+		off_t offset = (rng_below(&rng, 2) ? rng_below(&rng, 300) : rng_next(&rng) >> 13) * PAGE;
+		size_t bytes = (1 + rng_below(&rng, 8)) * PAGE;
+
+		if (!is_offered(&s, offset))
+			tap_check(refused(s.ctx, bytes, MAP_SHARED, offset), "%zu bytes at %#jx", bytes,
+				  (intmax_t)offset);
+	}
+	tap_point("nothing else can be mapped");
+
+	/* Offsets belong to a context, which cannot reach another's. */
+	memset(s.rings[0].at, 0x5a, s.rings[0].bytes);
+	for (i = 0; i < other.count; i++) {
+		uint8_t *at = map(other.ctx, s.rings[0].bytes, RW, MAP_SHARED, s.rings[0].offset);
+
+		if (at == MAP_FAILED)
+			continue;
+		tap_check(at[0] != 0x5a, "the other's ring");
+		munmap(at, s.rings[0].bytes);
+	}
+	tap_point("a context does not reach another's rings");
+	tap_ok(set_destroy(&s) & set_destroy(&other), "everything can be destroyed");
+}
+
+/* What is done to mappings of rings must not touch the memory of others. */
+static void odd_maps(const char *device)
+{
+	uint8_t *at[RINGS_MAX], *moved, *copy;
+	struct set s;
+	int i, status;
+	pid_t pid;
+
+	set_make(&s, device);
+	for (i = 0; i < s.count; i++) {
+		at[i] = map(s.ctx, s.rings[i].bytes, RW, MAP_SHARED, s.rings[i].offset);
+		if (at[i] == MAP_FAILED)
+			tap_bail("mmap");
+	}
+	/* Growing would show what lies behind. */
+	for (i = 0; i < s.count; i++) {
+		moved = mremap(at[i], s.rings[i].bytes, s.rings[i].bytes + PAGE, MREMAP_MAYMOVE);
+		if (moved == MAP_FAILED)
+			continue;
+		at[i] = moved;
+		pid = fork();
+		if (!pid) {
+			/* There is nothing: SIGBUS. */
+			_exit(((volatile uint8_t *)moved)[s.rings[i].bytes]);
+		}
+		tap_check(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status), "ring %d grows", i);
+	}
+	tap_point("a mapping does not grow beyond its ring");
+
+	/* A second view by mremap of nothing, a move, holes. */
+	for (i = 0; i < s.count; i++) {
+		copy = mremap(at[i], 0, s.rings[i].bytes, MREMAP_MAYMOVE);
+		if (copy != MAP_FAILED)
+			munmap(copy, s.rings[i].bytes);
+		moved = mremap(at[i], s.rings[i].bytes, s.rings[i].bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+		if (moved != MAP_FAILED)
+			munmap(moved, s.rings[i].bytes);
+		madvise(at[i], s.rings[i].bytes, MADV_DONTNEED);
+		madvise(at[i], s.rings[i].bytes, MADV_REMOVE);
+		(void)mprotect(at[i], s.rings[i].bytes, PROT_READ | PROT_WRITE | PROT_EXEC);
+		munmap(at[i], PAGE);
+	}
+	ring_doorbell(s.qp);
+	tap_ok(true, "mappings are moved, doubled and cut");
+
+	pid = fork();
+	if (!pid) {
+		for (i = 0; i < s.count; i++)
+			memset(s.rings[i].at, 0xff, s.rings[i].bytes);
+		_exit(0);
+	}
+	tap_check(waitpid(pid, &status, 0) == pid && !status, "the child ends with %#x", status);
+	tap_check(ring_doorbell(s.qp) == ENOTCONN, "doorbell");
+	tap_point("a child writes to the rings of its parent");
+	tap_ok(set_destroy(&s), "everything can be destroyed");
+}
+
+/* The pages of a ring stay as long as they are mapped. */
+static void surviving_maps(const char *device)
+{
+	uint8_t *at[RINGS_MAX];
+	struct ring rings[RINGS_MAX];
+	struct set s;
+	int i, count;
+
+	set_make(&s, device);
+	count = s.count;
+	memcpy(rings, s.rings, sizeof(rings));
+	for (i = 0; i < count; i++)
+		at[i] = map(s.ctx, rings[i].bytes, RW, MAP_SHARED, rings[i].offset);
+	tap_check(!ibv_dereg_mr(s.mr) && !ibv_destroy_qp(s.qp) && !ibv_destroy_qp(s.qp_of_srq) &&
+		  !ibv_destroy_srq(s.srq) && !ibv_destroy_cq(s.cq), "destroy: %m");
+	for (i = 0; i < count; i++) {
+		tap_check(at[i] != MAP_FAILED, "mmap of ring %d", i);
+		memset(at[i], 0xff, rings[i].bytes);
+		tap_check(refused(s.ctx, rings[i].bytes, MAP_SHARED, rings[i].offset),
+			  "ring %d can still be mapped", i);
+	}
+	tap_point("rings that are mapped when their objects are destroyed");
+	ibv_dealloc_pd(s.pd);
+	ibv_close_device(s.ctx);
+	for (i = 0; i < count; i++) {
+		memset(at[i], 0xff, rings[i].bytes);
+		munmap(at[i], rings[i].bytes);
+	}
+	free(s.memory);
+	tap_ok(true, "and when the device is closed");
+}
+
+/* A command that makes an object, with room for any answer. */
+struct making {
+	const char *name;
+	uint32_t number;
+	size_t in, in_driver;		/* bytes: of the core's part, and of siw's */
+	size_t out, out_driver;
+	uint32_t destroy;
+	union {
+		struct ib_uverbs_create_cq cq;
+		struct ib_uverbs_create_srq srq;
+		struct ib_uverbs_create_qp qp;
+		struct ib_uverbs_reg_mr mr;
+		struct ib_uverbs_get_context context;
+		uint8_t bytes[256];
+	} body;
+};
+
+/* The handle is the first word of every answer; the commands to destroy differ in length. */
+static int destroy(struct ibv_context *ctx, const struct making *m, uint32_t handle)
+{
+	uint64_t answer;
+	struct ib_uverbs_destroy_qp with_answer = { .qp_handle = handle };
+	struct ib_uverbs_dereg_mr without = { .mr_handle = handle };
+
+	if (m->destroy == IB_USER_VERBS_CMD_DEREG_MR)
+		return command(ctx, m->destroy, &without, sizeof(without), NULL, 0);
+	return command(ctx, m->destroy, &with_answer, sizeof(with_answer), &answer, sizeof(answer));
+}
+
+static void try_making(struct ibv_context *ctx, const struct making *m)
+{
+	uint64_t answer[32];
+	uint32_t handle;
+	size_t in, out;
+	void *nowhere[] = { NULL, (void *)PAGE, (void *)~0xfffUL, (void *)0xffff888000000000UL };
+	int error;
+
+	for (in = 0; in <= m->in + m->in_driver + 16; in += 4) {
+		for (out = 0; out <= m->out + m->out_driver + 16; out += 4) {
+			bool whole = in >= m->in + m->in_driver && out >= m->out + m->out_driver;
+
+			error = command(ctx, m->number, (void *)m->body.bytes, in, answer, out);
+			tap_check(!whole || !error, "%s, %zu bytes in and %zu out: %s", m->name, in, out,
+				  strerror(error));
+			tap_check(whole || error, "%s, %zu bytes in and %zu out: made", m->name, in, out);
+			memcpy(&handle, answer, sizeof(handle));
+			tap_check(error || !destroy(ctx, m, handle), "%s: destroy", m->name);
+		}
+	}
+	for (size_t i = 0; i < sizeof(nowhere) / sizeof(*nowhere); i++) {
+		error = command(ctx, m->number, (void *)m->body.bytes, m->in + m->in_driver, nowhere[i],
+				m->out + m->out_driver);
+		tap_check(error == EFAULT || error == EINVAL, "%s, answer to %p: %s", m->name, nowhere[i],
+			  strerror(error));
+	}
+	tap_point("%s with requests and answers of all lengths", m->name);
+}
+
+static void wrong_commands(const char *device)
+{
+	struct set s;
+	struct making cq = {
+		.name = "CREATE_CQ", .number = IB_USER_VERBS_CMD_CREATE_CQ,
+		.in = sizeof(struct ib_uverbs_create_cq), .out = sizeof(struct ib_uverbs_create_cq_resp),
+		.out_driver = sizeof(struct siw_uresp_create_cq), .destroy = IB_USER_VERBS_CMD_DESTROY_CQ,
+		.body.cq = { .cqe = 10, .comp_channel = -1 },
+	}, srq = {
+		.name = "CREATE_SRQ", .number = IB_USER_VERBS_CMD_CREATE_SRQ,
+		.in = sizeof(struct ib_uverbs_create_srq), .out = sizeof(struct ib_uverbs_create_srq_resp),
+		.out_driver = sizeof(struct siw_uresp_create_srq),
+		.destroy = IB_USER_VERBS_CMD_DESTROY_SRQ,
+		.body.srq = { .max_wr = 10, .max_sge = 1 },
+	}, qp = {
+		.name = "CREATE_QP", .number = IB_USER_VERBS_CMD_CREATE_QP,
+		.in = sizeof(struct ib_uverbs_create_qp), .out = sizeof(struct ib_uverbs_create_qp_resp),
+		.out_driver = sizeof(struct siw_uresp_create_qp), .destroy = IB_USER_VERBS_CMD_DESTROY_QP,
+		.body.qp = { .max_send_wr = 10, .max_recv_wr = 10, .max_send_sge = 1, .max_recv_sge = 1,
+			     .qp_type = IBV_QPT_RC },
+	}, mr = {
+		.name = "REG_MR", .number = IB_USER_VERBS_CMD_REG_MR,
+		.in = sizeof(struct ib_uverbs_reg_mr), .in_driver = sizeof(struct siw_ureq_reg_mr),
+		.out = 12, .out_driver = sizeof(struct siw_uresp_reg_mr),
+		.destroy = IB_USER_VERBS_CMD_DEREG_MR,
+	};
+
+	set_make(&s, device);
+	srq.body.srq.pd_handle = qp.body.qp.pd_handle = mr.body.mr.pd_handle = s.pd->handle;
+	qp.body.qp.send_cq_handle = qp.body.qp.recv_cq_handle = s.cq->handle;
+	mr.body.mr.start = mr.body.mr.hca_va = (uintptr_t)s.memory;
+	mr.body.mr.length = 100;
+	try_making(s.ctx, &cq);
+	try_making(s.ctx, &srq);
+	try_making(s.ctx, &qp);
+	try_making(s.ctx, &mr);
+	tap_ok(set_destroy(&s), "everything can be destroyed");
+}
+
+/* Commands with a body of noise, in which handles and lengths may be right. */
+static void noisy_commands(const char *device)
+{
+	uint64_t answer[64];
+	uint32_t body[48];
+	struct set s;
+	int i, taken = 0;
+
+	for (i = 0; i < 4000; i++) {
+		uint32_t number = rng_below(&rng, IB_USER_VERBS_CMD_OPEN_QP + 1);
+
+		if (i % 500 == 0) {
+			if (i)
+				ibv_close_device(s.ctx);
+			set_make(&s, device);
+		}
+		for (size_t j = 0; j < 48; j++)
+			body[j] = rng_below(&rng, 3) ? rng_below(&rng, 8) : rng_next(&rng);
+		taken += !command(s.ctx, number, body, 8 + 4 * rng_below(&rng, 40), answer,
+				  4 * rng_below(&rng, 128));
+	}
+	ibv_close_device(s.ctx);
+	tap_ok(taken > 100, "%d of %d commands of noise were taken", taken, i);
+}
+
+static void wrong_order(const char *device)
+{
+	struct set s;
+
+	set_make(&s, device);
+	tap_check(ibv_dealloc_pd(s.pd) == EBUSY, "a PD with regions and QPs");
+	tap_check(command(s.ctx, IB_USER_VERBS_CMD_DESTROY_SRQ,
+			  &(struct ib_uverbs_destroy_srq){ .srq_handle = s.srq->handle },
+			  sizeof(struct ib_uverbs_destroy_srq), &(struct ib_uverbs_destroy_srq_resp){},
+			  sizeof(struct ib_uverbs_destroy_srq_resp)) == EBUSY, "an SRQ with a QP");
+	tap_check(command(s.ctx, IB_USER_VERBS_CMD_DESTROY_CQ,
+			  &(struct ib_uverbs_destroy_cq){ .cq_handle = s.cq->handle },
+			  sizeof(struct ib_uverbs_destroy_cq), &(struct ib_uverbs_destroy_cq_resp){},
+			  sizeof(struct ib_uverbs_destroy_cq_resp)) == EBUSY, "a CQ with QPs");
+	tap_point("what is in use is not destroyed");
+	tap_ok(ring_doorbell(s.qp) == ENOTCONN && set_destroy(&s), "and works on");
+	set_make(&s, device);
+	tap_ok(!ibv_close_device(s.ctx), "a device is closed with everything there");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2)
+		return 2;
+	wrong_maps(argv[1]);
+	odd_maps(argv[1]);
+	surviving_maps(argv[1]);
+	wrong_commands(argv[1]);
+	wrong_order(argv[1]);
+	noisy_commands(argv[1]);
+	return tap_done();
+}
