@@ -170,6 +170,16 @@ def holders():
     return "\n".join(found)
 
 
+def setting(dev, name, value=None):
+    """Reads a setting of a device, or changes it."""
+    path = f"/sys/class/infiniband/{dev}/mpa/{name}"
+    if value is not None:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(str(value))
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()
+
+
 @contextmanager
 def namespace(name):
     """A network namespace with `lo` up."""
