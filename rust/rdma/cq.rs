@@ -12,12 +12,12 @@ use kernel::{error::from_result, ffi::c_int, prelude::*};
 use riw_bindings as bindings;
 
 /// A completion queue (`struct ib_cq`).
-pub type Cq<T> = Object<bindings::ib_cq, <T as Driver>::Cq>;
+pub type Cq<T> = Object<bindings::ib_cq, T, <T as Driver>::Cq>;
 
 /// What is asked of a new completion queue (`struct ib_cq_init_attr`).
 pub type CqInitAttr = bindings::ib_cq_init_attr;
 
-impl<D> Object<bindings::ib_cq, D> {
+impl<T: Driver> Cq<T> {
     /// Tells the consumer that there is a completion. Any context, under no lock that the consumer
     /// could want: it may call verbs from here.
     pub fn notify(&self) {

@@ -22,7 +22,7 @@ pub struct MrBase {
 }
 
 /// A memory region (`struct ib_mr`).
-pub type Mr<T> = Object<MrBase, <T as Driver>::Mr>;
+pub type Mr<T> = Object<MrBase, T, <T as Driver>::Mr>;
 
 /// User memory to be registered.
 pub struct MrRequest {
@@ -46,7 +46,7 @@ const ATTEMPTS: usize = 64;
 #[pin_data]
 pub struct MrTable<T: Driver> {
     #[pin]
-    table: Table<MrBase, T::Mr>,
+    table: Table<MrBase, T, T::Mr>,
 }
 
 impl<T: Driver> MrTable<T> {
@@ -107,7 +107,7 @@ impl<T: Driver> Callbacks<T> {
             // SAFETY: ib_core's pointers, valid for the call.
             let (pd, udata) = unsafe { (Pd::<T>::from_base(pd), Udata::from_raw(udata)) };
             let udata = udata.ok_or(EOPNOTSUPP)?;
-            let dev = pd.device::<T>();
+            let dev = pd.device();
             let stag = dev.mrs().reserve()?;
             let request = MrRequest {
                 start,
@@ -124,7 +124,11 @@ impl<T: Driver> Callbacks<T> {
         made.unwrap_or_else(Error::to_ptr)
     }
 
-    fn new_mr(pd: &Pd<T>, request: &MrRequest, udata: &Udata<'_>) -> Result<*mut bindings::ib_mr> {
+    fn new_mr(
+        pd: &Pd<T>,
+        request: &MrRequest,
+        udata: &Udata<'_, T>,
+    ) -> Result<*mut bindings::ib_mr> {
         let data = T::reg_user_mr(pd, request, udata)?;
         let memory = KBox::<MaybeUninit<Mr<T>>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
         let raw = KBox::into_raw(memory);
@@ -140,7 +144,7 @@ impl<T: Driver> Callbacks<T> {
             (*ib).lkey = request.stag;
             (*ib).rkey = request.stag;
             (*base).index = request.stag >> 8;
-            pd.device::<T>().mrs().table.fill(request.stag >> 8, base);
+            pd.device().mrs().table.fill(request.stag >> 8, base);
             Ok(ib)
         }
     }

@@ -2,7 +2,7 @@
 
 //! The memory of a verbs object: ib_core's part and the driver's, with a count of their users.
 
-use core::{mem::MaybeUninit, ops::Deref, ptr::NonNull};
+use core::{marker::PhantomData, mem::MaybeUninit, ops::Deref, ptr::NonNull};
 use kernel::{
     prelude::*,
     sync::{
@@ -14,7 +14,7 @@ use kernel::{
 };
 
 /// A verbs object as ib_core allocates it: its own struct `B` (`struct ib_qp`, say), and behind it
-/// the driver's data `D`.
+/// the data `D` of the driver `T`.
 ///
 /// ib_core frees the memory as soon as the driver's destroy callback has returned. So the object
 /// counts those who use it outside of a callback (each holds an [`ARef`]), and destruction waits
@@ -28,14 +28,15 @@ use kernel::{
 ///   zero, `data` is initialised and the memory is not freed.
 /// - A `&Object` exists only while a reference is held, or the initial one.
 #[repr(C)]
-pub struct Object<B, D> {
+pub struct Object<B, T, D> {
     base: Opaque<B>,
     users: Atomic<i32>,
     gone: Completion,
     data: MaybeUninit<D>,
+    _driver: PhantomData<fn() -> T>,
 }
 
-impl<B, D> Object<B, D> {
+impl<B, T, D> Object<B, T, D> {
     /// Bytes that ib_core is to allocate.
     pub(crate) const SIZE: usize = {
         assert!(core::mem::offset_of!(Self, base) == 0);
@@ -113,7 +114,7 @@ impl<B, D> Object<B, D> {
     }
 }
 
-impl<B, D> Deref for Object<B, D> {
+impl<B, T, D> Deref for Object<B, T, D> {
     type Target = D;
 
     fn deref(&self) -> &D {
@@ -123,7 +124,7 @@ impl<B, D> Deref for Object<B, D> {
 }
 
 // SAFETY: `users` holds the object alive: `destroy` waits for it to become zero.
-unsafe impl<B, D> AlwaysRefCounted for Object<B, D> {
+unsafe impl<B, T, D> AlwaysRefCounted for Object<B, T, D> {
     fn inc_ref(&self) {
         self.users.fetch_add(1, ordering::Relaxed);
     }
@@ -141,7 +142,7 @@ unsafe impl<B, D> AlwaysRefCounted for Object<B, D> {
 
 // SAFETY: ib_core's part is not reachable from outside of this crate, which uses it as ib_core's
 // own rules allow, from any thread; the driver's is `Send`.
-unsafe impl<B, D: Send + Sync> Send for Object<B, D> {}
+unsafe impl<B, T, D: Send + Sync> Send for Object<B, T, D> {}
 
 // SAFETY: As above.
-unsafe impl<B, D: Send + Sync> Sync for Object<B, D> {}
+unsafe impl<B, T, D: Send + Sync> Sync for Object<B, T, D> {}

@@ -61,7 +61,7 @@ pub trait Driver: Sized + Send + Sync + 'static {
     /// Opens a user context.
     fn alloc_ucontext(
         dev: &Device<Self>,
-        udata: &Udata<'_>,
+        udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<Self::Ucontext>>;
     /// Makes a protection domain.
     fn alloc_pd(dev: &Device<Self>) -> Result<impl PinInit<Self::Pd>>;
@@ -70,7 +70,7 @@ pub trait Driver: Sized + Send + Sync + 'static {
     fn create_cq(
         dev: &Device<Self>,
         attr: &mut CqInitAttr,
-        udata: Option<Udata<'_>>,
+        udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Self::Cq>>;
     /// A consumer wants an event for the next completion, or the next solicited one. Returns
     /// whether there are completions already. Any context.
@@ -80,7 +80,7 @@ pub trait Driver: Sized + Send + Sync + 'static {
     fn create_srq(
         pd: &Pd<Self>,
         attr: &mut SrqAttr,
-        udata: Option<Udata<'_>>,
+        udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Self::Srq>>;
     /// Sets the limit of a shared receive queue, and arms its event.
     fn set_srq_limit(srq: &Srq<Self>, limit: u32) -> Result;
@@ -91,7 +91,7 @@ pub trait Driver: Sized + Send + Sync + 'static {
     fn create_qp(
         pd: &Pd<Self>,
         attr: &mut QpInitAttr<'_, Self>,
-        udata: Option<Udata<'_>>,
+        udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Self::Qp>>;
     /// The queue pair is complete and may be referenced. Returns its number.
     fn publish_qp(qp: &Qp<Self>) -> u32;
@@ -111,6 +111,6 @@ pub trait Driver: Sized + Send + Sync + 'static {
     fn reg_user_mr(
         pd: &Pd<Self>,
         request: &MrRequest,
-        udata: &Udata<'_>,
+        udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<Self::Mr>>;
 }

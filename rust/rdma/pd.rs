@@ -11,11 +11,11 @@ use kernel::{error::from_result, ffi::c_int};
 use riw_bindings as bindings;
 
 /// A protection domain (`struct ib_pd`).
-pub type Pd<T> = Object<bindings::ib_pd, <T as Driver>::Pd>;
+pub type Pd<T> = Object<bindings::ib_pd, T, <T as Driver>::Pd>;
 
-impl<D> Object<bindings::ib_pd, D> {
+impl<T: Driver> Pd<T> {
     /// The device of the domain.
-    pub fn device<T: Driver<Pd = D>>(&self) -> &Device<T> {
+    pub fn device(&self) -> &Device<T> {
         // SAFETY: ib_core sets the device before it calls the driver, and the device outlives its
         // objects.
         unsafe { Device::from_raw((*self.base()).device) }

@@ -21,7 +21,7 @@ use kernel::{
 use riw_bindings as bindings;
 
 /// A queue pair (`struct ib_qp`).
-pub type Qp<T> = Object<bindings::ib_qp, <T as Driver>::Qp>;
+pub type Qp<T> = Object<bindings::ib_qp, T, <T as Driver>::Qp>;
 
 /// Sizes of the queues of a queue pair (`struct ib_qp_cap`).
 pub type QpCap = bindings::ib_qp_cap;
@@ -183,9 +183,9 @@ impl QpAttr<'_> {
     }
 }
 
-impl<D> Object<bindings::ib_qp, D> {
+impl<T: Driver> Qp<T> {
     /// The device of the queue pair.
-    pub fn device<T: Driver<Qp = D>>(&self) -> &Device<T> {
+    pub fn device(&self) -> &Device<T> {
         // SAFETY: ib_core sets the device before it calls the driver, and the device outlives its
         // objects.
         unsafe { Device::from_raw((*self.base()).device) }

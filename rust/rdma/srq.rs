@@ -13,12 +13,12 @@ use kernel::{error::from_result, ffi::c_int, prelude::*};
 use riw_bindings as bindings;
 
 /// A shared receive queue (`struct ib_srq`).
-pub type Srq<T> = Object<bindings::ib_srq, <T as Driver>::Srq>;
+pub type Srq<T> = Object<bindings::ib_srq, T, <T as Driver>::Srq>;
 
 /// Size and limit of a shared receive queue (`struct ib_srq_attr`).
 pub type SrqAttr = bindings::ib_srq_attr;
 
-impl<D> Object<bindings::ib_srq, D> {
+impl<T: Driver> Srq<T> {
     /// Reports that the queue has fallen below its limit. Any context, under no lock.
     pub fn limit_reached(&self) {
         let srq = self.base();

@@ -15,13 +15,13 @@ use riw_bindings as bindings;
 /// Objects by a number. Look-ups take no lock: they are under RCU, so what is in the table must not
 /// be freed before a grace period has passed since it was removed.
 #[pin_data(PinnedDrop)]
-pub(crate) struct Table<B, D> {
+pub(crate) struct Table<B, T, D> {
     #[pin]
     xa: Opaque<bindings::xarray>,
-    _objects: PhantomData<*const Object<B, D>>,
+    _objects: PhantomData<*const Object<B, T, D>>,
 }
 
-impl<B, D> Table<B, D> {
+impl<B, T, D> Table<B, T, D> {
     /// An empty table.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
@@ -60,7 +60,7 @@ impl<B, D> Table<B, D> {
     }
 
     /// Finds an object that is not being destroyed. Any context.
-    pub(crate) fn get(&self, number: u32) -> Option<ARef<Object<B, D>>> {
+    pub(crate) fn get(&self, number: u32) -> Option<ARef<Object<B, T, D>>> {
         let _guard = rcu::read_lock();
         // SAFETY: The array is initialised. A reserved place gives null.
         let found = unsafe { bindings::xa_load(self.xa.get(), number as usize) };
@@ -70,12 +70,12 @@ impl<B, D> Table<B, D> {
         }
         // SAFETY: What is found in the table stays allocated until the guard is dropped. The count
         // of users is valid even when the object's data has been dropped, and then zero.
-        unsafe { &*found.cast::<Object<B, D>>() }.try_get()
+        unsafe { &*found.cast::<Object<B, T, D>>() }.try_get()
     }
 }
 
 #[pinned_drop]
-impl<B, D> PinnedDrop for Table<B, D> {
+impl<B, T, D> PinnedDrop for Table<B, T, D> {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: Nobody uses the array any more.
         unsafe { bindings::xa_destroy(self.xa.get()) };
@@ -83,6 +83,6 @@ impl<B, D> PinnedDrop for Table<B, D> {
 }
 
 // SAFETY: The array has its own lock; the objects are `Send` and `Sync` if their data is.
-unsafe impl<B, D: Send + Sync> Send for Table<B, D> {}
+unsafe impl<B, T, D: Send + Sync> Send for Table<B, T, D> {}
 // SAFETY: As above.
-unsafe impl<B, D: Send + Sync> Sync for Table<B, D> {}
+unsafe impl<B, T, D: Send + Sync> Sync for Table<B, T, D> {}

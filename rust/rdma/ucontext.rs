@@ -20,7 +20,7 @@ use kernel::{
 use riw_bindings as bindings;
 
 /// A user context (`struct ib_ucontext`).
-pub type Ucontext<T> = Object<bindings::ib_ucontext, <T as Driver>::Ucontext>;
+pub type Ucontext<T> = Object<bindings::ib_ucontext, T, <T as Driver>::Ucontext>;
 
 /// What the user's mmap() finds: memory, and ib_core's record of it.
 #[repr(C)]
@@ -35,17 +35,17 @@ struct MmapEntry {
 /// # Invariants
 ///
 /// `entry` is inserted in the context.
-pub struct Mapping<D: Send + Sync> {
+pub struct Mapping<T: Driver> {
     entry: NonNull<bindings::rdma_user_mmap_entry>,
     /// The closing of the context waits for this.
-    _context: ARef<Object<bindings::ib_ucontext, D>>,
+    _context: ARef<Ucontext<T>>,
 }
 
-impl<D: Send + Sync> Object<bindings::ib_ucontext, D> {
+impl<T: Driver> Ucontext<T> {
     /// Offers `mem` to the process for mapping, at an offset above `above`. May sleep.
     ///
     /// The mapping belongs to an object of the context, and goes with it.
-    pub fn offer(&self, mem: &Arc<SharedMem>, above: u64) -> Result<Mapping<D>> {
+    pub fn offer(&self, mem: &Arc<SharedMem>, above: u64) -> Result<Mapping<T>> {
         let first: u32 = (above >> PAGE_SHIFT)
             .checked_add(1)
             .ok_or(EINVAL)?
@@ -83,7 +83,7 @@ impl<D: Send + Sync> Object<bindings::ib_ucontext, D> {
     }
 }
 
-impl<D: Send + Sync> Mapping<D> {
+impl<T: Driver> Mapping<T> {
     /// The offset that the user passes to mmap().
     pub fn key(&self) -> u64 {
         // SAFETY: The entry is alive by the type's invariant.
@@ -91,7 +91,7 @@ impl<D: Send + Sync> Mapping<D> {
     }
 }
 
-impl<D: Send + Sync> Drop for Mapping<D> {
+impl<T: Driver> Drop for Mapping<T> {
     fn drop(&mut self) {
         // SAFETY: The entry is inserted, and removed only here.
         unsafe { bindings::rdma_user_mmap_entry_remove(self.entry.as_ptr()) };
@@ -99,9 +99,9 @@ impl<D: Send + Sync> Drop for Mapping<D> {
 }
 
 // SAFETY: ib_core's record is locked by ib_core.
-unsafe impl<D: Send + Sync> Send for Mapping<D> {}
+unsafe impl<T: Driver> Send for Mapping<T> {}
 // SAFETY: As above.
-unsafe impl<D: Send + Sync> Sync for Mapping<D> {}
+unsafe impl<T: Driver> Sync for Mapping<T> {}
 
 /// Fills in the callbacks of this file.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {

@@ -14,13 +14,14 @@ use riw_bindings as bindings;
 ///
 /// # Invariants
 ///
-/// `raw` is the `driver_udata` of a `struct uverbs_attr_bundle`, alive for `'a`.
-pub struct Udata<'a> {
+/// `raw` is the `driver_udata` of a `struct uverbs_attr_bundle`, alive for `'a`, whose context is one
+/// of a device of driver `T`.
+pub struct Udata<'a, T: Driver> {
     raw: *mut bindings::ib_udata,
-    _scope: PhantomData<&'a ()>,
+    _scope: PhantomData<&'a T>,
 }
 
-impl<'a> Udata<'a> {
+impl<'a, T: Driver> Udata<'a, T> {
     /// Wraps ib_core's pointer; `None` for a kernel user, who has none.
     ///
     /// # Safety
@@ -39,18 +40,18 @@ impl<'a> Udata<'a> {
 
     /// Reads the driver's request. May sleep.
     ///
-    /// Fails with `EINVAL` when user space sent less than a `T`, `EOPNOTSUPP` when it sent more
+    /// Fails with `EINVAL` when user space sent less than an `R`, `EOPNOTSUPP` when it sent more
     /// and that is not zero, `EFAULT` when it cannot be read.
-    pub fn request<T: FromBytes + IntoBytes>(&self) -> Result<T> {
-        let mut request = T::new_zeroed();
+    pub fn request<R: FromBytes + IntoBytes>(&self) -> Result<R> {
+        let mut request = R::new_zeroed();
 
         // SAFETY: `raw` is valid, and `request` has room for the bytes asked for.
         to_result(unsafe {
             bindings::_ib_copy_validate_udata_in(
                 self.raw,
                 (&raw mut request).cast(),
-                size_of::<T>(),
-                size_of::<T>(),
+                size_of::<R>(),
+                size_of::<R>(),
             )
         })?;
         Ok(request)
@@ -58,11 +59,11 @@ impl<'a> Udata<'a> {
 
     /// Writes the driver's response. May sleep.
     ///
-    /// Fails with `EINVAL` when user space has no room for a whole `T` (nothing is cut off), with
+    /// Fails with `EINVAL` when user space has no room for a whole `R` (nothing is cut off), with
     /// `EFAULT` when it cannot be written.
-    pub fn respond<T: IntoBytes + zerocopy::Immutable>(&self, response: &T) -> Result {
+    pub fn respond<R: IntoBytes + zerocopy::Immutable>(&self, response: &R) -> Result {
         // SAFETY: `raw` is valid for the type's lifetime.
-        if unsafe { (*self.raw).outlen } < size_of::<T>() {
+        if unsafe { (*self.raw).outlen } < size_of::<R>() {
             return Err(EINVAL);
         }
         let bytes = response.as_bytes();
@@ -74,9 +75,9 @@ impl<'a> Udata<'a> {
     }
 
     /// The user context of the caller.
-    pub fn ucontext<T: Driver>(&self) -> &'a Ucontext<T> {
-        // SAFETY: By the type's invariant `raw` lies in a bundle, whose context is one of the
-        // device that was called, hence of driver `T`; it outlives the call.
+    pub fn ucontext(&self) -> &'a Ucontext<T> {
+        // SAFETY: By the type's invariant `raw` lies in a bundle, whose context is one of driver `T`;
+        // it outlives the call.
         unsafe {
             let bundle = kernel::container_of!(
                 self.raw,

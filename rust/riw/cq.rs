@@ -73,7 +73,7 @@ impl Cq {
     pub(crate) fn new(
         dev: &Device<Riw>,
         attr: &mut CqInitAttr,
-        udata: Option<Udata<'_>>,
+        udata: Option<Udata<'_, Riw>>,
     ) -> Result<impl PinInit<Self>> {
         let udata = udata.ok_or(EOPNOTSUPP)?;
 
@@ -88,7 +88,7 @@ impl Cq {
         udata.respond(&abi::CqResponse {
             cq_id: dev.next_cq_id(),
             num_cqe: ring.len(),
-            cq_key: ring.offer(udata.ucontext::<Riw>())?,
+            cq_key: ring.offer(udata.ucontext())?,
         })?;
 
         Ok(pin_init!(Self {

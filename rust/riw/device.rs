@@ -198,7 +198,10 @@ impl rdma::Driver for Riw {
         dev.cm.shutdown();
     }
 
-    fn alloc_ucontext(dev: &Device<Self>, udata: &Udata<'_>) -> Result<impl PinInit<Ucontext>> {
+    fn alloc_ucontext(
+        dev: &Device<Self>,
+        udata: &Udata<'_, Self>,
+    ) -> Result<impl PinInit<Ucontext>> {
         let quota = dev.limits.ucontext.take()?;
 
         udata.respond(&abi::UcontextResponse { dev_id: 0, pad: 0 })?;
@@ -215,7 +218,7 @@ impl rdma::Driver for Riw {
     fn create_cq(
         dev: &Device<Self>,
         attr: &mut CqInitAttr,
-        udata: Option<Udata<'_>>,
+        udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Cq>> {
         Cq::new(dev, attr, udata)
     }
@@ -227,7 +230,7 @@ impl rdma::Driver for Riw {
     fn create_srq(
         pd: &PdHandle<Self>,
         attr: &mut SrqAttr,
-        udata: Option<Udata<'_>>,
+        udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Self::Srq>> {
         Self::Srq::shared(pd, attr, udata)
     }
@@ -243,7 +246,7 @@ impl rdma::Driver for Riw {
     fn create_qp(
         pd: &PdHandle<Self>,
         attr: &mut QpInitAttr<'_, Self>,
-        udata: Option<Udata<'_>>,
+        udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Arc<Qp>>> {
         Qp::new(pd, attr, udata)
     }
@@ -276,7 +279,7 @@ impl rdma::Driver for Riw {
     fn reg_user_mr(
         pd: &PdHandle<Self>,
         request: &MrRequest,
-        udata: &Udata<'_>,
+        udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<mr::Mr>> {
         mr::Mr::new(pd, request, udata)
     }

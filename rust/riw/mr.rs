@@ -40,7 +40,7 @@ impl Mr {
     pub(crate) fn new(
         pd: &Pd<Riw>,
         request: &rdma::mr::MrRequest,
-        udata: &Udata<'_>,
+        udata: &Udata<'_, Riw>,
     ) -> Result<Self> {
         if request.access & !KNOWN_ACCESS != 0 {
             return Err(EOPNOTSUPP);
@@ -49,7 +49,7 @@ impl Mr {
         // The key that user space proposes is ignored; that it proposes one is its ABI.
         let _: abi::MrRequest = udata.request()?;
 
-        let dev = pd.device::<Riw>();
+        let dev = pd.device();
         let quota = dev.limits.mr.take()?;
         let umem = Umem::pin(dev, request.start, request.length, request.access)?;
 

@@ -133,10 +133,10 @@ impl Qp {
     pub(crate) fn new(
         pd: &Pd<Riw>,
         attr: &mut QpInitAttr<'_, Riw>,
-        udata: Option<Udata<'_>>,
+        udata: Option<Udata<'_, Riw>>,
     ) -> Result<Arc<Self>> {
         let udata = udata.ok_or(EOPNOTSUPP)?;
-        let dev = pd.device::<Riw>();
+        let dev = pd.device();
         let receives = attr.srq();
 
         if !attr.is_connected() || attr.create_flags() != 0 {
@@ -156,7 +156,7 @@ impl Qp {
         let number = dev.qps.free_number()?;
         // libsiw maps both rings, so that they must not be empty.
         let mut sq_ring = Ring::new(attr.cap().max_send_wr.max(1), 0)?;
-        let context = udata.ucontext::<Riw>();
+        let context = udata.ucontext();
         let sq_key = sq_ring.offer(context)?;
         let num_sqe = sq_ring.len();
 

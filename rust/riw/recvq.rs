@@ -53,7 +53,7 @@ impl RecvQueue {
     pub(crate) fn shared(
         pd: &Pd<Riw>,
         attr: &mut SrqAttr,
-        udata: Option<Udata<'_>>,
+        udata: Option<Udata<'_, Riw>>,
     ) -> Result<impl PinInit<Self>> {
         let udata = udata.ok_or(EOPNOTSUPP)?;
 
@@ -65,14 +65,14 @@ impl RecvQueue {
         {
             return Err(EINVAL);
         }
-        let quota = pd.device::<Riw>().limits.srq.take()?;
+        let quota = pd.device().limits.srq.take()?;
         let mut ring = Ring::new(attr.max_wr, 0)?;
 
         attr.max_wr = ring.len();
         udata.respond(&abi::SrqResponse {
             num_rqe: ring.len(),
             pad: 0,
-            srq_key: ring.offer(udata.ucontext::<Riw>())?,
+            srq_key: ring.offer(udata.ucontext())?,
         })?;
         Ok(Self::new(ring, attr.max_sge, attr.srq_limit, Some(quota)))
     }

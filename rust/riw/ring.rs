@@ -2,7 +2,7 @@
 
 //! Rings of requests and completions, shared with user space.
 
-use crate::{abi, device};
+use crate::{abi, Riw};
 use kernel::{
     prelude::*,
     sync::{
@@ -26,7 +26,7 @@ pub(crate) struct Ring<const W: usize> {
     len: u32,
     /// Words behind the last entry.
     extra: usize,
-    mapping: Option<Mapping<device::Ucontext>>,
+    mapping: Option<Mapping<Riw>>,
 }
 
 impl<const W: usize> Ring<W> {
@@ -45,7 +45,7 @@ impl<const W: usize> Ring<W> {
     }
 
     /// Offers the ring to a process for mapping, and returns the offset to map. May sleep.
-    pub(crate) fn offer(&mut self, to: &Ucontext<crate::Riw>) -> Result<u64> {
+    pub(crate) fn offer(&mut self, to: &Ucontext<Riw>) -> Result<u64> {
         let mapping = to.offer(&self.mem, abi::INVALID_KEY)?;
         let key = mapping.key();
 
