@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fail_nth ADDRESS NETDEV TYPE
+ * fail_nth ADDRESS NETDEV TYPE [OPERATION…]
  *
  * Fails each of the kernel's allocations on the way through an operation in turn, by
  * /proc/thread-self/fail-nth: from link add over listen, connect, accept, creating and
- * posting to tearing down. Either the operation copes, or an error comes back; both
- * ways everything can be taken down afterwards. (What is left behind, and what the
- * kernel says about it, is for the caller to see.)
+ * posting to tearing down, or through those operations that are named. Either the
+ * operation copes, or an error comes back; both ways everything can be taken down
+ * afterwards. (What is left behind, and what the kernel says about it, is for the caller
+ * to see.)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -541,10 +542,20 @@ static void sweep(const struct operation *operation)
 	tap_note("%d allocations failed, %d errors came back", nth - 2, errors);
 }
 
+static bool is_wanted(const char *name, char *const wanted[])
+{
+	if (!*wanted)
+		return true;
+	while (*wanted)
+		if (!strcmp(*wanted++, name))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
-	if (argc != 4)
-		tap_bail("usage: fail_nth ADDRESS NETDEV TYPE");
+	if (argc < 4)
+		tap_bail("usage: fail_nth ADDRESS NETDEV TYPE [OPERATION...]");
 	address = argv[1];
 	netdev = argv[2];
 	type = argv[3];
@@ -553,7 +564,8 @@ int main(int argc, char **argv)
 	if (nth_fd < 0)
 		tap_bail("/proc/thread-self/fail-nth: %m");
 	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++)
-		sweep(&operations[i]);
+		if (is_wanted(operations[i].name, argv + 4))
+			sweep(&operations[i]);
 	link_delete();
 	return tap_done();
 }
