@@ -89,7 +89,7 @@ class Process:
         """Ends it and waits until it is gone."""
         if self.running:
             self._popen.send_signal(signum)
-            self._popen.wait(10)
+            self.wait(60)
 
 
 def run(*argv, timeout=20):

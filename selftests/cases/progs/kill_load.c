@@ -31,6 +31,8 @@
 #define QPS 2
 #define DEPTH 8
 #define MESSAGE 16384
+/* Milliseconds within which a child must have ended by itself. */
+#define LIFE 60000
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 /* What a peer tells of its memory, as private data. */
@@ -338,7 +340,7 @@ int main(int argc, char **argv)
 		tap_bail("mmap");
 
 	for (round = 0; round < rounds; round++) {
-		int64_t until = now_ms() + 20000, begin;
+		int64_t until = now_ms() + LIFE, begin;
 		int victims = 1 + rng_below(&rng, 16) % 3, delay = rng_below(&rng, 30);
 		bool early = rng_below(&rng, 8) == 0;
 		uint16_t port;
@@ -352,7 +354,7 @@ int main(int argc, char **argv)
 			be_active(&active, &passive, port, until);
 		/* Most are killed under load, some at any time before. */
 		begin = now_ms();
-		while (!early && shared->moved < 20 && now_ms() < begin + 10000)
+		while (!early && shared->moved < 20 && now_ms() < begin + LIFE / 2)
 			sleep_ms(1);
 		sleep_ms(delay);
 		under_load += shared->moved >= 20;
@@ -361,7 +363,7 @@ int main(int argc, char **argv)
 				kill(pid[i], SIGKILL);
 		shared->active_dead = victims & 1;
 		for (int i = 0; i < 2; i++) {
-			status[i] = reap(pid[i], 20000);
+			status[i] = reap(pid[i], LIFE);
 			stuck += status[i] == STUCK || status[i] == -1;
 			broken += status[i] == BROKEN;
 		}

@@ -12,7 +12,7 @@
  * Milliseconds that something which must happen may take, on a slow machine; little
  * when the point has failed already.
  */
-#define PATIENCE (tap_failing() ? 200 : 15000)
+#define PATIENCE (tap_failing() ? 200 : 60000)
 
 /* Milliseconds after which something that must not happen has not happened. */
 #define SILENCE 300
