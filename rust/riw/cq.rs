@@ -33,7 +33,7 @@ struct Producer {
     overflowed: bool,
 }
 
-/// What the consumer is to be told after completions were added. To be told by [`tell`], when no
+/// What the consumer is to be told after completions were added. To be told by `tell`, when no
 /// lock is held.
 #[derive(Clone, Copy, Default)]
 #[must_use]
