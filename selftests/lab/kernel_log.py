@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Finds in the kernel's log what a healthy kernel does not write."""
+import functools
+import pathlib
 import re
 
 TROUBLE = re.compile(r"""
@@ -14,7 +16,8 @@ TROUBLE = re.compile(r"""
     """, re.VERBOSE)
 BEGIN = "cut here ]"
 END = "end trace"
-LONGEST = 60
+LONGEST = 120
+FOREIGN = pathlib.Path(__file__).with_name("foreign-reports")
 
 
 def reports(lines, allowed=()):
@@ -37,3 +40,19 @@ def reports(lines, allowed=()):
         found.append(current)
     return [report for report in found
             if not any(expression.search(line) for line in report for expression in allowed)]
+
+
+@functools.cache
+def foreign():
+    """The reports that foreign-reports lists: the expressions of each."""
+    lines = (line for line in FOREIGN.read_text().splitlines() if not line.startswith("#"))
+    return [[re.compile(expression) for expression in paragraph.splitlines()]
+            for paragraph in "\n".join(lines).strip().split("\n\n")]
+
+
+def is_foreign(report):
+    """Whether a report is one of those that are known not to be riw's."""
+    if END not in report[-1] or any("[riw]" in line for line in report):
+        return False
+    return any(all(any(expression.search(line) for line in report) for expression in expressions)
+               for expressions in foreign())
