@@ -38,3 +38,10 @@ def network(name, contender):
             for node in nodes:
                 lab.bring_up("veth", f"{node.addr}/24", netns=node.netns, mtu=MTU[name])
             yield nodes
+
+
+def choose_crc(contender, row, *nodes):
+    """CRCs as a row wants them; only riw has the choice."""
+    if contender == "riw":
+        for node in nodes:
+            lab.setting(node.dev, "crc", 2 if row.crc else 1)
