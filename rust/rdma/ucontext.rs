@@ -8,10 +8,11 @@ use crate::{
     shared::SharedMem,
     Driver, Udata,
 };
-use core::ptr::NonNull;
+use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
     error::{from_result, to_result},
     ffi::c_int,
+    module::this_module,
     page::PAGE_SHIFT,
     prelude::*,
     sync::{aref::ARef, Arc},
@@ -103,6 +104,33 @@ unsafe impl<T: Driver> Send for Mapping<T> {}
 // SAFETY: As above.
 unsafe impl<T: Driver> Sync for Mapping<T> {}
 
+/// Keeps the driver's module from being unloaded. A device can be taken away from its users, and so
+/// ib_core lets the module go in spite of them; but who unloads a module does not expect that.
+///
+/// # Invariants
+///
+/// Stands for a reference to the module.
+struct ModuleRef<T: Driver>(PhantomData<T>);
+
+impl<T: Driver> ModuleRef<T> {
+    /// `None` if the module is being unloaded.
+    fn new() -> Option<Self> {
+        // SAFETY: The module is there: its code runs.
+        let taken = unsafe { bindings::try_module_get(this_module::<T::OwnerModule>().as_ptr()) };
+
+        // INVARIANT: The reference just taken.
+        taken.then_some(Self(PhantomData))
+    }
+}
+
+impl<T: Driver> Drop for ModuleRef<T> {
+    fn drop(&mut self) {
+        // SAFETY: Gives back the reference of the type's invariant. The code that runs here is not
+        // unloaded before ib_core, which has called it, is through with the device.
+        unsafe { bindings::module_put(this_module::<T::OwnerModule>().as_ptr()) };
+    }
+}
+
 /// Fills in the callbacks of this file.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.size_ib_ucontext = Ucontext::<T>::SIZE;
@@ -122,12 +150,15 @@ impl<T: Driver> Callbacks<T> {
         from_result(|| {
             // SAFETY: ib_core's pointer, valid for the call.
             let udata = unsafe { Udata::from_raw(udata) }.ok_or(EINVAL)?;
+            let module = ModuleRef::<T>::new().ok_or(ENODEV)?;
 
             // SAFETY: `ctx` is new, of the size asked for, and its device is registered.
             unsafe {
                 let dev = Device::from_raw((*ctx).device);
                 Ucontext::<T>::create(ctx, T::alloc_ucontext(dev, &udata)?);
             }
+            // Until `dealloc_ucontext`.
+            core::mem::forget(module);
             Ok(0)
         })
     }
@@ -135,6 +166,8 @@ impl<T: Driver> Callbacks<T> {
     unsafe extern "C" fn dealloc_ucontext(ctx: *mut bindings::ib_ucontext) {
         // SAFETY: `alloc_ucontext` succeeded for it, and nobody uses it any more.
         unsafe { Ucontext::<T>::destroy(ctx) };
+        // INVARIANT: The reference that `alloc_ucontext` has left.
+        drop(ModuleRef::<T>(PhantomData));
     }
 
     /// That this exists lets ib_core take a device away from a process that still has it open:
