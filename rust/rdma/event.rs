@@ -79,4 +79,13 @@ impl<T: Driver> Device<T> {
         // SAFETY: The device is registered as long as `self` can be used; the event is copied.
         unsafe { bindings::ib_dispatch_event(&event) };
     }
+
+    /// Reports that the port can carry traffic, or cannot any more, to everybody who listens, if
+    /// the state of its netdev says other than what was reported last. Process context.
+    ///
+    /// ib_core does so by itself, except for bonds and teams and their ports.
+    pub fn port_changed(&self, netdev: &net::NetDevice) {
+        // SAFETY: As above; the netdev is alive.
+        unsafe { bindings::ib_dispatch_port_state_event(self.as_raw(), netdev.as_raw()) };
+    }
 }

@@ -352,7 +352,14 @@ impl Devices {
         let mut handles = self.handles.lock();
         sweep(&mut handles);
         handles.reserve(1, GFP_KERNEL)?;
-        let handle = Device::<Riw>::register(name, netdev, &info, data)?;
+        let handle = Device::<Riw>::register(name, netdev, &info, data).map_err(|e| {
+            if e != ENFILE {
+                return e;
+            }
+            // ib_core's word for it.
+            pr_err!("{}: there is a device of that name\n", name);
+            EEXIST
+        })?;
         handles.push(Made { handle, cm }, GFP_KERNEL)?;
         Ok(())
     }
@@ -420,7 +427,7 @@ impl net::Notify for Watcher {
                 dev.unregister_later();
             }
             NetEvent::ChangeAddress => dev.port_event(Event::GidChange),
-            // ib_core tells of the port's state by itself.
+            NetEvent::Up | NetEvent::Down | NetEvent::Change => dev.port_changed(netdev),
             _ => {}
         }
     }
