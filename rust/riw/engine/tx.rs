@@ -432,7 +432,7 @@ impl Qp {
 
     /// Gathering has stopped in the middle of a message.
     fn stopped(&self, active: Option<Active>, stop: Stop) -> (Error, Quote) {
-        let error = match stop {
+        let (error, status) = match stop {
             Stop::Denied(denied) => match active {
                 Some(Active::Response(inbound)) => {
                     return (
@@ -440,13 +440,14 @@ impl Qp {
                         Quote::read_request(inbound.msn, &inbound.request),
                     )
                 }
-                _ => denied.local(),
+                _ => (denied.local(), Status::LocalProtection),
             },
-            Stop::Memory => Error::LocalCatastrophic,
+            // The process's buffers are not to blame.
+            Stop::Memory => (Error::LocalCatastrophic, Status::General),
         };
 
         if let Some(Active::Request { number, .. }) = active {
-            let news = self.sq.finish(number, Status::LocalProtection);
+            let news = self.sq.finish(number, status);
             self.sq.tell(news);
         }
         (error, Quote::NONE)
