@@ -53,8 +53,10 @@ def foreign():
 
 
 def is_foreign(report):
-    """Whether a report is one of those that are known not to be riw's."""
-    if END not in report[-1] or any("[riw]" in line for line in report):
+    """Whether a report, of the log or of leaks.py, is one of those that are known not to be
+    riw's."""
+    whole = END in report[-1] or report[0].startswith("leak: ")
+    if not whole or any("[riw]" in line for line in report):
         return False
     return any(all(any(expression.search(line) for line in report) for expression in expressions)
                for expressions in foreign())
