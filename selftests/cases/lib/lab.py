@@ -189,6 +189,15 @@ def impaired(*nodes, how=("loss", "1%")):
             node.attempt("tc", "qdisc", "del", "dev", node.netdev, "root")
 
 
+def slow_to_siw(node):
+    """Delays what `node` sends to siw.
+
+    siw as the responder sets its callbacks after it has sent its Reply, and does not look whether
+    anything has come by then: FPDUs that are faster lie there until the next one comes.
+    """
+    return impaired(node, how=("delay", "50ms", "limit", 100000))
+
+
 # --- networks
 
 @contextmanager

@@ -9,6 +9,8 @@ import tap
 from proc import Failed
 
 ATTEMPTS = 5
+# As it is told by an event, or by rdma_connect() itself where siw connects.
+REJECTED = re.compile("RDMA_CM_EVENT_REJECTED|Connection refused")
 
 
 class TooEarly(Failed):
@@ -64,7 +66,7 @@ def _run(test, server, client, options, family, timeout):
             try:
                 output = pushing.succeed(timeout)
             except Failed as reason:
-                if "RDMA_CM_EVENT_REJECTED" in pushing.output and serving.running:
+                if REJECTED.search(pushing.output) and serving.running:
                     raise TooEarly(str(reason)) from None
                 raise
         serving.succeed(timeout)
