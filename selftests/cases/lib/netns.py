@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a case itself does in a network namespace."""
+
+import os
+from contextlib import contextmanager
+
+
+@contextmanager
+def inside(netns):
+    """Sockets and devices made here are in that namespace."""
+    with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{netns}") as there:
+        os.setns(there.fileno(), os.CLONE_NEWNET)
+        try:
+            yield
+        finally:
+            os.setns(home.fileno(), os.CLONE_NEWNET)
