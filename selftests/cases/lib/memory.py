@@ -33,15 +33,15 @@ class Memory:
         grown.update({name: later.kinds[name] - self.kinds[name] for name in self.kinds})
         return grown
 
-    def loss_until_below(self, bound, timeout):
-        """Waits until no kind has grown by more than `bound` bytes since this was taken.
+    def loss_until_below(self, bound, timeout, kinds=("used", *FIELDS)):
+        """Waits until none of `kinds` has grown by more than `bound` bytes since this was taken.
 
         Memory is freed after grace periods, so it may take a moment. Returns the growth.
         """
         end = time.monotonic() + timeout
         while True:
             grown = self.growth(Memory.now())
-            if max(grown.values()) <= bound:
+            if max(grown[kind] for kind in kinds) <= bound:
                 return grown
             if time.monotonic() > end:
                 raise Failed(f"memory has grown by more than {bound} bytes: {grown}")
