@@ -7,30 +7,33 @@ use crate::{
     Driver,
 };
 use core::ptr::NonNull;
-use kernel::{error::from_result, ffi::c_int, prelude::*, sync::aref::ARef};
+use kernel::{error::from_result, ffi::c_int, sync::aref::ARef};
 use riw_bindings as bindings;
 
 /// The state and abilities of a port (`struct ib_port_attr`).
 pub type PortAttr = bindings::ib_port_attr;
 
 /// Speed and width of a link as verbs know them (`active_speed`, `active_width`), nearest to what
-/// the netdev's driver reports through ethtool; the least there is if it reports nothing. May
-/// sleep, takes the RTNL.
-pub fn eth_speed<T: Driver>(dev: &Device<T>) -> Result<(u16, u8)> {
-    let mut speed = bindings::ib_port_speed_IB_SPEED_SDR as u16;
-    let mut width = bindings::ib_port_width_IB_WIDTH_1X as u8;
+/// the netdev's driver reports through ethtool; the least there is if it reports nothing, or is
+/// gone. May sleep, takes the RTNL.
+pub fn eth_speed<T: Driver>(dev: &Device<T>) -> (u16, u8) {
+    let least = (
+        bindings::ib_port_speed_IB_SPEED_SDR as u16,
+        bindings::ib_port_width_IB_WIDTH_1X as u8,
+    );
+    let (mut speed, mut width) = least;
 
     // ib_get_eth_speed() warns of a netdev without a speed each time it is asked.
     // SAFETY: The device is registered, or being so.
     if !unsafe { bindings::ib_netdev_has_speed(dev.as_raw()) } {
-        return Ok((speed, width));
+        return least;
     }
 
     // SAFETY: The device is registered; the results are ours.
-    kernel::error::to_result(unsafe {
-        bindings::ib_get_eth_speed(dev.as_raw(), 1, &mut speed, &mut width)
-    })?;
-    Ok((speed, width))
+    match unsafe { bindings::ib_get_eth_speed(dev.as_raw(), 1, &mut speed, &mut width) } {
+        0 => (speed, width),
+        _ => least,
+    }
 }
 
 /// The netdev of the port, unless it is being unregistered. Any context.

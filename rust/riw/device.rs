@@ -176,11 +176,16 @@ impl rdma::Driver for Riw {
     }
 
     fn query_port(dev: &Device<Self>, attr: &mut PortAttr) -> Result {
-        let netdev = port::netdev(dev).ok_or(ENODEV)?;
-        let (speed, width) = port::eth_speed(dev)?;
+        // The device is a moment behind its netdev when that goes: then its port is down.
+        let netdev = port::netdev(dev);
+        let netdev = netdev.as_deref();
+        let (speed, width) = port::eth_speed(dev);
 
-        port::set_state(attr, netdev.is_up() && netdev.has_carrier());
-        port::set_mtu(attr, netdev.mtu());
+        port::set_state(
+            attr,
+            netdev.is_some_and(|netdev| netdev.is_up() && netdev.has_carrier()),
+        );
+        port::set_mtu(attr, netdev.map_or(0, net::NetDevice::mtu));
         attr.active_speed = speed;
         attr.active_width = width;
         attr.gid_tbl_len = 1;
