@@ -124,6 +124,42 @@ def left_over():
     return [(kind, row) for kind in kinds for row in resources(kind) if "pid" in row]
 
 
+def set_mode(mode):
+    """`rdma system set netns MODE`.
+
+    The kernel refuses as long as any namespace but the first is there, be it one that has been
+    deleted and is being dismantled, which nobody waits for.
+    """
+    def accepted():
+        return attempt("rdma", "system", "set", "netns", mode).returncode == 0
+
+    try:
+        wait_until(accepted, 60, f"rdma system set netns {mode}")
+    except Failed as reason:
+        raise Failed(f"{reason}\n{holders()}") from None
+
+
+def holders():
+    """What may hold a network namespace: processes in one, its dismantling, RDMA objects, and
+    TCP sockets that their process has closed ("orphan")."""
+    first = os.readlink("/proc/1/ns/net")
+    found = []
+    for folder in glob.glob("/proc/[0-9]*"):
+        try:
+            with open(f"{folder}/comm", encoding="utf-8") as comm, \
+                    open(f"{folder}/stack", encoding="ascii") as stack:
+                name, calls = comm.read().strip(), stack.read()
+            if "cleanup_net" in calls or os.readlink(f"{folder}/ns/net") != first:
+                found.append(f"{folder} {name}\n{calls}")
+        except OSError:
+            pass  # it has ended
+    for kind in ("cm_id", "qp", "ctx"):
+        found += [f"{kind} {entry}" for entry in resources(kind) if len(entry) > 2]
+    with open("/proc/net/sockstat", encoding="ascii") as sockets:
+        found += [line for line in sockets if line.startswith("TCP:")]
+    return "\n".join(found)
+
+
 def setting(dev, name, value=None):
     """Reads a setting of a device, or changes it."""
     path = f"/sys/class/infiniband/{dev}/mpa/{name}"
