@@ -7,7 +7,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def inside(netns):
-    """Sockets and devices made here are in that namespace."""
+    """Sockets and devices made here are in that namespace; in our own if it has no name."""
+    if not netns:
+        yield
+        return
     with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{netns}") as there:
         os.setns(there.fileno(), os.CLONE_NEWNET)
         try:

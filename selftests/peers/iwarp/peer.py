@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """A TCP connection that speaks iWARP by hand, as either end."""
 
-import contextlib
-import os
 import socket
 import struct
 import time
+
+from netns import inside
 
 from . import mpa, rdmap
 
@@ -16,23 +16,6 @@ class Gone(Exception):
 
 class Silent(Exception):
     """The other end said nothing in time."""
-
-
-@contextlib.contextmanager
-def inside(netns):
-    """Goes into a network namespace and back; sockets made inside stay there."""
-    if not netns:
-        yield
-        return
-    own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-    other = os.open(f"/run/netns/{netns}", os.O_RDONLY)
-    try:
-        os.setns(other, os.CLONE_NEWNET)
-        yield
-    finally:
-        os.setns(own, os.CLONE_NEWNET)
-        os.close(own)
-        os.close(other)
 
 
 class Peer:
