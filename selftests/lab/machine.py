@@ -69,7 +69,7 @@ def qemu(kvm, cpus, append, *more):
     return [
         # Not to outlive the one who started it.
         "setpriv", "--pdeathsig", "KILL",
-        "qemu-system-x86_64", "-accel", "kvm" if kvm else "tcg,thread=multi", "-cpu", "max",
+        "qemu-system-x86_64", "-accel", "kvm" if kvm else "tcg,thread=multi", "-cpu", "max,-erms",
         "-smp", str(cpus), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", lab().boot / "vmlinuz", "-initrd", lab().boot / "initrd",
         "-append", " ".join(parameters),
