@@ -16,6 +16,8 @@
 pub mod addr;
 pub mod callbacks;
 pub mod crc;
+#[cfg(CONFIG_KUNIT = "y")]
+pub mod kunit;
 pub mod netdev;
 pub mod netns;
 pub mod notifier;

@@ -12,6 +12,10 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "kunit/table.rs"]
+mod kunit;
+
 /// Objects by a number. Look-ups take no lock: they are under RCU, so what is in the table must not
 /// be freed before a grace period has passed since it was removed.
 #[pin_data(PinnedDrop)]

@@ -13,6 +13,10 @@ use kernel::{
 };
 use rdma::{cq::CqInitAttr, Device, Udata};
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "kunit/cq.rs"]
+mod kunit;
+
 /// A completion queue as the verbs have it.
 pub(crate) type Handle = rdma::cq::Cq<Riw>;
 
@@ -91,14 +95,19 @@ impl Cq {
             cq_key: ring.offer(udata.ucontext())?,
         })?;
 
-        Ok(pin_init!(Self {
+        Ok(Self::of(ring, quota))
+    }
+
+    /// A queue of the entries of `ring`, behind which is the control word.
+    fn of(ring: Ring<{ abi::CQE_WORDS }>, quota: device::Quota) -> impl PinInit<Self> {
+        pin_init!(Self {
             ring,
             producer <- new_spinlock_irq!(
                 Producer { put: 0, overflowed: false },
                 "riw::Cq::producer"
             ),
             _quota: quota,
-        }))
+        })
     }
 
     /// Adds a completion. One that is not a success is always solicited. Any context.

@@ -6,6 +6,10 @@ use crate::{abi, limit::Quota, ring::Ring, Riw};
 use kernel::{new_spinlock_irq, prelude::*, sync::SpinLockIrq};
 use rdma::{pd::Pd, srq::SrqAttr, Udata};
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "kunit/recvq.rs"]
+mod kunit;
+
 /// A shared receive queue as the verbs have it.
 pub(crate) type Shared = rdma::srq::Srq<Riw>;
 

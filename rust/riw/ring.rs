@@ -15,6 +15,10 @@ use rdma::{
     ucontext::{Mapping, Ucontext},
 };
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "kunit/ring.rs"]
+mod kunit;
+
 /// A ring of entries of `W` words. Which entry is next is its user's business.
 ///
 /// The second word of an entry holds the flag [`abi::VALID`], which its producer sets last and its

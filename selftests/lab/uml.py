@@ -11,7 +11,8 @@ FOLDER = machine.LAB / "uml"
 CPUS = 2
 # What a flavour is started with. SLUB checks, but does not note who allocated and freed each
 # object: half of the time would go into that, and kmemleak knows the one of them.
-PARAMETERS = {"debug": ["slab_debug=FZP"]}
+# Suites run when they are told to.
+PARAMETERS = {"debug": ["slab_debug=FZP", "kunit.enable=1"]}
 
 # Everything in namespaces of their own, which go with the machine: its mounts, and its
 # processes (a User-Mode Linux runs each program of its users in one of the host's).

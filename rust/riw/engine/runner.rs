@@ -4,6 +4,10 @@
 
 use kernel::sync::atomic::{ordering, Atomic};
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "../kunit/runner.rs"]
+mod kunit;
+
 /// Nobody runs, and nothing is wanted.
 const IDLE: u32 = 0;
 /// Somebody runs, or is on the way to.

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Objects that are looked up while they are destroyed, as regions are by what a peer sends.
+
+use super::Table;
+use crate::object::Object;
+use core::mem::MaybeUninit;
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc,
+    },
+    types::Opaque,
+};
+use net::kunit::{comes_true, let_others_run, Crowd};
+use riw_bindings as bindings;
+
+/// In the place of ib_core's part.
+#[repr(C)]
+struct Base {
+    rcu: Opaque<bindings::callback_head>,
+}
+
+/// In the place of the driver's part: says whether it is there.
+struct Data {
+    state: Atomic<u32>,
+}
+
+type Thing = Object<Base, (), Data>;
+
+const THERE: u32 = 0x7e12_e5a1;
+const GONE: u32 = 0xdead_0bad;
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        self.state.store(GONE, ordering::Relaxed);
+    }
+}
+
+/// A table in which one number comes and goes.
+#[pin_data]
+struct Shared {
+    #[pin]
+    table: Table<Base, (), Data>,
+    found: Atomic<u64>,
+    wrong: Atomic<u32>,
+    stop: Atomic<bool>,
+}
+
+/// The number.
+const NUMBER: u32 = 0x12_3456;
+
+impl Shared {
+    fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                table <- Table::new(),
+                found: Atomic::new(0),
+                wrong: Atomic::new(0),
+                stop: Atomic::new(false),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Registers an object.
+    fn register(&self) -> Result<*mut Base> {
+        self.table.reserve(NUMBER)?;
+        let memory = KBox::<MaybeUninit<Thing>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
+        let base: *mut Base = KBox::into_raw(memory).cast();
+        let data = Data {
+            state: Atomic::new(THERE),
+        };
+
+        // SAFETY: The memory is new, zeroed and ours. It is freed after a grace period that begins
+        // when the object has left the table.
+        unsafe {
+            Thing::create(base, data);
+            self.table.fill(NUMBER, base);
+        }
+        Ok(base)
+    }
+
+    /// Deregisters it, as `dereg_mr` does.
+    fn deregister(&self, base: *mut Base) {
+        self.table.remove(NUMBER);
+        // SAFETY: It is destroyed once, and not used hereafter.
+        unsafe {
+            Thing::destroy(base);
+            bindings::kfree_rcu((*base).rcu.get(), base.cast());
+        }
+    }
+
+    /// Looks the object up, as the receive path does, and uses it for a moment.
+    fn look(&self) {
+        let Some(thing) = self.table.get(NUMBER) else {
+            return;
+        };
+        self.found.fetch_add(1, ordering::Relaxed);
+        for _ in 0..20 {
+            if thing.state.load(ordering::Relaxed) != THERE {
+                self.wrong.fetch_add(1, ordering::Relaxed);
+            }
+            core::hint::spin_loop();
+        }
+    }
+}
+
+#[kunit_tests(rdma_table)]
+mod tests {
+    use super::*;
+
+    const LOOKERS: usize = 2;
+    /// Of each, before the next has its turn.
+    const LOOKS: usize = 50;
+    const ROUNDS: usize = 500;
+
+    /// What is found stays whole until it is let go of, and once deregistration has returned nobody
+    /// has it any more.
+    #[test]
+    fn what_is_found_is_there() -> Result {
+        let shared = Shared::new()?;
+        let crowd = Crowd::new()?;
+        let mut met = 0;
+
+        for _ in 0..LOOKERS {
+            let shared = shared.clone();
+            crowd.add(move || {
+                while !shared.stop.load(ordering::Relaxed) {
+                    for _ in 0..LOOKS {
+                        shared.look();
+                    }
+                    let_others_run();
+                }
+            })?;
+        }
+        let mut failed = Ok(());
+        for _ in 0..ROUNDS {
+            let before = shared.found.load(ordering::Relaxed);
+            match shared.register() {
+                Ok(base) => {
+                    // Somebody is at it now, or has just been.
+                    met += usize::from(comes_true(|| {
+                        shared.found.load(ordering::Relaxed) != before
+                    }));
+                    shared.deregister(base);
+                }
+                Err(e) => {
+                    failed = Err(e);
+                    break;
+                }
+            }
+        }
+        shared.stop.store(true, ordering::Relaxed);
+        drop(crowd);
+        assert_eq!(shared.wrong.load(ordering::Relaxed), 0);
+        assert_eq!(met, ROUNDS);
+        failed
+    }
+
+    /// A reserved number gives nothing, and nobody else gets it.
+    #[test]
+    fn a_reservation_is_no_object() -> Result {
+        let shared = Shared::new()?;
+
+        shared.table.reserve(NUMBER)?;
+        assert!(shared.table.get(NUMBER).is_none());
+        assert_eq!(shared.table.reserve(NUMBER), Err(EBUSY));
+        shared.table.remove(NUMBER);
+        let base = shared.register()?;
+        assert!(shared.table.get(NUMBER).is_some());
+        shared.deregister(base);
+        assert!(shared.table.get(NUMBER).is_none());
+        Ok(())
+    }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A completion queue with several producers, and a process at its other side.
+
+// A test that counts too far should panic.
+#![allow(clippy::arithmetic_side_effects)]
+
+use super::{control_word, Cq};
+use crate::{
+    abi::{self, Cqe, Opcode, Status},
+    limit::Limit,
+    ring::Ring,
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        barrier, Arc,
+    },
+};
+use net::kunit::{comes_true, let_others_run, Crowd};
+
+fn queue(len: u32) -> Result<Arc<Cq>> {
+    let quota = Limit::new(1)?.take()?;
+
+    Arc::pin_init(Cq::of(Ring::new(len, 1)?, quota), GFP_KERNEL)
+}
+
+fn completion(id: u64) -> Cqe {
+    Cqe {
+        id,
+        opcode: Opcode::Send,
+        status: Status::Success,
+        bytes: 0,
+        invalidated: None,
+        qp: 1,
+    }
+}
+
+/// The process: takes completion `number`, if it is there, and returns its id.
+fn take(queue: &Cq, number: u32) -> Option<u64> {
+    let [id, ..] = queue.ring.copy(number)?;
+
+    queue.ring.release(number);
+    Some(id)
+}
+
+/// What producers have come to.
+struct Tally {
+    added: Atomic<u32>,
+    lost: Atomic<u32>,
+    errors: Atomic<u32>,
+    events: Atomic<u32>,
+}
+
+impl Tally {
+    fn new() -> Result<Arc<Self>> {
+        let tally = Self {
+            added: Atomic::new(0),
+            lost: Atomic::new(0),
+            errors: Atomic::new(0),
+            events: Atomic::new(0),
+        };
+        Ok(Arc::new(tally, GFP_KERNEL)?)
+    }
+
+    fn add(&self, queue: &Cq, id: u64) {
+        let news = queue.add(&completion(id), false);
+
+        self.events.fetch_add(news.notify.into(), ordering::Full);
+        self.errors.fetch_add(news.error.into(), ordering::Relaxed);
+        self.lost.fetch_add(news.lost.into(), ordering::Relaxed);
+        self.added.fetch_add((!news.lost).into(), ordering::Relaxed);
+    }
+}
+
+#[kunit_tests(riw_cq)]
+mod tests {
+    use super::*;
+
+    const LEN: u32 = 16;
+    const ROUNDS: u32 = 30_000;
+
+    /// The process writes that it wants an event, looks again, and sleeps until it comes. If it
+    /// neither saw the completion nor gets the event it sleeps for ever.
+    #[test]
+    fn who_waits_for_an_event_gets_it() -> Result {
+        let queue = queue(LEN)?;
+        let tally = Tally::new()?;
+        let came = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
+        let crowd = Crowd::new()?;
+        let mut hung = false;
+        let (mut slept, mut wrong) = (0u32, 0u32);
+
+        let (producer, events, until) = (queue.clone(), tally.clone(), came.clone());
+        crowd.add(move || {
+            for number in 0..ROUNDS {
+                // One at a time: the next one wakes nobody who slept through this.
+                if !comes_true(|| until.load(ordering::Relaxed) == number) {
+                    return;
+                }
+                events.add(&producer, number.into());
+            }
+        })?;
+        for number in 0..ROUNDS {
+            while !hung {
+                let before = tally.events.load(ordering::Acquire);
+                // Half of them as the process does it, half by the verb.
+                if number % 2 == 0 {
+                    if let Some(control) = queue.ring.extra(0) {
+                        control.store(control_word(abi::NOTIFY_NEXT), ordering::Relaxed);
+                    }
+                    barrier::smp_mb(ordering::Full);
+                } else {
+                    queue.arm(false);
+                }
+                if let Some(id) = take(&queue, number) {
+                    wrong += u32::from(id != number.into());
+                    break;
+                }
+                // The event may be of the completion before, which was taken without it.
+                hung = !comes_true(|| tally.events.load(ordering::Acquire) != before);
+                slept += 1;
+            }
+            if hung {
+                break;
+            }
+            came.store(number + 1, ordering::Relaxed);
+        }
+        drop(crowd);
+        assert!(!hung);
+        // Or nothing was tried.
+        assert!(slept > 0);
+        assert_eq!(wrong, 0);
+        assert_eq!(came.load(ordering::Relaxed), ROUNDS);
+        assert_eq!(tally.lost.load(ordering::Relaxed), 0);
+        Ok(())
+    }
+
+    /// Of all who add to a full queue one reports the error, and nothing that is there is lost.
+    #[test]
+    fn an_overflow_is_told_once() -> Result {
+        for _ in 0..100 {
+            let queue = queue(LEN)?;
+            let tally = Tally::new()?;
+            let crowd = Crowd::new()?;
+            let mut seen = 0u32;
+            let mut next = [0, u64::from(LEN)];
+            let mut disorder = false;
+
+            for first in next {
+                let (queue, tally) = (queue.clone(), tally.clone());
+                crowd.add(move || {
+                    for at in 0..u64::from(LEN) {
+                        tally.add(&queue, first + at);
+                    }
+                })?;
+            }
+            drop(crowd);
+            while let Some(id) = take(&queue, seen) {
+                let [a, b] = &mut next;
+                let next = if id < u64::from(LEN) { a } else { b };
+
+                disorder |= id != *next;
+                *next += 1;
+                seen += 1;
+            }
+            tally.add(&queue, 0);
+
+            assert_eq!(seen, LEN);
+            assert_eq!(tally.added.load(ordering::Relaxed), LEN);
+            // Once it has overflowed it takes nothing more.
+            assert_eq!(tally.lost.load(ordering::Relaxed), LEN + 1);
+            assert_eq!(tally.errors.load(ordering::Relaxed), 1);
+            // Each producer's are there in order, from its first on.
+            assert!(!disorder);
+        }
+        Ok(())
+    }
+
+    /// A process that changes flags and wishes all the time keeps nobody from adding.
+    #[test]
+    fn a_hostile_process_holds_up_nobody() -> Result {
+        let queue = queue(LEN)?;
+        let tally = Tally::new()?;
+        let stop = Arc::new(Atomic::new(false), GFP_KERNEL)?;
+        let crowd = Crowd::new()?;
+
+        let (process, until) = (queue.clone(), stop.clone());
+        crowd.add(move || {
+            let mut number = 0u32;
+            while !until.load(ordering::Relaxed) {
+                number = number.wrapping_add(1);
+                process.ring.release(number);
+                if let Some(control) = process.ring.extra(0) {
+                    control.store(control_word(number % 4), ordering::Relaxed);
+                }
+                if number % 1000 == 0 {
+                    let_others_run();
+                }
+            }
+        })?;
+        let events = comes_true(|| {
+            tally.add(&queue, 7);
+            tally.events.load(ordering::Relaxed) > 1000 || tally.errors.load(ordering::Relaxed) != 0
+        });
+        for number in 0..ROUNDS {
+            tally.add(&queue, 7);
+            if number % 1000 == 0 {
+                let_others_run();
+            }
+        }
+        stop.store(true, ordering::Relaxed);
+        drop(crowd);
+        assert!(events);
+        let added = tally.added.load(ordering::Relaxed);
+        let lost = tally.lost.load(ordering::Relaxed);
+        assert!(added + lost > ROUNDS);
+        assert_eq!(tally.errors.load(ordering::Relaxed), u32::from(lost != 0));
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A receive queue that several queue pairs take from while a process posts.
+
+// A test that counts too far should panic.
+#![allow(clippy::arithmetic_side_effects)]
+
+use super::RecvQueue;
+use crate::{abi, ring::Ring};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc,
+    },
+};
+use net::kunit::{comes_true, let_others_run, Crowd};
+
+/// The entry that a process posts as the `number`th.
+fn entry(number: u32, elements: u8) -> [u64; abi::RQE_WORDS] {
+    let mut words = [0; abi::RQE_WORDS];
+    let [a, b] = abi::VALID.to_ne_bytes();
+
+    let [id, control, ..] = &mut words;
+
+    *id = number.into();
+    *control = u64::from_ne_bytes([a, b, elements, 0, 0, 0, 0, 0]);
+    words
+}
+
+fn queue(len: u32) -> Result<Arc<RecvQueue>> {
+    Arc::pin_init(RecvQueue::new(Ring::new(len, 0)?, 1, 0, None), GFP_KERNEL)
+}
+
+#[kunit_tests(riw_recvq)]
+mod tests {
+    use super::*;
+
+    const LEN: u32 = 8;
+    const ENTRIES: u32 = 30_000;
+    const TAKERS: u32 = 2;
+
+    /// No request is taken twice or passed over, and each taker gets them in order.
+    #[test]
+    fn each_request_is_taken_once() -> Result {
+        let queue = queue(LEN)?;
+        let sum = Arc::new(Atomic::new(0u64), GFP_KERNEL)?;
+        let taken = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
+        let disorder = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
+        let crowd = Crowd::new()?;
+        let mut posted = 0;
+
+        for _ in 0..TAKERS {
+            let (queue, sum) = (queue.clone(), sum.clone());
+            let (taken, disorder) = (taken.clone(), disorder.clone());
+            crowd.add(move || {
+                let mut next = 0;
+                comes_true(|| {
+                    while let Some(request) = queue.take() {
+                        let id = request.rqe.id;
+                        disorder.fetch_add(u32::from(id < next), ordering::Relaxed);
+                        next = id.wrapping_add(1);
+                        sum.fetch_add(id, ordering::Relaxed);
+                        taken.fetch_add(1, ordering::Relaxed);
+                    }
+                    taken.load(ordering::Relaxed) >= ENTRIES
+                });
+            })?;
+        }
+        for number in 0..ENTRIES {
+            if !comes_true(|| !queue.ring.is_valid(number)) {
+                break;
+            }
+            queue.ring.publish(number, &entry(number, 1));
+            posted += 1;
+        }
+        drop(crowd);
+        assert_eq!(posted, ENTRIES);
+        assert_eq!(taken.load(ordering::Relaxed), ENTRIES);
+        assert_eq!(disorder.load(ordering::Relaxed), 0);
+        assert_eq!(
+            sum.load(ordering::Relaxed),
+            u64::from(ENTRIES) * u64::from(ENTRIES - 1) / 2
+        );
+        Ok(())
+    }
+
+    /// Of those who take the queue below its limit one tells its owner; and below means below.
+    #[test]
+    fn the_limit_is_told_once() -> Result {
+        for round in 0..100 {
+            let queue = queue(LEN)?;
+            let told = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
+            let crowd = Crowd::new()?;
+            let mut early = false;
+
+            for number in 0..LEN {
+                queue.ring.publish(number, &entry(number, 1));
+            }
+            let limit = 1 + round % LEN;
+            queue.set_limit(limit)?;
+            // Down to the limit, then below it.
+            for _ in limit..LEN {
+                early |= queue.take().is_none_or(|taken| taken.limit_reached);
+            }
+            for _ in 0..TAKERS {
+                let (queue, told) = (queue.clone(), told.clone());
+                crowd.add(move || {
+                    while let Some(taken) = queue.take() {
+                        told.fetch_add(taken.limit_reached.into(), ordering::Relaxed);
+                    }
+                })?;
+            }
+            drop(crowd);
+            assert!(!early);
+            assert_eq!(told.load(ordering::Relaxed), 1);
+            assert_eq!(queue.attr().srq_limit, 0);
+        }
+        Ok(())
+    }
+
+    /// A process that posts what and where it likes gets its requests back, and no more elements
+    /// in them than there can be.
+    #[test]
+    fn a_hostile_process_fools_itself() -> Result {
+        let queue = queue(LEN)?;
+        let stop = Arc::new(Atomic::new(false), GFP_KERNEL)?;
+        let crowd = Crowd::new()?;
+        let (mut sound, mut refused, mut wrong) = (0u32, 0u32, 0u32);
+
+        let (process, until) = (queue.clone(), stop.clone());
+        crowd.add(move || {
+            let mut number = 0u32;
+            while !until.load(ordering::Relaxed) {
+                let [elements, ..] = number.to_le_bytes();
+                process.ring.publish(number, &entry(number, elements));
+                number = number.wrapping_add(5);
+                if elements == 0 {
+                    let_others_run();
+                }
+            }
+        })?;
+        let enough = comes_true(|| {
+            if let Some(taken) = queue.take() {
+                match taken.rqe.sgl {
+                    Some(list) => {
+                        sound += 1;
+                        wrong += u32::from(list.count() > abi::MAX_SGE);
+                        wrong += u32::from(list.iter().count() != list.count());
+                    }
+                    None => refused += 1,
+                }
+            }
+            sound > 1000 && refused > 1000
+        });
+        stop.store(true, ordering::Relaxed);
+        drop(crowd);
+        assert!(enough);
+        assert_eq!(wrong, 0);
+        Ok(())
+    }
+}

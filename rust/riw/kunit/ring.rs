@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Rings whose other side, on another CPU, is a process: an honest one, and one that writes what
+//! and when it likes.
+
+// A test that counts too far should panic.
+#![allow(clippy::arithmetic_side_effects)]
+
+use super::Ring;
+use crate::abi;
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc,
+    },
+};
+use net::kunit::{comes_true, let_others_run, Crowd};
+
+const WORDS: usize = abi::RQE_WORDS;
+
+/// A control word with the flag.
+fn control(number: u32) -> u64 {
+    let [a, b] = abi::VALID.to_ne_bytes();
+    let [e, f, g, h] = number.to_ne_bytes();
+
+    u64::from_ne_bytes([a, b, 0, 0, e, f, g, h])
+}
+
+/// The entry that an honest process writes as the `number`th.
+fn entry(number: u32) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+
+    for (word, at) in words.iter_mut().zip(0u64..) {
+        *word = u64::from(number) << 8 | at;
+    }
+    let [_, word, ..] = &mut words;
+
+    *word = control(number);
+    words
+}
+
+#[kunit_tests(riw_ring)]
+mod tests {
+    use super::*;
+
+    /// Small, so that places are used again at once.
+    const LEN: u32 = 4;
+    const ENTRIES: u32 = 100_000;
+    const COPIES: u32 = 1_000_000;
+    /// Before others have their turn.
+    const WRITES: u32 = 1000;
+
+    /// What has been written before the flag is in the copy.
+    #[test]
+    fn a_copy_is_of_a_whole_entry() -> Result {
+        let ring = Arc::new(Ring::<WORDS>::new(LEN, 0)?, GFP_KERNEL)?;
+        let crowd = Crowd::new()?;
+        let mut torn = 0u32;
+        let mut came = 0;
+
+        let process = ring.clone();
+        crowd.add(move || {
+            for number in 0..ENTRIES {
+                if !comes_true(|| !process.is_valid(number)) {
+                    return;
+                }
+                process.publish(number, &entry(number));
+            }
+        })?;
+        for number in 0..ENTRIES {
+            let mut copy = None;
+            if !comes_true(|| {
+                copy = ring.copy(number);
+                copy.is_some()
+            }) {
+                break;
+            }
+            ring.release(number);
+            came += 1;
+            torn += u32::from(copy != Some(entry(number)));
+        }
+        drop(crowd);
+        assert_eq!(came, ENTRIES);
+        assert_eq!(torn, 0);
+        Ok(())
+    }
+
+    /// The word in which the flag was seen is the word that is used, whatever is written to its
+    /// place meanwhile.
+    #[test]
+    fn what_was_checked_is_what_is_used() -> Result {
+        let valid = control(7);
+
+        let ring = Arc::new(Ring::<WORDS>::new(1, 0)?, GFP_KERNEL)?;
+        let stop = Arc::new(Atomic::new(false), GFP_KERNEL)?;
+        let crowd = Crowd::new()?;
+        let mut copies = 0u32;
+        let mut wrong = 0u32;
+
+        let (process, until) = (ring.clone(), stop.clone());
+        crowd.add(move || {
+            let place = process.entry(0).and_then(|entry| entry.get(1));
+            while let (Some(control), false) = (place, until.load(ordering::Relaxed)) {
+                for _ in 0..WRITES {
+                    control.store(valid, ordering::Relaxed);
+                    control.store(!valid, ordering::Relaxed);
+                }
+                let_others_run();
+            }
+        })?;
+        // Until the process has begun.
+        let began = comes_true(|| ring.is_valid(0));
+        for _ in 0..COPIES / WRITES {
+            for _ in 0..WRITES {
+                if let Some([_, control, ..]) = ring.copy(0) {
+                    copies += 1;
+                    wrong += u32::from(control != valid);
+                }
+            }
+            let_others_run();
+        }
+        stop.store(true, ordering::Relaxed);
+        drop(crowd);
+        assert!(began);
+        // Both kinds were met, or nothing was tried.
+        assert!(copies > 0 && copies < COPIES);
+        assert_eq!(wrong, 0);
+        Ok(())
+    }
+
+    /// Any number of an entry is in the ring, and none is behind it.
+    #[test]
+    fn no_entry_is_outside() -> Result {
+        let ring = Ring::<WORDS>::new(5, 1)?;
+        let extra = ring.extra(0).map(core::ptr::from_ref);
+
+        assert_eq!(ring.len(), 8);
+        for number in [0, 7, 8, u32::MAX] {
+            let words = ring.entry(number).map(<[_]>::as_ptr_range);
+            assert!(words.is_some());
+            assert!(words.map(|words| words.end) <= extra);
+            assert_eq!(ring.entry(number).map(<[_]>::len), Some(WORDS));
+        }
+        assert!(extra.is_some());
+        assert!(ring.extra(1).is_none());
+        assert!(Ring::<WORDS>::new(u32::MAX, 0).is_err());
+        assert!(Ring::<WORDS>::new(1, usize::MAX).is_err());
+        Ok(())
+    }
+}

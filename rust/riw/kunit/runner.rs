@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The right to transmit, wanted by two at once.
+
+use super::Runner;
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc,
+    },
+};
+use net::kunit::{comes_true, Crowd};
+
+/// A queue pair in small.
+struct Work {
+    runner: Runner,
+    posted: Atomic<u64>,
+    /// How many of them a run has seen.
+    done: Atomic<u64>,
+    running: Atomic<bool>,
+    overlaps: Atomic<u32>,
+    forgotten: Atomic<u32>,
+}
+
+impl Work {
+    /// Posts a request, and transmits if that is left to this caller. Returns its number.
+    fn post(&self) -> u64 {
+        let number = self.posted.fetch_add(1, ordering::Relaxed).wrapping_add(1);
+
+        if self.runner.want() {
+            self.run();
+        }
+        number
+    }
+
+    fn run(&self) {
+        loop {
+            if self.running.xchg(true, ordering::Relaxed) {
+                self.overlaps.fetch_add(1, ordering::Relaxed);
+            }
+            let posted = self.posted.load(ordering::Relaxed);
+            self.done.store(posted, ordering::Relaxed);
+            self.running.store(false, ordering::Relaxed);
+            if self.runner.done() {
+                return;
+            }
+        }
+    }
+}
+
+#[kunit_tests(riw_runner)]
+mod tests {
+    use super::*;
+
+    const ROUNDS: u64 = 50_000;
+
+    /// Two who each wait for their request before they post the next: one that is forgotten stays
+    /// so. And one runs at a time.
+    #[test]
+    fn no_wake_up_is_lost() -> Result {
+        let work = Work {
+            runner: Runner::new(),
+            posted: Atomic::new(0),
+            done: Atomic::new(0),
+            running: Atomic::new(false),
+            overlaps: Atomic::new(0),
+            forgotten: Atomic::new(0),
+        };
+        let work = Arc::new(work, GFP_KERNEL)?;
+        let crowd = Crowd::new()?;
+
+        for _ in 0..2 {
+            let work = work.clone();
+            crowd.add(move || {
+                for _ in 0..ROUNDS {
+                    let number = work.post();
+                    if !comes_true(|| work.done.load(ordering::Relaxed) >= number) {
+                        work.forgotten.fetch_add(1, ordering::Relaxed);
+                        return;
+                    }
+                }
+            })?;
+        }
+        drop(crowd);
+        assert_eq!(work.forgotten.load(ordering::Relaxed), 0);
+        assert_eq!(work.overlaps.load(ordering::Relaxed), 0);
+        assert_eq!(work.done.load(ordering::Relaxed), 2 * ROUNDS);
+        Ok(())
+    }
+
+    /// Who wants something while another runs leaves it to that one; who runs is told so at the
+    /// end, once.
+    #[test]
+    fn what_is_wanted_meanwhile_is_told_at_the_end() {
+        let runner = Runner::new();
+
+        assert!(runner.want());
+        assert!(!runner.want());
+        assert!(!runner.want());
+        assert!(!runner.done());
+        assert!(runner.done());
+        assert!(runner.want());
+        assert!(runner.done());
+    }
+}
