@@ -107,6 +107,12 @@ def link_del(dev):
     run("rdma", "link", "delete", dev)
 
 
+def load_tun():
+    """Makes /dev/net/tun, unless the kernel has it built in."""
+    if not os.path.exists("/dev/net/tun"):
+        run("modprobe", "tun")
+
+
 def links():
     """The RDMA links, as `rdma -j link` tells: a dict by device name."""
     return {link["ifname"]: link for link in json.loads(run("rdma", "-j", "link") or "[]")}

@@ -365,7 +365,8 @@ int main(int argc, char **argv)
 	inline_with_invalidate();
 	zero_read_in_traffic();
 	huge_pages(0, "transparent huge pages");
-	huge_pages(MAP_HUGETLB, "huge pages");
+	if (!access("/proc/sys/vm/nr_hugepages", F_OK))
+		huge_pages(MAP_HUGETLB, "huge pages");
 	refused_registrations();
 	keys_unpredictable();
 	other_iova(0);
