@@ -51,8 +51,9 @@ PARAMETERS = [
     "console=ttyS0", "loglevel=7", "panic=-1",
     # perftest calibrates against this clock.
     "tsc=reliable",
-    # They cost much in emulation and protect nothing here.
-    "mitigations=off",
+    # They cost much in emulation and protect nothing here. Where each process has its code at
+    # other addresses, the emulator translates it each time: starting one takes twice as long.
+    "mitigations=off", "norandmaps",
     # An emulated CPU may stand still for seconds when the host is busy: that is no broken
     # timer, and no lock-up either (which is told after twice the 30 s).
     "no_timer_check", "watchdog_thresh=30", "rcupdate.rcu_cpu_stall_timeout=60",
