@@ -13,7 +13,9 @@ import os
 import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from netns import inside
 from proc import Failed, Process, attempt, run, wait_until
 
 DRIVER = os.environ.get("RIW_DRIVER", "riw")
@@ -21,6 +23,10 @@ DRIVER = os.environ.get("RIW_DRIVER", "riw")
 
 MODULE = os.environ.get("RIW_KO" if DRIVER == "riw" else "SIW_KO", DRIVER)
 """Its module file."""
+
+
+TCP_TABLES = ("/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6")
+"""The TCP sockets of the namespace that one is in."""
 
 
 @dataclass
@@ -65,7 +71,11 @@ class Node:
 
     def tcp_ports(self, state="0A"):
         """The local ports of its TCP sockets in a state (default: listening)."""
-        text = self.attempt("cat", "/proc/net/tcp", "/proc/net/tcp6").stdout
+        if self.remote:
+            text = self.run("cat", *TCP_TABLES)
+        else:
+            with inside(self.netns):
+                text = "".join(Path(table).read_text(encoding="ascii") for table in TCP_TABLES)
         return {int(port, 16) for port, st in
                 re.findall(r"^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) \S+ ([0-9A-F]{2}) ", text, re.M)
                 if st == state}

@@ -16,8 +16,12 @@ import os
 import re
 import subprocess
 import sys
+import time
 import traceback
 from contextlib import contextmanager
+
+LONG = 2
+"""After how many seconds a point says how long it took."""
 
 _count = 0
 
@@ -55,7 +59,8 @@ def emit(holds, name, *why):
 
 @contextmanager
 def point(name):
-    """One point: holds if the block ends without an exception."""
+    """One point: holds if the block ends without an exception. One that took long says so."""
+    begin = time.monotonic()
     try:
         yield
     except CheckFailed as reason:
@@ -65,6 +70,9 @@ def point(name):
         traceback.print_exc(file=sys.stderr)
     else:
         emit(True, name)
+    took = time.monotonic() - begin
+    if took > LONG:
+        note(f"{took:.1f} s")
 
 
 _POINT = re.compile(r"(not )?ok\b\s*\d*\s*-?\s*(.*)")
