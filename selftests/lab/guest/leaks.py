@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Memory that nothing points to any more, on kernels that look for it (kmemleak)."""
 import os
-import re
 import time
 
 FILE = "/sys/kernel/debug/kmemleak"
 # It takes nothing for leaked that is younger, or that it has not seen twice unchanged.
 AGE = 5.1
 SCANS = 3
-# Whose memory is looked at: riw's, and what it has others allocate. A User-Mode Linux
-# keeps pointers to other things where nobody looks for them.
-OURS = re.compile(r"\[(riw|siw)\]|\b_*(ib|rdma|rdmacg|iw|iwpm|ucma|cma|uverbs)_")
 
 
 def command(word):
@@ -19,7 +15,8 @@ def command(word):
 
 
 def found():
-    """The reports on what was leaked since the last call, one text for each object."""
+    """The reports on what was leaked since the last call, by whomever, one text for each
+    object. Those that lab/foreign-reports explains are for the host to pass over."""
     if not os.path.exists(FILE):
         return []
     time.sleep(AGE)
@@ -29,4 +26,4 @@ def found():
         reports = file.read().split("unreferenced object ")[1:]
     if reports:
         command("clear")
-    return [f"leak: unreferenced object {report}" for report in reports if OURS.search(report)]
+    return [f"leak: unreferenced object {report}" for report in reports]
