@@ -62,6 +62,19 @@ class Row:
         number = ROUND_TRIPS if self.kind == "latency" else MESSAGES[self.size] // self.qps
         return max(int(number * scale), 20)
 
+    def perftest(self, messages):
+        """The program of perftest that measures it, and its options."""
+        kind = "lat" if self.kind == "latency" else "bw"
+        options = ["-s", self.size, "-n", messages]
+        if self.qps > 1:
+            options += ["-q", self.qps]
+        if kind == "bw":
+            depth = min(128, messages)
+            options += ["-t", depth, "-Q", min(100, depth)]
+        if self.events:
+            options.append("-e")
+        return f"ib_{self.operation}_{kind}", options
+
     def applies(self, contender):
         """Whether it can be measured for `riw`, `siw`, `tcp` …"""
         if contender == "tcp":
