@@ -40,8 +40,9 @@ def network(name, contender):
             yield nodes
 
 
-def choose_crc(contender, row, *nodes):
-    """CRCs as a row wants them; only riw has the choice."""
+def choose_framing(contender, row, *nodes):
+    """CRCs and markers as a row wants them; only riw has the choice."""
     if contender == "riw":
         for node in nodes:
-            lab.setting(node.dev, "crc", 2 if row.crc else 1)
+            lab.setting(node.dev, "crc", 2 if row.framing == "CRC" else 1)
+            lab.setting(node.dev, "markers", 1 if row.framing == "markers" else 0)

@@ -14,11 +14,15 @@ NETWORKS = {
     "veth9000": "two namespaces, veth, MTU 9000",
 }
 SIZES = (64, 4 * KIB, 64 * KIB, MIB, 4 * MIB)
-# How many messages of a size make a measurement of about half a second where a
-# gigabyte per second goes through.
+# The most and the fewest messages of a measurement: enough for half a second where a
+# gigabyte per second goes through, and what perftest wants at least.
 MESSAGES = {64: 40000, 4 * KIB: 20000, 64 * KIB: 6000, MIB: 500, 4 * MIB: 150}
+FEWEST_MESSAGES = 5
 LATENCY_SIZES = (2, 4 * KIB)
 ROUND_TRIPS = 5000
+FEWEST_ROUND_TRIPS = 100
+# A first look is at that part of the most.
+FIRST_LOOK = 50
 OPERATIONS = ("write", "read", "send")
 
 
@@ -39,13 +43,13 @@ class Row:
     size: int = 0
     qps: int = 1
     events: bool = False
-    crc: bool = False
+    framing: str = ""    # CRC, markers; "" for neither
 
     @property
     def name(self):
         """What identifies it."""
         words = [self.network, self.kind, self.operation, self.size and label(self.size),
-                 self.qps > 1 and f"{self.qps} QPs", self.events and "events", self.crc and "CRC"]
+                 self.qps > 1 and f"{self.qps} QPs", self.events and "events", self.framing]
         return " ".join(str(word) for word in words if word)
 
     @property
@@ -57,10 +61,30 @@ class Row:
     def more_is_better(self):
         return self.kind in ("bandwidth", "rate", "connections")
 
-    def messages(self, scale):
-        """How many messages each QP sends. `scale` is below 1 on a slow machine."""
-        number = ROUND_TRIPS if self.kind == "latency" else MESSAGES[self.size] // self.qps
-        return max(int(number * scale), 20)
+    def messages(self, number):
+        """As many messages of each QP as may be, when so many are wanted."""
+        if self.kind == "latency":
+            return min(max(int(number), FEWEST_ROUND_TRIPS), ROUND_TRIPS)
+        return min(max(int(number), FEWEST_MESSAGES),
+                   max(MESSAGES[self.size] // self.qps, FEWEST_MESSAGES))
+
+    @property
+    def most(self):
+        """The most messages of each QP."""
+        return self.messages(max(MESSAGES.values()))
+
+    @property
+    def first_look(self):
+        """How many messages of each QP tell what goes through."""
+        return self.messages(self.most / FIRST_LOOK)
+
+    def seconds(self, value, messages):
+        """How long so many messages of each QP took when the figure is this."""
+        if self.kind == "latency":
+            return messages * value * (1 if self.operation == "read" else 2) / 1e6
+        if self.kind == "rate":
+            return messages * self.qps / value / 1000
+        return messages * self.qps * self.size / MIB / value
 
     def perftest(self, messages):
         """The program of perftest that measures it, and its options."""
@@ -80,9 +104,9 @@ class Row:
         if contender == "tcp":
             # TCP has no operations: what is measured stands for all of them.
             return (self.kind in ("bandwidth", "latency", "cpu") and self.operation == "write"
-                    and self.qps == 1 and not self.events and not self.crc)
-        # siw has no way to ask for the CRC.
-        return not (self.crc and contender == "siw")
+                    and self.qps == 1 and not self.events and not self.framing)
+        # siw has no way to ask for the CRC, and no markers.
+        return not (self.framing and contender == "siw")
 
 
 def full():
@@ -99,8 +123,9 @@ def full():
             for qps in (4, 64):
                 yield Row(network, "bandwidth", operation, 64 * KIB, qps)
                 yield Row(network, "rate", operation, 64, qps)
-        for size in (4 * KIB, 64 * KIB, MIB):
-            yield Row(network, "bandwidth", "write", size, crc=True)
+        for framing in ("CRC", "markers"):
+            for size in (4 * KIB, 64 * KIB, MIB):
+                yield Row(network, "bandwidth", "write", size, framing=framing)
     network = "veth1500"
     for qps in (16, 100, 1000):
         yield Row(network, "bandwidth", "write", 64 * KIB, qps)
