@@ -446,7 +446,19 @@ int riw_helper_spin_trylock_bh(spinlock_t *lock)
 	return spin_trylock_bh(lock);
 }
 
+/*
+ * Whether a delayed item waits for its time. Who queues it makes it pending first and then either
+ * starts its timer or puts it on its queue; so does the timer, which is gone before that. Both have
+ * interrupts disabled meanwhile, so this waits a moment for another CPU at most.
+ */
 bool riw_helper_delayed_work_waits(struct delayed_work *work)
 {
-	return timer_pending(&work->timer);
+	while (!timer_pending(&work->timer)) {
+		unsigned long data = atomic_long_read(&work->work.data);
+
+		if (!(data & WORK_STRUCT_PENDING) || data & WORK_STRUCT_PWQ)
+			return false;
+		cpu_relax();
+	}
+	return true;
 }
