@@ -79,7 +79,7 @@ class Row:
         return self.messages(self.most / FIRST_LOOK)
 
     def seconds(self, value, messages):
-        """How long so many messages of each QP took when the figure is this."""
+        """How long so many messages of each QP took at this bandwidth, rate or mean latency."""
         if self.kind == "latency":
             return messages * value * (1 if self.operation == "read" else 2) / 1e6
         if self.kind == "rate":

@@ -37,6 +37,11 @@ class Row:
         """Typical latency of a `_lat` test, microseconds."""
         return self.values[2]
 
+    @property
+    def average(self):
+        """Mean latency of a `_lat` test, microseconds."""
+        return self.values[3]
+
 
 def run(test, server, client, *options, family=4, timeout=60):
     """Runs `ib_write_bw` or another test with the same options at both ends.
