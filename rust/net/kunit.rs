@@ -7,6 +7,10 @@ use crate::workqueue::{Flags, Queue};
 use kernel::{
     bindings, impl_has_work, new_work,
     prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc,
+    },
     time::{Delta, Instant, Monotonic},
     workqueue::{Work, WorkItem},
 };
@@ -19,16 +23,24 @@ const PATIENCE: Delta = Delta::from_secs(60);
 /// How often something is looked at before others have their turn.
 const LOOKS: usize = 200;
 
-/// Functions that run at once, each in a worker of its own. Dropping it waits for their end.
+/// Functions that run at once, each in a worker of its own, from the moment at which all are there.
+/// Dropping it waits for their end.
 ///
 /// Assertions are for the test's own thread, after that: KUnit hears of no others, and one that
 /// fails ends its thread without dropping anything.
-pub struct Crowd(Queue);
+pub struct Crowd {
+    queue: Queue,
+    /// Those who are not there yet.
+    absent: Arc<Atomic<u32>>,
+}
 
 impl Crowd {
-    /// Of nobody. May sleep.
-    pub fn new() -> Result<Self> {
-        Ok(Self(Queue::new(c"kunit_crowd", Flags::UNBOUND)?))
+    /// For `size` functions. May sleep.
+    pub fn new(size: u32) -> Result<Self> {
+        Ok(Self {
+            queue: Queue::new(c"kunit_crowd", Flags::UNBOUND)?,
+            absent: Arc::new(Atomic::new(size), GFP_KERNEL)?,
+        })
     }
 
     /// Has one more function run. May sleep.
@@ -41,10 +53,11 @@ impl Crowd {
     fn add_boxed(&self, function: KBox<dyn FnMut() + Send>) -> Result {
         let member = pin_init!(Member {
             work <- new_work!("net::kunit::Member::work"),
+            absent: self.absent.clone(),
             function,
         });
 
-        self.0.enqueue(KBox::pin_init(member, GFP_KERNEL)?);
+        self.queue.enqueue(KBox::pin_init(member, GFP_KERNEL)?);
         Ok(())
     }
 }
@@ -53,6 +66,7 @@ impl Crowd {
 struct Member {
     #[pin]
     work: Work<Member>,
+    absent: Arc<Atomic<u32>>,
     function: KBox<dyn FnMut() + Send>,
 }
 
@@ -64,6 +78,8 @@ impl WorkItem for Member {
     type Pointer = Pin<KBox<Self>>;
 
     fn run(mut this: Pin<KBox<Self>>) {
+        this.absent.fetch_sub(1, ordering::Relaxed);
+        comes_true(|| this.absent.load(ordering::Relaxed) == 0);
         (this.as_mut().project().function)()
     }
 }

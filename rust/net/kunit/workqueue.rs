@@ -104,7 +104,7 @@ mod tests {
             let item = Item::new(|run| (run % 3) as Jiffies)?;
             let queue = item.queue.clone();
             let traces = item.traces.clone();
-            let crowd = Crowd::new()?;
+            let crowd = Crowd::new(2)?;
 
             for _ in 0..2 {
                 let item = item.clone();
@@ -138,7 +138,7 @@ mod tests {
     fn a_kick_is_followed_by_a_run() -> Result {
         let item = Item::new(|_| msecs_to_jiffies(3_600_000))?;
         let lost = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
-        let crowd = Crowd::new()?;
+        let crowd = Crowd::new(2)?;
 
         for _ in 0..2 {
             let item = item.clone();

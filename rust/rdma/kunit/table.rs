@@ -111,7 +111,7 @@ impl Shared {
 mod tests {
     use super::*;
 
-    const LOOKERS: usize = 2;
+    const LOOKERS: u32 = 2;
     /// Of each, before the next has its turn.
     const LOOKS: usize = 50;
     const ROUNDS: usize = 500;
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn what_is_found_is_there() -> Result {
         let shared = Shared::new()?;
-        let crowd = Crowd::new()?;
+        let crowd = Crowd::new(LOOKERS)?;
         let mut met = 0;
 
         for _ in 0..LOOKERS {

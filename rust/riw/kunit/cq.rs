@@ -88,7 +88,7 @@ mod tests {
         let queue = queue(LEN)?;
         let tally = Tally::new()?;
         let came = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
-        let crowd = Crowd::new()?;
+        let crowd = Crowd::new(1)?;
         let mut hung = false;
         let (mut slept, mut wrong) = (0u32, 0u32);
 
@@ -143,7 +143,7 @@ mod tests {
         for _ in 0..100 {
             let queue = queue(LEN)?;
             let tally = Tally::new()?;
-            let crowd = Crowd::new()?;
+            let crowd = Crowd::new(2)?;
             let mut seen = 0u32;
             let mut next = [0, u64::from(LEN)];
             let mut disorder = false;
@@ -184,7 +184,7 @@ mod tests {
         let queue = queue(LEN)?;
         let tally = Tally::new()?;
         let stop = Arc::new(Atomic::new(false), GFP_KERNEL)?;
-        let crowd = Crowd::new()?;
+        let crowd = Crowd::new(1)?;
 
         let (process, until) = (queue.clone(), stop.clone());
         crowd.add(move || {

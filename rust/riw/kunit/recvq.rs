@@ -47,7 +47,7 @@ mod tests {
         let sum = Arc::new(Atomic::new(0u64), GFP_KERNEL)?;
         let taken = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
         let disorder = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
-        let crowd = Crowd::new()?;
+        let crowd = Crowd::new(TAKERS)?;
         let mut posted = 0;
 
         for _ in 0..TAKERS {
@@ -91,7 +91,7 @@ mod tests {
         for round in 0..100 {
             let queue = queue(LEN)?;
             let told = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
-            let crowd = Crowd::new()?;
+            let crowd = Crowd::new(TAKERS)?;
             let mut early = false;
 
             for number in 0..LEN {
@@ -125,7 +125,7 @@ mod tests {
     fn a_hostile_process_fools_itself() -> Result {
         let queue = queue(LEN)?;
         let stop = Arc::new(Atomic::new(false), GFP_KERNEL)?;
-        let crowd = Crowd::new()?;
+        let crowd = Crowd::new(1)?;
         let (mut sound, mut refused, mut wrong) = (0u32, 0u32, 0u32);
 
         let (process, until) = (queue.clone(), stop.clone());

@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_copy_is_of_a_whole_entry() -> Result {
         let ring = Arc::new(Ring::<WORDS>::new(LEN, 0)?, GFP_KERNEL)?;
-        let crowd = Crowd::new()?;
+        let crowd = Crowd::new(1)?;
         let mut torn = 0u32;
         let mut came = 0;
 
@@ -94,7 +94,7 @@ mod tests {
 
         let ring = Arc::new(Ring::<WORDS>::new(1, 0)?, GFP_KERNEL)?;
         let stop = Arc::new(Atomic::new(false), GFP_KERNEL)?;
-        let crowd = Crowd::new()?;
+        let crowd = Crowd::new(1)?;
         let mut copies = 0u32;
         let mut wrong = 0u32;
 

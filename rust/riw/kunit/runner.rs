@@ -40,6 +40,10 @@ impl Work {
                 self.overlaps.fetch_add(1, ordering::Relaxed);
             }
             let posted = self.posted.load(ordering::Relaxed);
+            // Not always as long.
+            for _ in 0..posted % 32 {
+                core::hint::spin_loop();
+            }
             self.done.store(posted, ordering::Relaxed);
             self.running.store(false, ordering::Relaxed);
             if self.runner.done() {
@@ -68,7 +72,7 @@ mod tests {
             forgotten: Atomic::new(0),
         };
         let work = Arc::new(work, GFP_KERNEL)?;
-        let crowd = Crowd::new()?;
+        let crowd = Crowd::new(2)?;
 
         for _ in 0..2 {
             let work = work.clone();
