@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fail_nth ADDRESS NETDEV TYPE [OPERATION…]
+ * fail_nth [-r SEED] ADDRESS NETDEV TYPE [OPERATION…]
  *
  * Fails each of the kernel's allocations on the way through an operation in turn, by
  * /proc/thread-self/fail-nth: from link add over listen, connect, accept, creating and
- * posting to tearing down, or through those operations that are named. Either the
- * operation copes, or an error comes back; both ways everything can be taken down
- * afterwards. (What is left behind, and what the kernel says about it, is for the caller
- * to see.)
+ * posting to tearing down, or through those operations that are named. Of an operation
+ * that has very many, as link add with all of its sysfs, it fails some, at random by the
+ * seed. Either the operation copes, or an error comes back; both ways everything
+ * can be taken down afterwards. (What is left behind, and what the kernel says about it,
+ * is for the caller to see.)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,10 +25,13 @@
 #include "common/clock.h"
 #include "common/completion.h"
 #include "common/post.h"
+#include "common/random.h"
 #include "common/tap.h"
 
-/* No operation allocates more often; not a link add either, with all of its sysfs. */
+/* No operation allocates more often. */
 #define MOST 5000
+/* About so many are failed of an operation that allocates more often. */
+#define MANY 200
 #define BYTES (256 << 10)
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
@@ -64,70 +68,133 @@ static void fail_nth(int nth)
 		tap_bail("fail-nth: %m");
 }
 
-/* Ends it; whether an allocation was failed. */
-static bool failed_one(void)
+/* Ends it; how many more it would have let pass, 0 if one was failed. */
+static int passes_left(void)
 {
 	char text[16] = "";
 
 	if (pread(nth_fd, text, sizeof(text) - 1, 0) < 0)
 		tap_bail("fail-nth: %m");
 	fail_nth(0);
-	return atoi(text) == 0;
+	return atoi(text);
 }
 
-/* --- the link */
+/* --- the link, by netlink: starting rdma would take longer than all else here */
 
-static void attribute(struct nlmsghdr *head, int kind, const char *text)
+/* A request of a command, to which attributes can be added. */
+struct request {
+	struct nlmsghdr head;
+	char attributes[500];
+};
+
+static struct request request(int command, int flags)
 {
-	struct nlattr *attr = (void *)((char *)head + NLMSG_ALIGN(head->nlmsg_len));
+	return (struct request){ .head = {
+		.nlmsg_len = NLMSG_HDRLEN,
+		.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command),
+		.nlmsg_flags = NLM_F_REQUEST | flags,
+	} };
+}
+
+static void attribute(struct request *request, int kind, const void *value, size_t bytes)
+{
+	struct nlattr *attr = (void *)((char *)request + NLMSG_ALIGN(request->head.nlmsg_len));
 
 	attr->nla_type = kind;
-	attr->nla_len = NLA_HDRLEN + strlen(text) + 1;
-	strcpy((char *)attr + NLA_HDRLEN, text);
-	head->nlmsg_len = NLMSG_ALIGN(head->nlmsg_len) + NLA_ALIGN(attr->nla_len);
+	attr->nla_len = NLA_HDRLEN + bytes;
+	memcpy((char *)attr + NLA_HDRLEN, value, bytes);
+	request->head.nlmsg_len = NLMSG_ALIGN(request->head.nlmsg_len) + NLA_ALIGN(attr->nla_len);
 }
 
-static int link_add(void)
+static void text_attribute(struct request *request, int kind, const char *text)
 {
-	char request[512] = {}, answer[1024];
-	struct nlmsghdr *head = (void *)request;
-	struct nlmsgerr *error;
-	int fd, status = 0;
+	attribute(request, kind, text, strlen(text) + 1);
+}
 
-	head->nlmsg_len = NLMSG_HDRLEN;
-	head->nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK);
-	head->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
-	attribute(head, RDMA_NLDEV_ATTR_DEV_NAME, device);
-	attribute(head, RDMA_NLDEV_ATTR_LINK_TYPE, type);
-	attribute(head, RDMA_NLDEV_ATTR_NDEV_NAME, netdev);
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+/* Sends a request and returns the bytes of the answer, or an error. */
+static int ask(const struct request *request, void *answer, size_t size)
+{
+	int status, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+
 	if (fd < 0)
 		return -errno;
-	if (send(fd, request, head->nlmsg_len, 0) < 0) {
+	status = send(fd, request, request->head.nlmsg_len, 0);
+	/* The answer is there at once, unless it is what could not be allocated. */
+	if (status >= 0)
+		status = recv(fd, answer, size, MSG_DONTWAIT);
+	if (status < 0)
 		status = -errno;
-	} else if (recv(fd, answer, sizeof(answer), MSG_DONTWAIT) < 0) {
-		/* The acknowledgement is what could not be allocated. */
-		status = -errno;
-	} else {
-		head = (void *)answer;
-		error = NLMSG_DATA(head);
-		status = head->nlmsg_type == NLMSG_ERROR ? error->error : 0;
-	}
 	close(fd);
 	return status;
 }
 
+/* As `ask`, for what is only acknowledged. */
+static int tell(const struct request *request)
+{
+	char answer[1024] = "";
+	struct nlmsghdr *head = (void *)answer;
+	int status = ask(request, answer, sizeof(answer));
+
+	if (status < 0)
+		return status;
+	return head->nlmsg_type == NLMSG_ERROR ? ((struct nlmsgerr *)NLMSG_DATA(head))->error : 0;
+}
+
+static int link_add(void)
+{
+	struct request add = request(RDMA_NLDEV_CMD_NEWLINK, NLM_F_ACK);
+
+	text_attribute(&add, RDMA_NLDEV_ATTR_DEV_NAME, device);
+	text_attribute(&add, RDMA_NLDEV_ATTR_LINK_TYPE, type);
+	text_attribute(&add, RDMA_NLDEV_ATTR_NDEV_NAME, netdev);
+	return tell(&add);
+}
+
+/* The number of the device that a message of the list is of, or -1 if that is not ours. */
+static int number_in(const struct nlmsghdr *message)
+{
+	const char *at = NLMSG_DATA(message), *end = (char *)message + message->nlmsg_len;
+	int number = -1;
+	bool ours = false;
+
+	while (end - at >= NLA_HDRLEN) {
+		const struct nlattr *attr = (void *)at;
+
+		if (attr->nla_type == RDMA_NLDEV_ATTR_DEV_INDEX)
+			memcpy(&number, at + NLA_HDRLEN, sizeof(number));
+		else if (attr->nla_type == RDMA_NLDEV_ATTR_DEV_NAME)
+			ours = !strcmp(at + NLA_HDRLEN, device);
+		at += NLA_ALIGN(attr->nla_len);
+	}
+	return ours ? number : -1;
+}
+
+static int link_number(void)
+{
+	struct request list = request(RDMA_NLDEV_CMD_GET, NLM_F_DUMP);
+	char answer[8192];
+	struct nlmsghdr *message = (void *)answer;
+	int number = -1, bytes = ask(&list, answer, sizeof(answer));
+
+	if (bytes < 0)
+		tap_bail("list of devices: %s", strerror(-bytes));
+	for (; NLMSG_OK(message, (unsigned int)bytes); message = NLMSG_NEXT(message, bytes))
+		if (message->nlmsg_type == list.head.nlmsg_type && number < 0)
+			number = number_in(message);
+	return number;
+}
+
 static void link_delete(void)
 {
-	char text[128];
+	struct request delete = request(RDMA_NLDEV_CMD_DELLINK, NLM_F_ACK);
+	int status, number = link_number();
 
-	/* Starting a program takes longer than all else here. */
-	snprintf(text, sizeof(text), "/sys/class/infiniband/%s", device);
-	if (access(text, F_OK))
+	if (number < 0)
 		return;
-	snprintf(text, sizeof(text), "rdma link delete %s", device);
-	if (system(text))
-		tap_bail("%s", text);
+	attribute(&delete, RDMA_NLDEV_ATTR_DEV_INDEX, &number, sizeof(number));
+	status = tell(&delete);
+	if (status)
+		tap_bail("link delete: %s", strerror(-status));
 }
 
 /* One that was added while allocations failed may lack what others make for it. */
@@ -528,29 +595,43 @@ static const struct operation {
 	{ "disconnect", want_connection, do_disconnect, NULL },
 };
 
-static void sweep(const struct operation *operation)
+/* Goes through an operation, in which the `nth` allocation fails, and back to nothing. */
+static int attempt(const struct operation *operation, int nth, int *left)
 {
-	int nth, errors = 0;
-	bool injected = true;
+	int status;
 
-	for (nth = 1; injected && nth < MOST && !tap_failing(); nth++) {
-		int status;
+	operation->before();
+	fail_nth(nth);
+	status = operation->run();
+	*left = passes_left();
+	if (operation->after)
+		operation->after(status);
+	drop_all();
+	return status;
+}
 
-		operation->before();
-		fail_nth(nth);
-		status = operation->run();
-		injected = failed_one();
-		if (injected && status)
-			errors++;
-		else if (!injected)
+static void sweep(const struct operation *operation, struct rng *rng)
+{
+	int left, status, failed = 0, errors = 0, step, count, nth;
+
+	attempt(operation, MOST, &left);
+	count = MOST - left;
+	step = 1 + count / MANY;
+	tap_check(left, "more than %d allocations", MOST);
+	for (nth = 1; !tap_failing(); nth += 1 + rng_below(rng, 2 * step - 1)) {
+		status = attempt(operation, nth, &left);
+		if (left) {
 			tap_check(!status, "with no failure: %s", strerror(-status));
-		if (operation->after)
-			operation->after(status);
-		drop_all();
+			break;
+		}
+		failed++;
+		if (status)
+			errors++;
 	}
-	tap_check(!injected, "more than %d allocations", MOST);
 	tap_point("%s", operation->name);
-	tap_note("%d allocations failed, %d errors came back", nth - 2, errors);
+	/* A failure may lead to others, which are failed as well. */
+	tap_note("%d allocations failed, %d are made when none fails; %d errors came back",
+		 failed, count, errors);
 }
 
 static bool is_wanted(const char *name, char *const wanted[])
@@ -565,18 +646,23 @@ static bool is_wanted(const char *name, char *const wanted[])
 
 int main(int argc, char **argv)
 {
-	if (argc < 4)
-		tap_bail("usage: fail_nth ADDRESS NETDEV TYPE [OPERATION...]");
-	address = argv[1];
-	netdev = argv[2];
-	type = argv[3];
+	struct rng rng = { 1 };
+	int option;
+
+	while ((option = getopt(argc, argv, "r:")) == 'r')
+		rng.state = strtoull(optarg, NULL, 0);
+	if (option != -1 || argc - optind < 3)
+		tap_bail("usage: fail_nth [-r SEED] ADDRESS NETDEV TYPE [OPERATION...]");
+	address = argv[optind];
+	netdev = argv[optind + 1];
+	type = argv[optind + 2];
 	snprintf(device, sizeof(device), "%s0", type);
 	nth_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	if (nth_fd < 0)
 		tap_bail("/proc/thread-self/fail-nth: %m");
 	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++)
-		if (is_wanted(operations[i].name, argv + 4))
-			sweep(&operations[i]);
+		if (is_wanted(operations[i].name, argv + optind + 3))
+			sweep(&operations[i], &rng);
 	link_delete();
 	return tap_done();
 }
