@@ -144,7 +144,7 @@ mod tests {
             let item = item.clone();
             let lost = lost.clone();
             crowd.add(move || {
-                for _ in 0..5000 {
+                for _ in 0..20_000 {
                     let before = item.traces.runs.load(ordering::Relaxed);
                     item.kick();
                     if !comes_true(|| item.traces.runs.load(ordering::Relaxed) != before) {
