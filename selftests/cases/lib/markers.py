@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Judges the markers in a capture and takes them out, so that tshark can judge the rest.
+
+tshark follows markers only where each TCP segment holds one FPDU. What a marker is: RFC 5044,
+section 4.3.
+
+A capture is a pcap file of Ethernet frames with IPv4 and TCP; every connection in it is one of MPA,
+has its SYN in it, and has markers in both directions.
+"""
+
+import struct
+from dataclasses import dataclass, field
+
+import tap
+
+SYN = 0x02
+
+DISTANCE = 512
+"""Bytes of the stream from one marker to the next."""
+SIZE = 4
+"""Bytes of a marker."""
+STARTUP = 20
+"""Bytes of a startup frame before its private data."""
+FLAG_M = 0x80
+
+
+@dataclass
+class Stream:
+    """What one end of a connection has sent."""
+
+    begin: int
+    """The sequence number of the first byte."""
+    data: bytearray = field(default_factory=bytearray)
+
+    def offset(self, seq):
+        return (seq - self.begin) % (1 << 32)
+
+    def add(self, offset, payload):
+        self.data.extend(bytes(max(0, offset + len(payload) - len(self.data))))
+        self.data[offset:offset + len(payload)] = payload
+
+    @property
+    def startup(self):
+        """Bytes of its startup frame, private data included."""
+        return STARTUP + struct.unpack_from(">H", self.data, STARTUP - 2)[0]
+
+    def is_marker(self, offset):
+        """Whether the byte there is part of a marker."""
+        return offset >= self.startup and (offset - self.startup) % DISTANCE < SIZE
+
+    def without(self, offset):
+        """The offset that the byte has once all markers are gone."""
+        whole, part = divmod(max(0, offset - self.startup), DISTANCE)
+        return offset - whole * SIZE - min(part, SIZE)
+
+    def judge(self):
+        """Checks each marker; returns how many there are."""
+        fpdu, rest, seen = None, 0, 0
+        at = self.startup
+        while at < len(self.data):
+            if self.is_marker(at):
+                # One that is right before an FPDU belongs to that.
+                wanted = at - fpdu if rest else 0
+                tap.equal(struct.unpack_from(">HH", self.data, at), (0, wanted), f"marker at {at}")
+                seen += 1
+                at += SIZE
+            elif rest:
+                rest -= 1
+                at += 1
+            else:
+                # All is a multiple of 4, so no marker is within a length.
+                length, = struct.unpack_from(">H", self.data, at)
+                fpdu, rest = at, (2 + length + 3) // 4 * 4 + 4
+        tap.equal(rest, 0, "bytes missing of the last FPDU")
+        return seen
+
+
+@dataclass
+class Packet:
+    """A frame that holds a TCP segment."""
+
+    when: bytes
+    frame: bytearray
+
+    def __post_init__(self):
+        self.ip = 14
+        self.tcp = self.ip + (self.frame[self.ip] & 15) * 4
+        self.sport, self.dport, self.seq, self.ack, offset, self.flags = \
+            struct.unpack_from(">HHLLBB", self.frame, self.tcp)
+        self.payload = self.tcp + (offset >> 4) * 4
+        # Ethernet may have padded it.
+        total, = struct.unpack_from(">H", self.frame, self.ip + 2)
+        del self.frame[self.ip + total:]
+
+    def key(self):
+        return self.sport, self.dport
+
+    def without_markers(self, own, peer):
+        """The packet as it would be had there been no markers."""
+        offset = own.offset(self.seq)
+        new = self.frame[:self.payload]
+        for number, byte in enumerate(self.frame[self.payload:], offset):
+            if number == STARTUP - 4:
+                byte &= ~FLAG_M
+            if not own.is_marker(number):
+                new.append(byte)
+        struct.pack_into(">H", new, self.ip + 2, len(new) - self.ip)
+        struct.pack_into(">LL", new, self.tcp + 4,
+                         (own.begin + own.without(offset)) % (1 << 32),
+                         (peer.begin + peer.without(peer.offset(self.ack))) % (1 << 32))
+        return new
+
+
+def packets(path):
+    """The header of a capture, and its packets."""
+    with open(path, "rb") as file:
+        header = file.read(24)
+        tap.equal(header[:4], b"\xd4\xc3\xb2\xa1", "magic number of the capture")
+        result = []
+        while record := file.read(16):
+            length, = struct.unpack_from("<L", record, 8)
+            result.append(Packet(record[:8], bytearray(file.read(length))))
+    return header, result
+
+
+def take_out(path, result):
+    """Writes `result`, the capture `path` without markers; returns how many markers it had, all of
+    which are where they belong and point to their FPDUs."""
+    header, captured = packets(path)
+    streams, every = {}, []
+    for packet in captured:
+        key = packet.key()
+        if packet.flags & SYN:
+            streams[key] = Stream(packet.seq + 1)
+            every.append(streams[key])
+        elif len(packet.frame) > packet.payload:
+            stream = streams[key]
+            stream.add(stream.offset(packet.seq), packet.frame[packet.payload:])
+    with open(result, "wb") as file:
+        file.write(header)
+        for packet in captured:
+            frame = packet.frame
+            own, peer = streams[packet.key()], streams[packet.key()[::-1]]
+            # Of one that was never started up, nothing is known, and nothing has markers.
+            if not packet.flags & SYN and own.data and peer.data:
+                frame = packet.without_markers(own, peer)
+            file.write(packet.when + struct.pack("<LL", len(frame), len(frame)) + frame)
+    return sum(stream.judge() for stream in every if stream.data)
