@@ -157,6 +157,11 @@ impl<C: Crc32c> Segmenter<C> {
         self.mulpdu = mulpdu(emss, self.markers);
     }
 
+    /// Whether `len` octets of payload go in one FPDU, whatever the message.
+    pub fn takes_at_once(&self, len: u32) -> bool {
+        len <= u32::from(self.mulpdu).saturating_sub(count(wire_ddp::UNTAGGED_LEN))
+    }
+
     /// Starts `message` with `len` octets of payload. `len` is ignored for messages that have
     /// none. A message of length 0 is one FPDU (RFC 5041 §5.2).
     ///
@@ -213,7 +218,7 @@ impl<C: Crc32c> Segmenter<C> {
     /// Those of `out`. The FPDU then counts as not emitted: whatever `out` took of it is to be
     /// dropped, and the next call emits it again, from its start.
     pub fn poll_transmit<G: Gather>(&mut self, out: &mut G) -> Result<Option<Emitted>, G::Error> {
-        let Some(active) = self.active else {
+        let Some(active) = &mut self.active else {
             return Ok(None);
         };
         let mut head = Head::new();
@@ -221,10 +226,10 @@ impl<C: Crc32c> Segmenter<C> {
         let bytes = self
             .framer
             .emit(head.as_mut_bytes(), active.offset, part, out)?;
-        self.active = (!last).then_some(Active {
-            offset: active.offset.saturating_add(part),
-            ..active
-        });
+        active.offset = active.offset.saturating_add(part);
+        if last {
+            self.active = None;
+        }
         Ok(Some(Emitted { last, bytes }))
     }
 }

@@ -118,13 +118,6 @@ impl LockedSock<'_> {
         unsafe { state_of(self.sk) }
     }
 
-    /// The most payload a segment carries at the moment, in bytes: less the headers with the
-    /// options that every segment has.
-    pub fn mss(&self) -> u32 {
-        // SAFETY: By the type's invariant it is a TCP socket.
-        unsafe { bindings::tcp_mss(self.sk.as_ptr()) }
-    }
-
     /// The error that ended the connection, if one did.
     pub fn error(&self) -> Option<Error> {
         // SAFETY: By the type's invariant the socket is valid.

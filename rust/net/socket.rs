@@ -200,6 +200,13 @@ impl Socket {
         unsafe { callbacks::state_of(self.sk()) }
     }
 
+    /// The most payload that a segment carries at the moment, in bytes: less the headers with the
+    /// options that every segment has.
+    pub fn mss(&self) -> u32 {
+        // SAFETY: It is a valid TCP socket.
+        unsafe { bindings::tcp_mss(self.sk().as_ptr()) }
+    }
+
     /// The error that ended the connection, if one did.
     pub fn error(&self) -> Option<Error> {
         // SAFETY: The socket is valid.

@@ -45,6 +45,33 @@ impl SharedMem {
         unsafe { slice::from_raw_parts(self.words.as_ptr(), self.len) }
     }
 
+    /// Copies words from `at` on to `to`. Each is loaded once, relaxed, in no particular order.
+    /// `None` if they are not all there.
+    #[inline]
+    pub fn load(&self, at: usize, to: &mut [u64]) -> Option<()> {
+        let words = self.words().get(at..at.checked_add(to.len())?)?;
+
+        for (to, from) in to.iter_mut().zip(words) {
+            // SAFETY: The word is valid and aligned. That it may change meanwhile is no data race:
+            // in the kernel's memory model a volatile access of a word is a relaxed atomic one.
+            *to = unsafe { from.as_ptr().read_volatile() };
+        }
+        Some(())
+    }
+
+    /// Copies `from` to the words from `at` on. Each is stored once, relaxed, in no particular
+    /// order. `None` if they are not all there.
+    #[inline]
+    pub fn store(&self, at: usize, from: &[u64]) -> Option<()> {
+        let words = self.words().get(at..at.checked_add(from.len())?)?;
+
+        for (to, from) in words.iter().zip(from) {
+            // SAFETY: As for `load`.
+            unsafe { to.as_ptr().write_volatile(*from) };
+        }
+        Some(())
+    }
+
     /// Bytes, a multiple of the page size.
     pub fn bytes(&self) -> usize {
         self.len * size_of::<u64>()

@@ -21,7 +21,11 @@ use iwarp::{
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_spinlock_irq, new_work,
     prelude::*,
-    sync::{aref::ARef, Arc, Mutex, SpinLockIrq},
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic},
+        Arc, Mutex, SpinLockIrq,
+    },
     workqueue::{DelayedWork, Work, WorkItem},
 };
 use net::sync::{new_bh_spinlock, BhSpinLock};
@@ -63,8 +67,14 @@ pub(crate) struct Qp {
     pub(crate) sq: SendQueue,
     #[pin]
     pub(crate) status: SpinLockIrq<Status>,
+    /// Whether the state is one in which data is taken. Changes under `status`, and may be looked
+    /// at without it.
+    pub(crate) live: Atomic<bool>,
     #[pin]
     pub(crate) reads: SpinLockIrq<Reads>,
+    /// Whether the peer waits for the answer to a read. Changes under `reads`, and may be looked at
+    /// without it.
+    pub(crate) asked: Atomic<bool>,
     #[pin]
     pub(crate) tx: Mutex<Tx>,
     #[pin]
@@ -210,6 +220,8 @@ impl Qp {
                     ord: 0,
                     ird: 0,
                 }, "riw::Qp::status"),
+                live: Atomic::new(false),
+                asked: Atomic::new(false),
                 reads <- new_spinlock_irq!(Reads::none(), "riw::Qp::reads"),
                 tx <- new_mutex!(Tx::new(), "riw::Qp::tx"),
                 rx <- new_bh_spinlock!(Rx::new(), "riw::Qp::rx"),
@@ -252,7 +264,7 @@ impl Qp {
                 return false;
             };
 
-            status.state = transition.state;
+            self.enter(&mut status, transition.state);
             if transition.send_terminate && status.terminate.is_none() {
                 status.terminate = error;
             }
@@ -268,6 +280,14 @@ impl Qp {
         // The runner does the rest, as the state tells it.
         self.kick();
         true
+    }
+
+    /// Notes a new state.
+    fn enter(&self, status: &mut Status, state: State) {
+        let live = matches!(state, State::Rts | State::Closing) && !status.dead;
+
+        status.state = state;
+        self.live.store(live, ordering::Relaxed);
     }
 
     /// Ends the stream for an error of the peer, or one on this side that the peer must know of.
@@ -352,7 +372,12 @@ impl Qp {
 
     /// Forgets the reads under way, and goes on with `reads`. May sleep.
     fn replace_reads(&self, reads: Reads) {
-        let old = core::mem::replace(&mut *self.reads.lock(), reads);
+        let old = {
+            let mut current = self.reads.lock();
+
+            self.asked.store(false, ordering::Relaxed);
+            core::mem::replace(&mut *current, reads)
+        };
         // Not under the lock: this frees memory.
         drop(old);
     }
@@ -402,7 +427,7 @@ impl Qp {
     /// somebody transmits already. `ENOTCONN` if there is no connection, and none has been: what is
     /// in the queue is dropped, for the process takes it as not posted. Process context, may sleep.
     pub(crate) fn ring_doorbell(self: &Arc<Self>) -> Result {
-        {
+        if !self.live.load(ordering::Relaxed) {
             // Under the lock, so that the state stays.
             let status = self.status.lock();
             if status.state == State::Idle {
@@ -459,7 +484,7 @@ impl Qp {
             if status.endpoint.is_some() {
                 return Err(EINVAL);
             }
-            status.state = transition.state;
+            self.enter(&mut status, transition.state);
             status.unconnected = QpState::Reset;
             status.terminate = None;
             status.closing = false;
@@ -504,6 +529,7 @@ impl Qp {
             let mut status = self.status.lock();
 
             status.dead = true;
+            self.live.store(false, ordering::Relaxed);
             (status.endpoint.clone(), status.handle.take())
         };
         drop(handle);

@@ -62,11 +62,16 @@ impl<const W: usize> Ring<W> {
         self.len
     }
 
-    fn entry(&self, index: u32) -> Option<&[Atomic<u64>]> {
+    /// Where entry `index` begins, in words.
+    fn at(&self, index: u32) -> usize {
         // No overflow and in bounds, as checked when the ring was made.
         // CAST: A 32-bit number fits.
-        let at = ((index & self.len.wrapping_sub(1)) as usize).wrapping_mul(W);
-        self.mem.words().get(at..at.wrapping_add(W))
+        ((index & self.len.wrapping_sub(1)) as usize).wrapping_mul(W)
+    }
+
+    /// The second word of entry `index`.
+    fn control(&self, index: u32) -> Option<&Atomic<u64>> {
+        self.mem.words().get(self.at(index).wrapping_add(1))
     }
 
     /// One of the words behind the entries.
@@ -81,24 +86,20 @@ impl<const W: usize> Ring<W> {
 
     /// Whether entry `index` is marked valid.
     pub(crate) fn is_valid(&self, index: u32) -> bool {
-        self.entry(index)
-            .and_then(|entry| entry.get(1))
+        self.control(index)
             .is_some_and(|word| abi::flags(word.load(ordering::Acquire)) & abi::VALID != 0)
     }
 
     /// A copy of entry `index`, if it is marked valid.
     pub(crate) fn copy(&self, index: u32) -> Option<[u64; W]> {
-        let entry = self.entry(index)?;
         // What was written before the flag is read after it.
-        let control = entry.get(1)?.load(ordering::Acquire);
+        let control = self.control(index)?.load(ordering::Acquire);
         if abi::flags(control) & abi::VALID == 0 {
             return None;
         }
 
         let mut copy = [0; W];
-        for (to, from) in copy.iter_mut().zip(entry) {
-            *to = from.load(ordering::Relaxed);
-        }
+        self.mem.load(self.at(index), &mut copy)?;
         // The control word is used as it was when the flag was seen in it.
         *copy.get_mut(1)? = control;
         Some(copy)
@@ -106,24 +107,23 @@ impl<const W: usize> Ring<W> {
 
     /// Gives entry `index` back to its producer.
     pub(crate) fn release(&self, index: u32) {
-        if let Some(control) = self.entry(index).and_then(|entry| entry.get(1)) {
+        if let Some(control) = self.control(index) {
             control.store(0, ordering::Release);
         }
     }
 
     /// Writes entry `index`, whose second word has the flag, and which is seen last.
     pub(crate) fn publish(&self, index: u32, words: &[u64; W]) {
-        let Some(entry) = self.entry(index) else {
+        let at = self.at(index);
+        let [first, flagged, rest @ ..] = words.as_slice() else {
             return;
         };
 
-        for (i, (to, from)) in entry.iter().zip(words).enumerate() {
-            if i != 1 {
-                to.store(*from, ordering::Relaxed);
-            }
-        }
-        if let (Some(to), Some(from)) = (entry.get(1), words.get(1)) {
-            to.store(*from, ordering::Release);
+        // An entry of the ring is there, as is its control word.
+        let _ = self.mem.store(at, &[*first]);
+        let _ = self.mem.store(at.wrapping_add(2), rest);
+        if let Some(control) = self.control(index) {
+            control.store(*flagged, ordering::Release);
         }
     }
 }

@@ -11,7 +11,11 @@ use crate::{
 use kernel::{
     new_spinlock_irq,
     prelude::*,
-    sync::{aref::ARef, atomic::ordering, barrier, SpinLockIrq},
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic},
+        barrier, SpinLockIrq,
+    },
 };
 
 /// The send queue of a queue pair.
@@ -27,13 +31,14 @@ pub(crate) struct SendQueue {
     qp: u32,
     /// Every request gives a completion.
     signal_all: bool,
+    /// Counts the requests taken from the ring; the next one's place. Changes under `state`, by
+    /// who transmits or has kept others from it.
+    next: Atomic<u32>,
     #[pin]
     state: SpinLockIrq<State>,
 }
 
 struct State {
-    /// Counts the requests taken from the ring; the next one's place.
-    next: u32,
     begun: Fifo<Begun>,
     /// The queue pair is being destroyed: there are no completions any more.
     dead: bool,
@@ -63,20 +68,20 @@ impl SendQueue {
             cq,
             qp,
             signal_all,
+            next: Atomic::new(0),
             state <- new_spinlock_irq!(
-                State { next: 0, begun, dead: false },
+                State { begun, dead: false },
                 "riw::SendQueue::state"
             ),
         }))
     }
 
-    /// The next request, which stays in the ring.
+    /// The next request, which stays in the ring. For who transmits.
     pub(crate) fn peek(&self) -> Option<Sqe> {
         // The process stores a request and then looks whether the one before it was taken; `begin`
         // stored that, and this is the look for the request. One of the two sees the other's.
         barrier::smp_mb(ordering::Full);
-        let state = self.state.lock();
-        self.ring.copy(state.next).map(Sqe::from)
+        self.ring.copy(self.next()).map(Sqe::from)
     }
 
     /// Takes the request that was peeked at out of the ring, as begun. Returns its number; `None`
@@ -92,9 +97,20 @@ impl SendQueue {
         };
         let number = state.begun.push(begun).ok()?;
 
-        self.ring.release(state.next);
-        state.next = state.next.wrapping_add(1);
+        self.release_next();
         Some(number)
+    }
+
+    fn next(&self) -> u32 {
+        self.next.load(ordering::Relaxed)
+    }
+
+    /// Gives the next entry back to the process. The caller holds `state`.
+    fn release_next(&self) {
+        let next = self.next();
+
+        self.ring.release(next);
+        self.next.store(next.wrapping_add(1), ordering::Relaxed);
     }
 
     /// Request `number` is done. Any context.
@@ -154,11 +170,10 @@ impl SendQueue {
         for _ in 0..self.ring.len() {
             // As in `peek`.
             barrier::smp_mb(ordering::Full);
-            let Some(sqe) = self.ring.copy(state.next).map(Sqe::from) else {
+            let Some(sqe) = self.ring.copy(self.next()).map(Sqe::from) else {
                 return (news, false);
             };
-            self.ring.release(state.next);
-            state.next = state.next.wrapping_add(1);
+            self.release_next();
             if state.dead || discard {
                 continue;
             }
@@ -180,7 +195,7 @@ impl SendQueue {
     /// Whether a request waits or is not complete. Any context.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state.lock();
-        state.begun.is_empty() && !self.ring.is_valid(state.next)
+        state.begun.is_empty() && !self.ring.is_valid(self.next())
     }
 
     /// No completion is given any more. Any context.

@@ -75,6 +75,20 @@ fn fpdus_fit_the_segment() {
 }
 
 #[test]
+fn what_goes_at_once_is_one_fpdu() {
+    for (markers, emss) in [(false, 152), (false, 1448), (true, 1448), (false, 65_483)] {
+        let at_once = |len: usize| segmenter(true, markers, emss).takes_at_once(len as u32);
+        let longest = (0..=65_536).rev().find(|len| at_once(*len)).unwrap();
+        let fpdus = |len| {
+            let mut tx = segmenter(true, markers, emss);
+            common::send(&mut tx, SEND, &pattern(len)).len()
+        };
+        assert!((0..longest).all(at_once));
+        assert_eq!((fpdus(longest), fpdus(longest + 1)), (1, 2));
+    }
+}
+
+#[test]
 fn full_fpdus_fill_the_segment() {
     let mut tx = segmenter(true, false, 1460);
     let fpdus = common::send(&mut tx, SEND, &pattern(14_360));

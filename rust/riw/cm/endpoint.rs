@@ -152,20 +152,24 @@ impl Endpoint {
 
     // For the queue pair.
 
+    /// Calls `f` with the socket. `ENOTCONN` if the connection has ended. Process context, may
+    /// sleep; `f` may too, but not for the peer.
+    pub(crate) fn with_socket<R>(&self, f: impl FnOnce(&Socket) -> Result<R>) -> Result<R> {
+        f(self.socket.lock().as_ref().ok_or(ENOTCONN)?)
+    }
+
     /// Sends what `buf` has, as [`Socket::send`] does. Process context, may sleep.
     ///
     /// `ENOTCONN` if the connection has ended.
     pub(crate) fn send(&self, buf: &mut SendBuf) -> Result<usize> {
-        self.socket.lock().as_ref().ok_or(ENOTCONN)?.send(buf)
+        self.with_socket(|socket| socket.send(buf))
     }
 
     /// The most bytes that a segment carries. Process context, may sleep.
     ///
     /// `ENOTCONN` if the connection has ended.
     pub(crate) fn mss(&self) -> Result<u32> {
-        let socket = self.socket.lock();
-
-        Ok(socket.as_ref().ok_or(ENOTCONN)?.with_locked(|sk| sk.mss()))
+        self.with_socket(|socket| Ok(socket.mss()))
     }
 
     /// Tells that the first FPDU has come. Any context.
@@ -240,11 +244,6 @@ impl Endpoint {
 
         socket.clear_callbacks();
         Some(socket)
-    }
-
-    /// Calls `f` with the socket. `ENOTCONN` if there is none.
-    pub(super) fn with_socket<R>(&self, f: impl FnOnce(&Socket) -> Result<R>) -> Result<R> {
-        f(self.socket.lock().as_ref().ok_or(ENOTCONN)?)
     }
 
     /// Sends a startup frame.

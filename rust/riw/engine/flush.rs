@@ -7,7 +7,10 @@ use crate::{
     cq::News,
     qp::{Qp, Receives},
 };
-use kernel::{sync::Arc, time::msecs_to_jiffies};
+use kernel::{
+    sync::{atomic::ordering, Arc},
+    time::msecs_to_jiffies,
+};
 use rdma::event::Event;
 
 /// Milliseconds between looks for receive requests in ERROR.
@@ -30,6 +33,7 @@ impl Qp {
             let mut reads = self.reads.lock();
             reads.outbound.clear();
             reads.inbound.clear();
+            self.asked.store(false, ordering::Relaxed);
         }
         let (sent, more_sends) = self.sq.flush(false);
         let (received, more_receives) = self.flush_receives();

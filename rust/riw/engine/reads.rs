@@ -31,6 +31,8 @@ pub(crate) struct Reads {
     /// At most IRD.
     pub(crate) inbound: Fifo<Inbound>,
     ird: u32,
+    /// Who transmits has found something that must wait for the end of a read of this side.
+    pub(crate) awaited: bool,
 }
 
 impl Reads {
@@ -41,6 +43,7 @@ impl Reads {
             ord: 0,
             inbound: Fifo::empty(),
             ird: 0,
+            awaited: false,
         }
     }
 
@@ -51,6 +54,7 @@ impl Reads {
             ord,
             inbound: Fifo::new(ird.max(1))?,
             ird,
+            awaited: false,
         })
     }
 

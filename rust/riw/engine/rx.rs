@@ -10,12 +10,13 @@ use crate::{
     qp::{Qp, Receives},
 };
 use iwarp::{
-    qp::{Event, State},
-    startup::Parameters,
-    Access, DdpUntagged, Denied, Error, Placement, Quote, Rdmap, ReadRequest, Receiver, RxConfig,
-    Segment, Stag, Terminated,
+    qp::Event, startup::Parameters, Access, DdpUntagged, Denied, Error, Placement, Quote, Rdmap,
+    ReadRequest, Receiver, RxConfig, Segment, Stag, Terminated,
 };
-use kernel::{prelude::*, sync::Arc};
+use kernel::{
+    prelude::*,
+    sync::{atomic::ordering, Arc},
+};
 
 /// The receiving side of a queue pair.
 pub(crate) struct Rx {
@@ -96,10 +97,7 @@ impl Qp {
             return;
         };
 
-        let live = {
-            let status = self.status.lock();
-            matches!(status.state, State::Rts | State::Closing) && !status.dead
-        };
+        let live = self.live.load(ordering::Relaxed);
         let mut placer = Placer {
             qp: self,
             request,
@@ -236,12 +234,14 @@ impl Placer<'_> {
 
     /// The oldest read is done.
     fn finish_read(&mut self, status: Status) {
-        let outbound = self.qp.reads.lock().outbound.pop();
+        let mut reads = self.qp.reads.lock();
 
-        if let Some(number) = outbound.and_then(|outbound| outbound.number) {
+        // Both under the lock: for who transmits a read that is out of the way is complete.
+        if let Some(number) = reads.outbound.pop().and_then(|outbound| outbound.number) {
             let news = self.qp.sq.finish(number, status);
             self.after.sent = self.after.sent.and(news);
         }
+        self.after.kick |= core::mem::take(&mut reads.awaited);
     }
 
     /// Takes a receive request for a message that begins.
@@ -414,8 +414,6 @@ impl Placement for Placer<'_> {
             } => self.deliver(mo.saturating_add(len), solicited, invalidate),
             Segment::ReadResponse { last: true, .. } => {
                 self.finish_read(Status::Success);
-                // A request may wait for a place among the reads, or for this one's end.
-                self.after.kick = true;
                 Ok(())
             }
             _ => Ok(()),
@@ -445,6 +443,7 @@ impl Placement for Placer<'_> {
         if reads.inbound.push(inbound).is_err() {
             return Err(DdpUntagged::NoBuffer.into());
         }
+        self.qp.asked.store(true, ordering::Relaxed);
         self.after.kick = true;
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use crate::{
     abi::{self, Opcode, SgList, Sqe, Status, MAX_INLINE},
-    cm::{Disconnect, Endpoint, Role},
+    cm::{Disconnect, Role},
     engine::{
         crc,
         reads::{Inbound, Outbound},
@@ -16,8 +16,11 @@ use iwarp::{
     qp::State, startup::Parameters, Access, Crc, Denied, Error, Gather, Message, Outstanding,
     Quote, ReadRequest, Segmenter, Stag, TxConfig,
 };
-use kernel::{prelude::*, sync::Arc};
-use net::SendBuf;
+use kernel::{
+    prelude::*,
+    sync::{atomic::ordering, Arc},
+};
+use net::{SendBuf, Socket};
 
 /// Bytes that are gathered before they are sent.
 const BATCH: usize = 256 * 1024;
@@ -142,7 +145,10 @@ impl Qp {
             State::Rts | State::Closing => {
                 let failed = match &endpoint {
                     // What the peer's silence keeps back is not waited for when closing.
-                    Some(endpoint) if !silent => self.stream(&mut tx, endpoint),
+                    // Without a socket the connection has ended, of which the endpoint tells.
+                    Some(endpoint) if !silent => endpoint
+                        .with_socket(|socket| Ok(self.stream(&mut tx, socket)))
+                        .unwrap_or(Ok(Pass::Done)),
                     _ => Ok(Pass::Done),
                 };
                 let close = state == State::Closing
@@ -185,41 +191,43 @@ impl Qp {
     }
 
     /// Sends what there is, as long as the socket takes it.
-    fn stream(&self, tx: &mut Tx, endpoint: &Endpoint) -> Result<Pass, (Error, Quote)> {
-        if let (Some(stream), Ok(mss)) = (&mut tx.stream, endpoint.mss()) {
-            stream.segmenter.set_emss(mss);
+    fn stream(&self, tx: &mut Tx, socket: &Socket) -> Result<Pass, (Error, Quote)> {
+        if let Some(stream) = &mut tx.stream {
+            stream.segmenter.set_emss(socket.mss());
         }
         for _ in 0..BATCHES {
-            self.fill(tx)?;
-            if tx.buf.is_empty() {
-                return Ok(Pass::Done);
-            }
+            let more = self.fill(tx)?;
+
             // When the socket takes no more it tells us when it does. An error other than that is
             // the connection's, of which the endpoint tells.
-            if endpoint.send(&mut tx.buf).is_err() || !tx.buf.is_empty() {
+            if !tx.buf.is_empty() && (socket.send(&mut tx.buf).is_err() || !tx.buf.is_empty()) {
+                return Ok(Pass::Done);
+            }
+            if !more {
                 return Ok(Pass::Done);
             }
         }
         Ok(Pass::Yield)
     }
 
-    /// Gathers FPDUs until there is a batch or nothing more to send.
-    fn fill(&self, tx: &mut Tx) -> Result<(), (Error, Quote)> {
+    /// Gathers FPDUs until there is a batch or nothing more to send. Returns whether there may be
+    /// more; if not, who posts the next request rings the doorbell for it.
+    fn fill(&self, tx: &mut Tx) -> Result<bool, (Error, Quote)> {
         let Tx {
             stream: Some(stream),
             buf,
         } = tx
         else {
-            return Ok(());
+            return Ok(false);
         };
 
         while buf.len() < BATCH {
             if !stream.segmenter.busy() && !self.next_message(stream)? {
-                break;
+                return Ok(false);
             }
             self.emit(stream, buf)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Gathers one FPDU of the message at hand, and does what its last one means.
@@ -234,7 +242,11 @@ impl Qp {
         };
 
         match stream.segmenter.poll_transmit(&mut gatherer) {
-            Ok(Some(emitted)) if emitted.last => self.sent(stream.active.take()),
+            Ok(Some(emitted)) if emitted.last => {
+                let result = self.sent(stream.active.as_ref());
+                stream.active = None;
+                result
+            }
             Ok(_) => Ok(()),
             Err(stop) => {
                 buf.rollback(mark);
@@ -266,6 +278,9 @@ impl Qp {
 
     /// Begins the answer to the peer's oldest read.
     fn next_response(&self, stream: &mut Stream) -> bool {
+        if !self.asked.load(ordering::Relaxed) {
+            return false;
+        }
         // It stays in the queue until it is answered: IRD counts it.
         let Some(inbound) = self.reads.lock().inbound.front().copied() else {
             return false;
@@ -297,14 +312,15 @@ impl Qp {
             let fenced = sqe.flags & abi::READ_FENCE != 0 && reads.outbound.front().is_some();
 
             if fenced || (opcode == Opcode::Read && !reads.may_ask()) {
+                reads.awaited = true;
                 return Ok(false);
             }
         }
-        let (source, len) = match self.source(&sqe, opcode) {
+        let (source, len) = match self.source(&sqe, opcode, &stream.segmenter) {
             Ok(found) => found,
             Err(status) => return self.refuse(&sqe, opcode, status),
         };
-        let Some(number) = self.sq.begin(&sqe, opcode, len) else {
+        let Some(number) = self.begin(&sqe, opcode, len) else {
             return Ok(false);
         };
 
@@ -329,6 +345,17 @@ impl Qp {
         Ok(stream.segmenter.start(message, payload).is_ok())
     }
 
+    /// Begins a request, if there is room; if not, the end of a read makes some.
+    fn begin(&self, sqe: &Sqe, opcode: Opcode, len: u32) -> Option<u32> {
+        self.sq.begin(sqe, opcode, len).or_else(|| {
+            let mut reads = self.reads.lock();
+
+            // That end may have come before this was noted.
+            reads.awaited = true;
+            self.sq.begin(sqe, opcode, len)
+        })
+    }
+
     /// A request that cannot be begun: it is completed with an error, and the stream ends.
     fn refuse<T>(&self, sqe: &Sqe, opcode: Opcode, status: Status) -> Result<T, (Error, Quote)> {
         if let Some(number) = self.sq.begin(sqe, opcode, 0) {
@@ -338,8 +365,14 @@ impl Qp {
         Err((Error::LocalCatastrophic, Quote::NONE))
     }
 
-    /// Finds the payload of a request and its length, and checks that it may be used so.
-    fn source(&self, sqe: &Sqe, opcode: Opcode) -> Result<(Source, u32), Status> {
+    /// Finds the payload of a request and its length, and checks that it may be used so, unless
+    /// gathering it does that before anything is sent.
+    fn source(
+        &self,
+        sqe: &Sqe,
+        opcode: Opcode,
+        segmenter: &Segmenter<crc::Kernel>,
+    ) -> Result<(Source, u32), Status> {
         let sgl = sqe.sgl.ok_or(Status::LocalOperation)?;
 
         if sqe.flags & abi::INLINE != 0 {
@@ -363,6 +396,8 @@ impl Qp {
                 return Err(Status::LocalOperation);
             }
             Access::LOCAL_WRITE
+        } else if segmenter.takes_at_once(len) {
+            return Ok((Source::Buffers(sgl), len));
         } else {
             Access::NONE
         };
@@ -411,10 +446,10 @@ impl Qp {
     }
 
     /// A message has been gathered whole: its buffers are the process's again.
-    fn sent(&self, active: Option<Active>) -> Result<(), (Error, Quote)> {
+    fn sent(&self, active: Option<&Active>) -> Result<(), (Error, Quote)> {
         match active {
             Some(Active::Request { number, .. }) => {
-                let news = self.sq.finish(number, Status::Success);
+                let news = self.sq.finish(*number, Status::Success);
                 let lost = news.lost;
 
                 self.sq.tell(news);
@@ -423,7 +458,11 @@ impl Qp {
                 }
             }
             Some(Active::Response(_)) => {
-                self.reads.lock().inbound.pop();
+                let mut reads = self.reads.lock();
+
+                reads.inbound.pop();
+                self.asked
+                    .store(!reads.inbound.is_empty(), ordering::Relaxed);
             }
             Some(Active::Bare) | None => {}
         }
@@ -486,7 +525,8 @@ impl Qp {
     /// Whether nothing is left to send or to wait for.
     fn is_drained(&self, tx: &Tx) -> bool {
         let reads = {
-            let reads = self.reads.lock();
+            let mut reads = self.reads.lock();
+            reads.awaited = !reads.outbound.is_empty();
             reads.outbound.is_empty() && reads.inbound.is_empty()
         };
         reads && self.sq.is_idle() && tx.buf.is_empty()
