@@ -8,10 +8,13 @@ A capture is a pcap file of Ethernet frames with IPv4 and TCP; every connection 
 has its SYN in it, and has markers in both directions.
 """
 
+import io
 import struct
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import tap
+from target import mpa
 
 SYN = 0x02
 
@@ -21,7 +24,6 @@ SIZE = 4
 """Bytes of a marker."""
 STARTUP = 20
 """Bytes of a startup frame before its private data."""
-FLAG_M = 0x80
 
 
 @dataclass
@@ -39,7 +41,7 @@ class Stream:
         self.data.extend(bytes(max(0, offset + len(payload) - len(self.data))))
         self.data[offset:offset + len(payload)] = payload
 
-    @property
+    @cached_property
     def startup(self):
         """Bytes of its startup frame, private data included."""
         return STARTUP + struct.unpack_from(">H", self.data, STARTUP - 2)[0]
@@ -55,24 +57,18 @@ class Stream:
 
     def judge(self):
         """Checks each marker; returns how many there are."""
-        fpdu, rest, seen = None, 0, 0
-        at = self.startup
-        while at < len(self.data):
-            if self.is_marker(at):
-                # One that is right before an FPDU belongs to that.
-                wanted = at - fpdu if rest else 0
-                tap.equal(struct.unpack_from(">HH", self.data, at), (0, wanted), f"marker at {at}")
-                seen += 1
-                at += SIZE
-            elif rest:
-                rest -= 1
-                at += 1
-            else:
-                # All is a multiple of 4, so no marker is within a length.
-                length, = struct.unpack_from(">H", self.data, at)
-                fpdu, rest = at, (2 + length + 3) // 4 * 4 + 4
-        tap.equal(rest, 0, "bytes missing of the last FPDU")
-        return seen
+        end = len(self.data) - self.startup
+        rest = io.BytesIO(self.data[self.startup:])
+
+        def receive(count):
+            data = rest.read(count)
+            tap.equal(len(data), count, "bytes that are there of the last FPDU")
+            return data
+
+        judged = mpa.Markers()
+        while rest.tell() < end:
+            mpa.read_fpdu(receive, crc=False, markers=judged)
+        return len(range(0, end, DISTANCE))
 
 
 @dataclass
@@ -101,7 +97,7 @@ class Packet:
         new = self.frame[:self.payload]
         for number, byte in enumerate(self.frame[self.payload:], offset):
             if number == STARTUP - 4:
-                byte &= ~FLAG_M
+                byte &= ~mpa.MARKERS
             if not own.is_marker(number):
                 new.append(byte)
         struct.pack_into(">H", new, self.ip + 2, len(new) - self.ip)
