@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import tap
-from target import mpa
+from iwarp import mpa
 
 SYN = 0x02
 

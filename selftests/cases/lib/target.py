@@ -3,18 +3,12 @@
 
 import re
 import struct
-import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "peers"))
-
-# pylint: disable=wrong-import-position
-from iwarp import mpa, rdmap  # noqa: E402,F401
-from iwarp.peer import Gone, Listener, Peer, Silent  # noqa: E402,F401
-
-import lab  # noqa: E402
+import lab
+from iwarp import mpa
+from iwarp.peer import Peer
 
 
 @dataclass
