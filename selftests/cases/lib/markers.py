@@ -22,8 +22,6 @@ DISTANCE = 512
 """Bytes of the stream from one marker to the next."""
 SIZE = 4
 """Bytes of a marker."""
-STARTUP = 20
-"""Bytes of a startup frame before its private data."""
 
 
 @dataclass
@@ -44,7 +42,7 @@ class Stream:
     @cached_property
     def startup(self):
         """Bytes of its startup frame, private data included."""
-        return STARTUP + struct.unpack_from(">H", self.data, STARTUP - 2)[0]
+        return mpa.HEAD + struct.unpack_from(">H", self.data, mpa.HEAD - 2)[0]
 
     def is_marker(self, offset):
         """Whether the byte there is part of a marker."""
@@ -96,7 +94,7 @@ class Packet:
         offset = own.offset(self.seq)
         new = self.frame[:self.payload]
         for number, byte in enumerate(self.frame[self.payload:], offset):
-            if number == STARTUP - 4:
+            if number == mpa.HEAD - 4:
                 byte &= ~mpa.MARKERS
             if not own.is_marker(number):
                 new.append(byte)

@@ -52,7 +52,7 @@ class Target:
         target's device wants them."""
         peer = self.connect()
         markers = mpa.MARKERS if lab.setting(self.node.dev, "markers") == "1" else 0
-        reply = peer.ask(flags=mpa.CRC | markers)
+        reply = peer.ask(mpa.CRC | markers, revision=1)
         return peer, Offer.parse(reply.private)
 
     def mark(self):

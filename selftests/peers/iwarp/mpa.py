@@ -9,6 +9,9 @@ from .crc32c import crc32c
 REQUEST_KEY = b"MPA ID Req Frame"
 REPLY_KEY = b"MPA ID Rep Frame"
 
+HEAD = 20
+"""Bytes of a start-up frame before its private data."""
+
 MARKERS = 0x80
 CRC = 0x40
 REJECT = 0x20
@@ -21,25 +24,29 @@ RTR_ZERO_WRITE = 0x8000
 RTR_ZERO_READ = 0x4000
 
 
-def startup(key, flags=0, revision=1, private=b"", length=None):
-    """A request or reply frame. `length` in place of the private data's true length."""
+def startup(key, flags=0, revision=2, private=b"", length=None):
+    """A start-up frame, right or wrong. `length` in place of the private data's true length."""
     return key + struct.pack(">BBH", flags, revision,
                              len(private) if length is None else length) + private
 
 
-def request(private=b"", flags=0, revision=1, **more):
-    """A request frame, revision 1 unless said otherwise."""
-    return startup(REQUEST_KEY, flags, revision, private, **more)
+def request(private=b"", flags=0, revision=2, control=(0, 0), **depths):
+    """A request frame, of the client-server model."""
+    return _usual(REQUEST_KEY, private, flags, revision, control, **depths)
 
 
-def reply(private=b"", flags=0, revision=1, **more):
-    """A reply frame."""
-    return startup(REPLY_KEY, flags, revision, private, **more)
+def reply(private=b"", flags=0, revision=2, control=(PEER_TO_PEER, RTR_ZERO_WRITE), **depths):
+    """A reply frame, of the peer-to-peer model: it takes a zero-length RDMA Write for the RTR."""
+    return _usual(REPLY_KEY, private, flags, revision, control, **depths)
 
 
-def enhanced(ird, ord_, private=b""):
-    """The private data of an enhanced frame: IRD and ORD words before the user's."""
-    return struct.pack(">HH", ird, ord_) + private
+def _usual(key, private, flags, revision, control, ird=1, ord_=1):
+    """A frame as it should be. One of revision 2 is enhanced: the IRD and ORD words, each with its
+    bits of `control`, go before the user's private data."""
+    if revision == 2:
+        flags |= ENHANCED
+        private = struct.pack(">HH", ird | control[0], ord_ | control[1]) + private
+    return startup(key, flags, revision, private)
 
 
 @dataclass
@@ -51,10 +58,20 @@ class Startup:
     revision: int
     private: bytes
 
+    @property
+    def reject(self):
+        return bool(self.flags & REJECT)
 
-def read_startup(receive):
-    """Reads a start-up frame; `receive(n)` gives exactly n bytes."""
-    key, flags, revision, length = struct.unpack(">16sBBH", receive(20))
+    @property
+    def depths(self):
+        """The IRD and ORD words of an enhanced frame, and the private data behind them."""
+        ird, ord_ = struct.unpack(">HH", self.private[:4])
+        return ird, ord_, self.private[4:]
+
+
+def read_startup(head, receive):
+    """Reads the start-up frame that begins with `head`; `receive(n)` gives exactly n bytes more."""
+    key, flags, revision, length = struct.unpack(">16sBBH", head)
     return Startup(key, flags, revision, receive(length))
 
 

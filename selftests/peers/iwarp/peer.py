@@ -26,6 +26,7 @@ class Peer:
     def __init__(self, sock):
         self.sock = sock
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.request = None
         self.crc = False
         self.markers_out = self.markers_in = None
         self.msn = {rdmap.SEND_QUEUE: 0, rdmap.READ_QUEUE: 0}
@@ -54,6 +55,20 @@ class Peer:
         """Closes with RST."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.sock.close()
+
+    def fate(self, within):
+        """How the connection ends, what comes before dropped: "fin", "rst" or "alive"."""
+        end = time.monotonic() + within
+        try:
+            while (left := end - time.monotonic()) > 0:
+                self.sock.settimeout(left)
+                if not self.sock.recv(65536):
+                    return "fin"
+        except TimeoutError:
+            pass
+        except (ConnectionResetError, BrokenPipeError):
+            return "rst"
+        return "alive"
 
     # --- bytes
 
@@ -93,38 +108,25 @@ class Peer:
 
     # --- start-up
 
-    def ask(self, private=b"", flags=0, revision=1, **more):
-        """Sends a request and returns the reply."""
-        self.send(mpa.request(private, flags, revision, **more))
-        return self.read_reply(flags)
+    def startup(self):
+        """The start-up frame that comes next, or None if the connection ends instead."""
+        try:
+            head = self.receive(mpa.HEAD)
+        except Gone:
+            return None
+        return mpa.read_startup(head, self.receive)
 
-    def read_reply(self, flags=0):
-        """Reads the reply to a request that had `flags`."""
-        reply = mpa.read_startup(self.receive)
-        if reply.key != mpa.REPLY_KEY:
-            raise ValueError(f"reply key {reply.key!r}")
-        self._agreed(flags, reply.flags)
+    def ask(self, flags=0, **more):
+        """Sends a request and returns the reply; FPDUs are then as the two of them agreed."""
+        self.send(mpa.request(flags=flags, **more))
+        reply = self.startup()
+        if not reply or reply.key != mpa.REPLY_KEY:
+            raise ValueError(f"no reply but {reply}")
+        # Either wants CRCs for both; each wants markers in what it receives.
+        self.crc = bool((flags | reply.flags) & mpa.CRC)
+        self.markers_in = mpa.Markers() if flags & mpa.MARKERS else None
+        self.markers_out = mpa.Markers() if reply.flags & mpa.MARKERS else None
         return reply
-
-    def answer(self, private=b"", flags=0, revision=None, **more):
-        """As the passive end: reads the request, sends a reply, returns the request."""
-        request = mpa.read_startup(self.receive)
-        if request.key != mpa.REQUEST_KEY:
-            raise ValueError(f"request key {request.key!r}")
-        flags |= request.flags & mpa.ENHANCED
-        if request.flags & mpa.ENHANCED:
-            # What the other may have outstanding is what it asked for.
-            ird, ord_ = struct.unpack(">HH", request.private[:4])
-            private = mpa.enhanced(ord_ & 0x3FFF, ird & 0x3FFF, private)
-        self._agreed(flags, request.flags)
-        self.send(mpa.reply(private, flags, request.revision if revision is None else revision, **more))
-        return request
-
-    def _agreed(self, ours, theirs):
-        """Either wants CRCs for both; each wants markers in what it receives."""
-        self.crc = bool((ours | theirs) & mpa.CRC)
-        self.markers_in = mpa.Markers() if ours & mpa.MARKERS else None
-        self.markers_out = mpa.Markers() if theirs & mpa.MARKERS else None
 
     # --- segments
 
@@ -184,23 +186,29 @@ class Peer:
 class Listener:
     """A TCP listener whose connections are `Peer`s."""
 
-    def __init__(self, address, netns=""):
+    def __init__(self, address, netns="", backlog=64):
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with inside(netns):
             self.sock = socket.socket(family, socket.SOCK_STREAM)
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.sock.bind((address, 0))
-        self.sock.listen(64)
+        self.sock.listen(backlog)
         self.port = self.sock.getsockname()[1]
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+    def close(self):
         self.sock.close()
 
     def accept(self, timeout=10):
-        """The next connection."""
+        """The next connection; its `request` has been read."""
         self.sock.settimeout(timeout)
-        sock, _ = self.sock.accept()
-        return Peer(sock)
+        peer = Peer(self.sock.accept()[0])
+        peer.request = peer.startup()
+        if not peer.request or peer.request.key != mpa.REQUEST_KEY:
+            raise ValueError(f"no request but {peer.request}")
+        return peer
