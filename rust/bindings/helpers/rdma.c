@@ -82,10 +82,10 @@ void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr)
 	kvfree_call_rcu((struct kvfree_rcu_head *)rcu, ptr);
 }
 
-/* vmalloc_user(), but accounted. */
+/* vmalloc_user(), but accounted, and without a word in the log when a process asks for too much. */
 void *riw_helper_shared_alloc(size_t size)
 {
-	return __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	return __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 }
 
 /* Maps all of what riw_helper_shared_alloc() returned; each mapped page has a reference. */
