@@ -86,6 +86,24 @@ impl_has_delayed_work! {
 /// Begins to listen, as [`CmOperations::create_listen`](rdma::iw::CmOperations::create_listen)
 /// says.
 pub(super) fn listen(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize> {
+    listen_on(dev, id, setup, backlog).or_else(|e| {
+        // A device that is about to go takes no listener, and those of rdma_cm go with it.
+        if is_everywhere(setup) && dev.is_shut_down() {
+            Ok(dev.token())
+        } else {
+            Err(e)
+        }
+    })
+}
+
+/// Whether rdma_cm listens at that address on every device. It lets such a listener fail as a whole
+/// if it fails on one of them.
+fn is_everywhere(setup: &Setup) -> bool {
+    let ip = setup.local.ip();
+    ip.is_unspecified() || ip.is_loopback()
+}
+
+fn listen_on(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize> {
     let ns = dev.netns()?;
     let home = Netns::current().is_none_or(|current| current == ns);
     let key = Key {
@@ -110,9 +128,8 @@ pub(super) fn listen(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32
                     .inspect_err(|_| listener.close())?;
                 Some(listener)
             }
-            // rdma_cm lets a wildcard listener fail as a whole if it fails on one device. Consumers
-            // could not accept what comes there anyway.
-            Err(e) if e == EADDRINUSE && !home && setup.local.ip().is_unspecified() => None,
+            // The consumer could not accept what comes there anyway.
+            Err(e) if e == EADDRINUSE && !home && is_everywhere(setup) => None,
             Err(e) => return Err(e),
         },
     };
