@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench_connections COUNT ACTIVE PASSIVE: opens that many connections, one after
- * another, keeps all of them, closes them. Prints, as lines `NAME VALUE`, connections
- * per second and the kernel's memory per QP (in KiB, TCP's included).
+ * bench_connections COUNT CYCLES ACTIVE PASSIVE: opens that many connections, one after
+ * another, keeps all of them, closes them, so many times. Prints, as lines `NAME VALUE`,
+ * connections per second and the kernel's memory per QP (in KiB, TCP's included).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,29 +42,36 @@ int main(int argc, char **argv)
 {
 	struct pair_opts opts = { .sq = 16, .rq = 16 };
 	struct pair *pairs;
-	int count, i;
-	long before;
-	int64_t begin, end;
+	int count, cycles, cycle, i;
+	long grown = 0;
+	int64_t took = 0;
 
-	if (argc != 4)
+	if (argc != 5)
 		return 2;
 	count = atoi(argv[1]);
-	opts.active = side_parse(argv[2]);
-	opts.passive = side_parse(argv[3]);
+	cycles = atoi(argv[2]);
+	if (count < 1 || cycles < 1)
+		return 2;
+	opts.active = side_parse(argv[3]);
+	opts.passive = side_parse(argv[4]);
 	pairs = calloc(count + 1, sizeof(*pairs));
 	if (!pairs)
 		return 1;
 	/* The first one pays for what all share. */
 	pair_open(&pairs[count], &opts);
 	memset(pairs, 0, count * sizeof(*pairs));
-	before = memory();
-	begin = now_ms();
-	for (i = 0; i < count; i++)
-		pair_open(&pairs[i], &opts);
-	end = now_ms();
-	printf("connections_per_second %.1f\n", count * 1000.0 / (end - begin));
-	printf("kib_per_qp %.1f\n", (memory() - before) / 2.0 / count);
-	for (i = 0; i <= count; i++)
-		pair_close(&pairs[i]);
+	for (cycle = 0; cycle < cycles; cycle++) {
+		grown -= memory();
+		took -= now_ms();
+		for (i = 0; i < count; i++)
+			pair_open(&pairs[i], &opts);
+		took += now_ms();
+		grown += memory();
+		for (i = 0; i < count; i++)
+			pair_close(&pairs[i]);
+	}
+	printf("connections_per_second %.1f\n", 1000.0 * count * cycles / took);
+	printf("kib_per_qp %.1f\n", grown / 2.0 / count / cycles);
+	pair_close(&pairs[count]);
 	return 0;
 }
