@@ -23,13 +23,16 @@ demo:
 check: lab
 	@selftests/run $(if $(V),-v) $(CASES)
 
-# The same and more on a User-Mode Linux that watches itself.
+# The same and more on User-Mode Linuxes that watch themselves.
+soak = selftests/soak/run --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 check-debug:
-	@RIW_KERNEL=debug selftests/run $(if $(V),-v) $(CASES)
-	@$(if $(CASES),,selftests/soak/run --minutes $(or $(MINUTES),10))
+	@status=0; for kernel in debug kasan; do export RIW_KERNEL=$$kernel; \
+		selftests/run $(if $(V),-v) $(CASES) || status=1; \
+		$(if $(CASES),,$(soak) || status=1;) \
+	done; exit $$status
 
 soak:
-	@selftests/soak/run --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+	@$(soak)
 
 # Figures of record are those of a full run on the fast kernel.
 bench := selftests/bench/run $(if $(filter qemu,$(LAB)),--kernel stock) \
@@ -85,8 +88,8 @@ help:
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
 	@echo '  make shell       a shell there, riw0 and riw1 ready'
 	@echo '  make check       all tests (CASES="rping_veth mr_*" for some, V=1 for more)'
-	@echo '  make check-debug the same on a kernel that watches itself, then a soak'
-	@echo '  make soak        random traffic, kills and removals (MINUTES=10)'
+	@echo '  make check-debug the same on two kernels that watch themselves, and a soak on each'
+	@echo '  make soak        random traffic, kills and removals (MINUTES=10; RIW_KERNEL=kasan)'
 	@echo '  make bench       riw, siw and TCP measured (bench-quick: under 5 minutes)'
 	@echo '  make profile     where the time goes (ROW="veth1500 bandwidth write 64 KiB")'
 	@echo '  make module      build riw.ko for that kernel'

@@ -19,7 +19,11 @@ config() {
 kernel_cc() {
 	local text
 	text=$(config "$1" CC_VERSION_TEXT)
-	echo "${text%% *}"
+	# gcc's begins with the command, clang's with whose it is.
+	case $text in
+	*'clang version'*) echo clang ;;
+	*) echo "${text%% *}" ;;
+	esac
 }
 
 # check_release RELEASE: whether riw can be built for that version of Linux.

@@ -7,8 +7,8 @@ import re
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "cases"
 HEADER_LINES = 20
-# How much slower than the stock one a kernel may be: one that watches itself takes its time.
-PACE = {"debug": 4}
+# The kernels that watch themselves, and how much slower than the stock one they may be.
+PACE = {"debug": 4, "kasan": 4}
 POINT = re.compile(r"(not )?ok\b *\d* *-? *([^#]*)(?:# *(\w+) *(.*))?$")
 
 
@@ -52,8 +52,8 @@ def find(patterns, kernel="stock"):
         if not matching and patterns:
             raise ValueError(f"no case {pattern!r} in selftests/cases")
         chosen += [path for path in matching if path not in chosen]
-    cases = [case for case in map(Case.read, chosen)
-             if case.kernel == "any" or case.kernel in kernel]
+    kinds = ("any", kernel, "debug") if kernel in PACE else ("any", kernel)
+    cases = [case for case in map(Case.read, chosen) if case.kernel in kinds]
     for case in cases:
         case.timeout *= PACE.get(kernel, 1)
     return cases

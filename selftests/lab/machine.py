@@ -60,13 +60,18 @@ PARAMETERS = [
 ]
 
 
+def tsc_khz():
+    """The rate of the time stamp counter."""
+    return subprocess.run([lab().boot / "tsc"], check=True, stdout=subprocess.PIPE,
+                          text=True).stdout.strip()
+
+
 def qemu(kvm, cpus, append, *more):
     """The command line of QEMU. What is in `append` and unknown to the kernel, it puts
     into the environment of its first process."""
     parameters = [*PARAMETERS, append]
     if not kvm:
-        khz = subprocess.run([lab().boot / "tsc"], check=True, stdout=subprocess.PIPE, text=True)
-        parameters.append(f"tsc_early_khz={khz.stdout.strip()}")
+        parameters.append(f"tsc_early_khz={tsc_khz()}")
     return [
         # Not to outlive the one who started it.
         "setpriv", "--pdeathsig", "KILL",

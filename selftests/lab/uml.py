@@ -10,9 +10,9 @@ import machine
 FOLDER = machine.LAB / "uml"
 CPUS = 2
 # What a flavour is started with. SLUB checks, but does not note who allocated and freed each
-# object: half of the time would go into that, and kmemleak knows the one of them.
+# object: half of the time would go into that, and kmemleak knows the one of them (KASAN both).
 # Suites run when they are told to.
-PARAMETERS = {"debug": ["slab_debug=FZP", "kunit.enable=1"]}
+PARAMETERS = {"debug": ["slab_debug=FZP", "kunit.enable=1"], "kasan": ["kunit.enable=1"]}
 
 # Everything in namespaces of their own, which go with the machine: its mounts, and its
 # processes (a User-Mode Linux runs each program of its users in one of the host's).
@@ -79,7 +79,8 @@ class Machine(machine.Machine):
             *PARAMETERS.get(flavour, ()),
             "con0=null,fd:1", "con=null", f"ssl0=fd:{theirs.fileno()}", "ssl=null",
             f"RIW_ROLE={role}", f"RIW_DRIVER={machine.DRIVER}",
-            f"RIW_KO=/riw/build/uml-{flavour}/riw.ko", "RIW_PORT=/dev/ttyS0"]
+            f"RIW_KO=/riw/build/uml-{flavour}/riw.ko", f"RIW_KHZ={machine.tsc_khz()}",
+            "RIW_PORT=/dev/ttyS0"]
         enter = ENTER
         if netns:
             index = {"case": 1, "peer": 2}[role]
