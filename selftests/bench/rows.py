@@ -90,12 +90,12 @@ class Row:
 
     def figure(self, got, messages):
         """The figure in what perftest said of so many messages of each QP, and the seconds that
-        they took. It is 0 if perftest found no clock."""
+        they took."""
         if self.kind == "latency":
             return got.latency, self.seconds(got.average, messages)
         # Million messages per second, in thousands.
         value = got.values[2] * 1000 if self.kind == "rate" else got.bandwidth
-        return value, value and self.seconds(value, messages)
+        return value, self.seconds(value, messages)
 
     def perftest(self, messages):
         """The program of perftest that measures it, and its options."""
