@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/clock.h"
 #include "common/pair.h"
@@ -38,6 +39,20 @@ static long memory(void)
 	return total - unused - cached;
 }
 
+/* The same when it falls no more: what was closed is freed after a while. */
+static long settled(void)
+{
+	const struct timespec pause = { .tv_nsec = 100 * 1000 * 1000 };
+	long now = memory(), before;
+
+	do {
+		before = now;
+		nanosleep(&pause, NULL);
+		now = memory();
+	} while (now < before);
+	return now;
+}
+
 int main(int argc, char **argv)
 {
 	struct pair_opts opts = { .sq = 16, .rq = 16 };
@@ -61,7 +76,7 @@ int main(int argc, char **argv)
 	pair_open(&pairs[count], &opts);
 	memset(pairs, 0, count * sizeof(*pairs));
 	for (cycle = 0; cycle < cycles; cycle++) {
-		grown -= memory();
+		grown -= settled();
 		took -= now_ms();
 		for (i = 0; i < count; i++)
 			pair_open(&pairs[i], &opts);
