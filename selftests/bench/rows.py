@@ -88,15 +88,6 @@ class Row:
             return messages * self.qps / value / 1000
         return messages * self.qps * self.size / MIB / value
 
-    def figure(self, got, messages):
-        """The figure in what perftest said of so many messages of each QP, and the seconds that
-        they took."""
-        if self.kind == "latency":
-            return got.latency, self.seconds(got.average, messages)
-        # Million messages per second, in thousands.
-        value = got.values[2] * 1000 if self.kind == "rate" else got.bandwidth
-        return value, self.seconds(value, messages)
-
     def perftest(self, messages):
         """The program of perftest that measures it, and its options."""
         kind = "lat" if self.kind == "latency" else "bw"
