@@ -319,7 +319,7 @@ static pid_t spawn_passive(const struct side *side, int64_t until, uint16_t *por
 
 int main(int argc, char **argv)
 {
-	int rounds = 200, option, round, under_load = 0, stuck = 0, broken = 0, status[2];
+	int rounds = 200, option, round, meant = 0, under_load = 0, stuck = 0, broken = 0, status[2];
 	struct rng rng = { 1 };
 	struct side active, passive;
 
@@ -356,8 +356,9 @@ int main(int argc, char **argv)
 		begin = now_ms();
 		while (!early && shared->moved < 20 && now_ms() < begin + LIFE / 2)
 			sleep_ms(1);
+		meant += !early;
+		under_load += !early && shared->moved >= 20;
 		sleep_ms(delay);
-		under_load += shared->moved >= 20;
 		for (int i = 0; i < 2; i++)
 			if (victims & (1 << i))
 				kill(pid[i], SIGKILL);
@@ -370,7 +371,8 @@ int main(int argc, char **argv)
 		if (round % 50 == 49)
 			tap_note("%d rounds, %d of them killed under load", round + 1, under_load);
 	}
-	tap_ok(under_load >= rounds * 3 / 4, "of %d rounds %d were killed under load", rounds, under_load);
+	tap_ok(under_load == meant, "%d of %d rounds came under load, as %d were meant to",
+	       under_load, rounds, meant);
 	tap_ok(!stuck, "whoever is left notices the death of the other and ends (%d did not)", stuck);
 	tap_ok(!broken, "no process met an unexpected error (%d did)", broken);
 	return tap_done();
