@@ -4,13 +4,13 @@
 
 use crate::{abi, device, ring::Ring, Riw};
 use kernel::{
-    new_spinlock_irq,
     prelude::*,
     sync::{
         atomic::{ordering, Atomic},
-        barrier, SpinLockIrq,
+        barrier,
     },
 };
+use net::sync::{new_bh_spinlock, BhSpinLock};
 use rdma::{cq::CqInitAttr, Device, Udata};
 
 #[cfg(CONFIG_KUNIT = "y")]
@@ -25,7 +25,7 @@ pub(crate) type Handle = rdma::cq::Cq<Riw>;
 pub(crate) struct Cq {
     ring: Ring<{ abi::CQE_WORDS }>,
     #[pin]
-    producer: SpinLockIrq<Producer>,
+    producer: BhSpinLock<Producer>,
     /// Gives the number back when the queue goes.
     _quota: device::Quota,
 }
@@ -102,7 +102,7 @@ impl Cq {
     fn of(ring: Ring<{ abi::CQE_WORDS }>, quota: device::Quota) -> impl PinInit<Self> {
         pin_init!(Self {
             ring,
-            producer <- new_spinlock_irq!(
+            producer <- new_bh_spinlock!(
                 Producer { put: 0, overflowed: false },
                 "riw::Cq::producer"
             ),
@@ -110,7 +110,8 @@ impl Cq {
         })
     }
 
-    /// Adds a completion. One that is not a success is always solicited. Any context.
+    /// Adds a completion. One that is not a success is always solicited. Process context or
+    /// softirq.
     pub(crate) fn add(&self, cqe: &abi::Cqe, solicited: bool) -> News {
         {
             let mut producer = self.producer.lock();

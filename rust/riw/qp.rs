@@ -63,15 +63,19 @@ pub(crate) struct Qp {
     queue: Arc<net::workqueue::Queue>,
     _quota: Quota,
 
+    /// The verbs' object, until it is destroyed. Interrupts are off while the lock is held, as
+    /// they are for who looks for the queue pair by its number ([`Numbers`](crate::numbers)).
+    #[pin]
+    handle: SpinLockIrq<Option<ARef<Handle>>>,
     #[pin]
     pub(crate) sq: SendQueue,
     #[pin]
-    pub(crate) status: SpinLockIrq<Status>,
+    pub(crate) status: BhSpinLock<Status>,
     /// Whether the state is one in which data is taken. Changes under `status`, and may be looked
     /// at without it.
     pub(crate) live: Atomic<bool>,
     #[pin]
-    pub(crate) reads: SpinLockIrq<Reads>,
+    pub(crate) reads: BhSpinLock<Reads>,
     /// Whether the peer waits for the answer to a read. Changes under `reads`, and may be looked at
     /// without it.
     pub(crate) asked: Atomic<bool>,
@@ -96,8 +100,6 @@ pub(crate) struct Status {
     /// said by each region.
     access: u32,
     pub(crate) endpoint: Option<Arc<Endpoint>>,
-    /// The verbs' object, until it is destroyed.
-    handle: Option<ARef<Handle>>,
     /// The error that the peer is to be told.
     pub(crate) terminate: Option<Terminate>,
     /// The peer has to speak first (RFC 5044 §7.1.2), and has not.
@@ -205,13 +207,13 @@ impl Qp {
                 cap,
                 queue: dev.queue.clone(),
                 _quota: quota,
+                handle <- new_spinlock_irq!(None, "riw::Qp::handle"),
                 sq <- sq,
-                status <- new_spinlock_irq!(Status {
+                status <- new_bh_spinlock!(Status {
                     state: State::Idle,
                     unconnected: QpState::Reset,
                     access: 0,
                     endpoint: None,
-                    handle: None,
                     terminate: None,
                     silent: false,
                     closing: false,
@@ -222,7 +224,7 @@ impl Qp {
                 }, "riw::Qp::status"),
                 live: Atomic::new(false),
                 asked: Atomic::new(false),
-                reads <- new_spinlock_irq!(Reads::none(), "riw::Qp::reads"),
+                reads <- new_bh_spinlock!(Reads::none(), "riw::Qp::reads"),
                 tx <- new_mutex!(Tx::new(), "riw::Qp::tx"),
                 rx <- new_bh_spinlock!(Rx::new(), "riw::Qp::rx"),
                 runner: Runner::new(),
@@ -241,12 +243,12 @@ impl Qp {
 
     /// The verbs' object is complete.
     pub(crate) fn publish(&self, handle: &Handle) {
-        self.status.lock().handle = Some(handle.into());
+        *self.handle.lock() = Some(handle.into());
     }
 
     /// The verbs' object, unless it is being destroyed. Any context.
     pub(crate) fn handle(&self) -> Option<ARef<Handle>> {
-        self.status.lock().handle.clone()
+        self.handle.lock().clone()
     }
 
     /// Finds a queue pair by its number. May sleep.
@@ -254,9 +256,9 @@ impl Qp {
         dev.qps.get(number)
     }
 
-    /// Changes the state and does what goes with it. Any context; the caller holds none of the
-    /// queue pair's locks but `tx`. `error` is what the peer is told if that is what the event
-    /// leads to. Returns whether the event meant anything in the state.
+    /// Changes the state and does what goes with it. Process context or softirq; the caller holds
+    /// none of the queue pair's locks but `tx`. `error` is what the peer is told if that is what
+    /// the event leads to. Returns whether the event meant anything in the state.
     pub(crate) fn event(self: &Arc<Self>, event: Event, error: Option<Terminate>) -> bool {
         let endpoint = {
             let mut status = self.status.lock();
@@ -291,7 +293,7 @@ impl Qp {
     }
 
     /// Ends the stream for an error of the peer, or one on this side that the peer must know of.
-    /// Any context; the caller holds none of the queue pair's locks but `tx`.
+    /// Process context or softirq; the caller holds none of the queue pair's locks but `tx`.
     pub(crate) fn fail(self: &Arc<Self>, error: Error, quote: Quote) {
         if self.event(Event::Failed, Some(Terminate::new(error, quote))) {
             self.tell(fault(error));
@@ -336,7 +338,8 @@ impl Qp {
 
     // The connection manager's side.
 
-    /// Binds the queue pair to an endpoint. `EINVAL` if it cannot be connected. Any context.
+    /// Binds the queue pair to an endpoint. `EINVAL` if it cannot be connected. Process context or
+    /// softirq.
     pub(crate) fn attach(self: &Arc<Self>, endpoint: Arc<Endpoint>) -> Result {
         let mut status = self.status.lock();
 
@@ -387,7 +390,7 @@ impl Qp {
         self.kick();
     }
 
-    /// The connection has ended, or the peer's half of it. Any context.
+    /// The connection has ended, or the peer's half of it. Process context or softirq.
     pub(crate) fn llp_closed(self: &Arc<Self>, how: Closed) {
         let event = match how {
             Closed::Graceful => {
@@ -525,13 +528,15 @@ impl Qp {
     pub(crate) fn destroy(self: &Arc<Self>, dev: &Device<Riw>) {
         dev.qps.remove(self.number);
         self.sq.kill();
-        let (endpoint, handle) = {
+        let endpoint = {
             let mut status = self.status.lock();
 
             status.dead = true;
             self.live.store(false, ordering::Relaxed);
-            (status.endpoint.clone(), status.handle.take())
+            status.endpoint.clone()
         };
+        // Not dropped under the lock: ib_core may wait for just that.
+        let handle = self.handle.lock().take();
         drop(handle);
         self.push_out();
         self.event(Event::Abort, None);

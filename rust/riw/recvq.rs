@@ -3,7 +3,8 @@
 //! Receive queues: of one queue pair, or shared by several.
 
 use crate::{abi, limit::Quota, ring::Ring, Riw};
-use kernel::{new_spinlock_irq, prelude::*, sync::SpinLockIrq};
+use kernel::prelude::*;
+use net::sync::{new_bh_spinlock, BhSpinLock};
 use rdma::{pd::Pd, srq::SrqAttr, Udata};
 
 #[cfg(CONFIG_KUNIT = "y")]
@@ -18,7 +19,7 @@ pub(crate) type Shared = rdma::srq::Srq<Riw>;
 pub(crate) struct RecvQueue {
     ring: Ring<{ abi::RQE_WORDS }>,
     #[pin]
-    consumer: SpinLockIrq<Consumer>,
+    consumer: BhSpinLock<Consumer>,
     max_sge: u32,
     _quota: Option<Quota>,
 }
@@ -47,7 +48,7 @@ impl RecvQueue {
     ) -> impl PinInit<Self> {
         pin_init!(Self {
             ring,
-            consumer <- new_spinlock_irq!(Consumer { get: 0, limit }, "riw::RecvQueue::consumer"),
+            consumer <- new_bh_spinlock!(Consumer { get: 0, limit }, "riw::RecvQueue::consumer"),
             max_sge,
             _quota: quota,
         })
@@ -81,7 +82,7 @@ impl RecvQueue {
         Ok(Self::new(ring, attr.max_sge, attr.srq_limit, Some(quota)))
     }
 
-    /// Takes the oldest request, if there is one. Any context.
+    /// Takes the oldest request, if there is one. Process context or softirq.
     pub(crate) fn take(&self) -> Option<Taken> {
         let mut consumer = self.consumer.lock();
         let rqe = self.ring.copy(consumer.get)?;

@@ -9,14 +9,14 @@ use crate::{
     ring::Ring,
 };
 use kernel::{
-    new_spinlock_irq,
     prelude::*,
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
-        barrier, SpinLockIrq,
+        barrier,
     },
 };
+use net::sync::{new_bh_spinlock, BhSpinLock};
 
 /// The send queue of a queue pair.
 ///
@@ -35,7 +35,7 @@ pub(crate) struct SendQueue {
     /// who transmits or has kept others from it.
     next: Atomic<u32>,
     #[pin]
-    state: SpinLockIrq<State>,
+    state: BhSpinLock<State>,
 }
 
 struct State {
@@ -69,7 +69,7 @@ impl SendQueue {
             qp,
             signal_all,
             next: Atomic::new(0),
-            state <- new_spinlock_irq!(
+            state <- new_bh_spinlock!(
                 State { begun, dead: false },
                 "riw::SendQueue::state"
             ),
@@ -113,7 +113,7 @@ impl SendQueue {
         self.next.store(next.wrapping_add(1), ordering::Relaxed);
     }
 
-    /// Request `number` is done. Any context.
+    /// Request `number` is done. Process context or softirq.
     pub(crate) fn finish(&self, number: u32, status: Status) -> News {
         let mut state = self.state.lock();
 
@@ -192,13 +192,13 @@ impl SendQueue {
         (news, true)
     }
 
-    /// Whether a request waits or is not complete. Any context.
+    /// Whether a request waits or is not complete. Process context or softirq.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state.lock();
         state.begun.is_empty() && !self.ring.is_valid(self.next())
     }
 
-    /// No completion is given any more. Any context.
+    /// No completion is given any more. Process context or softirq.
     pub(crate) fn kill(&self) {
         self.state.lock().dead = true;
     }

@@ -90,7 +90,7 @@ impl Qp {
         (news, true)
     }
 
-    /// Adds the completion of a receive request. Any context.
+    /// Adds the completion of a receive request. Process context or softirq.
     pub(crate) fn complete_receive(
         &self,
         id: u64,
