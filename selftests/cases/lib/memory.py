@@ -10,13 +10,36 @@ from dataclasses import dataclass
 from proc import Failed
 
 FIELDS = ("Slab", "Percpu", "VmallocUsed", "Unevictable", "KernelStack")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def _read(name):
+    with open(f"/proc/{name}", encoding="ascii") as file:
+        return file.read()
+
+
+def _free_in_lists():
+    """Bytes of the pages that CPUs keep to hand out."""
+    return PAGE * sum(map(int, re.findall(r"^ +count: +(\d+)$", _read("zoneinfo"), re.MULTILINE)))
+
+
+def _free_in_slabs():
+    """Bytes of the objects that slabs have room for, beside others."""
+    free = 0
+    for line in _read("slabinfo").splitlines()[2:]:
+        active, total, _, per_slab, pages = map(int, line.split()[1:6])
+        free += (total - active) * pages * PAGE // per_slab
+    return free
 
 
 @dataclass
 class Memory:
-    """Bytes in use, by kind. `used` is everything that is not available."""
+    """Bytes in use, by kind. `used` is everything that is not available, `kernel` what the kernel
+    holds of it: not what belongs to processes, nor what lies free in slabs and in each CPU's lists.
+    """
 
     used: int
+    kernel: int
     kinds: dict
 
     @classmethod
@@ -27,14 +50,14 @@ class Memory:
         for path, value in [("/proc/sys/vm/drop_caches", "3"), *((slab, "1") for slab in slabs)]:
             with open(path, "w", encoding="ascii") as file:
                 file.write(value)
-        with open("/proc/meminfo", encoding="ascii") as file:
-            info = {m[1]: int(m[2]) << 10 for m in re.finditer(r"(\S+):\s+(\d+) kB", file.read())}
-        return cls(info["MemTotal"] - info["MemFree"] - info["Cached"],
+        info = {m[1]: int(m[2]) << 10 for m in re.finditer(r"(\S+):\s+(\d+) kB", _read("meminfo"))}
+        used = info["MemTotal"] - info["MemFree"] - info["Cached"]
+        return cls(used, used - info["AnonPages"] - _free_in_lists() - _free_in_slabs(),
                    {name: info.get(name, 0) for name in FIELDS})
 
     def growth(self, later):
         """The bytes by which `later` uses more than this, overall and by kind."""
-        grown = {"used": later.used - self.used}
+        grown = {"used": later.used - self.used, "kernel": later.kernel - self.kernel}
         grown.update({name: later.kinds[name] - self.kinds[name] for name in self.kinds})
         return grown
 

@@ -34,15 +34,17 @@ def tail(text, lines=12):
 
 
 class Process:
-    """A running command. Leaving its `with` block kills it, by its pid."""
+    """A running command. Leaving its `with` block kills it, by its pid. With subprocess.PIPE for
+    `stdin` one can write to its `stdin`."""
 
-    def __init__(self, argv, env=None):
+    def __init__(self, argv, env=None, stdin=subprocess.DEVNULL):
         self.argv = [str(a) for a in argv]
         self.path = Path(f"process.{next(_serial)}.out")
         with open(self.path, "wb") as out:
-            self._popen = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL,
+            self._popen = subprocess.Popen(self.argv, bufsize=0, stdin=stdin,
                                            stdout=out, stderr=subprocess.STDOUT, env=env)
         self.pid = self._popen.pid
+        self.stdin = self._popen.stdin
 
     def __enter__(self):
         return self
