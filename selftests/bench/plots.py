@@ -17,7 +17,7 @@ def value(measured, row, contender):
 
 def draw(measured, chosen, contenders):
     """Yields names of files and their text."""
-    plain = [row for row in chosen if not row.framing]
+    plain = [row for row in chosen if not row.framing and not row.typical]
     for network in dict.fromkeys(row.network for row in plain):
         for operation in rows.OPERATIONS:
             for what, kind, events, axis in (

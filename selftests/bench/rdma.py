@@ -4,14 +4,18 @@ import perftest
 from proc import Failed
 
 
-def figure(row, server, client, messages, timeout):
-    """The figure for so many messages of each QP, and the seconds that they took."""
+def figures(row, server, client, messages, timeout):
+    """The figures for so many messages of each QP, of all the rows that they give, and the seconds
+    that the messages took."""
     program, options = row.perftest(messages)
     got, = perftest.run(program, server, client, *options, timeout=timeout)
     if row.kind == "latency":
-        return got.latency, row.seconds(got.average, messages)
-    # Million messages per second, in thousands.
-    value = got.values[2] * 1000 if row.kind == "rate" else got.bandwidth
-    if not value:
+        values = got.average, got.latency
+    elif row.kind == "rate":
+        # Million messages per second, in thousands.
+        values = got.values[2] * 1000,
+    else:
+        values = got.bandwidth,
+    if not all(values):
         raise Failed(f"{program} says 0")
-    return value, row.seconds(value, messages)
+    return dict(zip(row.given, values)), row.seconds(values[0], messages)

@@ -46,13 +46,25 @@ class Row:
     qps: int = 1
     events: bool = False
     framing: str = ""    # CRC, markers; "" for neither
+    typical: bool = False  # of latency: the median of the messages, not their mean
 
     @property
     def name(self):
         """What identifies it."""
         words = [self.network, self.kind, self.operation, self.size and label(self.size),
-                 self.qps > 1 and f"{self.qps} QPs", self.events and "events", self.framing]
+                 self.qps > 1 and f"{self.qps} QPs", self.events and "events", self.framing,
+                 self.typical and "typical"]
         return " ".join(str(word) for word in words if word)
+
+    @property
+    def measured(self):
+        """The row whose measurement gives its figure, too."""
+        return dataclasses.replace(self, typical=False)
+
+    @property
+    def given(self):
+        """The rows whose figures its measurement gives."""
+        return (self, dataclasses.replace(self, typical=True)) if self.kind == "latency" else (self,)
 
     @property
     def unit(self):
@@ -106,7 +118,8 @@ class Row:
         if contender == "tcp":
             # TCP has no operations: what is measured stands for all of them.
             return (self.kind in ("bandwidth", "latency", "cpu") and self.operation == "write"
-                    and self.size <= IPERF3_MOST and self.qps == 1 and not self.framing)
+                    and self.size <= IPERF3_MOST and self.qps == 1 and not self.framing
+                    and not self.typical)
         # siw has no way to ask for the CRC, and no markers.
         return not (self.framing and contender == "siw")
 
@@ -121,7 +134,7 @@ def full():
             for size in LATENCY_SIZES:
                 # An RDMA Write gives no event that a peer could wait for.
                 for events in (False,) if operation == "write" else (False, True):
-                    yield Row(network, "latency", operation, size, events=events)
+                    yield from Row(network, "latency", operation, size, events=events).given
         for operation in OPERATIONS:
             for qps in (4, 64):
                 yield Row(network, "bandwidth", operation, 64 * KIB, qps)
@@ -145,4 +158,4 @@ def quick():
         for size in (4 * KIB, 64 * KIB, MIB):
             yield Row(network, "bandwidth", operation, size)
         yield Row(network, "rate", operation, 64)
-        yield Row(network, "latency", operation, 2)
+        yield from Row(network, "latency", operation, 2).given

@@ -3,7 +3,7 @@
 import rows
 from stats import number
 
-TITLES = {"bandwidth": "Bandwidth", "rate": "Message rate", "latency": "Latency, one way (read: both)",
+TITLES = {"bandwidth": "Bandwidth", "rate": "Message rate", "latency": "Latency, mean or typical, one way (read: both)",
           "connections": "Connections", "memory": "Memory", "cpu": "CPU time"}
 
 
@@ -67,7 +67,7 @@ def write(out, run, measured, chosen):
                 words = row.name.removeprefix(f"{network} {kind}").strip() or kind
                 # TCP knows no operations: what was measured stands for all.
                 tcp = row if row.applies("tcp") else None
-                if tcp is None and row.qps == 1 and not row.events and not row.framing:
+                if tcp is None and row.qps == 1 and not (row.events or row.framing or row.typical):
                     tcp = next((one for one in some if one.applies("tcp")
                                 and one.size == row.size), None)
                 got = {name: measured.get(tcp.name, {}).get("tcp") if name == "tcp" and tcp
