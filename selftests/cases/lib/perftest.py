@@ -80,7 +80,7 @@ def _run(test, server, client, options, family, timeout):
             except Failed as reason:
                 if REJECTED.search(pushing.output) and serving.running:
                     raise TooEarly(str(reason)) from None
-                raise
+                raise Failed(f"{reason}\n{serving}\n{serving.output}") from None
         serving.succeed(timeout)
     # It does that for each size: with many of them some may be without.
     if NO_CLOCK in output and "-a" not in options:
