@@ -9,6 +9,9 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
+/// A new page is to have room for so many times what waits to be sent before it.
+const AHEAD: usize = 8;
+
 /// A compound page, filled from its front.
 ///
 /// # Invariants
@@ -25,9 +28,10 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn new() -> Result<Self> {
+    /// An empty one for `size` bytes, which is not more than a wish.
+    fn new(size: usize) -> Result<Self> {
         // SAFETY: It may sleep, as documented for those who call.
-        let page = NonNull::new(unsafe { bindings::staging_alloc() }).ok_or(ENOMEM)?;
+        let page = NonNull::new(unsafe { bindings::staging_alloc(size.max(1)) }).ok_or(ENOMEM)?;
         // SAFETY: The page is valid, and in the kernel's direct mapping.
         let address = unsafe { bindings::staging_address(page.as_ptr()) };
         // SAFETY: The page is valid.
@@ -80,7 +84,8 @@ impl Drop for Chunk {
 ///
 /// **Bytes that TCP has got are never written again**: writing happens behind all bytes there are
 /// only, and [`rollback`](Self::rollback) does not go back beyond what was sent. A page is used
-/// from its front again only when this is its only user.
+/// from its front again only when this is its only user. Pages are as large as what waits before
+/// them asks for, so that a connection that says little keeps little.
 ///
 /// Methods that add bytes allocate memory and may sleep.
 pub struct SendBuf {
@@ -169,7 +174,8 @@ impl SendBuf {
             }
         }
         if self.chunks.last().is_none_or(|last| last.end == last.size) {
-            self.chunks.push(Chunk::new()?, GFP_KERNEL)?;
+            self.chunks
+                .push(Chunk::new(self.len().saturating_mul(AHEAD))?, GFP_KERNEL)?;
             self.drop_sent();
         }
         self.chunks.last_mut().ok_or(ENOMEM)
@@ -209,7 +215,8 @@ impl SendBuf {
 
     /// Drops everything that was not sent.
     pub fn clear(&mut self) {
-        self.rollback(Mark(self.sent));
+        self.chunks.clear();
+        self.appended = self.sent;
     }
 
     /// Describes bytes at the front, in order; returns how many entries and bytes that is.

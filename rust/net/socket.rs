@@ -238,26 +238,6 @@ impl Socket {
         usize::try_from(ret).map_err(|_| Error::from_errno(ret))
     }
 
-    /// Sends a few bytes, as many of them as TCP takes now. `EAGAIN` if it takes none.
-    pub fn send_copy(&self, bytes: &[u8]) -> Result<usize> {
-        let mut msg = msghdr {
-            msg_flags: bindings::MSG_DONTWAIT | bindings::MSG_NOSIGNAL,
-            ..Default::default()
-        };
-        let mut vec = kvec {
-            // It is only read from.
-            iov_base: bytes.as_ptr().cast_mut().cast(),
-            iov_len: bytes.len(),
-        };
-
-        // SAFETY: The socket is valid, and the bytes valid for reads.
-        let ret = unsafe {
-            bindings::kernel_sendmsg(self.sock.as_ptr(), &mut msg, &mut vec, 1, bytes.len())
-        };
-
-        usize::try_from(ret).map_err(|_| Error::from_errno(ret))
-    }
-
     /// Sends what is in `buf`, as much of it as TCP takes now.
     ///
     /// Returns the number of bytes sent, which have gone from the buffer. If some are left

@@ -242,13 +242,18 @@ void riw_helper_sk_set_v6only(struct sock *sk, bool on)
 	release_sock(sk);
 }
 
-/* Of order 3 if there is one to be had without effort, of order 0 otherwise. */
-struct page *riw_helper_staging_alloc(void)
+/*
+ * For some bytes (not 0), up to order 3 if that is to be had without effort, of order 0
+ * otherwise.
+ */
+struct page *riw_helper_staging_alloc(size_t size)
 {
-	struct page *page;
+	unsigned int order = min(get_order(size), RIW_STAGING_ORDER);
+	struct page *page = NULL;
 
-	page = alloc_pages(GFP_KERNEL | __GFP_COMP | __GFP_NOWARN | __GFP_NORETRY |
-			   __GFP_NOMEMALLOC, RIW_STAGING_ORDER);
+	if (order)
+		page = alloc_pages(GFP_KERNEL | __GFP_COMP | __GFP_NOWARN | __GFP_NORETRY |
+				   __GFP_NOMEMALLOC, order);
 	return page ?: alloc_page(GFP_KERNEL);
 }
 

@@ -38,7 +38,7 @@ int riw_helper_tcp_read(struct sock *sk, riw_tcp_actor_t actor, void *ctx);
 void riw_helper_sk_set_tos(struct sock *sk, int tos);
 void riw_helper_sk_set_v6only(struct sock *sk, bool on);
 
-struct page *riw_helper_staging_alloc(void);
+struct page *riw_helper_staging_alloc(size_t size);
 void *riw_helper_staging_address(struct page *page);
 size_t riw_helper_staging_size(struct page *page);
 bool riw_helper_staging_shared(struct page *page);

@@ -248,10 +248,15 @@ impl Endpoint {
 
     /// Sends a startup frame.
     pub(super) fn send_frame(&self, frame: &[u8]) -> Result {
+        let mut buf = SendBuf::new();
+
+        buf.append(frame)?;
+        self.send(&mut buf)?;
         // It is the first that is sent, so there is room for it, unless there is no memory.
-        match self.with_socket(|socket| socket.send_copy(frame))? {
-            sent if sent == frame.len() => Ok(()),
-            _ => Err(ENOBUFS),
+        if buf.is_empty() {
+            Ok(())
+        } else {
+            Err(ENOBUFS)
         }
     }
 
