@@ -535,7 +535,7 @@ impl Qp {
             self.live.store(false, ordering::Relaxed);
             status.endpoint.clone()
         };
-        // Not dropped under the lock: ib_core may wait for just that.
+        // Dropped when the lock is not held any more: it may be the last reference.
         let handle = self.handle.lock().take();
         drop(handle);
         self.push_out();
