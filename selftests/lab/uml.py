@@ -32,37 +32,12 @@ mount -t tmpfs -o size=100% tmpfs "$root/tmp"
 # User-Mode Linux that panics does.
 env -i PATH=/usr/sbin:/usr/bin HOME=/tmp TMPDIR=/tmp chroot "$root" /lab/linux "$@" || exit
 """
-# The wire between two machines: a veth pair in a network namespace of the host that is
-# theirs alone, silent but for them.
-WIRE = """
-echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6
-for name in lab mgmt; do
-	ip link add ${name}1 type veth peer name ${name}2
-	ip link set ${name}1 up
-	ip link set ${name}2 up
-done
-echo
-exec sleep infinity
-"""
-
-
-@contextlib.contextmanager
-def wire():
-    """Makes the namespace with the wires between two machines; yields its path."""
-    with subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "--net",
-                           "/bin/bash", "-euc", WIRE], stdout=subprocess.PIPE) as holder:
-        try:
-            if not holder.stdout.readline():
-                raise machine.MachineDied("no wire between the machines")
-            yield f"/proc/{holder.pid}/ns/net"
-        finally:
-            holder.kill()
 
 
 class Machine(machine.Machine):
     """One User-Mode Linux of a flavour (debug, fast …)."""
 
-    def __init__(self, flavour, role, logs, results, mem, netns=None, cpus=CPUS):
+    def __init__(self, flavour, role, logs, results, mem, wires=(), cpus=CPUS):
         # pylint: disable=super-init-not-called # all that differs is how it is started
         self.role = role
         for folder in logs, results:
@@ -81,29 +56,29 @@ class Machine(machine.Machine):
             f"RIW_ROLE={role}", f"RIW_DRIVER={machine.DRIVER}",
             f"RIW_KO=/riw/build/uml-{flavour}/riw.ko", f"RIW_KHZ={machine.tsc_khz()}",
             "RIW_PORT=/dev/ttyS0"]
-        enter = ENTER
-        if netns:
-            index = {"case": 1, "peer": 2}[role]
-            enter = ["nsenter", f"--net={netns}", *ENTER]
-            arguments += [f"vec{number}:transport=raw,ifname={name}{index},depth=64,"
-                          f"mac=52:54:00:00:0{index}:0{number + 1}"
-                          for number, name in enumerate(("lab", "mgmt"))]
+        index = {"case": 1, "peer": 2}[role]
+        arguments += [f"vec{number - 1}:transport=fd,fd={wire.fileno()},depth=64,"
+                      f"mac=52:54:00:00:0{index}:0{number}"
+                      for number, wire in enumerate(wires, 1)]
         with open(self.console, "wb") as console:
             self.process = subprocess.Popen(
-                [*enter, "/bin/bash", "-euc", BOOT, "uml", machine.lab().root,
+                [*ENTER, "/bin/bash", "-euc", BOOT, "uml", machine.lab().root,
                  machine.REPO, FOLDER / flavour, results, *arguments],
                 stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
-                pass_fds=[theirs.fileno()])
+                pass_fds=[theirs.fileno(), *(wire.fileno() for wire in wires)])
         theirs.close()
+        for wire in wires:
+            wire.close()
 
 
 @contextlib.contextmanager
 def machines(flavour, number, logs, results, mem=machine.DEFAULT_MEM):
     """As machine.machines, of a flavour of User-Mode Linux."""
+    # A packet is a message; where there is no room for it, its sender waits.
+    wires = [socket.socketpair(type=socket.SOCK_SEQPACKET) for _ in range(2)] if number == 2 else []
     with contextlib.ExitStack() as stack:
-        netns = stack.enter_context(wire()) if number == 2 else None
-        booted = [stack.enter_context(Machine(flavour, role, logs, results, mem, netns))
-                  for role in ["case", "peer"][:number]]
+        booted = [stack.enter_context(Machine(flavour, role, logs, results, mem, ends))
+                  for role, ends in zip(["case", "peer"][:number], list(zip(*wires)) or [()])]
         for one in booted:
             one.wait_ready()
         yield booted
