@@ -40,7 +40,7 @@ pub struct Deframer<C: Crc32c> {
     marker_have: usize,
     /// A marker of this FPDU pointed elsewhere.
     marker_bad: bool,
-    /// An error that is reported if the CRC is right.
+    /// An error that is reported when the FPDU is here whole, if its CRC is right.
     pending: Option<Error>,
     engine: PhantomData<fn() -> C>,
 }
@@ -71,7 +71,7 @@ impl<C: Crc32c> Deframer<C> {
         self.phase == Phase::Length && self.field_have == 0 && self.marker_have == 0
     }
 
-    /// Whether a valid FPDU has come.
+    /// Whether a valid FPDU has come, whatever is in it.
     pub const fn started(&self) -> bool {
         self.started
     }
@@ -206,9 +206,10 @@ impl<C: Crc32c> Deframer<C> {
         n
     }
 
-    /// Keeps an error until the CRC is known, if there is one.
+    /// Keeps an error until the CRC is known, if there is one, or the first FPDU is here whole: a
+    /// responder may not answer before (RFC 5044 §7.1.2).
     fn defer(&mut self, outcome: Result<(), Error>) -> Result<(), Error> {
-        if self.check_crc {
+        if self.check_crc || !self.started {
             self.pending = outcome.err();
             Ok(())
         } else {
@@ -224,10 +225,10 @@ impl<C: Crc32c> Deframer<C> {
         if self.marker_bad {
             return Err(Mpa::Marker.into());
         }
+        self.started = true;
         if let Some(error) = self.pending {
             return Err(error);
         }
-        self.started = true;
         let more = sink.end()?;
         self.crc = Crc::new();
         self.field_have = 0;

@@ -200,9 +200,11 @@ fn with_crc_an_error_waits_for_it() {
 
 #[test]
 fn without_crc_an_error_comes_at_once() {
-    let stream = frame(&Untagged::new(0xc, 0, 1, &[0; 100]).ulpdu());
+    let first = frame(&Untagged::new(3, 0, 1, b"first").ulpdu());
+    let stream = frame(&Untagged::new(0xc, 0, 2, &[0; 100]).ulpdu());
     let mut rx = receiver(false, false);
     let mut got = Recorder::default();
+    assert_eq!(rx.consume(&first, &mut got), Ok(first.len()));
     assert_eq!(rx.consume(&stream[..19], &mut got), Ok(19));
     let error = rx.consume(&stream[19..20], &mut got);
     assert_eq!(error, Err(Rdmap::UnexpectedOpcode.into()));
@@ -211,12 +213,36 @@ fn without_crc_an_error_comes_at_once() {
 #[test]
 fn without_crc_a_short_ulpdu_is_found_at_its_first_octet() {
     for (control, len) in [(0xc1, 13), (0x41, 17)] {
+        let first = frame(&Untagged::new(3, 0, 1, b"first").ulpdu());
         let mut rx = receiver(false, false);
         let mut got = Recorder::default();
+        assert_eq!(rx.consume(&first, &mut got), Ok(first.len()));
         assert_eq!(rx.consume(&[0, len], &mut got), Ok(2));
         let error = rx.consume(&[control], &mut got);
         assert_eq!(error, Err(Mpa::Length.into()));
     }
+}
+
+/// Whoever may not speak before the peer has may answer an FPDU that is valid, if not what is in
+/// it; one that is not valid he may not, nor half of one.
+#[test]
+fn the_first_fpdu_counts_when_it_is_here_whole_and_valid() {
+    let stream = frame(&Untagged::new(0xc, 0, 1, &[0; 100]).ulpdu());
+    let (last, front) = stream.split_last().unwrap();
+    for crc in [false, true] {
+        let mut rx = receiver(crc, false);
+        let mut got = Recorder::default();
+        assert_eq!(rx.consume(front, &mut got), Ok(front.len()));
+        assert!(!rx.started());
+        let error = rx.consume(&[*last], &mut got);
+        assert_eq!(error, Err(Rdmap::UnexpectedOpcode.into()));
+        assert!(rx.started());
+    }
+    let mut bad = stream.clone();
+    bad[50] ^= 1;
+    let mut rx = receiver(true, false);
+    assert!(rx.consume(&bad, &mut Recorder::default()).is_err());
+    assert!(!rx.started());
 }
 
 /// A placement's refusal ends the stream, and nothing more is asked of it.

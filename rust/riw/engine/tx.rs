@@ -168,7 +168,9 @@ impl Qp {
             State::Terminate | State::Error => {
                 let flushed = self.flush();
 
-                if state == State::Terminate {
+                // A responder's first frame is not sent before the peer's (RFC 5044 §7.1.2), not
+                // even this one.
+                if state == State::Terminate && !silent {
                     self.gather_terminate(&mut tx);
                 }
                 if let Some(endpoint) = &endpoint {
