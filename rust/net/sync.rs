@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A spin lock for data shared with softirqs.
+//! Locks for data shared with softirqs.
 
+use core::cell::UnsafeCell;
 use kernel::{
     bindings,
     ffi::c_char,
+    prelude::*,
     sync::lock::{Backend, Guard, Lock},
+    types::{Opaque, ScopeGuard},
 };
 use riw_bindings as helpers;
 
@@ -68,3 +71,59 @@ unsafe impl Backend for BhSpinLockBackend {
         unsafe { bindings::spin_assert_is_held(ptr) }
     }
 }
+
+/// A lock that many can share, which keeps softirqs off the CPU while it is held.
+///
+/// Taken where a [`BhSpinLock`] may be. All are of one lockdep class, so that none may be taken
+/// while another is held.
+#[pin_data]
+pub struct BhRwLock<T> {
+    #[pin]
+    raw: Opaque<helpers::rwlock_t>,
+    data: UnsafeCell<T>,
+}
+
+impl<T> BhRwLock<T> {
+    /// A lock that nobody holds.
+    pub fn new(data: T) -> impl PinInit<Self> {
+        pin_init!(Self {
+            raw <- Opaque::ffi_init(|raw: *mut helpers::rwlock_t| {
+                // SAFETY: `raw` is ours and pinned.
+                unsafe { helpers::rwlock_init(raw) }
+            }),
+            data: UnsafeCell::new(data),
+        })
+    }
+
+    /// Calls `f` while others may share the data, but nobody changes it. `f` must not sleep.
+    pub fn shared<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+        // SAFETY: The lock is initialised, and given back below.
+        unsafe { helpers::read_lock_bh(self.raw.get()) };
+        let _unlock = ScopeGuard::new(|| {
+            // SAFETY: It was taken above.
+            unsafe { helpers::read_unlock_bh(self.raw.get()) }
+        });
+
+        // SAFETY: As long as the lock is shared there is no `&mut` to the data: see `exclusive`.
+        f(unsafe { &*self.data.get() })
+    }
+
+    /// Calls `f` when nobody else looks at the data. `f` must not sleep.
+    pub fn exclusive<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        // SAFETY: The lock is initialised, and given back below.
+        unsafe { helpers::write_lock_bh(self.raw.get()) };
+        let _unlock = ScopeGuard::new(|| {
+            // SAFETY: It was taken above.
+            unsafe { helpers::write_unlock_bh(self.raw.get()) }
+        });
+
+        // SAFETY: The lock is held, and nobody else has it, shared or not: this is the only
+        // reference to the data.
+        f(unsafe { &mut *self.data.get() })
+    }
+}
+
+// SAFETY: The lock may be used from any thread; the data is `Send`.
+unsafe impl<T: Send> Send for BhRwLock<T> {}
+// SAFETY: As above; those who share the data have references to it at the same time.
+unsafe impl<T: Send + Sync> Sync for BhRwLock<T> {}

@@ -4,13 +4,8 @@
 
 use crate::{abi, limit::Quota, Riw};
 use iwarp::{Access, Denied, Region, Stag};
-use kernel::{
-    prelude::*,
-    sync::{
-        aref::ARef,
-        atomic::{ordering, Atomic},
-    },
-};
+use kernel::{prelude::*, sync::aref::ARef};
+use net::sync::BhRwLock;
 use rdma::{mr::MrTable, pd::Pd, umem::Umem, Udata};
 
 /// A memory region as the verbs have it.
@@ -23,6 +18,7 @@ const KNOWN_ACCESS: u32 = 0xf | 1 << 4 | 1 << 7 | 0x3ff << 20;
 const RIGHTS: u32 = 0xf;
 
 /// The driver's part of a memory region.
+#[pin_data]
 pub(crate) struct Mr {
     umem: Umem,
     stag: Stag,
@@ -30,8 +26,10 @@ pub(crate) struct Mr {
     /// The address of the first byte, in the region's terms.
     base: u64,
     access: Access,
-    /// Taken away by the peer's Send with Invalidate.
-    invalidated: Atomic<bool>,
+    /// Not taken away by a peer's Send with Invalidate. Shared while data is copied: when the Send
+    /// is delivered, its consumer may rely on the region being left alone (RFC 5040 §5.3).
+    #[pin]
+    valid: BhRwLock<bool>,
     _quota: Quota,
 }
 
@@ -41,7 +39,7 @@ impl Mr {
         pd: &Pd<Riw>,
         request: &rdma::mr::MrRequest,
         udata: &Udata<'_, Riw>,
-    ) -> Result<Self> {
+    ) -> Result<impl PinInit<Self>> {
         if request.access & !KNOWN_ACCESS != 0 {
             return Err(EOPNOTSUPP);
         }
@@ -57,15 +55,17 @@ impl Mr {
             stag: request.stag,
             pad: 0,
         })?;
-        Ok(Self {
-            umem,
-            stag: Stag(request.stag),
-            pd: pd.id,
-            base: request.iova,
-            access: Access::from_bits(request.access & RIGHTS),
-            invalidated: Atomic::new(false),
+        let (stag, base) = (Stag(request.stag), request.iova);
+        let (pd, access) = (pd.id, Access::from_bits(request.access & RIGHTS));
+        Ok(pin_init!(Self {
+            umem: umem,
+            stag: stag,
+            pd: pd,
+            base: base,
+            access: access,
+            valid <- BhRwLock::new(true),
             _quota: quota,
-        })
+        }))
     }
 
     fn check(&self, stag: Stag, pd: u64, want: Access, addr: u64, len: u32) -> Result<u64, Denied> {
@@ -75,7 +75,7 @@ impl Mr {
             base: self.base,
             len: self.umem.len(),
             access: self.access,
-            valid: !self.invalidated.load(ordering::Relaxed),
+            valid: self.valid.shared(|valid| *valid),
         }
         .check(stag, pd, want, addr, len)
     }
@@ -107,21 +107,31 @@ impl Target {
         Ok(Self { mr, offset })
     }
 
-    /// Copies to `at` in the range. Any context.
-    pub(crate) fn write(&self, at: u32, from: &[u8]) -> Result {
-        let at = self.offset.checked_add(at.into()).ok_or(EINVAL)?;
-        self.mr.umem.write(at, from)
+    /// Copies to `at` in the range, unless the region has been taken away meanwhile. Process
+    /// context or softirq.
+    pub(crate) fn write(&self, at: u32, from: &[u8]) -> Result<(), Denied> {
+        self.copy(at, |umem, at| umem.write(at, from))
     }
 
-    /// Copies from `at` in the range. Any context.
-    pub(crate) fn read(&self, at: u32, to: &mut [u8]) -> Result {
-        let at = self.offset.checked_add(at.into()).ok_or(EINVAL)?;
-        self.mr.umem.read(at, to)
+    /// Copies from `at` in the range, unless the region has been taken away meanwhile. Process
+    /// context or softirq.
+    pub(crate) fn read(&self, at: u32, to: &mut [u8]) -> Result<(), Denied> {
+        self.copy(at, |umem, at| umem.read(at, to))
+    }
+
+    fn copy(&self, at: u32, f: impl FnOnce(&Umem, u64) -> Result) -> Result<(), Denied> {
+        let at = self.offset.checked_add(at.into()).ok_or(Denied::Wrap)?;
+
+        self.mr.valid.shared(|valid| match valid {
+            true => f(&self.mr.umem, at).map_err(|_| Denied::Bounds),
+            false => Err(Denied::InvalidStag),
+        })
     }
 }
 
-/// Takes a region away from its peers, as its peer asks for with a Send with Invalidate. Any
-/// context.
+/// Takes a region away from its peers, as its peer asks for with a Send with Invalidate. On return
+/// nothing is copied from it or to it any more. Process context or softirq; nothing must be being
+/// copied by the caller.
 pub(crate) fn invalidate(mrs: &MrTable<Riw>, stag: Stag, pd: u64) -> Result<(), Denied> {
     let mr = mrs.get(stag.0).ok_or(Denied::InvalidStag)?;
 
@@ -136,6 +146,8 @@ pub(crate) fn invalidate(mrs: &MrTable<Riw>, stag: Stag, pd: u64) -> Result<(), 
     if mr.access.bits() & remote.bits() == 0 {
         return Err(Denied::Rights);
     }
-    mr.invalidated.store(true, ordering::Relaxed);
-    Ok(())
+    mr.valid
+        .exclusive(core::mem::take)
+        .then_some(())
+        .ok_or(Denied::InvalidStag)
 }

@@ -451,6 +451,32 @@ int riw_helper_spin_trylock_bh(spinlock_t *lock)
 	return spin_trylock_bh(lock);
 }
 
+/* All are of one lockdep class. */
+void riw_helper_rwlock_init(rwlock_t *lock)
+{
+	rwlock_init(lock);
+}
+
+void riw_helper_read_lock_bh(rwlock_t *lock)
+{
+	read_lock_bh(lock);
+}
+
+void riw_helper_read_unlock_bh(rwlock_t *lock)
+{
+	read_unlock_bh(lock);
+}
+
+void riw_helper_write_lock_bh(rwlock_t *lock)
+{
+	write_lock_bh(lock);
+}
+
+void riw_helper_write_unlock_bh(rwlock_t *lock)
+{
+	write_unlock_bh(lock);
+}
+
 /*
  * Whether a delayed item waits for its time. Who queues it makes it pending first and then either
  * starts its timer or puts it on its queue; so does the timer, which is gone before that. Both have

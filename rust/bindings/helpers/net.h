@@ -71,6 +71,11 @@ struct net_device *riw_helper_netdev_notifier_dev(void *info);
 void riw_helper_spin_lock_bh(spinlock_t *lock);
 void riw_helper_spin_unlock_bh(spinlock_t *lock);
 int riw_helper_spin_trylock_bh(spinlock_t *lock);
+void riw_helper_rwlock_init(rwlock_t *lock);
+void riw_helper_read_lock_bh(rwlock_t *lock);
+void riw_helper_read_unlock_bh(rwlock_t *lock);
+void riw_helper_write_lock_bh(rwlock_t *lock);
+void riw_helper_write_unlock_bh(rwlock_t *lock);
 
 bool riw_helper_delayed_work_waits(struct delayed_work *work);
 

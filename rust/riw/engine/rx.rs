@@ -308,7 +308,7 @@ impl Placer<'_> {
             let denied = match sge.addr.checked_add(at.into()) {
                 Some(addr) => self
                     .find(Stag(sge.lkey), Access::LOCAL_WRITE, addr, n)
-                    .and_then(|target| target.write(0, now).map_err(|_| Denied::Bounds))
+                    .and_then(|target| target.write(0, now))
                     .err(),
                 None => Some(Denied::Wrap),
             };
@@ -395,10 +395,14 @@ impl Placement for Placer<'_> {
         if self.target.is_none() {
             self.find_tagged(segment)?;
         }
-        self.target
-            .as_ref()
-            .and_then(|target| target.write(offset, data).ok())
-            .ok_or(Denied::Bounds.tagged())
+        let Some(target) = &self.target else {
+            return Err(Error::LocalCatastrophic);
+        };
+        let placed = target.write(offset, data);
+        placed.map_err(|denied| match segment {
+            Segment::ReadResponse { .. } => self.refuse_sink(denied),
+            _ => denied.tagged(),
+        })
     }
 
     fn end(&mut self, segment: &Segment) -> Result<(), Error> {

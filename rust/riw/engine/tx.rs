@@ -623,9 +623,7 @@ impl Payload<'_> {
     fn read(&self, stag: Stag, want: Access, addr: u64, to: &mut [u8]) -> Result<(), Denied> {
         let len = u32::try_from(to.len()).map_err(|_| Denied::Bounds)?;
 
-        Target::find(&self.qp.mrs, stag, self.qp.pd, want, addr, len)?
-            .read(0, to)
-            .map_err(|_| Denied::Bounds)
+        Target::find(&self.qp.mrs, stag, self.qp.pd, want, addr, len)?.read(0, to)
     }
 }
 
