@@ -10,7 +10,7 @@ use crate::{device, engine::crc, qp::Qp};
 use core::net::SocketAddr;
 use iwarp::{
     startup::{Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, StartupError},
-    Gather, Message, Quote, Segmenter, Terminate, TxConfig,
+    Gather, Message, Mpa, Quote, Segmenter, Terminate, TxConfig,
 };
 use kernel::{
     prelude::*,
@@ -212,12 +212,9 @@ impl Endpoint {
                 Ok(())
             }
             Err(error) => {
-                if let Some(terminate) = error.term() {
-                    // The peer believes the connection to be up.
-                    if let Some(reply) = opening.reader.frame() {
-                        let _ = self.send_terminate(terminate, reply.crc, reply.markers);
-                    }
-                    self.end(inner, &End::graceful(EPROTO));
+                if let (Some(terminate), Some(reply)) = (error.term(), opening.reader.frame()) {
+                    let crc = opening.attempt.initiator.crc(&reply);
+                    self.withdraw(inner, terminate, crc, reply.markers, EPROTO);
                 }
                 match error {
                     StartupError::Revision => Err(EPROTONOSUPPORT),
@@ -234,11 +231,17 @@ impl Endpoint {
         reader: &Reader,
         parameters: &Parameters,
     ) -> Result {
-        if reader.private_data().len() > CmId::PRIVATE_DATA_MAX {
+        let started = if reader.private_data().len() > CmId::PRIVATE_DATA_MAX {
             // iw_cm could be told a part of them only.
-            return Err(EMSGSIZE);
+            Err(EMSGSIZE)
+        } else {
+            self.start(parameters)
+        };
+        if let Err(e) = started {
+            let error = Mpa::LocalCatastrophic.into();
+            self.withdraw(inner, error, parameters.crc, parameters.tx_markers, e);
+            return Err(e);
         }
-        self.start(parameters)?;
         Self::tell(
             inner,
             &Event::ConnectReply {
@@ -288,6 +291,20 @@ impl Endpoint {
         true
     }
 
+    /// Ends the connection for `reason`, after a Terminate to the peer, which believes it to be up.
+    fn withdraw(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        error: iwarp::Error,
+        crc: bool,
+        markers: bool,
+        reason: Error,
+    ) {
+        // Without memory the peer learns no more than that the connection ends.
+        let _ = self.send_terminate(error, crc, markers);
+        self.end(inner, &End::graceful(reason));
+    }
+
     /// Sends a Terminate, as the first and only frame.
     fn send_terminate(&self, error: iwarp::Error, crc: bool, markers: bool) -> Result {
         let mut segmenter = Segmenter::<crc::Kernel>::new(TxConfig {
@@ -310,9 +327,12 @@ impl Endpoint {
 /// Depths and private data of a Reply, as consumers expect them of an iWARP device: the depths as
 /// the peer means them.
 fn reply_offer<'a>(reader: &'a Reader, parameters: Option<&Parameters>) -> Offer<'a> {
-    let (ird, ord) = parameters.map_or((0, 0), |p| {
-        (p.peer_ord.unwrap_or(p.ird), p.peer_ird.unwrap_or(p.ord))
-    });
+    let said = reader.frame().and_then(|reply| reply.depths);
+    let (ird, ord) = parameters.map_or((0, 0), |p| (p.ird, p.ord));
+    let (ird, ord) = (
+        said.and_then(|d| d.negotiated_ord()).unwrap_or(ird),
+        said.and_then(|d| d.negotiated_ird()).unwrap_or(ord),
+    );
 
     Offer {
         ird,

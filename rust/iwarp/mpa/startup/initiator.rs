@@ -102,7 +102,7 @@ impl Initiator {
             None => self.depths.ord,
         };
         Ok(Outcome::Established(Parameters {
-            crc: reply.crc || self.policy.crc == CrcPolicy::Require,
+            crc: self.crc(&reply),
             rx_markers: self.policy.markers,
             tx_markers: reply.markers,
             ird,
@@ -112,6 +112,11 @@ impl Initiator {
             peer_ird,
             peer_ord,
         }))
+    }
+
+    /// Whether the stream has CRCs, if `reply` is the responder's.
+    pub fn crc(&self, reply: &Frame) -> bool {
+        reply.crc || self.policy.crc == CrcPolicy::Require
     }
 
     /// The RTR indication to send, in the peer-to-peer model (RFC 6581 §9.2).

@@ -260,8 +260,9 @@ pub enum StartupError {
 
 impl StartupError {
     /// The error that a Terminate reports before the connection is closed, if the protocol wants
-    /// one (RFC 6581 §9): only an initiator that has an accepting Reply can send it, and with a
-    /// CRC if the Reply wants one. Otherwise the connection is closed at once (RFC 5044 §8).
+    /// one (RFC 6581 §9): only an initiator that has an accepting Reply can send it, framed as the
+    /// two frames say ([`Initiator::crc`]). Otherwise the connection is closed at once (RFC 5044
+    /// §8).
     pub const fn term(self) -> Option<Error> {
         match self {
             Self::InsufficientIrd => Some(Error::Mpa(Mpa::InsufficientIrd)),
