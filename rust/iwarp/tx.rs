@@ -201,6 +201,14 @@ impl<C: Crc32c> Segmenter<C> {
         self.active.is_some()
     }
 
+    /// Octets of payload that have been emitted of the message at hand; 0 if there is none.
+    pub const fn offset(&self) -> u32 {
+        match &self.active {
+            Some(active) => active.offset,
+            None => 0,
+        }
+    }
+
     /// The MSN that the next Send or Immediate Data will have.
     pub const fn next_send(&self) -> u32 {
         self.sends

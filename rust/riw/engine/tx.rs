@@ -252,7 +252,8 @@ impl Qp {
             Ok(_) => Ok(()),
             Err(stop) => {
                 buf.rollback(mark);
-                Err(self.stopped(stream.active.take(), stop))
+                let gathered = stream.segmenter.offset();
+                Err(self.stopped(stream.active.take(), gathered, stop))
             }
         }
     }
@@ -471,15 +472,16 @@ impl Qp {
         Ok(())
     }
 
-    /// Gathering has stopped in the middle of a message.
-    fn stopped(&self, active: Option<Active>, stop: Stop) -> (Error, Quote) {
+    /// Gathering has stopped in the middle of a message, of which `gathered` bytes are on their way.
+    fn stopped(&self, active: Option<Active>, gathered: u32, stop: Stop) -> (Error, Quote) {
         let (error, status) = match stop {
             Stop::Denied(denied) => match active {
                 Some(Active::Response(inbound)) => {
+                    let left = inbound.request.advanced(gathered);
                     return (
                         denied.read_source(),
-                        Quote::read_request(inbound.msn, &inbound.request),
-                    )
+                        Quote::read_request(inbound.msn, &left),
+                    );
                 }
                 _ => (denied.local(), Status::LocalProtection),
             },

@@ -2,10 +2,10 @@
 /*
  * An ordinary user of verbs for a peer of any kind to talk to.
  *
- *     verbs_target [-d DEPTH] listen ADDRESS PORT
- *     verbs_target [-d DEPTH] connect ADDRESS PORT
+ *     verbs_target [-d DEPTH] [-l LENGTH] listen ADDRESS PORT
+ *     verbs_target [-d DEPTH] [-l LENGTH] connect ADDRESS PORT
  *
- * One region of 8 KiB, starting 100 bytes into a page, is registered under several keys.
+ * One region of LENGTH bytes (8 KiB), starting 100 bytes into a page, is registered under several keys.
  * The private data of its accept (or connect) tells them: struct offer, big endian. Each
  * connection has 16 receives of 4096 bytes. A message received is a command:
  *
@@ -33,7 +33,6 @@
 #include "common/region.h"
 #include "common/tap.h"
 
-#define LENGTH 8192
 #define RECEIVES 16
 #define ROOM 4096
 #define CONNECTIONS 512
@@ -60,11 +59,12 @@ static struct region region;
 static struct ibv_comp_channel *channel;
 static struct offer offer;
 static uint8_t depth = 4;
+static uint32_t region_length = 8192;
 static int count;
 
 static uint32_t key(struct ibv_pd *in, int access)
 {
-	struct ibv_mr *mr = ibv_reg_mr(in, region.bytes, LENGTH, access);
+	struct ibv_mr *mr = ibv_reg_mr(in, region.bytes, region_length, access);
 
 	if (!mr)
 		tap_bail("ibv_reg_mr, access %#x", access);
@@ -84,9 +84,9 @@ static void prepare(struct ibv_context *ctx)
 	channel = ibv_create_comp_channel(ctx);
 	if (!pd || !other_pd || !channel)
 		tap_bail("resources");
-	region_make(&region, &rng, LENGTH, 100);
+	region_make(&region, &rng, region_length, 100);
 	offer.addr = htobe64((uintptr_t)region.bytes);
-	offer.length = htobe32(LENGTH);
+	offer.length = htobe32(region_length);
 	offer.all = key(pd, ALL);
 	offer.readable = key(pd, IBV_ACCESS_REMOTE_READ);
 	offer.writable = key(pd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -168,7 +168,7 @@ static void transfer(struct connection *c, const uint8_t *command, enum ibv_wr_o
 
 static bool guards_intact(void)
 {
-	memcpy(region_wanted(&region, region.bytes), region.bytes, LENGTH);
+	memcpy(region_wanted(&region, region.bytes), region.bytes, region_length);
 	return !memcmp(region.map, region.wanted, region.map_length);
 }
 
@@ -332,10 +332,13 @@ int main(int argc, char **argv)
 	struct pollfd fds[3];
 	int option;
 
-	while ((option = getopt(argc, argv, "d:")) != -1) {
-		if (option != 'd')
+	while ((option = getopt(argc, argv, "d:l:")) != -1) {
+		if (option == 'd')
+			depth = atoi(optarg);
+		else if (option == 'l')
+			region_length = atoi(optarg);
+		else
 			return 2;
-		depth = atoi(optarg);
 	}
 	if (argc - optind != 3 || !events)
 		return 2;
