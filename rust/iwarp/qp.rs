@@ -35,9 +35,8 @@ pub enum Event {
     Failed,
     /// A Terminate came from the peer.
     TerminateReceived,
-    /// Both halves of the connection are closed.
-    Disconnected,
-    /// The connection was reset or lost, or a time-out for its close has passed.
+    /// The connection is gone: closed by both sides, reset or lost, or a time-out for its close has
+    /// passed. As the verbs have it, a queue pair goes to Error also if nothing was wrong.
     Lost,
     /// The user wants to use the queue pair afresh.
     Reset,
@@ -108,11 +107,10 @@ pub const fn next(state: State, event: Event) -> Option<Transition> {
         (State::Rts, Event::PeerClosedEarly) => failed,
         (State::Rts, Event::Failed) => failed,
         (State::Rts, Event::TerminateReceived) => terminated,
-        (State::Rts, Event::Disconnected | Event::Lost) => error,
+        (State::Rts, Event::Lost) => error,
 
         // The peer may close second, or both at a time.
         (State::Closing, Event::PeerClosed) => to(State::Closing),
-        (State::Closing, Event::Disconnected) => to(State::Idle),
         (State::Closing, Event::Abort) => aborted,
         // This side's half is closed: no Terminate can be sent.
         (State::Closing, Event::Failed | Event::PeerClosedEarly) => aborted,
@@ -126,7 +124,7 @@ pub const fn next(state: State, event: Event) -> Option<Transition> {
         (State::Terminate, Event::Failed | Event::TerminateReceived) => to(State::Terminate),
         (State::Terminate, Event::PeerClosed | Event::PeerClosedEarly) => to(State::Terminate),
         (State::Terminate, Event::Abort) => aborted,
-        (State::Terminate, Event::Disconnected | Event::Lost) => error,
+        (State::Terminate, Event::Lost) => error,
 
         (State::Error, Event::Abort) => to(State::Error),
         (State::Error, Event::Reset) => to(State::Idle),

@@ -258,13 +258,20 @@ impl Qp {
 
     /// Changes the state and does what goes with it. Process context or softirq; the caller holds
     /// none of the queue pair's locks but `tx`. `error` is what the peer is told if that is what
-    /// the event leads to. Returns whether the event meant anything in the state.
-    pub(crate) fn event(self: &Arc<Self>, event: Event, error: Option<Terminate>) -> bool {
-        let endpoint = {
+    /// the event leads to. Returns the state in which the event came, or `None` if it meant nothing
+    /// there.
+    pub(crate) fn event(self: &Arc<Self>, event: Event, error: Option<Terminate>) -> Option<State> {
+        let (was, reset, ending, endpoint) = {
             let mut status = self.status.lock();
-            let Some(transition) = next(status.state, event) else {
-                return false;
+            // As long as this side's half is not closed, its peer can be told of an error.
+            let from = match (status.state, event) {
+                (State::Closing, Event::Failed | Event::PeerClosedEarly) if !status.closing => {
+                    State::Rts
+                }
+                (state, _) => state,
             };
+            let transition = next(from, event)?;
+            let was = status.state;
 
             self.enter(&mut status, transition.state);
             if transition.send_terminate && status.terminate.is_none() {
@@ -273,31 +280,51 @@ impl Qp {
             // What the consumer aborts is still closed behind what TCP has already: a completion
             // may have been given for it.
             let reset = transition.reset && event != Event::Abort;
-            status.endpoint.clone().filter(|_| reset)
+            let ending = was == State::Rts && transition.state != State::Rts;
+            (was, reset, ending, status.endpoint.clone())
         };
 
         if let Some(endpoint) = endpoint {
-            endpoint.disconnect(Disconnect::Abort);
+            if reset {
+                endpoint.disconnect(Disconnect::Abort);
+            } else if ending {
+                endpoint.ending();
+            }
         }
         // The runner does the rest, as the state tells it.
         self.kick();
-        true
+        Some(was)
+    }
+
+    /// As [`Self::event`], for what the consumer has not asked for: it is told, unless the stream had
+    /// ended before.
+    fn unasked(self: &Arc<Self>, event: Event, error: Option<Terminate>, news: rdma::event::Event) {
+        if self.event(event, error).is_some_and(is_live) {
+            self.tell(news);
+        }
     }
 
     /// Notes a new state.
     fn enter(&self, status: &mut Status, state: State) {
-        let live = matches!(state, State::Rts | State::Closing) && !status.dead;
-
         status.state = state;
-        self.live.store(live, ordering::Relaxed);
+        self.live
+            .store(is_live(state) && !status.dead, ordering::Relaxed);
     }
 
     /// Ends the stream for an error of the peer, or one on this side that the peer must know of.
     /// Process context or softirq; the caller holds none of the queue pair's locks but `tx`.
     pub(crate) fn fail(self: &Arc<Self>, error: Error, quote: Quote) {
-        if self.event(Event::Failed, Some(Terminate::new(error, quote))) {
-            self.tell(fault(error));
-        }
+        let terminate = Some(Terminate::new(error, quote));
+
+        self.unasked(Event::Failed, terminate, fault(error));
+    }
+
+    /// The peer has ended the stream with a Terminate. Process context or softirq; the caller holds
+    /// none of the queue pair's locks.
+    pub(crate) fn terminated(self: &Arc<Self>) {
+        let news = rdma::event::Event::QpFatal;
+
+        self.unasked(Event::TerminateReceived, None, news);
     }
 
     /// Reports an asynchronous event. Any context, under no lock that a consumer could want.
@@ -367,9 +394,7 @@ impl Qp {
             status.ird = parameters.ird;
             status.silent = silent;
         }
-        if !self.event(Event::Established, None) {
-            return Err(ENOTCONN);
-        }
+        self.event(Event::Established, None).ok_or(ENOTCONN)?;
         Ok(())
     }
 
@@ -392,24 +417,22 @@ impl Qp {
 
     /// The connection has ended, or the peer's half of it. Process context or softirq.
     pub(crate) fn llp_closed(self: &Arc<Self>, how: Closed) {
-        let event = match how {
+        let fatal = rdma::event::Event::QpFatal;
+
+        match how {
             Closed::Graceful => {
                 let quiet = self.rx.lock().at_boundary()
                     && self.reads.lock().outbound.is_empty()
                     && self.sq.is_idle();
                 if quiet {
-                    Event::PeerClosed
+                    self.event(Event::PeerClosed, None);
                 } else {
-                    Event::PeerClosedEarly
+                    let error = Terminate::new(iwarp::Mpa::Closed.into(), Quote::NONE);
+
+                    self.unasked(Event::PeerClosedEarly, Some(error), fatal);
                 }
             }
-            Closed::Reset | Closed::Timeout => Event::Lost,
-        };
-        let error = (event == Event::PeerClosedEarly)
-            .then(|| Terminate::new(iwarp::Mpa::Closed.into(), Quote::NONE));
-
-        if self.event(event, error) && event != Event::PeerClosed {
-            self.tell(rdma::event::Event::QpFatal);
+            Closed::Reset | Closed::Timeout => self.unasked(Event::Lost, None, fatal),
         }
     }
 
@@ -417,10 +440,9 @@ impl Qp {
     pub(crate) fn detach(self: &Arc<Self>) {
         let endpoint = self.status.lock().endpoint.take();
 
-        if self.event(Event::Disconnected, None) || self.event(Event::Lost, None) {
-            // The verbs know no way back from a connection but through ERROR.
-            self.event(Event::Abort, None);
-        }
+        // Also if it was closed as it should be: the verbs know no way back from a connection but
+        // through ERROR.
+        self.event(Event::Lost, None);
         drop(endpoint);
     }
 
@@ -469,8 +491,12 @@ impl Qp {
                 State::Rts => Ok(()),
                 _ => Err(EINVAL),
             },
-            QpState::Draining => self.event(Event::Close, None).then_some(()).ok_or(EINVAL),
-            QpState::Error => self.event(Event::Abort, None).then_some(()).ok_or(EINVAL),
+            QpState::Draining => match self.event(Event::Close, None) {
+                None if self.status.lock().state == State::Idle => Err(EINVAL),
+                // Who disconnects second finds it done.
+                _ => Ok(()),
+            },
+            QpState::Error => self.event(Event::Abort, None).map(|_| ()).ok_or(EINVAL),
             QpState::Reset => self.reset(),
             QpState::SendError => Err(EINVAL),
         }
@@ -547,6 +573,11 @@ impl Qp {
         self.tx.lock().stop();
         net::workqueue::cancel_delayed_work_sync::<Self, 1>(self);
     }
+}
+
+/// Whether data is taken in a state.
+fn is_live(state: State) -> bool {
+    matches!(state, State::Rts | State::Closing)
 }
 
 /// Checks the sizes that are asked for.

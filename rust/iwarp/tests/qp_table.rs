@@ -13,7 +13,7 @@ const STATES: [State; 5] = [
     State::Error,
 ];
 
-const EVENTS: [Event; 10] = [
+const EVENTS: [Event; 9] = [
     Event::Established,
     Event::Close,
     Event::Abort,
@@ -21,7 +21,6 @@ const EVENTS: [Event; 10] = [
     Event::PeerClosedEarly,
     Event::Failed,
     Event::TerminateReceived,
-    Event::Disconnected,
     Event::Lost,
     Event::Reset,
 ];
@@ -60,21 +59,18 @@ Rts PeerClosed -> Closing close
 Rts PeerClosedEarly -> Terminate terminate close flush
 Rts Failed -> Terminate terminate close flush
 Rts TerminateReceived -> Terminate close flush
-Rts Disconnected -> Error flush
 Rts Lost -> Error flush
 Closing Abort -> Error reset flush
 Closing PeerClosed -> Closing
 Closing PeerClosedEarly -> Error reset flush
 Closing Failed -> Error reset flush
 Closing TerminateReceived -> Terminate flush
-Closing Disconnected -> Idle
 Closing Lost -> Error flush
 Terminate Abort -> Error reset flush
 Terminate PeerClosed -> Terminate
 Terminate PeerClosedEarly -> Terminate
 Terminate Failed -> Terminate
 Terminate TerminateReceived -> Terminate
-Terminate Disconnected -> Error flush
 Terminate Lost -> Error flush
 Error Abort -> Error
 Error Reset -> Idle

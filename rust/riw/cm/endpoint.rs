@@ -19,7 +19,7 @@
 
 use super::{
     accept::Request, connect::Opening, linger::Linger, Closed, CmDevice, Deadline, Disconnect,
-    Role, CLOSE_TIME, REPORTED_TIME,
+    Role, CLOSE_TIME, ENDING_TIME, REPORTED_TIME,
 };
 use crate::qp::Qp;
 use core::net::SocketAddr;
@@ -53,6 +53,8 @@ pub(crate) struct Endpoint {
     lost: AtomicFlag,
     /// The first FPDU has come.
     first: AtomicFlag,
+    /// The queue pair is about to end the stream.
+    ending: AtomicFlag,
     /// The connection is to be closed.
     close: AtomicFlag,
     /// The connection is to be reset.
@@ -139,6 +141,7 @@ impl Endpoint {
                 told: AtomicFlag::new(false),
                 lost: AtomicFlag::new(false),
                 first: AtomicFlag::new(false),
+                ending: AtomicFlag::new(false),
                 close: AtomicFlag::new(false),
                 abort: AtomicFlag::new(false),
                 qp: SetOnce::new(),
@@ -187,6 +190,14 @@ impl Endpoint {
         };
 
         if !flag.xchg(true, ordering::Full) {
+            self.kick();
+        }
+    }
+
+    /// The queue pair has begun to end the stream, and will tell when it has: it has a limited time
+    /// for that, for its peer may not take what is left. Any context.
+    pub(crate) fn ending(self: &Arc<Self>) {
+        if !self.ending.xchg(true, ordering::Full) {
             self.kick();
         }
     }
@@ -405,17 +416,16 @@ impl Endpoint {
         }
 
         let close = self.close.load(ordering::Acquire);
+        let told = self.told.load(ordering::Acquire);
         if self.abort.load(ordering::Acquire) {
             self.end(inner, &End::abort(ECONNABORTED));
         } else if close || self.lost.load(ordering::Acquire) {
             self.end(inner, &End::graceful(ECONNRESET));
-        } else if inner.phase == Phase::Rdma
-            && inner.deadline.is_none()
-            && self.told.load(ordering::Acquire)
-        {
-            // The peer has closed its side. The queue pair will close this one when it has said
-            // what it has to say.
-            inner.deadline = Some(Deadline::new(CLOSE_TIME));
+        } else if inner.phase == Phase::Rdma && (told || self.ending.load(ordering::Acquire)) {
+            // The queue pair will close this side when it has said what it has to say.
+            let limit = Deadline::new(if told { CLOSE_TIME } else { ENDING_TIME });
+
+            inner.deadline = Some(inner.deadline.map_or(limit, |earlier| earlier.min(limit)));
         }
     }
 

@@ -51,6 +51,9 @@ use net::{NetDevice, Netns};
 const REPORTED_TIME: i64 = 30_000;
 /// Milliseconds that the queue pair has to close its side after the peer has.
 const CLOSE_TIME: i64 = 3_000;
+/// Milliseconds that the queue pair has to close its side when it is the first to: to send what its
+/// user has posted and have its reads answered, or to tell the peer of an error.
+const ENDING_TIME: i64 = 10_000;
 /// Milliseconds that the peer has to answer a FIN, or to acknowledge something before it.
 const LINGER_TIME: i64 = 10_000;
 /// Milliseconds after which a lingering connection is looked at again.

@@ -10,8 +10,8 @@ use crate::{
     qp::{Qp, Receives},
 };
 use iwarp::{
-    qp::Event, startup::Parameters, Access, DdpUntagged, Denied, Error, Placement, Quote, Rdmap,
-    ReadRequest, Receiver, RxConfig, Segment, Stag, Terminated,
+    startup::Parameters, Access, DdpUntagged, Denied, Error, Placement, Quote, Rdmap, ReadRequest,
+    Receiver, RxConfig, Segment, Stag, Terminated,
 };
 use kernel::{
     prelude::*,
@@ -153,14 +153,14 @@ impl Qp {
             // A completion was lost, and with it the track of what is done.
             self.fail(Error::LocalCatastrophic, Quote::NONE);
         } else if let Some(terminated) = after.terminated {
-            self.terminated(&terminated);
+            self.refused(&terminated);
         } else if after.kick || first {
             self.kick();
         }
     }
 
     /// The peer has ended the stream with an error.
-    fn terminated(self: &Arc<Self>, terminated: &Terminated) {
+    fn refused(self: &Arc<Self>, terminated: &Terminated) {
         let status = match (terminated.code.layer, terminated.code.etype) {
             // RDMAP's remote protection errors, DDP's tagged buffer errors.
             (0, 1) | (1, 1) => Status::RemoteAccess,
@@ -179,9 +179,7 @@ impl Qp {
             let news = self.sq.finish(number, status);
             self.sq.tell(news);
         }
-        if self.event(Event::TerminateReceived, None) {
-            self.tell(rdma::event::Event::QpFatal);
-        }
+        self.terminated();
     }
 }
 

@@ -173,16 +173,21 @@ impl Qp {
                 if state == State::Terminate && !silent {
                     self.gather_terminate(&mut tx);
                 }
-                if let Some(endpoint) = &endpoint {
-                    // What the socket does not take now is not waited for: the stream has ended.
-                    let _ = endpoint.send(&mut tx.buf);
-                }
+                // The Terminate waits for room in the socket, which will tell; what the consumer
+                // has aborted does not.
+                let waits = endpoint.is_some_and(|endpoint| {
+                    let sent = endpoint.send(&mut tx.buf);
+
+                    matches!(sent, Ok(_) | Err(EAGAIN)) && !tx.buf.is_empty()
+                }) && state == State::Terminate;
                 if state == State::Error {
                     tx.stop();
                 }
                 drop(tx);
                 self.tell_flushed(&flushed);
-                self.close();
+                if !waits {
+                    self.close();
+                }
                 if flushed.more {
                     Pass::Yield
                 } else {
