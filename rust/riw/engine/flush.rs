@@ -29,6 +29,13 @@ impl Qp {
     /// Completes every request as flushed: those that are begun, those that wait, and those that
     /// come later. Process context; the caller holds `tx`.
     pub(crate) fn flush(self: &Arc<Self>) -> Flushed {
+        // Nothing is placed any more when the first completion is given: not the rest of an answer
+        // in the sink of a read, either.
+        let filling = {
+            let mut rx = self.rx.lock();
+            rx.end();
+            rx.take_request()
+        };
         {
             let mut reads = self.reads.lock();
             reads.outbound.clear();
@@ -36,7 +43,7 @@ impl Qp {
             self.asked.store(false, ordering::Relaxed);
         }
         let (sent, more_sends) = self.sq.flush(false);
-        let (received, more_receives) = self.flush_receives();
+        let (received, more_receives) = self.flush_receives(filling);
         let more = more_sends || more_receives;
 
         if !more && matches!(self.receives, Receives::Own(_)) {
@@ -63,18 +70,12 @@ impl Qp {
         }
     }
 
-    /// Flushes the receive request that is being filled and, in a queue of its own, all others.
+    /// Flushes the receive request that was being filled and, in a queue of its own, all others.
     /// Returns whether there are more of these than its ring has room for.
-    fn flush_receives(&self) -> (News, bool) {
+    fn flush_receives(&self, filling: Option<u64>) -> (News, bool) {
         let mut news = News::default();
 
-        // After this the receiver places nothing any more.
-        let active = {
-            let mut rx = self.rx.lock();
-            rx.end();
-            rx.take_request()
-        };
-        if let Some(id) = active {
+        if let Some(id) = filling {
             news = news.and(self.complete_receive(id, 0, None, Status::Flushed, false));
         }
         let Receives::Own(queue) = &self.receives else {
