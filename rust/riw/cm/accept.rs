@@ -41,6 +41,46 @@ pub(super) fn incoming(
     socket: Socket,
     candidates: KVec<Arc<Subscription>>,
 ) -> Result {
+    let (endpoint, subscription) = match respond(dev, &socket, candidates) {
+        Ok(made) => made,
+        Err(e) => {
+            socket.abort();
+            return Err(e);
+        }
+    };
+
+    let mut inner = endpoint.inner.lock();
+    socket.set_nodelay();
+    let begun = match dev.add(endpoint.token, Member::Endpoint(endpoint.clone())) {
+        Ok(()) => endpoint
+            .set_socket(socket)
+            .and_then(|()| subscription.enter(&endpoint)),
+        Err(e) => {
+            socket.abort();
+            Err(e)
+        }
+    };
+    match begun {
+        Ok(()) => {
+            drop(inner);
+            // The Request may be there already.
+            endpoint.kick();
+            Ok(())
+        }
+        Err(e) => {
+            endpoint.end(&mut inner, &End::abort(e));
+            Err(e)
+        }
+    }
+}
+
+/// Makes the endpoint for a connection that has come, and finds who is to be asked for it. May
+/// sleep.
+fn respond(
+    dev: &Arc<CmDevice>,
+    socket: &Socket,
+    candidates: KVec<Arc<Subscription>>,
+) -> Result<(Arc<Endpoint>, Arc<Subscription>)> {
     let local = addr::unmapped(socket.local_addr()?);
     let remote = addr::unmapped(socket.peer_addr()?);
     let subscription = candidates.first().ok_or(ECONNREFUSED)?.clone();
@@ -64,24 +104,7 @@ pub(super) fn incoming(
         },
     )?;
 
-    let mut inner = endpoint.inner.lock();
-    socket.set_nodelay();
-    let begun = dev
-        .add(endpoint.token, Member::Endpoint(endpoint.clone()))
-        .and_then(|()| endpoint.set_socket(socket))
-        .and_then(|()| subscription.enter(&endpoint));
-    match begun {
-        Ok(()) => {
-            drop(inner);
-            // The Request may be there already.
-            endpoint.kick();
-            Ok(())
-        }
-        Err(e) => {
-            endpoint.end(&mut inner, &End::abort(e));
-            Err(e)
-        }
-    }
+    Ok((endpoint, subscription))
 }
 
 impl Endpoint {

@@ -244,7 +244,10 @@ impl Endpoint {
 
     /// Gives the endpoint its socket, and has it called back.
     pub(super) fn set_socket(self: &Arc<Self>, socket: Socket) -> Result {
-        socket.set_callbacks(self.clone())?;
+        if let Err(e) = socket.set_callbacks(self.clone()) {
+            socket.abort();
+            return Err(e);
+        }
         *self.socket.lock() = Some(socket);
         Ok(())
     }
