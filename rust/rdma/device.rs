@@ -183,12 +183,6 @@ impl<T: Driver> Device<T> {
         &self.mrs
     }
 
-    /// The name that the device has now.
-    pub fn name(&self) -> &CStr {
-        // SAFETY: The array is always terminated; a concurrent renaming may tear it, no more.
-        unsafe { CStr::from_ptr((*self.as_raw()).name.as_ptr().cast()) }
-    }
-
     /// ib_core's `struct device`, for messages.
     pub fn as_dev(&self) -> &CoreDevice {
         // SAFETY: The embedded device lives as long as `self`.

@@ -325,13 +325,8 @@ impl Devices {
         }
         match Device::<Riw>::on(netdev) {
             Ok(None) => {}
-            Ok(Some(other)) => {
-                pr_err!(
-                    "{}: {} is served by {} already\n",
-                    name,
-                    netdev.name(),
-                    other.name()
-                );
+            Ok(Some(_)) => {
+                pr_err!("{}: {} has a device already\n", name, netdev.name());
                 return Err(EEXIST);
             }
             Err(e) => {
@@ -352,12 +347,24 @@ impl Devices {
             completion_vectors: rdma::device::possible_cpus(),
         };
         let cm = CmDevice::new(netdev, self.cm.clone())?;
+        self.register(name, netdev, &info, &cm, random_address)
+            .inspect_err(|_| cm.shutdown())
+    }
+
+    fn register(
+        &self,
+        name: &CStr,
+        netdev: &net::NetDevice,
+        info: &Info,
+        cm: &Arc<CmDevice>,
+        random_address: [u8; 6],
+    ) -> Result {
         let data = RiwDevice::new(self.queue.clone(), cm.clone(), random_address)?;
 
         let mut handles = self.handles.lock();
         sweep(&mut handles);
         handles.reserve(1, GFP_KERNEL)?;
-        let handle = Device::<Riw>::register(name, netdev, &info, data).map_err(|e| {
+        let handle = Device::<Riw>::register(name, netdev, info, data).map_err(|e| {
             if e != ENFILE {
                 return e;
             }
@@ -365,6 +372,7 @@ impl Devices {
             pr_err!("{}: there is a device of that name\n", name);
             EEXIST
         })?;
+        let cm = cm.clone();
         handles.push(Made { handle, cm }, GFP_KERNEL)?;
         Ok(())
     }
@@ -416,21 +424,21 @@ fn sweep(handles: &mut KVec<Made>) {
 }
 
 /// What happens to a netdev happens to its device.
-pub(crate) struct Watcher;
+pub(crate) struct Watcher(pub(crate) Arc<cm::Shared>);
 
 impl net::Notify for Watcher {
     fn event(&self, netdev: &net::NetDevice, event: NetEvent) {
+        if event == NetEvent::Unregister {
+            // The sockets must be gone before the netdev and its namespace are; the rest can only be
+            // done without the lock that is held here.
+            self.0.netdev_gone(netdev);
+        }
         let Ok(Some(dev)) = Device::<Riw>::on(netdev) else {
             return;
         };
 
         match event {
-            NetEvent::Unregister => {
-                // The sockets must be gone before the netdev and its namespace are; the rest can
-                // only be done without the lock that is held here.
-                dev.cm.shutdown();
-                dev.unregister_later();
-            }
+            NetEvent::Unregister => dev.unregister_later(),
             NetEvent::ChangeAddress => dev.port_event(Event::GidChange),
             NetEvent::Up | NetEvent::Down | NetEvent::Change => dev.port_changed(netdev),
             _ => {}

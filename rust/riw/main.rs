@@ -120,8 +120,9 @@ impl kernel::Module for Module {
         // In the order in which peers have connected, consumers are told: some count on it.
         let cm_queue = Arc::new(Queue::ordered(c"riw_cm", Flags::MEM_RECLAIM)?, GFP_KERNEL)?;
         let cm_drained = Drained(cm_queue.clone());
-        let watcher = KBox::pin_init(net::Notifier::register(Watcher), GFP_KERNEL)?;
-        let devices = Arc::pin_init(Devices::new(queue, cm::Shared::new(cm_queue)?), GFP_KERNEL)?;
+        let cm = cm::Shared::new(cm_queue)?;
+        let watcher = KBox::pin_init(net::Notifier::register(Watcher(cm.clone())), GFP_KERNEL)?;
+        let devices = Arc::pin_init(Devices::new(queue, cm), GFP_KERNEL)?;
         let link = Registration::new(Adder(devices.clone()))?;
 
         Ok(Self {

@@ -16,9 +16,9 @@
 //!
 //! # Locks
 //!
-//! In this order: `Shared::listeners`, `Listener::subscriptions`; `Endpoint::inner`, the queue
-//! pair's locks, `Endpoint::socket`, the socket's own lock; and each of `Subscription::state` and
-//! `CmDevice::state` below all of the others, for a moment only.
+//! In this order: `CmDevice::shutdown`; `Shared::listeners`, `Listener::subscriptions`; `Endpoint::inner`, the queue
+//! pair's locks, `Endpoint::socket`, the socket's own lock; and `Shared::devices`, each of
+//! `Subscription::state` and `CmDevice::state` below all of the others, for a moment only.
 //!
 //! # Lifetimes
 //!
@@ -98,6 +98,10 @@ pub(crate) struct Shared {
     queue: Arc<net::workqueue::Queue>,
     #[pin]
     listeners: Mutex<KVec<Arc<Listener>>>,
+    /// Those that are not shut down. A device that ib_core is unregistering, or moving to another
+    /// namespace, cannot be found by its netdev otherwise.
+    #[pin]
+    devices: Mutex<KVec<Arc<CmDevice>>>,
 }
 
 impl Shared {
@@ -107,9 +111,24 @@ impl Shared {
             pin_init!(Self {
                 queue,
                 listeners <- new_mutex!(KVec::new(), "riw::cm::Shared::listeners"),
+                devices <- new_mutex!(KVec::new(), "riw::cm::Shared::devices"),
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Shuts down what is on `netdev`, which is about to go from its namespace. On return there is
+    /// no socket of it, nor will there be one. Process context, may sleep; rtnl may be held.
+    pub(crate) fn netdev_gone(&self, netdev: &NetDevice) {
+        let is_on = |dev: &&Arc<CmDevice>| dev.is_on(netdev);
+
+        // One that is gone leaves the list.
+        while let Some(dev) = {
+            let devices = self.devices.lock();
+            devices.iter().find(is_on).cloned()
+        } {
+            dev.shutdown();
+        }
     }
 }
 
@@ -119,13 +138,19 @@ pub(crate) struct CmDevice {
     shared: Arc<Shared>,
     pub(crate) settings: Settings,
     ifindex: u32,
+    /// Held while it is shut down: who comes second waits until that is done.
+    #[pin]
+    shutdown: Mutex<()>,
     #[pin]
     state: Mutex<DeviceState>,
 }
 
 struct DeviceState {
-    /// `None` once the device has been shut down.
+    /// `None` once the device has been shut down. As long as there is a socket, it is there: a
+    /// namespace that is being left waits for its netdevs.
     netdev: Option<ARef<NetDevice>>,
+    /// There is no more of this device.
+    shut: bool,
     members: RBTree<usize, Member>,
     /// Members that are refused connections.
     refused: usize,
@@ -149,33 +174,48 @@ impl Member {
 impl CmDevice {
     /// Makes it, for a device on `netdev`. May sleep.
     ///
-    /// It keeps a reference to `netdev` until [`Self::shutdown`].
+    /// It keeps a reference to `netdev`, and is kept itself, until [`Self::shutdown`].
     pub(crate) fn new(netdev: &NetDevice, shared: Arc<Shared>) -> Result<Arc<Self>> {
         let settings = Settings::new()?;
-
-        Arc::pin_init(
+        let this = Arc::pin_init(
             pin_init!(Self {
                 shared,
                 settings,
                 ifindex: netdev.ifindex(),
+                shutdown <- new_mutex!((), "riw::cm::CmDevice::shutdown"),
                 state <- new_mutex!(DeviceState {
                     netdev: Some(netdev.into()),
+                    shut: false,
                     members: RBTree::new(),
                     refused: 0,
                     next_token: 1,
                 }, "riw::cm::CmDevice::state"),
             }),
             GFP_KERNEL,
-        )
+        )?;
+
+        this.shared.devices.lock().push(this.clone(), GFP_KERNEL)?;
+        Ok(this)
+    }
+
+    /// Whether it is on a netdev, and has not been shut down.
+    fn is_on(&self, netdev: &NetDevice) -> bool {
+        let state = self.state.lock();
+
+        state
+            .netdev
+            .as_deref()
+            .is_some_and(|own| core::ptr::eq(own, netdev))
     }
 
     /// Aborts all connections and ends all listening. On return no socket of the device exists,
     /// nor will one. Process context, may sleep; rtnl may be held.
     pub(crate) fn shutdown(&self) {
+        let _one = self.shutdown.lock();
         let members = {
             let mut state = self.state.lock();
 
-            state.netdev = None;
+            state.shut = true;
             core::mem::replace(&mut state.members, RBTree::new())
         };
 
@@ -186,18 +226,30 @@ impl CmDevice {
                 Member::Subscription(subscription) => subscription.close(),
             }
         }
+
+        let this = {
+            let mut devices = self.shared.devices.lock();
+            let at = devices.iter().position(|dev| core::ptr::eq(&**dev, self));
+            at.and_then(|at| devices.remove(at).ok())
+        };
+        let netdev = self.state.lock().netdev.take();
+        // Under none of these locks; the caller has a reference to this, too.
+        drop((this, netdev));
     }
 
     /// Whether the device is gone, or about to go. May sleep.
     pub(crate) fn is_shut_down(&self) -> bool {
-        self.state.lock().netdev.is_none()
+        self.state.lock().shut
     }
 
     /// The network namespace of the device, held for the caller; `ENODEV` if it is shut down.
     ///
     /// A socket made in it must be known to a member of the device before it is let go.
     fn netns(&self) -> Result<Netns> {
-        let netdev = self.state.lock().netdev.clone().ok_or(ENODEV)?;
+        let netdev = {
+            let state = self.state.lock();
+            state.netdev.clone().filter(|_| !state.shut).ok_or(ENODEV)?
+        };
 
         netdev.netns().ok_or(ENODEV)
     }
@@ -216,7 +268,7 @@ impl CmDevice {
         let refused = member.is_refused();
         let mut state = self.state.lock();
 
-        if state.netdev.is_none() {
+        if state.shut {
             return Err(ENODEV);
         }
         if refused && state.refused >= REFUSED_MAX {
