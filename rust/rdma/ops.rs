@@ -22,7 +22,7 @@ pub const DRIVER_SIW: u32 = riw_bindings::rdma_driver_id_RDMA_DRIVER_SIW;
 ///
 /// The methods are called by ib_core. Unless said otherwise they run in process context and may
 /// sleep, several at a time for one object; destruction of an object excludes every other call for
-/// it. `udata` is `None` for a kernel user.
+/// it, but iw_cm may modify a queue pair until [`Driver::destroy_qp`] returns. `udata` is `None` for a kernel user.
 pub trait Driver: Sized + Send + Sync + 'static {
     /// The module that must stay while an object is in use.
     type OwnerModule: ModuleMetadata;

@@ -36,7 +36,7 @@ pub fn eth_speed<T: Driver>(dev: &Device<T>) -> (u16, u8) {
     }
 }
 
-/// The netdev of the port, unless it is being unregistered. Any context.
+/// The netdev of the port, if ib_core still has one. Process context.
 pub fn netdev<T: Driver>(dev: &Device<T>) -> Option<ARef<net::NetDevice>> {
     // SAFETY: The device is alive.
     let netdev = NonNull::new(unsafe { bindings::ib_netdev(dev.as_raw()) })?;

@@ -263,7 +263,9 @@ impl<T: Driver> Callbacks<T> {
                 mask: mask as u32,
             };
 
-            // SAFETY: The queue pair is alive during the call.
+            // SAFETY: uverbs holds the queue pair during the call. So does iw_cm, as long as it has
+            // its reference; iw_cm_disconnect() does not look whether it still has, which is a race
+            // of its own with the destruction of the queue pair, for each driver.
             T::modify_qp(unsafe { Qp::<T>::from_base(qp) }, &attr)?;
             Ok(0)
         })
@@ -300,8 +302,8 @@ impl<T: Driver> Callbacks<T> {
         qp: *mut bindings::ib_qp,
         _udata: *mut bindings::ib_udata,
     ) -> c_int {
-        // SAFETY: `create_qp` succeeded for it. No verb is called for it any more; whoever else
-        // uses it holds a reference, which `destroy` waits for.
+        // SAFETY: `create_qp` succeeded for it. uverbs calls no verb for it any more; whoever else
+        // uses it holds a reference, which `destroy` waits for (as to iw_cm see `modify_qp`).
         unsafe {
             T::destroy_qp(Qp::<T>::from_base(qp));
             Qp::<T>::destroy(qp);

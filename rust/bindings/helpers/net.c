@@ -188,6 +188,9 @@ static int riw_tcp_recv(read_descriptor_t *desc, struct sk_buff *skb, unsigned i
 	const u8 *data;
 	size_t n, used;
 
+	/* TCP offers once more what was not taken. */
+	if (!desc->count)
+		return 0;
 	skb_prepare_seq_read(skb, offset, offset + len, &state);
 	while ((n = skb_seq_read(consumed, &data, &state)) != 0) {
 		/* A fragment may reach beyond what TCP lets us have (urgent data). */

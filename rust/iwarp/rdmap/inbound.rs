@@ -109,15 +109,13 @@ impl Inbound {
     /// Takes octets of the DDP header, returns the octets behind it. When that completes the
     /// header, `kind` is set.
     fn header<'a>(&mut self, data: &'a [u8]) -> Result<&'a [u8], Error> {
-        let Some(first) = self.head.first_mut() else {
-            return Ok(data);
-        };
+        let mut data = data;
         if self.head_have == 0 {
-            if let Some(control) = data.first() {
-                *first = *control;
-            }
+            // Each octet is read once only: who sends from this machine may still write to it.
+            self.head_have = copy(self.head.get_mut(..1).unwrap_or(&mut []), data);
+            data = split(data, self.head_have).1;
         }
-        let want = header_len(*first);
+        let want = header_len(self.head.first().copied().unwrap_or(0));
         if usize::from(self.len) < want {
             return Err(Mpa::Length.into());
         }
