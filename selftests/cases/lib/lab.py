@@ -123,15 +123,24 @@ def load_tun():
         run("modprobe", "tun")
 
 
+def tell(*what):
+    """The list that `rdma -j` tells. It asks for one device after the other, and stops at one that
+    has gone meanwhile: then it is asked again."""
+    for _ in range(5):
+        done = attempt("rdma", "-j", *what)
+        if done.returncode == 0:
+            return json.loads(done.stdout or "[]")
+    raise Failed(f"rdma -j {' '.join(what)}: {done.stdout}{done.stderr}")
+
+
 def links():
     """The RDMA links, as `rdma -j link` tells: a dict by device name."""
-    return {link["ifname"]: link for link in json.loads(run("rdma", "-j", "link") or "[]")}
+    return {link["ifname"]: link for link in tell("link")}
 
 
 def resources(kind, dev=""):
     """The objects of a kind (`qp`, `cq`, `mr`, `pd`, `cm_id`, `srq`, `ctx`) as `rdma res` tells."""
-    objects = json.loads(run("rdma", "-j", "resource", "show", kind) or "[]")
-    return [row for row in objects if not dev or row["ifname"] == dev]
+    return [row for row in tell("resource", "show", kind) if not dev or row["ifname"] == dev]
 
 
 def left_over():
