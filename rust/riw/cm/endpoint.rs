@@ -375,9 +375,12 @@ impl Endpoint {
             }
         }
         if let Some(qp) = self.qp.as_ref() {
-            let asked = self.close.load(ordering::Relaxed) || self.abort.load(ordering::Relaxed);
+            // If the queue pair is about to end, it knows why.
+            let ending = [&self.ending, &self.close, &self.abort]
+                .iter()
+                .any(|flag| flag.load(ordering::Relaxed));
 
-            if self.rdma.load(ordering::Relaxed) && !asked && !self.told.xchg(true, ordering::Full)
+            if self.rdma.load(ordering::Relaxed) && !ending && !self.told.xchg(true, ordering::Full)
             {
                 qp.llp_closed(if end.error == ETIMEDOUT {
                     Closed::Timeout
