@@ -34,7 +34,7 @@ pub mod umem;
 pub use device::{Device, Registered};
 pub use object::Object;
 pub use ops::Driver;
-pub use udata::Udata;
+pub use udata::{Exchange, Udata};
 
 /// The prefix of what this crate logs.
 const __LOG_PREFIX: &[u8] = b"rdma\0";

@@ -57,6 +57,7 @@ unsafe impl<L: Link> Sync for Slot<L> {}
 pub struct Registration<L: Link> {
     #[pin]
     target: L,
+    slot: &'static Slot<L>,
     #[pin]
     ops: Opaque<bindings::rdma_link_ops>,
 }
@@ -73,8 +74,9 @@ impl<L: Link> Registration<L> {
         let at = room.as_ptr().cast_mut();
         // SAFETY: Within the memory just allocated.
         let target_at = unsafe { &raw mut (*at).target };
+        let slot = L::slot();
 
-        if L::slot()
+        if slot
             .0
             .cmpxchg(core::ptr::null_mut(), target_at, ordering::Release)
             .is_err()
@@ -86,12 +88,24 @@ impl<L: Link> Registration<L> {
             room,
             Self {
                 target,
+                slot,
                 ops: Opaque::new(ops),
             },
         ));
         // SAFETY: `ops` is pinned, and stays until `drop` has unregistered it.
         unsafe { bindings::rdma_link_register(this.ops.get()) };
+        if !this.is_registered() {
+            // Another module has a type of that name; ib_core says so in the log only.
+            return Err(EBUSY);
+        }
         Ok(this)
+    }
+
+    /// Whether ib_core has the type in its list.
+    fn is_registered(&self) -> bool {
+        // SAFETY: `ops` were zeroed; ib_core changes their place in its list when it registers and
+        // unregisters them, which `new` and `drop` have it do.
+        !unsafe { (*self.ops.get()).list.next }.is_null()
     }
 
     unsafe extern "C" fn newlink(name: *const c_char, netdev: *mut bindings::net_device) -> c_int {
@@ -115,9 +129,11 @@ impl<L: Link> Registration<L> {
 #[pinned_drop]
 impl<L: Link> PinnedDrop for Registration<L> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: Registered by `new`. Waits for the lock that `newlink` is called under.
-        unsafe { bindings::rdma_link_unregister(self.ops.get()) };
-        L::slot().0.store(core::ptr::null_mut(), ordering::Release);
+        if self.is_registered() {
+            // SAFETY: It is. Waits for the lock that `newlink` is called under.
+            unsafe { bindings::rdma_link_unregister(self.ops.get()) };
+        }
+        self.slot.0.store(core::ptr::null_mut(), ordering::Release);
     }
 }
 

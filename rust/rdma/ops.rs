@@ -11,7 +11,7 @@ use crate::{
     port::PortAttr,
     qp::{Qp, QpAttr, QpInitAttr},
     srq::{Srq, SrqAttr},
-    Udata,
+    Exchange, Udata,
 };
 use kernel::{prelude::*, sync::aref::ARef, ModuleMetadata};
 
@@ -61,7 +61,7 @@ pub trait Driver: Sized + Send + Sync + 'static {
     /// Opens a user context.
     fn alloc_ucontext(
         dev: &Device<Self>,
-        udata: &Udata<'_, Self>,
+        udata: &Exchange<'_>,
     ) -> Result<impl PinInit<Self::Ucontext>>;
     /// Makes a protection domain.
     fn alloc_pd(dev: &Device<Self>) -> Result<impl PinInit<Self::Pd>>;

@@ -6,7 +6,7 @@ use crate::{
     device::{Callbacks, Device},
     object::Object,
     shared::SharedMem,
-    Driver, Udata,
+    Driver, Exchange,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
@@ -149,7 +149,7 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: ib_core's pointer, valid for the call.
-            let udata = unsafe { Udata::from_raw(udata) }.ok_or(EINVAL)?;
+            let udata = unsafe { Exchange::from_raw(udata) }.ok_or(EINVAL)?;
             let module = ModuleRef::<T>::new().ok_or(ENODEV)?;
 
             // SAFETY: `ctx` is new, of the size asked for, and its device is registered.

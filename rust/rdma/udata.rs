@@ -3,7 +3,7 @@
 //! What a user-space driver sends along with a verb, and gets back.
 
 use crate::{ucontext::Ucontext, Driver};
-use core::marker::PhantomData;
+use core::{marker::PhantomData, ops::Deref};
 use kernel::{
     error::to_result,
     prelude::*, //
@@ -14,25 +14,32 @@ use riw_bindings as bindings;
 ///
 /// # Invariants
 ///
-/// `raw` is the `driver_udata` of a `struct uverbs_attr_bundle`, alive for `'a`, whose context is one
-/// of a device of driver `T`.
-pub struct Udata<'a, T: Driver> {
+/// `raw` is valid for `'a`.
+pub struct Exchange<'a> {
     raw: *mut bindings::ib_udata,
-    _scope: PhantomData<&'a T>,
+    _scope: PhantomData<&'a ()>,
 }
 
-impl<'a, T: Driver> Udata<'a, T> {
+/// An [`Exchange`] in a user context.
+///
+/// # Invariants
+///
+/// It is the `driver_udata` of a `struct uverbs_attr_bundle`, alive for `'a`, whose context is one of
+/// a device of driver `T` and open.
+pub struct Udata<'a, T: Driver> {
+    exchange: Exchange<'a>,
+    _driver: PhantomData<T>,
+}
+
+impl<'a> Exchange<'a> {
     /// Wraps ib_core's pointer; `None` for a kernel user, who has none.
     ///
     /// # Safety
     ///
-    /// If not null, `raw` must be as the type's invariant says.
+    /// If not null, `raw` must be valid for `'a`.
     pub(crate) unsafe fn from_raw(raw: *mut bindings::ib_udata) -> Option<Self> {
-        if raw.is_null() {
-            return None;
-        }
         // INVARIANT: By the caller's promise.
-        Some(Self {
+        (!raw.is_null()).then_some(Self {
             raw,
             _scope: PhantomData,
         })
@@ -73,18 +80,42 @@ impl<'a, T: Driver> Udata<'a, T> {
             bindings::_ib_respond_udata(self.raw, bytes.as_ptr().cast(), bytes.len())
         })
     }
+}
+
+impl<'a, T: Driver> Udata<'a, T> {
+    /// As [`Exchange::from_raw`].
+    ///
+    /// # Safety
+    ///
+    /// If not null, `raw` must be as the type's invariant says.
+    pub(crate) unsafe fn from_raw(raw: *mut bindings::ib_udata) -> Option<Self> {
+        // INVARIANT: By the caller's promise.
+        // SAFETY: As above.
+        unsafe { Exchange::from_raw(raw) }.map(|exchange| Self {
+            exchange,
+            _driver: PhantomData,
+        })
+    }
 
     /// The user context of the caller.
     pub fn ucontext(&self) -> &'a Ucontext<T> {
-        // SAFETY: By the type's invariant `raw` lies in a bundle, whose context is one of driver `T`;
-        // it outlives the call.
+        // SAFETY: By the type's invariant `raw` lies in a bundle, whose context is one of driver `T`
+        // and open; it outlives the call.
         unsafe {
             let bundle = kernel::container_of!(
-                self.raw,
+                self.exchange.raw,
                 bindings::uverbs_attr_bundle,
                 __bindgen_anon_1.hdr.driver_udata
             );
             Ucontext::<T>::from_base((*bundle).__bindgen_anon_1.hdr.context)
         }
+    }
+}
+
+impl<'a, T: Driver> Deref for Udata<'a, T> {
+    type Target = Exchange<'a>;
+
+    fn deref(&self) -> &Exchange<'a> {
+        &self.exchange
     }
 }

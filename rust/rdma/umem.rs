@@ -7,9 +7,11 @@
 use crate::{device::Device, Driver};
 use core::ptr::NonNull;
 use kernel::{
+    device::Device as CoreDevice,
     error::from_err_ptr,
     page::{PAGE_MASK, PAGE_SHIFT, PAGE_SIZE},
     prelude::*,
+    sync::aref::ARef,
 };
 use riw_bindings as bindings;
 
@@ -23,6 +25,10 @@ use riw_bindings as bindings;
 /// `umem` is pinned and owned. `pages` are its pages in order, all of them.
 pub struct Umem {
     umem: NonNull<bindings::ib_umem>,
+    /// ib_core asks the device when the range is released.
+    _dev: ARef<CoreDevice>,
+    /// The pages were pinned for writing, too.
+    writable: bool,
     pages: KVVec<*mut bindings::page>,
     /// Of the first byte in the first page.
     offset: usize,
@@ -33,26 +39,30 @@ impl Umem {
     /// Pins `len` bytes from `start`, for writing if `access` has any right to write. May sleep.
     ///
     /// Fails with `ENOMEM` above the limit of locked memory, `EFAULT` where the process has no
-    /// such memory, `EINVAL` for an empty range or one that wraps.
+    /// such memory, `EINVAL` for an empty range or one that wraps, or in a thread that has no memory
+    /// of its own.
     pub fn pin<T: Driver>(dev: &Device<T>, start: u64, len: u64, access: u32) -> Result<Self> {
         let start: usize = start.try_into()?;
         let size: usize = len.try_into()?;
         let offset = start & !PAGE_MASK;
 
-        if size == 0 {
+        if size == 0 || kernel::current!().mm().is_none() {
             return Err(EINVAL);
         }
         // Bytes from the start of the first page, then pages; the end must be an address too.
         start.checked_add(size).ok_or(EINVAL)?;
         let count = (offset.checked_add(size).ok_or(EINVAL)?).div_ceil(PAGE_SIZE);
 
-        // SAFETY: The device is registered; ib_core checks the range.
+        // SAFETY: The device is registered; the task has an mm; ib_core checks the range.
         // CAST: A set of bits.
         let umem = from_err_ptr(unsafe {
             bindings::ib_umem_get_va(dev.as_raw(), start, size, access as i32)
         })?;
         let mut this = Self {
             umem: NonNull::new(umem).ok_or(EINVAL)?,
+            _dev: dev.as_dev().into(),
+            // SAFETY: It was just made.
+            writable: unsafe { (*umem).writable() } != 0,
             pages: KVVec::new(),
             offset,
             len,
@@ -81,8 +91,11 @@ impl Umem {
     }
 
     /// Copies `from` to the bytes at `at`. `EINVAL`, and nothing copied, if they are not all
-    /// within. Any context.
+    /// within; `EACCES` if they were not pinned for writing. Any context.
     pub fn write(&self, at: u64, from: &[u8]) -> Result {
+        if !self.writable {
+            return Err(EACCES);
+        }
         self.each(at, from.len(), |page, offset, done, n| {
             // SAFETY: `n` bytes from `done` are within `from`, as `each` says, and `n` from
             // `offset` within the page, which is pinned.

@@ -33,7 +33,7 @@ use rdma::{
     port::{self, PortAttr},
     qp::{QpAttr, QpInitAttr},
     srq::SrqAttr,
-    Device, Udata,
+    Device, Exchange, Udata,
 };
 
 pub(crate) use crate::limit::Quota;
@@ -203,10 +203,7 @@ impl rdma::Driver for Riw {
         dev.cm.shutdown();
     }
 
-    fn alloc_ucontext(
-        dev: &Device<Self>,
-        udata: &Udata<'_, Self>,
-    ) -> Result<impl PinInit<Ucontext>> {
+    fn alloc_ucontext(dev: &Device<Self>, udata: &Exchange<'_>) -> Result<impl PinInit<Ucontext>> {
         let quota = dev.limits.ucontext.take()?;
 
         udata.respond(&abi::UcontextResponse { dev_id: 0, pad: 0 })?;
