@@ -518,13 +518,19 @@ impl Qp {
         }
     }
 
-    /// Sends what has been gathered already, as far as the socket takes it now: the process may
-    /// have a completion for it. Process context.
+    /// Sends what has been gathered already, as far as the socket takes it now, for the process may
+    /// have a completion for it; and the Terminate that is due. Process context.
     pub(crate) fn push_out(&self) {
-        let endpoint = self.status.lock().endpoint.clone();
         let mut tx = self.tx.lock();
+        let (endpoint, silent) = {
+            let status = self.status.lock();
+            (status.endpoint.clone(), status.silent)
+        };
 
         if let Some(endpoint) = endpoint {
+            if !silent {
+                self.gather_terminate(&mut tx);
+            }
             // What it does not take is lost with the queue pair.
             let _ = endpoint.send(&mut tx.buf);
         }
