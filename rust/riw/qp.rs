@@ -108,6 +108,8 @@ pub(crate) struct Status {
     pub(crate) closing: bool,
     /// The event for the end of a shared receive queue's use has been given.
     last_wqe_told: bool,
+    /// Milliseconds until receive requests are looked for again, in ERROR.
+    pub(crate) watch_ms: u32,
     /// The queue pair is being destroyed.
     pub(crate) dead: bool,
     ord: u32,
@@ -218,6 +220,7 @@ impl Qp {
                     silent: false,
                     closing: false,
                     last_wqe_told: false,
+                    watch_ms: 0,
                     dead: false,
                     ord: 0,
                     ird: 0,

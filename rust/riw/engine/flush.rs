@@ -13,8 +13,10 @@ use kernel::{
 };
 use rdma::event::Event;
 
-/// Milliseconds between looks for receive requests in ERROR.
+/// Milliseconds between looks for receive requests in ERROR, from one that has found some to one
+/// after a long time that has not: who makes many queue pairs does not keep the machine busy.
 const WATCH_MS: u32 = 20;
+const WATCH_MAX_MS: u32 = 1000;
 
 /// What a consumer is to be told after a flush, when no lock is held.
 pub(crate) struct Flushed {
@@ -43,14 +45,21 @@ impl Qp {
             self.asked.store(false, ordering::Relaxed);
         }
         let (sent, more_sends) = self.sq.flush(false);
-        let (received, more_receives) = self.flush_receives(filling);
-        let more = more_sends || more_receives;
+        let (received, taken) = self.flush_receives(filling);
+        let mut more = more_sends;
 
-        if !more && matches!(self.receives, Receives::Own(_)) {
-            let status = self.status.lock();
+        if let Receives::Own(queue) = &self.receives {
+            more |= taken == queue.len();
+            let mut status = self.status.lock();
             // Under the lock: who makes the queue pair dead cancels the watch after that.
-            if !status.dead {
-                self.watch_receives(msecs_to_jiffies(WATCH_MS));
+            if !more && !status.dead {
+                let longer = status.watch_ms.saturating_mul(2);
+
+                status.watch_ms = longer.clamp(WATCH_MS, WATCH_MAX_MS);
+                if taken > 0 {
+                    status.watch_ms = WATCH_MS;
+                }
+                self.watch_receives(msecs_to_jiffies(status.watch_ms));
             }
         }
         Flushed {
@@ -71,24 +80,25 @@ impl Qp {
     }
 
     /// Flushes the receive request that was being filled and, in a queue of its own, all others.
-    /// Returns whether there are more of these than its ring has room for.
-    fn flush_receives(&self, filling: Option<u64>) -> (News, bool) {
+    /// Returns how many of these there were; if that is what its ring has room for, the process goes
+    /// on posting.
+    fn flush_receives(&self, filling: Option<u64>) -> (News, u32) {
         let mut news = News::default();
 
         if let Some(id) = filling {
             news = news.and(self.complete_receive(id, 0, None, Status::Flushed, false));
         }
         let Receives::Own(queue) = &self.receives else {
-            return (news, false);
+            return (news, 0);
         };
-        for _ in 0..queue.len() {
-            let Some(taken) = queue.take() else {
-                return (news, false);
+        for taken in 0..queue.len() {
+            let Some(request) = queue.take() else {
+                return (news, taken);
             };
-            let id = taken.rqe.id;
+            let id = request.rqe.id;
             news = news.and(self.complete_receive(id, 0, None, Status::Flushed, false));
         }
-        (news, true)
+        (news, queue.len())
     }
 
     /// Adds the completion of a receive request. Process context or softirq.
