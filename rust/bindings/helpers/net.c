@@ -321,7 +321,7 @@ int riw_helper_ip_owner(struct net *net, int family, const void *addr)
 	if (family == AF_INET)
 		dev = __ip_dev_find(net, *(const __be32 *)addr, false);
 #if IS_ENABLED(CONFIG_IPV6)
-	else if (family == AF_INET6)
+	else if (family == AF_INET6 && ipv6_mod_enabled())
 		dev = ipv6_dev_find(net, addr, NULL);
 #endif
 	if (dev)
