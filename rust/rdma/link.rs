@@ -58,6 +58,8 @@ pub struct Registration<L: Link> {
     #[pin]
     target: L,
     slot: &'static Slot<L>,
+    /// ib_core has the type in its list.
+    registered: Atomic<bool>,
     #[pin]
     ops: Opaque<bindings::rdma_link_ops>,
 }
@@ -89,23 +91,21 @@ impl<L: Link> Registration<L> {
             Self {
                 target,
                 slot,
+                registered: Atomic::new(false),
                 ops: Opaque::new(ops),
             },
         ));
         // SAFETY: `ops` is pinned, and stays until `drop` has unregistered it.
         unsafe { bindings::rdma_link_register(this.ops.get()) };
-        if !this.is_registered() {
-            // Another module has a type of that name; ib_core says so in the log only.
+        // If another module has a type of that name, ib_core says so in the log only.
+        // SAFETY: `ops` are valid, and were zeroed: null is what is not in a list. Neighbours in the
+        // list may come and go meanwhile, so that the pointer is read as it is and not followed.
+        let next = unsafe { (&raw const (*this.ops.get()).list.next).read_volatile() };
+        if next.is_null() {
             return Err(EBUSY);
         }
+        this.registered.store(true, ordering::Relaxed);
         Ok(this)
-    }
-
-    /// Whether ib_core has the type in its list.
-    fn is_registered(&self) -> bool {
-        // SAFETY: `ops` were zeroed; ib_core changes their place in its list when it registers and
-        // unregisters them, which `new` and `drop` have it do.
-        !unsafe { (*self.ops.get()).list.next }.is_null()
     }
 
     unsafe extern "C" fn newlink(name: *const c_char, netdev: *mut bindings::net_device) -> c_int {
@@ -129,7 +129,7 @@ impl<L: Link> Registration<L> {
 #[pinned_drop]
 impl<L: Link> PinnedDrop for Registration<L> {
     fn drop(self: Pin<&mut Self>) {
-        if self.is_registered() {
+        if self.registered.load(ordering::Relaxed) {
             // SAFETY: It is. Waits for the lock that `newlink` is called under.
             unsafe { bindings::rdma_link_unregister(self.ops.get()) };
         }
