@@ -136,6 +136,12 @@ impl LockedSock<'_> {
         unsafe { bindings::tcp_unacked(self.sk.as_ptr()) }
     }
 
+    /// Bytes that the peer has acknowledged and that it has sent, since the connection was made.
+    pub fn moved(&self) -> u64 {
+        // SAFETY: By the type's invariant it is a TCP socket, and locked.
+        unsafe { bindings::tcp_moved(self.sk.as_ptr()) }
+    }
+
     /// Reads received bytes where they are.
     ///
     /// `take` is called with contiguous pieces in order, and says how many bytes of each it took;

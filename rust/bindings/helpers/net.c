@@ -167,6 +167,12 @@ u32 riw_helper_tcp_unread(struct sock *sk)
 	return unread > 0 ? unread : 0;
 }
 
+/* Bytes that the peer has acknowledged, and that it has sent. The socket is locked. */
+u64 riw_helper_tcp_moved(struct sock *sk)
+{
+	return tcp_sk(sk)->bytes_acked + tcp_sk(sk)->bytes_received;
+}
+
 u32 riw_helper_tcp_unacked(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -34,6 +34,7 @@ int riw_helper_sk_err(struct sock *sk);
 u32 riw_helper_tcp_mss(struct sock *sk);
 u32 riw_helper_tcp_unread(struct sock *sk);
 u32 riw_helper_tcp_unacked(struct sock *sk);
+u64 riw_helper_tcp_moved(struct sock *sk);
 int riw_helper_tcp_read(struct sock *sk, riw_tcp_actor_t actor, void *ctx);
 void riw_helper_sk_set_tos(struct sock *sk, int tos);
 void riw_helper_sk_set_v6only(struct sock *sk, bool on);

@@ -101,6 +101,7 @@ fn respond(
             depths: Offer::default(),
             opening: None,
             request: Some(KBox::new(request, GFP_KERNEL)?),
+            ending: None,
         },
     )?;
 

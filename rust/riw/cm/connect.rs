@@ -127,6 +127,7 @@ pub(super) fn connect(
             depths: Offer::default(),
             opening: Some(KBox::new(opening, GFP_KERNEL)?),
             request: None,
+            ending: None,
         },
     )?;
 

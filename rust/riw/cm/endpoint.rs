@@ -19,7 +19,7 @@
 
 use super::{
     accept::Request, connect::Opening, linger::Linger, Closed, CmDevice, Deadline, Disconnect,
-    Role, CLOSE_TIME, ENDING_TIME, REPORTED_TIME,
+    Role, CLOSE_TIME, ENDING_TIME, LINGER_TIME_MAX, REPORTED_TIME,
 };
 use crate::qp::Qp;
 use core::net::SocketAddr;
@@ -84,6 +84,16 @@ pub(super) struct Inner {
     pub(super) opening: Option<KBox<Opening>>,
     /// What a responder needs until it is connected.
     pub(super) request: Option<KBox<Request>>,
+    /// Once the stream is about to end.
+    pub(super) ending: Option<Ending>,
+}
+
+/// A stream that its queue pair is about to end.
+pub(super) struct Ending {
+    /// Bytes that had moved when its time was given.
+    moved: u64,
+    /// There is no more time then, whatever moves.
+    limit: Deadline,
 }
 
 /// See the table above.
@@ -195,7 +205,8 @@ impl Endpoint {
     }
 
     /// The queue pair has begun to end the stream, and will tell when it has: it has a limited time
-    /// for that, for its peer may not take what is left. Any context.
+    /// for that after the last byte that has moved, for its peer may not take what is left. Any
+    /// context.
     pub(crate) fn ending(self: &Arc<Self>) {
         if !self.ending.xchg(true, ordering::Full) {
             self.kick();
@@ -431,8 +442,31 @@ impl Endpoint {
             // The queue pair will close this side when it has said what it has to say.
             let limit = Deadline::new(if told { CLOSE_TIME } else { ENDING_TIME });
 
+            inner.ending.get_or_insert_with(|| Ending {
+                moved: self.moved(),
+                limit: Deadline::new(LINGER_TIME_MAX),
+            });
             inner.deadline = Some(inner.deadline.map_or(limit, |earlier| earlier.min(limit)));
         }
+    }
+
+    /// Bytes that have moved either way. May sleep.
+    fn moved(&self) -> u64 {
+        // Without a socket nothing does.
+        self.with_socket(|socket| Ok(socket.with_locked(|sk| sk.moved())))
+            .unwrap_or(0)
+    }
+
+    /// Whether a stream that is about to end may have more time: bytes have moved since it was given
+    /// some, and the peer has not closed its side. May sleep.
+    fn may_go_on(&self, inner: &mut Inner) -> bool {
+        let Some(ending) = &mut inner.ending else {
+            return false;
+        };
+        let moved = self.moved();
+        let before = core::mem::replace(&mut ending.moved, moved);
+
+        moved != before && !self.told.load(ordering::Acquire) && ending.limit.left().is_some()
     }
 
     /// Time is up. May sleep.
@@ -442,7 +476,13 @@ impl Endpoint {
             Phase::Reported if !self.is_orphan(inner) => {
                 inner.deadline = Some(Deadline::new(REPORTED_TIME));
             }
-            Phase::Rdma => self.end(inner, &End::graceful(ECONNRESET)),
+            Phase::Rdma => {
+                if self.may_go_on(inner) {
+                    inner.deadline = Some(Deadline::new(ENDING_TIME));
+                } else {
+                    self.end(inner, &End::graceful(ECONNRESET));
+                }
+            }
             _ => self.end(inner, &End::abort(ETIMEDOUT)),
         }
     }

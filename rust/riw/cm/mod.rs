@@ -51,14 +51,15 @@ use net::{NetDevice, Netns};
 const REPORTED_TIME: i64 = 30_000;
 /// Milliseconds that the queue pair has to close its side after the peer has.
 const CLOSE_TIME: i64 = 3_000;
-/// Milliseconds that the queue pair has to close its side when it is the first to: to send what its
-/// user has posted and have its reads answered, or to tell the peer of an error.
+/// Milliseconds without a byte moving that the queue pair has to close its side when it is the first
+/// to: to send what its user has posted and have its reads answered, or to tell the peer of an error.
 const ENDING_TIME: i64 = 10_000;
 /// Milliseconds that the peer has to answer a FIN, or to acknowledge something before it.
 const LINGER_TIME: i64 = 10_000;
 /// Milliseconds after which a lingering connection is looked at again.
 const LINGER_LOOK: i64 = 1_000;
-/// Milliseconds after which a connection lingers no more, whatever the peer does.
+/// Milliseconds after which a connection lingers no more, or does not go on to end, whatever the peer
+/// does.
 const LINGER_TIME_MAX: i64 = 300_000;
 /// Connections of a device that have been refused and may linger; more are reset.
 const REFUSED_MAX: usize = 1024;
