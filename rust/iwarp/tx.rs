@@ -196,6 +196,11 @@ impl<C: Crc32c> Segmenter<C> {
         Ok(())
     }
 
+    /// Whether a Terminate was started.
+    pub const fn terminated(&self) -> bool {
+        self.terminated
+    }
+
     /// Whether a message is not sent whole.
     pub const fn busy(&self) -> bool {
         self.active.is_some()

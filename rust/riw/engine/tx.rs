@@ -157,7 +157,7 @@ impl Qp {
 
                 drop(tx);
                 if close {
-                    self.close();
+                    self.close(state);
                 }
                 failed.unwrap_or_else(|(error, quote)| {
                     // What has been gathered goes out before the Terminate does.
@@ -173,20 +173,25 @@ impl Qp {
                 if state == State::Terminate && !silent {
                     self.gather_terminate(&mut tx);
                 }
-                // The Terminate waits for room in the socket, which will tell; what the consumer
-                // has aborted does not.
+                // A Terminate waits for room in the socket, which will tell. What its peer or its
+                // consumer has ended does not.
+                let said = tx
+                    .stream
+                    .as_ref()
+                    .is_some_and(|stream| stream.segmenter.terminated());
                 let waits = endpoint.is_some_and(|endpoint| {
                     let sent = endpoint.send(&mut tx.buf);
 
                     matches!(sent, Ok(_) | Err(EAGAIN)) && !tx.buf.is_empty()
-                }) && state == State::Terminate;
+                }) && state == State::Terminate
+                    && said;
                 if state == State::Error {
                     tx.stop();
                 }
                 drop(tx);
                 self.tell_flushed(&flushed);
                 if !waits {
-                    self.close();
+                    self.close(state);
                 }
                 if flushed.more {
                     Pass::Yield
@@ -547,11 +552,15 @@ impl Qp {
         reads && self.sq.is_idle() && tx.buf.is_empty()
     }
 
-    /// Closes this side's half of the connection, once.
-    fn close(&self) {
+    /// Closes this side's half of the connection, once; if the state is another by now, what that
+    /// wants is for the next pass.
+    fn close(&self, state: State) {
         let endpoint = {
             let mut status = self.status.lock();
 
+            if status.state != state {
+                return;
+            }
             if core::mem::replace(&mut status.closing, true) {
                 return;
             }
