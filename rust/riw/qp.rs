@@ -108,7 +108,7 @@ pub(crate) struct Status {
     pub(crate) closing: bool,
     /// The event for the end of a shared receive queue's use has been given.
     last_wqe_told: bool,
-    /// Milliseconds until receive requests are looked for again, in ERROR.
+    /// Milliseconds between looks for receive requests, in ERROR; 0 when some were found.
     pub(crate) watch_ms: u32,
     /// The queue pair is being destroyed.
     pub(crate) dead: bool,
@@ -138,7 +138,7 @@ impl WorkItem<1> for Qp {
     /// Looks for receive requests that came after the queue pair went to ERROR: see
     /// [`Qp::watch_receives`].
     fn run(this: Arc<Self>) {
-        this.kick();
+        this.look_for_receives();
     }
 }
 
@@ -521,6 +521,7 @@ impl Qp {
             status.terminate = None;
             status.closing = false;
             status.last_wqe_told = false;
+            status.watch_ms = 0;
         }
         tx.stop();
         self.rx.lock().stop();

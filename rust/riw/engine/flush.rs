@@ -53,13 +53,10 @@ impl Qp {
             let mut status = self.status.lock();
             // Under the lock: who makes the queue pair dead cancels the watch after that.
             if !more && !status.dead {
-                let longer = status.watch_ms.saturating_mul(2);
-
-                status.watch_ms = longer.clamp(WATCH_MS, WATCH_MAX_MS);
                 if taken > 0 {
-                    status.watch_ms = WATCH_MS;
+                    status.watch_ms = 0;
                 }
-                self.watch_receives(msecs_to_jiffies(status.watch_ms));
+                self.watch_receives(msecs_to_jiffies(status.watch_ms.max(WATCH_MS)));
             }
         }
         Flushed {
@@ -68,6 +65,17 @@ impl Qp {
             last_wqe: self.take_last_wqe(),
             more,
         }
+    }
+
+    /// It is time to look for receive requests again. If there are none, the next time is later.
+    pub(crate) fn look_for_receives(self: &Arc<Self>) {
+        {
+            let mut status = self.status.lock();
+            let longer = status.watch_ms.saturating_mul(2);
+
+            status.watch_ms = longer.clamp(WATCH_MS, WATCH_MAX_MS);
+        }
+        self.kick();
     }
 
     /// Tells the consumer of a flush. Under no lock.
