@@ -369,6 +369,11 @@ impl Devices {
             pr_err!("{}: there is a device of that name\n", name);
             EEXIST
         })?;
+        if cm.is_shut_down() {
+            // The netdev went meanwhile, and its notifier found no device.
+            handle.unregister();
+            return Err(ENODEV);
+        }
         let cm = cm.clone();
         handles.push(Made { handle, cm }, GFP_KERNEL)?;
         Ok(())
