@@ -86,7 +86,9 @@ def _run(test, server, client, options, family, timeout):
             except Failed as reason:
                 if REJECTED.search(pushing.output) and serving.running:
                     raise TooEarly(str(reason)) from None
-                raise Failed(f"{reason}\n{serving}\n{serving.output}") from None
+                # What went wrong is said first, in front of all that it has put by for its end.
+                raise Failed(f"{reason}\nall of it:\n{pushing.output}"
+                             f"{serving}\n{serving.output}") from None
         serving.succeed(timeout)
     if NO_CLOCK in output:
         raise NoClock(f"no clock: {test}")
