@@ -219,15 +219,19 @@ def machines(number, logs, results, mem=DEFAULT_MEM):
         yield boot(stack, number, logs, results, mem)
 
 
+def roles(number, kind=socket.SOCK_STREAM):
+    """The roles of so many machines, each with its ends of the wires, sockets of a kind."""
+    wires = [socket.socketpair(type=kind) for _ in range(2)] if number == 2 else []
+    return list(zip(["case", "peer"][:number], list(zip(*wires)) or [()]))
+
+
 def boot(stack, number, logs, results, mem):
     """Boots VMs until they answer, thrice at most: QEMU's emulation now and then trips over
     code that the other CPU patches while the kernel boots. Nothing of riw has run by then."""
     for attempt in range(BOOT_ATTEMPTS):
-        wires = [socket.socketpair() for _ in range(2)] if number == 2 else []
         with contextlib.ExitStack() as attempted:
             booted = [attempted.enter_context(Machine(role, logs, results, mem, ends))
-                      for role, ends in zip(["case", "peer"][:number],
-                                            list(zip(*wires)) or [()])]
+                      for role, ends in roles(number)]
             try:
                 for machine in booted:
                     machine.wait_ready()

@@ -74,11 +74,10 @@ class Machine(machine.Machine):
 @contextlib.contextmanager
 def machines(flavour, number, logs, results, mem=machine.DEFAULT_MEM):
     """As machine.machines, of a flavour of User-Mode Linux."""
-    # A packet is a message; where there is no room for it, its sender waits.
-    wires = [socket.socketpair(type=socket.SOCK_SEQPACKET) for _ in range(2)] if number == 2 else []
     with contextlib.ExitStack() as stack:
+        # A packet is a message; where there is no room for it, its sender waits.
         booted = [stack.enter_context(Machine(flavour, role, logs, results, mem, ends))
-                  for role, ends in zip(["case", "peer"][:number], list(zip(*wires)) or [()])]
+                  for role, ends in machine.roles(number, socket.SOCK_SEQPACKET)]
         for one in booted:
             one.wait_ready()
         yield booted
