@@ -49,7 +49,7 @@ pub(super) fn incoming(
         }
     };
 
-    let mut inner = endpoint.inner.lock();
+    let inner = endpoint.inner.lock();
     socket.set_nodelay();
     let begun = match dev.add(endpoint.token, Member::Endpoint(endpoint.clone())) {
         Ok(()) => endpoint
@@ -60,18 +60,7 @@ pub(super) fn incoming(
             Err(e)
         }
     };
-    match begun {
-        Ok(()) => {
-            drop(inner);
-            // The Request may be there already.
-            endpoint.kick();
-            Ok(())
-        }
-        Err(e) => {
-            endpoint.end(&mut inner, &End::abort(e));
-            Err(e)
-        }
-    }
+    endpoint.proceed(inner, begun)
 }
 
 /// Makes the endpoint for a connection that has come, and finds who is to be asked for it. May

@@ -136,19 +136,11 @@ pub(super) fn connect(
         .add(endpoint.token, Member::Endpoint(endpoint.clone()))
         .and_then(|()| endpoint.begin(socket, remote))
         .and_then(|()| endpoint.attach(qp));
-    match begun {
-        Ok(()) => {
-            // From here on iw_cm is owed a reply.
-            inner.id = Some(ARef::from(id));
-            drop(inner);
-            endpoint.kick();
-            Ok(())
-        }
-        Err(e) => {
-            endpoint.end(&mut inner, &End::abort(e));
-            Err(e)
-        }
+    if begun.is_ok() {
+        // From here on iw_cm is owed a reply.
+        inner.id = Some(ARef::from(id));
     }
+    endpoint.proceed(inner, begun)
 }
 
 impl Endpoint {

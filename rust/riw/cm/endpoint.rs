@@ -29,7 +29,7 @@ use kernel::{
     sync::{
         aref::ARef,
         atomic::{ordering, AtomicFlag},
-        Arc, Mutex, SetOnce,
+        Arc, Mutex, MutexGuard, SetOnce,
     },
     workqueue::{DelayedWork, WorkItem},
 };
@@ -251,6 +251,23 @@ impl Endpoint {
     /// Has the work look at what is to be done. Any context.
     pub(super) fn kick(self: &Arc<Self>) {
         self.dev.shared.queue.kick::<Self, 0>(self.clone());
+    }
+
+    /// Goes on with a connection that has `begun`, or ends it if that has failed. May sleep.
+    pub(super) fn proceed(
+        self: &Arc<Self>,
+        mut inner: MutexGuard<'_, Inner>,
+        begun: Result,
+    ) -> Result {
+        match begun {
+            Ok(()) => {
+                drop(inner);
+                // What is waited for may be there already.
+                self.kick();
+            }
+            Err(e) => self.end(&mut inner, &End::abort(e)),
+        }
+        begun
     }
 
     /// Gives the endpoint its socket, and has it called back.

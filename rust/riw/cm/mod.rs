@@ -16,9 +16,10 @@
 //!
 //! # Locks
 //!
-//! In this order: `CmDevice::shutdown`; `Shared::listeners`, `Listener::subscriptions`; `Endpoint::inner`, the queue
-//! pair's locks, `Endpoint::socket`, the socket's own lock; and `Shared::devices`, each of
-//! `Subscription::state` and `CmDevice::state` below all of the others, for a moment only.
+//! In this order: `CmDevice::shutdown`; `Shared::listeners`, `Listener::subscriptions`;
+//! `Endpoint::inner`, the queue pair's locks, `Endpoint::socket`, the socket's own lock; and
+//! `Shared::devices`, each of `Subscription::state` and `CmDevice::state` below all of the others,
+//! for a moment only.
 //!
 //! # Lifetimes
 //!

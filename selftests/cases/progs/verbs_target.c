@@ -5,8 +5,8 @@
  *     verbs_target [-d DEPTH] [-l LENGTH] listen ADDRESS PORT
  *     verbs_target [-d DEPTH] [-l LENGTH] connect ADDRESS PORT
  *
- * One region of LENGTH bytes (8 KiB), starting 100 bytes into a page, is registered under several keys.
- * The private data of its accept (or connect) tells them: struct offer, big endian. Each
+ * One region of LENGTH bytes (8 KiB), starting 100 bytes into a page, is registered under several
+ * keys. The private data of its accept (or connect) tells them: struct offer, big endian. Each
  * connection has 16 receives of 4096 bytes. A message received is a command:
  *
  *     E...                         SEND the message back
