@@ -16,10 +16,8 @@
 //!
 //! # Locks
 //!
-//! In this order: `CmDevice::shutdown`; `Shared::listeners`, `Listener::subscriptions`;
-//! `Endpoint::inner`, the queue pair's locks, `Endpoint::socket`, the socket's own lock; and
-//! `Shared::devices`, each of `Subscription::state` and `CmDevice::state` below all of the others,
-//! for a moment only.
+//! `Documentation/locking.md` has them in their order. `CmDevice::shutdown` and `Shared::listeners`
+//! are held while work is waited for; so that work takes neither.
 //!
 //! # Lifetimes
 //!
@@ -52,8 +50,9 @@ use net::{NetDevice, Netns};
 const REPORTED_TIME: i64 = 30_000;
 /// Milliseconds that the queue pair has to close its side after the peer has.
 const CLOSE_TIME: i64 = 3_000;
-/// Milliseconds without a byte moving that the queue pair has to close its side when it is the first
-/// to: to send what its user has posted and have its reads answered, or to tell the peer of an error.
+/// Milliseconds that the queue pair has to close its side when it is the first to: to send what its
+/// user has posted and have its reads answered, or to tell the peer of an error. It is given them
+/// again as long as a byte has moved in them.
 const ENDING_TIME: i64 = 10_000;
 /// Milliseconds that the peer has to answer a FIN, or to acknowledge something before it.
 const LINGER_TIME: i64 = 10_000;
@@ -235,7 +234,8 @@ impl CmDevice {
             at.and_then(|at| devices.remove(at).ok())
         };
         let netdev = self.state.lock().netdev.take();
-        // Under none of these locks; the caller has a reference to this, too.
+        // No longer under the locks that guard them. `_one` is held still, but its mutex does not
+        // go: the caller has a reference to this, too.
         drop((this, netdev));
     }
 
