@@ -195,7 +195,9 @@ impl<C: Crc32c> Receiver<C> {
     /// The first error of the stream. One that was found in a segment whose FPDU has a CRC is
     /// returned when the FPDU is there whole and the CRC was right, so that an error that the
     /// network made is reported as such (RFC 5044 §8); until then the rest of the FPDU is
-    /// skipped without further calls of `placement`. Without CRC it is returned at once.
+    /// skipped without further calls of `placement`. Without CRC it is returned at once, but not
+    /// before the first FPDU is there whole: a responder may not answer until then (RFC 5044
+    /// §7.1.2).
     pub fn consume<P: Placement>(
         &mut self,
         data: &[u8],
