@@ -10,11 +10,12 @@ pub enum State {
     Idle,
     /// Connected: work is processed.
     Rts,
-    /// This side closes, or answers the peer's close, without anything outstanding.
+    /// This side's half of the connection is closed gracefully, behind what is outstanding.
     Closing,
-    /// The stream ends with an error: a Terminate is being sent or was received.
+    /// The stream ends with an error: a Terminate is being sent or was received. All work is
+    /// completed as flushed, and the connection closed gracefully behind what has been sent.
     Terminate,
-    /// Not connected; what is or will be posted is flushed.
+    /// Not connected, or not for long: as [`Terminate`](Self::Terminate), but nothing is said.
     Error,
 }
 
@@ -49,82 +50,50 @@ pub struct Transition {
     pub state: State,
     /// A Terminate is to be sent; nothing may be sent after it (RFC 5040 §5.4).
     pub send_terminate: bool,
-    /// This side's half of the connection is to be closed gracefully, behind what is being sent.
-    pub close: bool,
-    /// The connection is to be reset.
-    pub reset: bool,
-    /// All work is to be completed as flushed.
-    pub flush: bool,
 }
 
-/// Goes to `state`, doing nothing.
+/// Goes to `state`, which says all.
 const fn to(state: State) -> Transition {
     Transition {
         state,
         send_terminate: false,
-        close: false,
-        reset: false,
-        flush: false,
     }
 }
 
 /// Where `event` takes a queue pair that is in `state`; `None` if it has no meaning there. A
 /// user's request is then refused, and anything else ignored.
 pub const fn next(state: State, event: Event) -> Option<Transition> {
-    let closing = Transition {
-        close: true,
-        ..to(State::Closing)
-    };
     let failed = Transition {
+        state: State::Terminate,
         send_terminate: true,
-        close: true,
-        flush: true,
-        ..to(State::Terminate)
-    };
-    // The peer's Terminate is answered by a close (RFC 5040 §6.2.1).
-    let terminated = Transition {
-        close: true,
-        flush: true,
-        ..to(State::Terminate)
-    };
-    let aborted = Transition {
-        reset: true,
-        flush: true,
-        ..to(State::Error)
-    };
-    let error = Transition {
-        flush: true,
-        ..to(State::Error)
     };
     Some(match (state, event) {
         (State::Idle, Event::Established) => to(State::Rts),
-        (State::Idle, Event::Abort) => error,
+        (State::Idle, Event::Abort) => to(State::Error),
         (State::Idle, Event::Reset) => to(State::Idle),
 
-        (State::Rts, Event::Close | Event::PeerClosed) => closing,
-        (State::Rts, Event::Abort) => aborted,
+        (State::Rts, Event::Close | Event::PeerClosed) => to(State::Closing),
+        (State::Rts, Event::Abort) => to(State::Error),
         // Nothing can come any more that would say how the outstanding work ended.
         (State::Rts, Event::PeerClosedEarly) => failed,
         (State::Rts, Event::Failed) => failed,
-        (State::Rts, Event::TerminateReceived) => terminated,
-        (State::Rts, Event::Lost) => error,
+        // The peer's Terminate is answered by a close (RFC 5040 §6.2.1).
+        (State::Rts, Event::TerminateReceived) => to(State::Terminate),
+        (State::Rts, Event::Lost) => to(State::Error),
 
         // The peer may close second, or both at a time.
         (State::Closing, Event::PeerClosed) => to(State::Closing),
-        (State::Closing, Event::Abort) => aborted,
+        (State::Closing, Event::Abort) => to(State::Error),
         // This side's half is closed: no Terminate can be sent.
-        (State::Closing, Event::Failed | Event::PeerClosedEarly) => aborted,
-        (State::Closing, Event::TerminateReceived) => Transition {
-            flush: true,
-            ..to(State::Terminate)
-        },
-        (State::Closing, Event::Lost) => error,
+        (State::Closing, Event::Failed | Event::PeerClosedEarly) => to(State::Error),
+        (State::Closing, Event::TerminateReceived) => to(State::Terminate),
+        (State::Closing, Event::Lost) => to(State::Error),
 
         // The first error counts (RFC 5040 §7.1 rule 4).
         (State::Terminate, Event::Failed | Event::TerminateReceived) => to(State::Terminate),
         (State::Terminate, Event::PeerClosed | Event::PeerClosedEarly) => to(State::Terminate),
-        (State::Terminate, Event::Abort) => aborted,
-        (State::Terminate, Event::Lost) => error,
+        (State::Terminate, Event::Abort) => to(State::Error),
+        (State::Terminate, Event::Lost) => to(State::Error),
 
         (State::Error, Event::Abort) => to(State::Error),
         (State::Error, Event::Reset) => to(State::Idle),

@@ -4,7 +4,7 @@
 
 use crate::{
     abi,
-    cm::{Closed, Disconnect, Endpoint, Role},
+    cm::{Closed, Endpoint, Role},
     cq, device,
     engine::{reads::Reads, runner::Runner, rx::Rx, tx::Tx},
     limit::Quota,
@@ -261,10 +261,10 @@ impl Qp {
 
     /// Changes the state and does what goes with it. Process context or softirq; the caller holds
     /// none of the queue pair's locks but `tx`. `error` is what the peer is told if that is what
-    /// the event leads to. Returns the state in which the event came, or `None` if it meant nothing
-    /// there.
-    pub(crate) fn event(self: &Arc<Self>, event: Event, error: Option<Terminate>) -> Option<State> {
-        let (was, reset, ending, endpoint) = {
+    /// the event leads to. Returns whether the stream was going on, this side's half of it not
+    /// closed, or `None` if the event meant nothing in the state there was.
+    pub(crate) fn event(self: &Arc<Self>, event: Event, error: Option<Terminate>) -> Option<bool> {
+        let (open, ending) = {
             let mut status = self.status.lock();
             // As long as this side's half is not closed, its peer can be told of an error.
             let from = match (status.state, event) {
@@ -275,34 +275,28 @@ impl Qp {
             };
             let transition = next(from, event)?;
             let was = status.state;
+            let open = is_live(was) && !status.closing;
 
             self.enter(&mut status, transition.state);
             if transition.send_terminate && status.terminate.is_none() {
                 status.terminate = error;
             }
-            // What the consumer aborts is still closed behind what TCP has already: a completion
-            // may have been given for it.
-            let reset = transition.reset && event != Event::Abort;
-            let ending = was == State::Rts && transition.state != State::Rts;
-            (was, reset, ending, status.endpoint.clone())
+            let ends = was == State::Rts && transition.state != State::Rts;
+            (open, status.endpoint.clone().filter(|_| ends))
         };
 
-        if let Some(endpoint) = endpoint {
-            if reset {
-                endpoint.disconnect(Disconnect::Abort);
-            } else if ending {
-                endpoint.ending();
-            }
+        if let Some(endpoint) = ending {
+            endpoint.ending();
         }
         // The runner does the rest, as the state tells it.
         self.kick();
-        Some(was)
+        Some(open)
     }
 
     /// As [`Self::event`], for what the consumer has not asked for: it is told, unless the stream had
-    /// ended before.
+    /// ended before, or this side of it. What comes then may as well come when nobody listens.
     fn unasked(self: &Arc<Self>, event: Event, error: Option<Terminate>, news: rdma::event::Event) {
-        if self.event(event, error).is_some_and(is_live) {
+        if self.event(event, error) == Some(true) {
             self.tell(news);
         }
     }
