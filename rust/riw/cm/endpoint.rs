@@ -205,8 +205,8 @@ impl Endpoint {
     }
 
     /// The queue pair has begun to end the stream, and will tell when it has: it has a limited time
-    /// for that after the last byte that has moved, for its peer may not take what is left. Any
-    /// context.
+    /// for that after the last byte that has moved ([`ENDING_TIME`]), for its peer may not take what
+    /// is left. Any context.
     pub(crate) fn ending(self: &Arc<Self>) {
         if !self.ending.xchg(true, ordering::Full) {
             self.kick();
@@ -496,6 +496,9 @@ impl Endpoint {
             Phase::Rdma => {
                 if self.may_go_on(inner) {
                     inner.deadline = Some(Deadline::new(ENDING_TIME));
+                } else if self.qp.as_ref().is_some_and(|qp| qp.has_unsent()) {
+                    // A FIN would say that this is all.
+                    self.end(inner, &End::abort(ETIMEDOUT));
                 } else {
                     self.end(inner, &End::graceful(ECONNRESET));
                 }

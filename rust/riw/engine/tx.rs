@@ -542,6 +542,12 @@ impl Qp {
         tx.stop();
     }
 
+    /// Whether there are bytes that the socket has not taken; the process may have completions for
+    /// them. May sleep; none of the queue pair's locks is held.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.tx.lock().buf.is_empty()
+    }
+
     /// Whether nothing is left to send or to wait for.
     fn is_drained(&self, tx: &Tx) -> bool {
         let reads = {
