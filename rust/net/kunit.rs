@@ -15,6 +15,7 @@ use kernel::{
     workqueue::{Work, WorkItem},
 };
 
+mod sync;
 mod workqueue;
 
 /// How long nothing may move before a test calls it a hang: longer than any machine is busy.

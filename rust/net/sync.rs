@@ -2,7 +2,6 @@
 
 //! Locks for data shared with softirqs.
 
-use core::cell::UnsafeCell;
 use kernel::{
     bindings,
     ffi::c_char,
@@ -72,31 +71,33 @@ unsafe impl Backend for BhSpinLockBackend {
     }
 }
 
-/// A lock that many can share, which keeps softirqs off the CPU while it is held.
+/// Uses of something, in stretches that do not sleep, for whose end one can wait.
 ///
-/// Taken where a [`BhSpinLock`] may be. All are of one lockdep class, so that none may be taken
-/// while another is held.
+/// Who waits is not held up by those that begin later, if these find out by other means that
+/// they should not.
+///
+/// Used where a [`BhSpinLock`] may be taken. All are of one lockdep class, so that one may not be
+/// used within another's use.
 #[pin_data]
-pub struct BhRwLock<T> {
+pub struct BhUses {
+    /// Shared by each use.
     #[pin]
     raw: Opaque<helpers::rwlock_t>,
-    data: UnsafeCell<T>,
 }
 
-impl<T> BhRwLock<T> {
-    /// A lock that nobody holds.
-    pub fn new(data: T) -> impl PinInit<Self> {
+impl BhUses {
+    /// No uses.
+    pub fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             raw <- Opaque::ffi_init(|raw: *mut helpers::rwlock_t| {
                 // SAFETY: `raw` is ours and pinned.
                 unsafe { helpers::rwlock_init(raw) }
             }),
-            data: UnsafeCell::new(data),
         })
     }
 
-    /// Calls `f` while others may share the data, but nobody changes it. `f` must not sleep.
-    pub fn shared<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+    /// Calls `f` as a use. `f` must not sleep.
+    pub fn during<R>(&self, f: impl FnOnce() -> R) -> R {
         // SAFETY: The lock is initialised, and given back below.
         unsafe { helpers::read_lock_bh(self.raw.get()) };
         let _unlock = ScopeGuard::new(|| {
@@ -104,26 +105,20 @@ impl<T> BhRwLock<T> {
             unsafe { helpers::read_unlock_bh(self.raw.get()) }
         });
 
-        // SAFETY: As long as the lock is shared there is no `&mut` to the data: see `exclusive`.
-        f(unsafe { &*self.data.get() })
+        f()
     }
 
-    /// Calls `f` when nobody else looks at the data. `f` must not sleep.
-    pub fn exclusive<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        // SAFETY: The lock is initialised, and given back below.
+    /// Waits until the uses that have begun are over. What was written before is seen by those
+    /// that begin after it.
+    pub fn wait(&self) {
+        // SAFETY: The lock is initialised.
         unsafe { helpers::write_lock_bh(self.raw.get()) };
-        let _unlock = ScopeGuard::new(|| {
-            // SAFETY: It was taken above.
-            unsafe { helpers::write_unlock_bh(self.raw.get()) }
-        });
-
-        // SAFETY: The lock is held, and nobody else has it, shared or not: this is the only
-        // reference to the data.
-        f(unsafe { &mut *self.data.get() })
+        // SAFETY: It was taken above.
+        unsafe { helpers::write_unlock_bh(self.raw.get()) };
     }
 }
 
-// SAFETY: The lock may be used from any thread; the data is `Send`.
-unsafe impl<T: Send> Send for BhRwLock<T> {}
-// SAFETY: As above; those who share the data have references to it at the same time.
-unsafe impl<T: Send + Sync> Sync for BhRwLock<T> {}
+// SAFETY: A `rwlock_t` belongs to no thread.
+unsafe impl Send for BhUses {}
+// SAFETY: A lock is there to be used by many threads.
+unsafe impl Sync for BhUses {}

@@ -4,8 +4,14 @@
 
 use crate::{abi, limit::Quota, Riw};
 use iwarp::{Access, Denied, Region, Stag};
-use kernel::{prelude::*, sync::aref::ARef};
-use net::sync::BhRwLock;
+use kernel::{
+    prelude::*,
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic},
+    },
+};
+use net::sync::BhUses;
 use rdma::{mr::MrTable, pd::Pd, umem::Umem, Udata};
 
 /// A memory region as the verbs have it.
@@ -26,10 +32,12 @@ pub(crate) struct Mr {
     /// The address of the first byte, in the region's terms.
     base: u64,
     access: Access,
-    /// Not taken away by a peer's Send with Invalidate. Shared while data is copied: when the Send
-    /// is delivered, its consumer may rely on the region being left alone (RFC 5040 §5.3).
+    /// Not taken away by a peer's Send with Invalidate.
+    valid: Atomic<bool>,
+    /// Copies from the region and to it. When a Send with Invalidate is delivered, its consumer may
+    /// rely on the region being left alone (RFC 5040 §5.3).
     #[pin]
-    valid: BhRwLock<bool>,
+    copies: BhUses,
     _quota: Quota,
 }
 
@@ -63,7 +71,8 @@ impl Mr {
             pd: pd,
             base: base,
             access: access,
-            valid <- BhRwLock::new(true),
+            valid: Atomic::new(true),
+            copies <- BhUses::new(),
             _quota: quota,
         }))
     }
@@ -75,7 +84,7 @@ impl Mr {
             base: self.base,
             len: self.umem.len(),
             access: self.access,
-            valid: self.valid.shared(|valid| *valid),
+            valid: self.valid.load(ordering::Relaxed),
         }
         .check(stag, pd, want, addr, len)
     }
@@ -122,9 +131,12 @@ impl Target {
     fn copy(&self, at: u32, f: impl FnOnce(&Umem, u64) -> Result) -> Result<(), Denied> {
         let at = self.offset.checked_add(at.into()).ok_or(Denied::Wrap)?;
 
-        self.mr.valid.shared(|valid| match valid {
-            true => f(&self.mr.umem, at).map_err(|_| Denied::Bounds),
-            false => Err(Denied::InvalidStag),
+        self.mr.copies.during(|| {
+            // What `invalidate` has done before it waited for copies is seen by those after that.
+            match self.mr.valid.load(ordering::Relaxed) {
+                true => f(&self.mr.umem, at).map_err(|_| Denied::Bounds),
+                false => Err(Denied::InvalidStag),
+            }
         })
     }
 }
@@ -146,8 +158,10 @@ pub(crate) fn invalidate(mrs: &MrTable<Riw>, stag: Stag, pd: u64) -> Result<(), 
     if mr.access.bits() & remote.bits() == 0 {
         return Err(Denied::Rights);
     }
-    mr.valid
-        .exclusive(core::mem::take)
-        .then_some(())
-        .ok_or(Denied::InvalidStag)
+    // First, so that no new copies begin, and the wait ends soon however many want to copy.
+    if !mr.valid.xchg(false, ordering::Full) {
+        return Err(Denied::InvalidStag);
+    }
+    mr.copies.wait();
+    Ok(())
 }
