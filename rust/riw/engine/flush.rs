@@ -51,11 +51,11 @@ impl Qp {
         if let Receives::Own(queue) = &self.receives {
             more |= taken == queue.len();
             let mut status = self.status.lock();
+            if taken > 0 {
+                status.watch_ms = 0;
+            }
             // Under the lock: who makes the queue pair dead cancels the watch after that.
             if !more && !status.dead {
-                if taken > 0 {
-                    status.watch_ms = 0;
-                }
                 self.watch_receives(msecs_to_jiffies(status.watch_ms.max(WATCH_MS)));
             }
         }
