@@ -320,6 +320,7 @@ impl Devices {
             );
             return Err(EOPNOTSUPP);
         }
+        sweep(&mut self.handles.lock());
         match Device::<Riw>::on(netdev) {
             Ok(None) => {}
             Ok(Some(_)) => {
@@ -359,7 +360,6 @@ impl Devices {
         let data = RiwDevice::new(self.queue.clone(), cm.clone(), random_address)?;
 
         let mut handles = self.handles.lock();
-        sweep(&mut handles);
         handles.reserve(1, GFP_KERNEL)?;
         let handle = Device::<Riw>::register(name, netdev, info, data).map_err(|e| {
             if e != ENFILE {
