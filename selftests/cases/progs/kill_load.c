@@ -266,8 +266,11 @@ static pid_t spawn(void)
 	return pid;
 }
 
-/* Waits for a child; its status, or -1 if it had to be killed. */
-static int reap(pid_t pid, int ms)
+/*
+ * Waits for a child; its status, or -1 if it had to be killed. Only a victim may end by a
+ * signal, and by that of its killer.
+ */
+static int reap(pid_t pid, bool victim, int ms)
 {
 	int64_t until = now_ms() + ms;
 	int status;
@@ -280,7 +283,9 @@ static int reap(pid_t pid, int ms)
 		}
 		sleep_ms(1);
 	}
-	return WIFEXITED(status) ? WEXITSTATUS(status) : NOTICED;
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	return victim && WTERMSIG(status) == SIGKILL ? NOTICED : BROKEN;
 }
 
 /* The passive process: listens, tells its port through a pipe, and serves. */
@@ -319,7 +324,7 @@ static pid_t spawn_passive(const struct side *side, int64_t until, uint16_t *por
 
 int main(int argc, char **argv)
 {
-	int rounds = 200, option, round, meant = 0, under_load = 0, stuck = 0, broken = 0, status[2];
+	int rounds = 200, option, round, meant = 0, under_load = 0, stuck = 0, broken = 0, status;
 	struct rng rng = { 1 };
 	struct side active, passive;
 
@@ -364,9 +369,11 @@ int main(int argc, char **argv)
 				kill(pid[i], SIGKILL);
 		shared->active_dead = victims & 1;
 		for (int i = 0; i < 2; i++) {
-			status[i] = reap(pid[i], LIFE);
-			stuck += status[i] == STUCK || status[i] == -1;
-			broken += status[i] == BROKEN;
+			status = reap(pid[i], victims & (1 << i), LIFE);
+			if (status == STUCK || status == -1)
+				stuck++;
+			else if (status != NOTICED)
+				broken++;
 		}
 		if (round % 50 == 49)
 			tap_note("%d rounds, %d of them killed under load", round + 1, under_load);
