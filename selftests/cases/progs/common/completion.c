@@ -7,26 +7,27 @@
 #include "clock.h"
 #include "tap.h"
 
-bool cq_next(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
+/* Polls until there is a completion or `ms` are over: how many, negative for an error. */
+static int poll_within(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 {
 	int64_t end = now_ms() + ms;
 	int n;
 
-	for (;;) {
-		n = ibv_poll_cq(cq, 1, wc);
-		if (n)
-			return n == 1;
-		if (now_ms() > end)
-			return false;
+	while (!(n = ibv_poll_cq(cq, 1, wc)) && now_ms() <= end)
 		sched_yield();
-	}
+	return n;
+}
+
+bool cq_next(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
+{
+	return poll_within(cq, wc, ms) > 0;
 }
 
 bool cq_silent(struct ibv_cq *cq, int ms)
 {
 	struct ibv_wc wc;
 
-	return !cq_next(cq, &wc, ms);
+	return poll_within(cq, &wc, ms) == 0;
 }
 
 bool cq_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status, struct ibv_wc *wc)

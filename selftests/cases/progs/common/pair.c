@@ -270,11 +270,6 @@ bool pair_close(struct pair *pair)
 	return all;
 }
 
-struct end *end_other(struct pair *pair, struct end *end)
-{
-	return end == &pair->active ? &pair->passive : &pair->active;
-}
-
 enum ibv_qp_state qp_state(struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;

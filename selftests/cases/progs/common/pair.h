@@ -68,9 +68,6 @@ void pair_open(struct pair *pair, const struct pair_opts *opts);
 /* Disconnects and destroys it; false if anything could not be destroyed. */
 bool pair_close(struct pair *pair);
 
-/* The end at the other side of the connection. */
-struct end *end_other(struct pair *pair, struct end *end);
-
 /* Goes into a namespace (NULL: stays) and back into the program's own. */
 void netns_enter(const char *name);
 void netns_leave(void);
