@@ -23,6 +23,10 @@ class Case:
     kernel: str = "any"
     allow: list = dataclasses.field(default_factory=list)
 
+    # What a key may say, where not everything.
+    VALUES = {"module": ("riw", "none"), "peer": ("siw", "riw", "none"),
+              "kernel": ("any", "stock", "debug")}
+
     @classmethod
     def read(cls, path):
         case = cls(path.name)
@@ -34,6 +38,8 @@ class Case:
                         key, _, value = word.partition("=")
                         if key not in ("timeout", "module", "vms", "peer", "mem", "kernel"):
                             raise ValueError(f"{path}: unknown key {key!r}")
+                        if value not in cls.VALUES.get(key, [value]):
+                            raise ValueError(f"{path}: unknown {key} {value!r}")
                         setattr(case, key, kinds[key](value))
                         if key == "peer":
                             case.vms = 2
@@ -84,6 +90,8 @@ def points(tap):
             result[-1].details += line + "\n"
     if planned is None:
         wrong.append("no plan (1..N)")
+    elif not planned:
+        wrong.append("no points")
     elif planned != len(result):
         wrong.append(f"planned {planned} points, made {len(result)}")
     return result, wrong

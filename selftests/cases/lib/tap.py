@@ -105,7 +105,7 @@ def include(argv, timeout, prefix=""):
     except OSError as reason:
         emit(False, f"{name} runs", reason)
         return
-    if program.returncode or planned != seen:
+    if program.returncode or planned != seen or not seen:
         emit(False, f"{name} runs to its end", f"status {program.returncode}, "
              f"{seen} points of a plan of {planned}")
 
