@@ -13,7 +13,11 @@ TROUBLE = re.compile(r"""
     | refcount | underflow | use-after-free | corruption | leak
     | unregister_netdevice:\ waiting | page\ allocation\ failure
     | nobody\ cared | rust_kernel:\ panicked
+    | segfault | Out\ of\ memory
+    # What watches has given up, or was not heard.
+    | ODEBUG | \bleak\ detector\ disabled | messages\ were\ lost
     """, re.VERBOSE)
+FOUND_LEAKS = re.compile(r"kmemleak: \d+ new suspected")
 BEGIN = "cut here ]"
 END = "end trace"
 LONGEST = 120
@@ -22,14 +26,19 @@ FOREIGN = pathlib.Path(__file__).with_name("foreign-reports")
 
 def reports(lines, allowed=()):
     """Splits the trouble in a log into reports (lists of lines): each from its first
-    line, or from "cut here", to the end of its trace or of the log. A report in which
-    a line matches one of the expressions `allowed` is left out."""
+    line, or from "cut here", to the end of its trace or of the log. A report whose
+    headline, its first line of trouble, matches one of the expressions `allowed` is left out:
+    a line further on may be another's."""
     allowed = [re.compile(expression) for expression in allowed]
+
+    def is_allowed(line):
+        return any(expression.search(line) for expression in allowed)
+
     found, current = [], None
     for line in lines:
-        if "kmemleak: " in line:
-            continue  # what it has found is judged by guest/leaks.py
-        if current is None and any(expression.search(line) for expression in allowed):
+        if FOUND_LEAKS.search(line):
+            continue  # they are judged by guest/leaks.py
+        if current is None and is_allowed(line):
             continue  # alone: what follows it is looked at
         if current is None and (BEGIN in line or TROUBLE.search(line)):
             current = []
@@ -40,8 +49,12 @@ def reports(lines, allowed=()):
                 current = None
     if current:
         found.append(current)
-    return [report for report in found
-            if not any(expression.search(line) for line in report for expression in allowed)]
+    return [report for report in found if not is_allowed(headline(report))]
+
+
+def headline(report):
+    """The line of a report that says what is wrong."""
+    return next((line for line in report if TROUBLE.search(line)), report[0])
 
 
 @functools.cache
