@@ -138,15 +138,18 @@ def links():
     return {link["ifname"]: link for link in tell("link")}
 
 
+KINDS = ("qp", "cq", "mr", "pd", "srq", "cm_id", "ctx")
+"""What `rdma res` tells of."""
+
+
 def resources(kind, dev=""):
-    """The objects of a kind (`qp`, `cq`, `mr`, `pd`, `cm_id`, `srq`, `ctx`) as `rdma res` tells."""
+    """The objects of a kind, one of `KINDS`, as `rdma res` tells."""
     return [row for row in tell("resource", "show", kind) if not dev or row["ifname"] == dev]
 
 
 def left_over():
     """The objects there are that belong to a process, each with its kind."""
-    kinds = ("qp", "cq", "mr", "pd", "srq", "cm_id", "ctx")
-    return [(kind, row) for kind in kinds for row in resources(kind) if "pid" in row]
+    return [(kind, row) for kind in KINDS for row in resources(kind) if "pid" in row]
 
 
 def set_mode(mode):
