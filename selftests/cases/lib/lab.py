@@ -267,6 +267,18 @@ def slow_to_siw(node):
 
 # --- networks
 
+MACS = ("02:78:00:00:00:01", "02:78:00:00:00:02")
+
+
+@contextmanager
+def cable():
+    """The namespaces `left` and `right`, and in each an interface `veth`, joined to the other's."""
+    with namespace("left"), namespace("right"):
+        ip("link", "add", "veth", "netns", "left", "address", MACS[0], "type", "veth",
+           "peer", "name", "veth", "netns", "right", "address", MACS[1])
+        yield
+
+
 @contextmanager
 def veth_pair(mtu=0):
     """Two namespaces joined by veth, a device in each: traffic leaves the one and enters the other.
@@ -275,16 +287,12 @@ def veth_pair(mtu=0):
     begins to wait for it, and then waits for the whole of the caller's time-out.
     """
     with ExitStack() as stack:
-        for name in ("left", "right"):
-            stack.enter_context(namespace(name))
-        macs = ("02:78:00:00:00:01", "02:78:00:00:00:02")
-        ip("link", "add", "veth", "netns", "left", "address", macs[0], "type", "veth",
-           "peer", "name", "veth", "netns", "right", "address", macs[1])
+        stack.enter_context(cable())
         # Where packets are smaller there is no IPv6 (RFC 8200, section 5).
         six = not 0 < mtu < 1280
         nodes = [Node(f"{DRIVER}{i}", "veth", f"10.78.0.{i + 1}", f"fd78::{i + 1}" if six else "", name)
                  for i, name in enumerate(("left", "right"))]
-        for node, other, mac in zip(nodes, reversed(nodes), reversed(macs)):
+        for node, other, mac in zip(nodes, reversed(nodes), reversed(MACS)):
             bring_up("veth", f"{node.addr}/24", node.addr6 and f"{node.addr6}/64", node.netns, mtu)
             for addr in filter(None, (other.addr, other.addr6)):
                 ip("neigh", "add", addr, "lladdr", mac, "dev", "veth", netns=node.netns)

@@ -3,7 +3,7 @@
 
 import re
 import struct
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import lab
@@ -68,12 +68,8 @@ class Target:
 @contextmanager
 def wire():
     """A namespace `right` with an RDMA device, joined by veth to `left`, which has TCP only."""
-    with ExitStack() as stack:
-        for name in ("left", "right"):
-            stack.enter_context(lab.namespace(name))
-        lab.ip("link", "add", "veth", "netns", "left", "type", "veth",
-               "peer", "name", "veth", "netns", "right")
+    with lab.cable():
         lab.bring_up("veth", "10.78.0.1/24", "fd78::1/64", "left")
         lab.bring_up("veth", "10.78.0.2/24", "fd78::2/64", "right")
-        dev = stack.enter_context(lab.rdma_link(f"{lab.DRIVER}0", "veth", "right"))
-        yield lab.Node(dev, "veth", "10.78.0.2", "fd78::2", "right"), "left"
+        with lab.rdma_link(f"{lab.DRIVER}0", "veth", "right") as dev:
+            yield lab.Node(dev, "veth", "10.78.0.2", "fd78::2", "right"), "left"
