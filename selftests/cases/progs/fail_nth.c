@@ -24,6 +24,7 @@
 
 #include "common/clock.h"
 #include "common/completion.h"
+#include "common/device.h"
 #include "common/post.h"
 #include "common/random.h"
 #include "common/tap.h"
@@ -214,22 +215,9 @@ static void link_must_be(void)
 
 /* --- steps, each from the state that the one before has left */
 
-static struct ibv_context *open_device(void)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *opened = NULL;
-
-	for (int i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), device))
-			opened = ibv_open_device(list[i]);
-	if (list)
-		ibv_free_device_list(list);
-	return opened;
-}
-
 static int do_open(void)
 {
-	ctx = open_device();
+	ctx = device_open(device);
 	return ctx ? 0 : -errno;
 }
 
@@ -237,7 +225,7 @@ static void want_open(void)
 {
 	link_must_be();
 	if (do_open())
-		tap_bail("ibv_open_device: %m");
+		tap_bail("ibv_open_device %s", device);
 }
 
 static int do_pd(void)

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/device.h"
 #include "common/random.h"
 #include "common/rings.h"
 #include "common/tap.h"
@@ -39,20 +40,6 @@ struct set {
 	int count;
 };
 
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
-
-	for (int i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	if (!ctx)
-		tap_bail("ibv_open_device %s", name);
-	ibv_free_device_list(list);
-	return ctx;
-}
-
 static void set_make(struct set *s, const char *device)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 100, .max_sge = 2 } };
@@ -63,7 +50,9 @@ static void set_make(struct set *s, const char *device)
 	struct ring before[RINGS_MAX];
 	int count = rings_find(before);
 
-	s->ctx = open_device(device);
+	s->ctx = device_open(device);
+	if (!s->ctx)
+		tap_bail("ibv_open_device %s", device);
 	s->pd = ibv_alloc_pd(s->ctx);
 	s->cq = ibv_create_cq(s->ctx, 500, NULL, NULL, 0);
 	s->srq = ibv_create_srq(s->pd, &srq);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "common/device.h"
 #include "common/tap.h"
 
 #define PAGE 4096UL
@@ -17,8 +18,7 @@
 int main(int argc, char **argv)
 {
 	struct ibv_mr *first, *second, *more;
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
+	struct ibv_context *ctx;
 	struct rlimit limit;
 	struct ibv_pd *pd;
 	uint8_t *memory;
@@ -26,11 +26,9 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		return 2;
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), argv[1]))
-			ctx = ibv_open_device(list[i]);
+	ctx = device_open(argv[1]);
 	if (!ctx)
-		tap_bail("ibv_open_device");
+		tap_bail("ibv_open_device %s", argv[1]);
 	pd = ibv_alloc_pd(ctx);
 	if (!pd || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur % (2 * PAGE) || !limit.rlim_cur)
 		tap_bail("a limit of pages, an even number, is needed");
