@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/access.h"
 #include "common/clock.h"
 #include "common/completion.h"
 #include "common/device.h"
@@ -34,7 +35,6 @@
 /* About so many are failed of an operation that allocates more often. */
 #define MANY 200
 #define BYTES (256 << 10)
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static const char *address, *netdev, *type;
 static char device[32];
@@ -243,7 +243,7 @@ static void want_pd(void)
 
 static int do_mr(void)
 {
-	mr = ibv_reg_mr(pd, bytes, BYTES, ACCESS);
+	mr = ibv_reg_mr(pd, bytes, BYTES, ALL);
 	return mr ? 0 : -errno;
 }
 
@@ -340,7 +340,7 @@ static void equip(struct end *end)
 {
 	end->pd = ibv_alloc_pd(end->id->verbs);
 	end->cq = end->pd ? ibv_create_cq(end->id->verbs, 100, NULL, NULL, 0) : NULL;
-	end->mr = end->cq ? ibv_reg_mr(end->pd, bytes, BYTES, ACCESS) : NULL;
+	end->mr = end->cq ? ibv_reg_mr(end->pd, bytes, BYTES, ALL) : NULL;
 	if (!end->mr)
 		tap_bail("what a QP needs: %m");
 }

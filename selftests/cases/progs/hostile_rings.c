@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/access.h"
 #include "common/clock.h"
 #include "common/completion.h"
 #include "common/pair.h"
@@ -33,7 +34,6 @@
 
 #define WRITERS 2
 #define BYTES 100000
-#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define STEPS 60
 
 /* What is written: see write_garbage(). */

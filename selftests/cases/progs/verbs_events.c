@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/access.h"
 #include "common/clock.h"
 #include "common/completion.h"
 #include "common/pair.h"
@@ -15,8 +16,6 @@
 #include "common/random.h"
 #include "common/region.h"
 #include "common/tap.h"
-
-#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static struct pair_opts plain = { .inline_data = 64, .notify = true };
 static struct pair_opts with_srq = { .inline_data = 64, .notify = true, .srq = 32 };

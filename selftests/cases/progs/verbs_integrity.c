@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/access.h"
 #include "common/clock.h"
 #include "common/completion.h"
 #include "common/pair.h"
@@ -24,7 +25,6 @@
 #include "common/region.h"
 #include "common/tap.h"
 
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define OPS 4			/* of one end in one batch */
 #define SLOTS (OPS * 2 * 2)	/* an operation takes up to two slots of an end */
 #define WRS (OPS * 2 + 1)
@@ -512,7 +512,7 @@ static void flow_open(struct flow *flow, const struct pair_opts *opts)
 
 		region_make(&s->region, &rng, SLOTS * slot_bytes + 16, rng_below(&rng, 4096));
 		for (int i = 0; i < 2; i++) {
-			s->mr[i] = ibv_reg_mr(s->end->pd, s->region.bytes, s->region.length, ACCESS);
+			s->mr[i] = ibv_reg_mr(s->end->pd, s->region.bytes, s->region.length, ALL);
 			if (!s->mr[i])
 				tap_bail("ibv_reg_mr");
 		}

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/access.h"
 #include "common/clock.h"
 #include "common/completion.h"
 #include "common/pair.h"
@@ -22,7 +23,6 @@
 #define PAGE 4096UL
 #define PIECE (4UL << 20)
 #define MINUTES 4
-#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 struct large {
 	uint8_t *map;		/* of whole pages */

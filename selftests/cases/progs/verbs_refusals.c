@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/access.h"
 #include "common/clock.h"
 #include "common/completion.h"
 #include "common/pair.h"
@@ -20,7 +21,6 @@
 
 #define LENGTH 8192U
 #define OFFSET 100		/* into a page: just outside the region there is pinned memory */
-#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 enum spoil {
 	FINE,

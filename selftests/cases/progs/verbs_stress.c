@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/access.h"
 #include "common/clock.h"
 #include "common/completion.h"
 #include "common/pair.h"
@@ -27,7 +28,6 @@
 
 #define DEPTH 32		/* messages on their way in one direction */
 #define LARGEST 20000
-#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 struct half {
 	struct end *end;

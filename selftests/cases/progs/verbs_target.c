@@ -26,6 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/access.h"
 #include "common/clock.h"
 #include "common/pair.h"
 #include "common/post.h"
@@ -36,7 +37,6 @@
 #define RECEIVES 16
 #define ROOM 4096
 #define CONNECTIONS 512
-#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 struct offer {
 	uint64_t addr;

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What may be done to a region. */
+#ifndef ACCESS_H
+#define ACCESS_H
+
+#include <infiniband/verbs.h>
+
+#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+#endif
