@@ -34,7 +34,7 @@ class Target:
     def __init__(self, node, raw_netns, *options):
         self.node, self.raw_netns = node, raw_netns
         self.port = lab.new_port()
-        self.process = node.start("verbs_target", *options, "listen", node.addr, self.port)
+        self.process = node.start("verbs_target", *options, node.addr, self.port)
         self.process.says("listening", 20)
 
     def __enter__(self):

@@ -18,7 +18,6 @@
 
 #include "common/access.h"
 #include "common/clock.h"
-#include "common/completion.h"
 #include "common/pair.h"
 #include "common/post.h"
 #include "common/random.h"

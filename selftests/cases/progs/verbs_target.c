@@ -2,16 +2,14 @@
 /*
  * An ordinary user of verbs for a peer of any kind to talk to.
  *
- *     verbs_target [-d DEPTH] [-l LENGTH] listen ADDRESS PORT
- *     verbs_target [-d DEPTH] [-l LENGTH] connect ADDRESS PORT
+ *     verbs_target [-l LENGTH] ADDRESS PORT
  *
  * One region of LENGTH bytes (8 KiB), starting 100 bytes into a page, is registered under several
- * keys. The private data of its accept (or connect) tells them: struct offer, big endian. Each
- * connection has 16 receives of 4096 bytes. A message received is a command:
+ * keys. The private data of its accept tells them: struct offer, big endian. Each connection has
+ * 16 receives of 4096 bytes. A message received is a command:
  *
  *     E...                         SEND the message back
  *     R stag(4) offset(8) size(4)  READ from the peer
- *     W stag(4) offset(8) size(4)  WRITE to the peer, zeroes
  *     G                            SEND `ok` if the bytes around the region are intact
  *     D                            disconnect
  *
@@ -27,7 +25,6 @@
 #include <unistd.h>
 
 #include "common/access.h"
-#include "common/clock.h"
 #include "common/pair.h"
 #include "common/post.h"
 #include "common/random.h"
@@ -37,6 +34,7 @@
 #define RECEIVES 16
 #define ROOM 4096
 #define CONNECTIONS 512
+#define DEPTH 4
 
 struct offer {
 	uint64_t addr;
@@ -58,7 +56,6 @@ static struct ibv_context *device;
 static struct region region;
 static struct ibv_comp_channel *channel;
 static struct offer offer;
-static uint8_t depth = 4;
 static uint32_t region_length = 8192;
 static int count;
 
@@ -149,7 +146,7 @@ static void answer(struct connection *c, const void *data, uint32_t length)
 		printf("%d cannot SEND\n", c->number);
 }
 
-static void transfer(struct connection *c, const uint8_t *command, enum ibv_wr_opcode opcode)
+static void read_peer(struct connection *c, const uint8_t *command)
 {
 	uint32_t stag, length;
 	uint64_t offset;
@@ -161,9 +158,8 @@ static void transfer(struct connection *c, const uint8_t *command, enum ibv_wr_o
 	sge.length = be32toh(length);
 	if (sge.length > ROOM)
 		sge.length = ROOM;
-	memset((void *)(uintptr_t)sge.addr, 0, sge.length);
-	if (post_rdma(c->id->qp, 1, opcode, &sge, 1, 0, be64toh(offset), be32toh(stag)))
-		printf("%d cannot post\n", c->number);
+	if (post_rdma(c->id->qp, 1, IBV_WR_RDMA_READ, &sge, 1, 0, be64toh(offset), be32toh(stag)))
+		printf("%d cannot READ\n", c->number);
 }
 
 static bool guards_intact(void)
@@ -179,10 +175,7 @@ static void obey(struct connection *c, const uint8_t *command, uint32_t length)
 		answer(c, command, length);
 		break;
 	case 'R':
-		transfer(c, command, IBV_WR_RDMA_READ);
-		break;
-	case 'W':
-		transfer(c, command, IBV_WR_RDMA_WRITE);
+		read_peer(c, command);
 		break;
 	case 'G':
 		answer(c, guards_intact() ? "ok" : "no", 2);
@@ -198,8 +191,6 @@ static const char *opcode_name(const struct ibv_wc *wc)
 	switch (wc->opcode) {
 	case IBV_WC_RDMA_READ:
 		return "READ";
-	case IBV_WC_RDMA_WRITE:
-		return "WRITE";
 	case IBV_WC_SEND:
 		return "SEND";
 	default:
@@ -239,17 +230,12 @@ static void on_async(void)
 	ibv_ack_async_event(&event);
 }
 
-static struct rdma_conn_param parameters(void)
-{
-	return (struct rdma_conn_param){
-		.responder_resources = depth, .initiator_depth = depth,
-		.private_data = &offer, .private_data_len = sizeof(offer),
-	};
-}
-
 static void on_cm(struct rdma_event_channel *events)
 {
-	struct rdma_conn_param param;
+	struct rdma_conn_param param = {
+		.responder_resources = DEPTH, .initiator_depth = DEPTH,
+		.private_data = &offer, .private_data_len = sizeof(offer),
+	};
 	struct rdma_cm_event *event;
 	struct connection *c = NULL;
 	struct rdma_cm_id *id;
@@ -265,21 +251,10 @@ static void on_cm(struct rdma_event_channel *events)
 		printf("request with %u bytes\n", event->param.conn.private_data_len);
 	rdma_ack_cm_event(event);
 	switch (type) {
-	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		if (rdma_resolve_route(id, RESOLVE_MS))
-			tap_bail("rdma_resolve_route");
-		break;
-	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		connection_open(id);
-		param = parameters();
-		if (rdma_connect(id, &param))
-			tap_bail("rdma_connect");
-		break;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		if (count == CONNECTIONS)
 			tap_bail("more than %d connections", CONNECTIONS);
 		connection_open(id);
-		param = parameters();
 		if (rdma_accept(id, &param)) {
 			printf("%d cannot accept\n", count);
 			connection_close(id->context);
@@ -305,25 +280,19 @@ static void on_cm(struct rdma_event_channel *events)
 	}
 }
 
-static struct rdma_cm_id *start(struct rdma_event_channel *events, bool passive, char *address,
-				char *port)
+static void start(struct rdma_event_channel *events, char *address, char *port)
 {
 	struct rdma_addrinfo hints = {
-		.ai_flags = RAI_NUMERICHOST | (passive ? RAI_PASSIVE : 0), .ai_port_space = RDMA_PS_TCP,
+		.ai_flags = RAI_NUMERICHOST | RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP,
 	}, *info;
 	struct rdma_cm_id *id;
 
 	if (rdma_create_id(events, &id, NULL, RDMA_PS_TCP) || rdma_getaddrinfo(address, port, &hints, &info))
 		tap_bail("address");
-	if (passive) {
-		if (rdma_bind_addr(id, info->ai_src_addr) || rdma_listen(id, 64))
-			tap_bail("rdma_listen");
-		puts("listening");
-	} else if (rdma_resolve_addr(id, NULL, info->ai_dst_addr, RESOLVE_MS)) {
-		tap_bail("rdma_resolve_addr");
-	}
+	if (rdma_bind_addr(id, info->ai_src_addr) || rdma_listen(id, 64))
+		tap_bail("rdma_listen");
 	rdma_freeaddrinfo(info);
-	return id;
+	puts("listening");
 }
 
 int main(int argc, char **argv)
@@ -332,18 +301,15 @@ int main(int argc, char **argv)
 	struct pollfd fds[3];
 	int option;
 
-	while ((option = getopt(argc, argv, "d:l:")) != -1) {
-		if (option == 'd')
-			depth = atoi(optarg);
-		else if (option == 'l')
-			region_length = atoi(optarg);
-		else
+	while ((option = getopt(argc, argv, "l:")) != -1) {
+		if (option != 'l')
 			return 2;
+		region_length = atoi(optarg);
 	}
-	if (argc - optind != 3 || !events)
+	if (argc - optind != 2 || !events)
 		return 2;
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	start(events, !strcmp(argv[optind], "listen"), argv[optind + 1], argv[optind + 2]);
+	start(events, argv[optind], argv[optind + 1]);
 	for (;;) {
 		fds[0] = (struct pollfd){ .fd = events->fd, .events = POLLIN };
 		fds[1] = (struct pollfd){ .fd = channel ? channel->fd : -1, .events = POLLIN };
