@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What passes an interface, by tcpdump."""
+
+import os
+import re
+import signal
+from contextlib import contextmanager
+
+import tap
+from proc import wait_until
+
+COUNTS = re.compile(r"(\d+) packets? captured\D+(\d+) packets? received by filter\D+"
+                    r"(\d+) packets? dropped by kernel")
+
+
+@contextmanager
+def captured(node, path):
+    """A capture of all TCP that passes the interface of `node` meanwhile, without a gap."""
+    with node.start("tcpdump", "-i", node.netdev, "-w", path, "-s", 0, "-B", 65536, "tcp") as dump:
+        def caught_up():
+            os.kill(dump.pid, signal.SIGUSR1)
+            counts = COUNTS.findall(dump.output)
+            return counts and counts[-1][0] == counts[-1][1]
+
+        dump.says("listening on", 20)
+        yield
+        # It does not write what it has not read yet when it is ended.
+        # Not often: each time it is interrupted.
+        wait_until(caught_up, 60, "tcpdump has written all", interval=1)
+        dump.kill(signal.SIGINT)
+        tap.equal(COUNTS.findall(dump.output)[-1][2], "0", "packets dropped")
