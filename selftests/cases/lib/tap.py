@@ -23,6 +23,9 @@ from contextlib import contextmanager
 LONG = 2
 """After how many seconds a point says how long it took."""
 
+PACE = int(os.environ.get("RIW_PACE", "1"))
+"""How many times as long as on the stock kernel things may take."""
+
 _count = 0
 
 
@@ -85,7 +88,7 @@ def include(argv, timeout, prefix=""):
     A program that ends without having met its own plan, with a status other than
     0, or not within `timeout` seconds (more on a slower kernel) is one failed point more.
     """
-    timeout *= int(os.environ.get("RIW_PACE", "1"))
+    timeout *= PACE
     name = prefix.strip(": ") or argv[0]
     try:
         with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as program:
