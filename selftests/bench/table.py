@@ -7,10 +7,10 @@ TITLES = {"bandwidth": "Bandwidth", "rate": "Message rate", "latency": "Latency,
           "connections": "Connections", "memory": "Memory", "cpu": "CPU time"}
 
 
-def cell(figure):
+def cell(figure, applies):
     """A median with its spread; what went wrong, if anything did."""
     if figure is None:
-        return "–"
+        return "not yet" if applies else "–"
     if not figure.values:
         return f"**failed**: {figure.failures[0]}"
     text = number(figure.median)
@@ -70,8 +70,10 @@ def write(out, run, measured, chosen):
                 if tcp is None and row.qps == 1 and not (row.events or row.framing or row.typical):
                     tcp = next((one for one in some if one.applies("tcp")
                                 and one.size == row.size), None)
+                applies = {name: bool(tcp) if name == "tcp" else row.applies(name.partition("@")[0])
+                           for name in contenders}
                 got = {name: measured.get(tcp.name, {}).get("tcp") if name == "tcp" and tcp
                        else of_row.get(name) for name in contenders}
                 out.write("| " + " | ".join(
-                    [words, *(cell(got[name]) for name in contenders),
+                    [words, *(cell(got[name], applies[name]) for name in contenders),
                      *(ratio(row, got.get("riw"), got[name]) for name in against)]) + " |\n")
