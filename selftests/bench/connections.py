@@ -5,7 +5,7 @@ import contextlib
 import subprocess
 
 from memory import Memory
-from proc import Process, run, wait_until
+from proc import Failed, Process, run, wait_until
 
 # As many at a time as siw has room for in one process; opened so many times, and by so many
 # processes: hundreds, for all else to be little beside them.
@@ -56,4 +56,6 @@ def kib_per_qp(server, client, limit):
         for process in processes:
             process.stdin.close()
             process.succeed(limit)
+    if grown <= 0:
+        raise Failed("the kernel's memory does not grow")
     return grown / 1024 / 2 / CONNECTIONS / PROCESSES

@@ -8,7 +8,9 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def tree(pid):
-    """A process and all below it."""
+    """A process and all below it, but for those that end meanwhile. Raises OSError where the
+    kernel does not tell of children (CONFIG_PROC_CHILDREN)."""
+    pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_bytes()
     found, pending = [], [pid]
     while pending:
         pid = pending.pop()
