@@ -17,16 +17,14 @@ def value(measured, row, contender):
 
 def draw(measured, chosen, contenders):
     """Yields names of files and their text."""
-    plain = [row for row in chosen if not row.framing and not row.typical]
+    plain = [row for row in chosen if not (row.events or row.framing or row.typical)]
     for network in dict.fromkeys(row.network for row in plain):
         for operation in rows.OPERATIONS:
-            for what, kind, events, axis in (
-                    ("bandwidth", "bandwidth", False, "message size"),
-                    ("latency", "latency", False, "message size"),
-                    ("qps", "bandwidth", False, "QPs, 64 KiB messages")):
+            for what, kind, axis in (("bandwidth", "bandwidth", "message size"),
+                                     ("latency", "latency", "message size"),
+                                     ("qps", "bandwidth", "QPs, 64 KiB messages")):
                 some = [row for row in plain
-                        if (row.network, row.operation, row.kind, row.events)
-                        == (network, operation, kind, events)
+                        if (row.network, row.operation, row.kind) == (network, operation, kind)
                         and (row.size == 64 * rows.KIB if what == "qps" else row.qps == 1)]
                 some.sort(key=lambda row: (row.qps, row.size))
                 if len(some) < 2:
