@@ -5,10 +5,11 @@ from proc import Failed
 
 
 def figures(row, server, client, messages, timeout):
-    """The figures for so many messages of each QP, of all the rows that they give, and the seconds
-    that the messages took."""
+    """The figures for so many messages of each QP, of all the rows that they give, the seconds
+    that the messages took, and in how many tries."""
     program, options = row.perftest(messages)
-    got, = perftest.run(program, server, client, *options, timeout=timeout)
+    again = []
+    got, = perftest.run(program, server, client, *options, timeout=timeout, again=again.append)
     if row.kind == "latency":
         values = got.average, got.latency
     elif row.kind == "rate":
@@ -18,4 +19,4 @@ def figures(row, server, client, messages, timeout):
         values = got.bandwidth,
     if not all(values):
         raise Failed(f"{program} says 0")
-    return dict(zip(row.given, values)), row.seconds(values[0], messages)
+    return dict(zip(row.given, values)), row.seconds(values[0], messages), 1 + len(again)

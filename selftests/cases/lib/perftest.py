@@ -56,17 +56,17 @@ class Row:
         return self.values[3]
 
 
-def run(test, server, client, *options, family=4, timeout=60):
+def run(test, server, client, *options, family=4, timeout=60, again=tap.note):
     """Runs `ib_write_bw` or another test with the same options at both ends.
 
     Returns the client's table, a list of `Row`; raises `Failed` if either end fails
-    or says that something went wrong.
+    or says that something went wrong. `again` is told why, when it is run once more.
     """
     for _ in range(ATTEMPTS - 1):
         try:
             return _run(test, server, client, options, family, timeout)
         except (TooEarly, NoClock) as reason:
-            tap.note(f"tried again: {reason}")
+            again(f"tried again: {reason}")
     return _run(test, server, client, options, family, timeout)
 
 
