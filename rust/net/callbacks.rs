@@ -20,6 +20,7 @@
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
     bindings::sock,
+    error::to_result,
     prelude::*,
     sync::Arc,
     types::NotThreadSafe, //
@@ -146,22 +147,20 @@ impl LockedSock<'_> {
     ///
     /// `take` is called with contiguous pieces in order, and says how many bytes of each it took;
     /// when that is less than the piece has, reading ends. What was taken is gone from the socket,
-    /// which is acknowledged to the peer in due course. Returns the number of bytes taken. `take`
-    /// must not sleep, whatever the context.
+    /// which is acknowledged to the peer in due course. `take` must not
+    /// sleep, whatever the context.
     ///
-    /// Fails with `EFAULT` if the memory of what was received cannot be read by the CPU. Reading
+    /// Fails with `EFAULT` where the memory of what was received cannot be read by the CPU. Reading
     /// does not go beyond urgent data.
-    pub fn read<F: FnMut(&[u8]) -> usize>(&mut self, mut take: F) -> Result<usize> {
+    pub fn read<F: FnMut(&[u8]) -> usize>(&mut self, mut take: F) -> Result {
         // Since `self` is borrowed mutably, `take` cannot read as well, and so remove what it is
         // being shown.
         //
         // SAFETY: By the type's invariant it is a locked TCP socket. `call` gets the pointer to
         // `take`, which nobody else uses.
-        let ret = unsafe {
+        to_result(unsafe {
             bindings::tcp_read(self.sk.as_ptr(), Some(call::<F>), (&raw mut take).cast())
-        };
-
-        usize::try_from(ret).map_err(|_| Error::from_errno(ret))
+        })
     }
 }
 

@@ -218,7 +218,7 @@ static int riw_tcp_recv(read_descriptor_t *desc, struct sk_buff *skb, unsigned i
 	return consumed;
 }
 
-/* The socket must be locked. Returns the bytes taken, or an error if there were none. */
+/* The socket must be locked. 0 or an error, which says nothing of what was taken before. */
 int riw_helper_tcp_read(struct sock *sk, riw_tcp_actor_t actor, void *ctx)
 {
 	struct riw_tcp_reader reader = { .actor = actor, .ctx = ctx };
@@ -226,7 +226,7 @@ int riw_helper_tcp_read(struct sock *sk, riw_tcp_actor_t actor, void *ctx)
 	int ret;
 
 	ret = tcp_read_sock(sk, &desc, riw_tcp_recv);
-	return ret == 0 && desc.error ? desc.error : ret;
+	return ret < 0 ? ret : desc.error;
 }
 
 void riw_helper_sk_set_tos(struct sock *sk, int tos)
