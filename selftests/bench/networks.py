@@ -5,7 +5,6 @@ import contextlib
 import lab
 from proc import run
 
-SIDES = ("left", "right")
 MTU = {"veth1500": 1500, "veth9000": 9000}
 
 
@@ -28,13 +27,9 @@ def network(name, contender):
             node = lab.Node("", "dummy0", "10.79.0.1")
             yield node, node
     else:
-        with contextlib.ExitStack() as stack:
-            for side in SIDES:
-                stack.enter_context(lab.namespace(side))
-            lab.ip("link", "add", "veth", "netns", "left", "type", "veth",
-                   "peer", "name", "veth", "netns", "right")
+        with lab.cable():
             nodes = [lab.Node("", "veth", f"10.78.0.{i + 1}", netns=side)
-                     for i, side in enumerate(SIDES)]
+                     for i, side in enumerate(("left", "right"))]
             for node in nodes:
                 lab.bring_up("veth", f"{node.addr}/24", netns=node.netns, mtu=MTU[name])
             yield nodes

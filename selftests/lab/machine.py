@@ -162,6 +162,8 @@ class Machine:
                 data = self.port.recv(65536)
             except socket.timeout:
                 raise MachineDied(f"the {self.role} VM does not answer") from None
+            except ConnectionResetError:
+                data = b""
             if not data:
                 raise MachineDied(f"the {self.role} VM went down")
             self.received += data

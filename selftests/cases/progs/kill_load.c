@@ -21,8 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/access.h"
 #include "common/clock.h"
-#include "common/completion.h"
 #include "common/pair.h"
 #include "common/post.h"
 #include "common/random.h"
@@ -33,7 +33,6 @@
 #define MESSAGE 16384
 /* Milliseconds within which a child must have ended by itself. */
 #define LIFE 60000
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 /* What a peer tells of its memory, as private data. */
 struct invitation {
@@ -78,7 +77,7 @@ static void busy_prepare(struct busy *b, struct rdma_cm_id *id)
 	if (!b->memory || !b->pd || !b->cq)
 		give_up(BROKEN, "resources");
 	memset(b->memory, 1, 2 * DEPTH * MESSAGE);
-	b->mr = ibv_reg_mr(b->pd, b->memory, 2 * DEPTH * MESSAGE, ACCESS);
+	b->mr = ibv_reg_mr(b->pd, b->memory, 2 * DEPTH * MESSAGE, ALL);
 	init.send_cq = init.recv_cq = b->cq;
 	init.cap.max_send_wr = 4 * DEPTH;
 	init.cap.max_recv_wr = DEPTH;
