@@ -21,7 +21,7 @@ mod workqueue;
 /// How long nothing may move before a test calls it a hang: longer than any machine is busy.
 const PATIENCE: Delta = Delta::from_secs(60);
 
-/// How often something is looked at before others have their turn.
+/// How often something is looked at, or done, before others have their turn.
 const LOOKS: usize = 200;
 
 /// Functions that run at once, each in a worker of its own, from the moment at which all are there.
@@ -33,6 +33,14 @@ pub struct Crowd {
     queue: Queue,
     /// Those who are not there yet.
     absent: Arc<Atomic<u32>>,
+    /// Who goes on until the end has come to it.
+    over: Arc<Atomic<bool>>,
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.over.store(true, ordering::Relaxed);
+    }
 }
 
 impl Crowd {
@@ -41,12 +49,27 @@ impl Crowd {
         Ok(Self {
             queue: Queue::new(c"kunit_crowd", Flags::UNBOUND)?,
             absent: Arc::new(Atomic::new(size), GFP_KERNEL)?,
+            over: Arc::new(Atomic::new(false), GFP_KERNEL)?,
         })
     }
 
     /// Has one more function run. May sleep.
     pub fn add(&self, function: impl FnMut() + Send + 'static) -> Result {
         self.add_boxed(KBox::new(function, GFP_KERNEL)?)
+    }
+
+    /// Has one more function run, again and again until this is dropped. May sleep.
+    pub fn keep(&self, mut step: impl FnMut() + Send + 'static) -> Result {
+        let over = self.over.clone();
+
+        self.add(move || {
+            while !over.load(ordering::Relaxed) {
+                for _ in 0..LOOKS {
+                    step();
+                }
+                let_others_run();
+            }
+        })
     }
 
     // `try_spawn` has a work item for each type of function and crate, all of one lock class, but

@@ -22,7 +22,6 @@ struct Shared {
     taken: Atomic<bool>,
     used: Atomic<u32>,
     wrong: Atomic<u32>,
-    stop: Atomic<bool>,
 }
 
 impl Shared {
@@ -34,7 +33,6 @@ impl Shared {
                 taken: Atomic::new(false),
                 used: Atomic::new(0),
                 wrong: Atomic::new(0),
-                stop: Atomic::new(false),
             }),
             GFP_KERNEL,
         )
@@ -62,8 +60,6 @@ mod tests {
     use super::*;
 
     const USERS: u32 = 2;
-    /// Of each, before the next has its turn.
-    const TOUCHES: usize = 50;
     const ROUNDS: usize = 2000;
 
     /// What is taken away is not used any more when the wait is over, and the wait ends.
@@ -75,14 +71,7 @@ mod tests {
 
         for _ in 0..USERS {
             let shared = shared.clone();
-            crowd.add(move || {
-                while !shared.stop.load(ordering::Relaxed) {
-                    for _ in 0..TOUCHES {
-                        shared.touch();
-                    }
-                    let_others_run();
-                }
-            })?;
+            crowd.keep(move || shared.touch())?;
         }
         for _ in 0..ROUNDS {
             let before = shared.used.load(ordering::Relaxed);
@@ -97,7 +86,6 @@ mod tests {
             // Who sees it given back sees that before.
             shared.there.store(true, ordering::Release);
         }
-        shared.stop.store(true, ordering::Relaxed);
         drop(crowd);
         assert_eq!(met, ROUNDS);
         assert_eq!(shared.wrong.load(ordering::Relaxed), 0);

@@ -13,7 +13,7 @@ use kernel::{
     },
     types::Opaque,
 };
-use net::kunit::{comes_true, let_others_run, Crowd};
+use net::kunit::{comes_true, Crowd};
 use riw_bindings as bindings;
 
 /// In the place of ib_core's part.
@@ -45,7 +45,6 @@ struct Shared {
     table: Table<Base, (), Data>,
     found: Atomic<u64>,
     wrong: Atomic<u32>,
-    stop: Atomic<bool>,
 }
 
 /// The number.
@@ -58,7 +57,6 @@ impl Shared {
                 table <- Table::new(),
                 found: Atomic::new(0),
                 wrong: Atomic::new(0),
-                stop: Atomic::new(false),
             }),
             GFP_KERNEL,
         )
@@ -112,8 +110,6 @@ mod tests {
     use super::*;
 
     const LOOKERS: u32 = 2;
-    /// Of each, before the next has its turn.
-    const LOOKS: usize = 50;
     const ROUNDS: usize = 500;
 
     /// What is found stays whole until it is let go of, and once deregistration has returned nobody
@@ -126,14 +122,7 @@ mod tests {
 
         for _ in 0..LOOKERS {
             let shared = shared.clone();
-            crowd.add(move || {
-                while !shared.stop.load(ordering::Relaxed) {
-                    for _ in 0..LOOKS {
-                        shared.look();
-                    }
-                    let_others_run();
-                }
-            })?;
+            crowd.keep(move || shared.look())?;
         }
         let mut failed = Ok(());
         for _ in 0..ROUNDS {
@@ -152,7 +141,6 @@ mod tests {
                 }
             }
         }
-        shared.stop.store(true, ordering::Relaxed);
         drop(crowd);
         assert_eq!(shared.wrong.load(ordering::Relaxed), 0);
         assert_eq!(met, ROUNDS);

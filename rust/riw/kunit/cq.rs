@@ -183,21 +183,15 @@ mod tests {
     fn a_hostile_process_holds_up_nobody() -> Result {
         let queue = queue(LEN)?;
         let tally = Tally::new()?;
-        let stop = Arc::new(Atomic::new(false), GFP_KERNEL)?;
         let crowd = Crowd::new(1)?;
 
-        let (process, until) = (queue.clone(), stop.clone());
-        crowd.add(move || {
-            let mut number = 0u32;
-            while !until.load(ordering::Relaxed) {
-                number = number.wrapping_add(1);
-                process.ring.release(number);
-                if let Some(control) = process.ring.extra(0) {
-                    control.store(control_word(number % 4), ordering::Relaxed);
-                }
-                if number % 1000 == 0 {
-                    let_others_run();
-                }
+        let process = queue.clone();
+        let mut number = 0u32;
+        crowd.keep(move || {
+            number = number.wrapping_add(1);
+            process.ring.release(number);
+            if let Some(control) = process.ring.extra(0) {
+                control.store(control_word(number % 4), ordering::Relaxed);
             }
         })?;
         let events = comes_true(|| {
@@ -210,7 +204,6 @@ mod tests {
                 let_others_run();
             }
         }
-        stop.store(true, ordering::Relaxed);
         drop(crowd);
         assert!(events);
         let added = tally.added.load(ordering::Relaxed);

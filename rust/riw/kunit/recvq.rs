@@ -14,7 +14,7 @@ use kernel::{
         Arc,
     },
 };
-use net::kunit::{comes_true, let_others_run, Crowd};
+use net::kunit::{comes_true, Crowd};
 
 /// The entry that a process posts as the `number`th.
 fn entry(number: u32, elements: u8) -> [u64; abi::RQE_WORDS] {
@@ -124,21 +124,15 @@ mod tests {
     #[test]
     fn a_hostile_process_fools_itself() -> Result {
         let queue = queue(LEN)?;
-        let stop = Arc::new(Atomic::new(false), GFP_KERNEL)?;
         let crowd = Crowd::new(1)?;
         let (mut sound, mut refused, mut wrong) = (0u32, 0u32, 0u32);
 
-        let (process, until) = (queue.clone(), stop.clone());
-        crowd.add(move || {
-            let mut number = 0u32;
-            while !until.load(ordering::Relaxed) {
-                let [elements, ..] = number.to_le_bytes();
-                process.ring.publish(number, &entry(number, elements));
-                number = number.wrapping_add(5);
-                if elements == 0 {
-                    let_others_run();
-                }
-            }
+        let process = queue.clone();
+        let mut number = 0u32;
+        crowd.keep(move || {
+            let [elements, ..] = number.to_le_bytes();
+            process.ring.publish(number, &entry(number, elements));
+            number = number.wrapping_add(5);
         })?;
         let enough = comes_true(|| {
             if let Some(taken) = queue.take() {
@@ -153,7 +147,6 @@ mod tests {
             }
             sound > 1000 && refused > 1000
         });
-        stop.store(true, ordering::Relaxed);
         drop(crowd);
         assert!(enough);
         assert_eq!(wrong, 0);

@@ -49,7 +49,7 @@ mod tests {
     const ENTRIES: u32 = 100_000;
     const COPIES: u32 = 1_000_000;
     /// Before others have their turn.
-    const WRITES: u32 = 1000;
+    const AT_ONCE: u32 = 1000;
 
     /// What has been written before the flag is in the copy.
     #[test]
@@ -93,25 +93,21 @@ mod tests {
         let valid = control(7);
 
         let ring = Arc::new(Ring::<WORDS>::new(1, 0)?, GFP_KERNEL)?;
-        let stop = Arc::new(Atomic::new(false), GFP_KERNEL)?;
         let crowd = Crowd::new(1)?;
         let mut copies = 0u32;
         let mut wrong = 0u32;
 
-        let (process, until) = (ring.clone(), stop.clone());
-        crowd.add(move || {
-            while let (Some(control), false) = (process.control(0), until.load(ordering::Relaxed)) {
-                for _ in 0..WRITES {
-                    control.store(valid, ordering::Relaxed);
-                    control.store(!valid, ordering::Relaxed);
-                }
-                let_others_run();
+        let process = ring.clone();
+        crowd.keep(move || {
+            if let Some(control) = process.control(0) {
+                control.store(valid, ordering::Relaxed);
+                control.store(!valid, ordering::Relaxed);
             }
         })?;
         // Until the process has begun.
         let began = comes_true(|| ring.is_valid(0));
-        for _ in 0..COPIES / WRITES {
-            for _ in 0..WRITES {
+        for _ in 0..COPIES / AT_ONCE {
+            for _ in 0..AT_ONCE {
                 if let Some([_, control, ..]) = ring.copy(0) {
                     copies += 1;
                     wrong += u32::from(control != valid);
@@ -119,7 +115,6 @@ mod tests {
             }
             let_others_run();
         }
-        stop.store(true, ordering::Relaxed);
         drop(crowd);
         assert!(began);
         // Both kinds were met, or nothing was tried.
