@@ -147,8 +147,8 @@ impl LockedSock<'_> {
     ///
     /// `take` is called with contiguous pieces in order, and says how many bytes of each it took;
     /// when that is less than the piece has, reading ends. What was taken is gone from the socket,
-    /// which is acknowledged to the peer in due course. `take` must not
-    /// sleep, whatever the context.
+    /// which is acknowledged to the peer in due course. `take` must not sleep, whatever the
+    /// context.
     ///
     /// Fails with `EFAULT` where the memory of what was received cannot be read by the CPU. Reading
     /// does not go beyond urgent data.

@@ -6,7 +6,7 @@ use super::{
     connect::check_depths,
     endpoint::{End, Endpoint, Inner, Phase},
     listen::Subscription,
-    CmDevice, Deadline, Disconnect, Member, Role, REPORTED_TIME,
+    CmDevice, Deadline, Member, Role, REPORTED_TIME,
 };
 use crate::{device, qp::Qp};
 use iwarp::startup::{Kind, Reader, Responder};
@@ -325,10 +325,5 @@ impl Endpoint {
             self.reject_with(&mut inner, private_data);
         }
         Ok(())
-    }
-
-    /// Gives way to others: a connection whose Request does not come. Any context.
-    pub(super) fn evict(self: &Arc<Self>) {
-        self.disconnect(Disconnect::Abort);
     }
 }

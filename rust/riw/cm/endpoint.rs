@@ -57,8 +57,8 @@ pub(crate) struct Endpoint {
     ending: AtomicFlag,
     /// The connection is to be closed.
     close: AtomicFlag,
-    /// The connection is to be reset.
-    abort: AtomicFlag,
+    /// The connection, which has not come about, has to give way to others.
+    evicted: AtomicFlag,
     /// The queue pair; not before it is attached.
     qp: SetOnce<Arc<Qp>>,
     #[pin]
@@ -153,7 +153,7 @@ impl Endpoint {
                 first: AtomicFlag::new(false),
                 ending: AtomicFlag::new(false),
                 close: AtomicFlag::new(false),
-                abort: AtomicFlag::new(false),
+                evicted: AtomicFlag::new(false),
                 qp: SetOnce::new(),
                 inner <- new_mutex!(inner, "riw::cm::Endpoint::inner"),
                 socket <- new_mutex!(None, "riw::cm::Endpoint::socket"),
@@ -193,13 +193,8 @@ impl Endpoint {
     }
 
     /// Has the connection closed. Any context: this is done later.
-    pub(crate) fn disconnect(self: &Arc<Self>, how: Disconnect) {
-        let flag = match how {
-            Disconnect::Graceful => &self.close,
-            Disconnect::Abort => &self.abort,
-        };
-
-        if !flag.xchg(true, ordering::Full) {
+    pub(crate) fn close(self: &Arc<Self>) {
+        if !self.close.xchg(true, ordering::Full) {
             self.kick();
         }
     }
@@ -218,27 +213,22 @@ impl Endpoint {
     /// On return no callback and no work of the endpoint touches the queue pair any more, and
     /// [`Qp::detach`] has been called.
     pub(crate) fn teardown(self: &Arc<Self>) {
-        let how = match self.abort.load(ordering::Relaxed) {
-            true => Disconnect::Abort,
-            false => Disconnect::Graceful,
-        };
-
-        self.end(
-            &mut self.inner.lock(),
-            &End {
-                how,
-                error: ECONNABORTED,
-                offer: Offer::default(),
-            },
-        );
+        self.end(&mut self.inner.lock(), &End::graceful(ECONNABORTED));
         cancel_delayed_work_sync::<Self, 0>(self);
     }
 
     // For the rest of connection management.
 
+    /// Has the connection give way to others, unless it has come about by now. Any context.
+    pub(super) fn evict(self: &Arc<Self>) {
+        if !self.evicted.xchg(true, ordering::Full) {
+            self.kick();
+        }
+    }
+
     /// Whether the connection has to give way to others.
     pub(super) fn is_evicted(&self) -> bool {
-        self.abort.load(ordering::Acquire)
+        self.evicted.load(ordering::Acquire)
     }
 
     /// Resets the connection. On return no callback and no work of it runs, and the socket is gone.
@@ -379,7 +369,8 @@ impl Endpoint {
         }
     }
 
-    /// Ends the connection, if it has not ended. May sleep.
+    /// Ends the connection, if it has not ended; by a reset if not everything can be sent that is
+    /// as good as sent for the consumer: a FIN would tell the peer that this was all. May sleep.
     pub(super) fn end(self: &Arc<Self>, inner: &mut Inner, end: &End<'_>) {
         let phase = core::mem::replace(&mut inner.phase, Phase::Closed);
 
@@ -393,18 +384,21 @@ impl Endpoint {
         }
 
         if let Some(socket) = self.take_socket() {
+            // Without the socket nobody sends what is left, so that this does not change.
+            let cut = self.qp.as_ref().is_some_and(|qp| qp.has_unsent());
+
             match end.how {
-                Disconnect::Graceful => {
+                Disconnect::Graceful if !cut => {
                     let refused = matches!(phase, Phase::AwaitRequest | Phase::Reported);
 
                     Linger::start(&self.dev, socket, refused);
                 }
-                Disconnect::Abort => socket.abort(),
+                _ => socket.abort(),
             }
         }
         if let Some(qp) = self.qp.as_ref() {
             // If the queue pair is about to end, it knows why.
-            let ending = [&self.ending, &self.close, &self.abort]
+            let ending = [&self.ending, &self.close]
                 .iter()
                 .any(|flag| flag.load(ordering::Relaxed));
 
@@ -451,9 +445,7 @@ impl Endpoint {
 
         let close = self.close.load(ordering::Acquire);
         let told = self.told.load(ordering::Acquire);
-        if self.abort.load(ordering::Acquire) {
-            self.end(inner, &End::abort(ECONNABORTED));
-        } else if close || self.lost.load(ordering::Acquire) {
+        if close || self.lost.load(ordering::Acquire) {
             self.end(inner, &End::graceful(ECONNRESET));
         } else if inner.phase == Phase::Rdma && (told || self.ending.load(ordering::Acquire)) {
             // The queue pair will close this side when it has said what it has to say.
@@ -496,9 +488,6 @@ impl Endpoint {
             Phase::Rdma => {
                 if self.may_go_on(inner) {
                     inner.deadline = Some(Deadline::new(ENDING_TIME));
-                } else if self.qp.as_ref().is_some_and(|qp| qp.has_unsent()) {
-                    // A FIN would say that this is all.
-                    self.end(inner, &End::abort(ETIMEDOUT));
                 } else {
                     self.end(inner, &End::graceful(ECONNRESET));
                 }

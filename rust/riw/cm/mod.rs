@@ -86,7 +86,7 @@ pub(crate) enum Closed {
 
 /// How to end a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Disconnect {
+enum Disconnect {
     /// With a FIN behind everything that TCP has got.
     Graceful,
     /// With a RST.

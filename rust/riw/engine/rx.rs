@@ -91,8 +91,7 @@ impl Qp {
         } = &mut *rx;
         let Some(receiver) = receiver else {
             drop(rx);
-            // So that a FIN behind it is seen. A socket that cannot be read has an error, of
-            // which the endpoint is told.
+            // So that a FIN behind it is seen, if it can be read; the stream is ending anyway.
             let _ = sk.read(|data| data.len());
             return;
         };

@@ -4,7 +4,7 @@
 
 use crate::{
     abi::{self, Opcode, SgList, Sqe, Status, MAX_INLINE},
-    cm::{Disconnect, Role},
+    cm::Role,
     engine::{
         crc,
         reads::{Inbound, Outbound},
@@ -35,6 +35,8 @@ pub(crate) struct Tx {
     stream: Option<Stream>,
     /// What is to be sent next, complete: it refers to no memory of the process.
     buf: SendBuf,
+    /// Some of that has been dropped.
+    cut: bool,
 }
 
 struct Stream {
@@ -77,6 +79,7 @@ impl Tx {
         Self {
             stream: None,
             buf: SendBuf::new(),
+            cut: false,
         }
     }
 
@@ -88,6 +91,7 @@ impl Tx {
         };
 
         self.buf.clear();
+        self.cut = false;
         self.stream = Some(Stream {
             segmenter: Segmenter::new(TxConfig {
                 crc: parameters.crc,
@@ -103,6 +107,7 @@ impl Tx {
     /// Nothing is sent any more.
     pub(crate) fn stop(&mut self) {
         self.stream = None;
+        self.cut |= !self.buf.is_empty();
         self.buf.clear();
     }
 }
@@ -132,16 +137,24 @@ impl Qp {
     fn pass(self: &Arc<Self>) -> Pass {
         let mut tx = self.tx.lock();
         // As long as `tx` is held the queue pair is not reset.
-        let (state, endpoint, dead, silent) = {
+        let (state, endpoint, dead, silent, closing) = {
             let status = self.status.lock();
             let endpoint = status.endpoint.clone();
-            (status.state, endpoint, status.dead, status.silent)
+            (
+                status.state,
+                endpoint,
+                status.dead,
+                status.silent,
+                status.closing,
+            )
         };
 
         match state {
             _ if dead => Pass::Done,
             State::Idle => Pass::Done,
             State::Rts if silent => Pass::Done,
+            // Everything that is posted now is flushed when the connection has ended.
+            State::Closing if closing => Pass::Done,
             State::Rts | State::Closing => {
                 let failed = match &endpoint {
                     // What the peer's silence keeps back is not waited for when closing.
@@ -187,6 +200,9 @@ impl Qp {
                     && said;
                 if state == State::Error {
                     tx.stop();
+                } else if !said {
+                    // The peer wants no more of it.
+                    tx.buf.clear();
                 }
                 drop(tx);
                 self.tell_flushed(&flushed);
@@ -228,6 +244,7 @@ impl Qp {
         let Tx {
             stream: Some(stream),
             buf,
+            ..
         } = tx
         else {
             return Ok(false);
@@ -536,16 +553,19 @@ impl Qp {
             if !silent {
                 self.gather_terminate(&mut tx);
             }
-            // What it does not take is lost with the queue pair.
+            // What it does not take is lost with the queue pair, and so resets the connection.
             let _ = endpoint.send(&mut tx.buf);
         }
         tx.stop();
     }
 
     /// Whether there are bytes that the socket has not taken; the process may have completions for
-    /// them. May sleep; none of the queue pair's locks is held.
+    /// them. May sleep; none of the queue pair's locks is held. As long as there is no socket that
+    /// could take them, or there are none, this stays as it is.
     pub(crate) fn has_unsent(&self) -> bool {
-        !self.tx.lock().buf.is_empty()
+        let tx = self.tx.lock();
+
+        tx.cut || !tx.buf.is_empty()
     }
 
     /// Whether nothing is left to send or to wait for.
@@ -573,7 +593,7 @@ impl Qp {
             status.endpoint.clone()
         };
         if let Some(endpoint) = endpoint {
-            endpoint.disconnect(Disconnect::Graceful);
+            endpoint.close();
         }
     }
 }
