@@ -201,7 +201,9 @@ class Machine:
 
     def reset(self):
         """Removes what a case left; returns what could not be removed."""
-        return self._ask({"reset": {}}, 8 * GRACE)["complaints"]
+        # Where leaks are looked for all memory is read, several times: after hours of use, on a busy
+        # host, that takes minutes.
+        return self._ask({"reset": {}}, 40 * GRACE)["complaints"]
 
     def kernel_log(self):
         """The lines that the kernel logged since the last call."""
