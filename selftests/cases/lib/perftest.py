@@ -82,14 +82,14 @@ def _run(test, server, client, options, family, timeout):
         server.wait_listening(port, serving)
         with client.start(*BY, test, "-d", client.dev, *common, server.address(family)) as pushing:
             try:
-                output = pushing.succeed(timeout)
+                output = pushing.succeed(timeout * tap.PACE)
             except Failed as reason:
                 if REJECTED.search(pushing.output) and serving.running:
                     raise TooEarly(str(reason)) from None
                 # What went wrong is said first, in front of all that it has put by for its end.
                 raise Failed(f"{reason}\nall of it:\n{pushing.output}"
                              f"{serving}\n{serving.output}") from None
-        serving.succeed(timeout)
+        serving.succeed(timeout * tap.PACE)
     if NO_CLOCK in output:
         raise NoClock(f"no clock: {test}")
     rows = table(output)
