@@ -22,10 +22,10 @@ step() {
 	local log=$repo/build/log/${title// /-}.log
 	shift
 	mkdir -p "$repo/build/log"
-	progress "$title" &
+	progress "$title" 9>&- & # which holds no lock
 	ticker=$!
 	"$@" >"$log" 2>&1 </dev/null || status=$?
-	kill "$ticker"
+	kill "$ticker" 2>/dev/null || true
 	wait "$ticker" 2>/dev/null || true
 	[ -t 2 ] && printf '\r\033[K' >&2
 	if [ "$status" -ne 0 ]; then
@@ -42,8 +42,9 @@ progress() {
 	local begin=$SECONDS pause=15 format='  %s … %d s\n'
 	[ -t 2 ] && pause=1 format='\r  %s … %d s'
 	# Waits on a pipe that says nothing, since a sleep would outlive this and keep the
-	# output open for those who read it to its end.
+	# output open for those who read it to its end. Nor does this outlive the script.
 	while ! read -rt "$pause" _; do
+		kill -0 $$ 2>/dev/null || return
 		# shellcheck disable=SC2059 # the format is one of the two above
 		printf "$format" "$1" $((SECONDS - begin)) >&2
 	done <> <(:)
