@@ -50,6 +50,14 @@ progress() {
 	done <> <(:)
 }
 
+# host_cargo: whether the host has a cargo that knows the crates' Rust.
+host_cargo() {
+	local want have
+	want=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$repo/rust/iwarp/Cargo.toml")
+	command -v cargo >/dev/null && have=$(rustc --version 2>/dev/null | cut -d ' ' -f 2) &&
+		printf '%s\n' "$want" "$have" | sort -CV
+}
+
 # hash FILE…: one word that changes when any of the files does.
 hash() {
 	(cd "$repo" && sha256sum "$@" | sha256sum | cut -c 1-16)
