@@ -26,7 +26,9 @@ def module(kernel, out, source="."):
 def checked_out(revision):
     """The source tree of a revision, under build/."""
     folder = REPO / "build" / "bench-base" / "source"
-    subprocess.run(["rm", "-rf", folder], check=True)
+    # With the module of the last one: all files of a revision have the time of its commit, by
+    # which make may take what is older for not changed.
+    subprocess.run(["rm", "-rf", folder.parent], check=True)
     folder.mkdir(parents=True)
     archive = subprocess.run(["git", "-C", REPO, "archive", revision],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
