@@ -40,7 +40,7 @@ def checked_out(revision):
 
 def environments(kernel, base):
     """{contender: environment of its measurements}."""
-    call(LAB / "chroot", "make", "-s", "-f", "selftests/lab/progs.mk")
+    call(LAB / "programs")
     result = {"riw": {"RIW_DRIVER": "riw", "RIW_KO": module(kernel, f"bench-{kernel}")},
               "siw": {"RIW_DRIVER": "siw"}, "tcp": {}}
     if base:
