@@ -3,6 +3,7 @@
 agent in it that runs commands."""
 import collections
 import contextlib
+import fcntl
 import functools
 import json
 import os
@@ -45,6 +46,26 @@ def lab():
     if done.returncode:
         sys.exit(1)
     return Folders(*map(pathlib.Path, done.stdout.split()))
+
+
+@contextlib.contextmanager
+def alone(folder):
+    """`folder` is this run's: another one would remove or overwrite its files."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_name(f"{folder.name}.lock"), "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"riw lab: another run is at work in {folder}: wait for it, or end it")
+        yield
+
+
+def writer(stream):
+    """Passes on what a command in a machine writes, as it comes."""
+    def write(data):
+        stream.buffer.write(data)
+        stream.flush()
+    return write
 
 
 PARAMETERS = [
