@@ -27,6 +27,7 @@ KERNEL = os.environ.get("RIW_KERNEL", "stock")
 BOOT_LIMIT = 300  # seconds: an emulated machine on a busy host
 BOOT_ATTEMPTS = 3
 PROBE_LIMIT = 15
+PROBE_KEPT = 24 * 60 * 60
 DEFAULT_MEM = 2048  # MiB
 # A command that its time limit should have ended is given this long to say so.
 GRACE = 30
@@ -45,7 +46,7 @@ def lab():
     done = subprocess.run([HERE / "prepare"], stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(1)
-    return Folders(*map(pathlib.Path, done.stdout.split()))
+    return Folders(*map(pathlib.Path, done.stdout.splitlines()))
 
 
 @contextlib.contextmanager
@@ -103,21 +104,33 @@ def qemu(kvm, cpus, append, *more):
         *more]
 
 
+def kvm_boots():
+    """Whether this kernel gets to user space under KVM."""
+    command = qemu(True, 2, "RIW_ROLE=probe", "-m", "512", "-serial", "stdio")
+    try:
+        output = subprocess.run(command, timeout=PROBE_LIMIT, stdin=subprocess.DEVNULL,
+                                capture_output=True).stdout
+    except subprocess.TimeoutExpired:
+        output = b""
+    return b"riw: user space reached" in output
+
+
+@functools.cache
 def kvm_works():
     """Whether KVM has been seen to run this kernel. Some hosts have a /dev/kvm that
-    cannot, so the first boot tries, and its outcome is kept."""
+    cannot, so the first boot tries, and its outcome is kept: a "no" for a day, as the host
+    may only have been busy."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
     verdict = lab().boot / "kvm"
-    if not verdict.exists():
-        command = qemu(True, 2, "RIW_ROLE=probe", "-m", "512", "-serial", "stdio")
-        try:
-            output = subprocess.run(command, timeout=PROBE_LIMIT, stdin=subprocess.DEVNULL,
-                                    capture_output=True).stdout
-        except subprocess.TimeoutExpired:
-            output = b""
-        verdict.write_text("yes" if b"riw: user space reached" in output else "no")
-    return verdict.read_text() == "yes"
+    known = verdict.read_text() if verdict.exists() else ""
+    if not known or known != "yes" and time.time() - verdict.stat().st_mtime > PROBE_KEPT:
+        known = "yes" if kvm_boots() else "no"
+        verdict.write_text(known)
+    if known != "yes":
+        print("riw lab: this kernel did not boot on /dev/kvm, so the VMs are emulated; "
+              f"remove {verdict} to try again", file=sys.stderr, flush=True)
+    return known == "yes"
 
 
 class Machine:
