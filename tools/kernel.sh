@@ -4,6 +4,7 @@
 
 set -euo pipefail
 shopt -s inherit_errexit
+PATH=$PATH:/usr/sbin:/sbin # which `su` leaves out: depmod, modinfo
 
 die() {
 	echo "riw: $*" >&2
@@ -26,6 +27,11 @@ kernel_cc() {
 	esac
 }
 
+# release KDIR: the version of that kernel.
+release() {
+	sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' "$1/include/generated/utsrelease.h"
+}
+
 # check_release RELEASE: whether riw can be built for that version of Linux.
 check_release() {
 	printf '7.3\n%s\n' "$1" | sort -CV ||
@@ -37,7 +43,7 @@ check_release() {
 check_kernel() {
 	local release name version want cc
 	[ -e "$1/.config" ] || die "$1 is no kernel to build for: it has no .config"
-	release=$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' "$1/include/generated/utsrelease.h")
+	release=$(release "$1")
 	check_release "$release"
 	for name in RUST INFINIBAND INFINIBAND_USER_ACCESS INET; do
 		[[ $(config "$1" $name) = [my] ]] ||
