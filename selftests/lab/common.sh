@@ -5,6 +5,7 @@
 
 set -euo pipefail
 shopt -s inherit_errexit
+PATH=$PATH:/usr/sbin:/sbin # which `su` leaves out: chroot, modprobe
 
 repo=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 lab=${RIW_LAB:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/riw}
