@@ -25,25 +25,25 @@ check: lab
 
 # The same and more on User-Mode Linuxes that watch themselves.
 soak = selftests/soak/run --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
-check-debug:
+check-debug: lab
 	@status=0; for kernel in debug kasan; do export RIW_KERNEL=$$kernel; \
 		selftests/run $(if $(V),-v) $(CASES) || status=1; \
 		$(if $(CASES),,$(soak) || status=1;) \
 	done; exit $$status
 
-soak:
+soak: lab
 	@$(soak)
 
 # Figures of record are those of a full run on the fast kernel.
 bench := selftests/bench/run $(if $(filter qemu,$(LAB)),--kernel stock) \
 	$(if $(BASE),--base $(BASE)) $(if $(ROWS),--only '$(ROWS)') $(if $(ROUNDS),--rounds $(ROUNDS))
-bench:
+bench: lab
 	@$(bench) $(if $(LAB)$(BASE)$(ROWS)$(ROUNDS),,--out Documentation/performance)
 
-bench-quick:
+bench-quick: lab
 	@$(bench) --quick
 
-profile:
+profile: lab
 	@selftests/bench/profile $(if $(ROW),--row '$(ROW)') $(if $(DRIVER),--contender $(DRIVER))
 
 shell:
