@@ -15,6 +15,12 @@ die() {
 	exit 1
 }
 
+# What root makes here first must not keep the owner of the repository from building.
+if ! [ -d "$repo/build" ]; then
+	mkdir -p "$repo/build"
+	chown --reference="$repo" "$repo/build"
+fi
+
 # step TITLE COMMAND…: runs COMMAND, its output kept in a log, and shows for how
 # long it has been at it. A failure shows its last line if that is from our own
 # scripts, which say all in one, else the end of the log.
