@@ -33,7 +33,7 @@ have() {
 # cached [TEST…]: what is in the cache, those for which find's tests hold.
 cached() {
 	find "$lab" -mindepth 1 -maxdepth 1 -regextype posix-extended \
-		-regex '.*/(root|kernel|boot|source|uml)-[^/]*[0-9a-f]{16}(\.new|\.gone)*' "$@"
+		-regex '.*/(root|kernel|boot)-[^/]*[0-9a-f]{16}(\.new|\.gone)*' "$@"
 }
 
 # remove FOLDER…: its name goes first, since the rest of one that is half gone must not

@@ -15,7 +15,7 @@ TROUBLE = re.compile(r"""
     | nobody\ cared | rust_kernel:\ panicked
     | segfault | Out\ of\ memory
     # What watches has given up, or was not heard.
-    | ODEBUG | \bleak\ detector\ disabled | messages\ were\ lost
+    | ODEBUG | messages\ were\ lost
     """, re.VERBOSE)
 FOUND_LEAKS = re.compile(r"kmemleak: \d+ new suspected")
 # Programs that are not ours crash now and then, by faults of theirs.
