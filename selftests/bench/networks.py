@@ -29,7 +29,7 @@ def network(name, contender):
     else:
         with lab.cable():
             nodes = [lab.Node("", "veth", f"10.78.0.{i + 1}", netns=side)
-                     for i, side in enumerate(("left", "right"))]
+                     for i, side in enumerate(lab.SIDES)]
             for node in nodes:
                 lab.bring_up("veth", f"{node.addr}/24", netns=node.netns, mtu=MTU[name])
             yield nodes

@@ -267,15 +267,17 @@ def slow_to_siw(node):
 
 # --- networks
 
+SIDES = ("left", "right")
 MACS = ("02:78:00:00:00:01", "02:78:00:00:00:02")
 
 
 @contextmanager
 def cable():
-    """The namespaces `left` and `right`, and in each an interface `veth`, joined to the other's."""
-    with namespace("left"), namespace("right"):
-        ip("link", "add", "veth", "netns", "left", "address", MACS[0], "type", "veth",
-           "peer", "name", "veth", "netns", "right", "address", MACS[1])
+    """The namespaces SIDES, and in each an interface `veth`, joined to the other's."""
+    left, right = SIDES
+    with namespace(left), namespace(right):
+        ip("link", "add", "veth", "netns", left, "address", MACS[0], "type", "veth",
+           "peer", "name", "veth", "netns", right, "address", MACS[1])
         yield
 
 
@@ -291,7 +293,7 @@ def veth_pair(mtu=0):
         # Where packets are smaller there is no IPv6 (RFC 8200, section 5).
         six = not 0 < mtu < 1280
         nodes = [Node(f"{DRIVER}{i}", "veth", f"10.78.0.{i + 1}", f"fd78::{i + 1}" if six else "", name)
-                 for i, name in enumerate(("left", "right"))]
+                 for i, name in enumerate(SIDES)]
         for node, other, mac in zip(nodes, reversed(nodes), reversed(MACS)):
             bring_up("veth", f"{node.addr}/24", node.addr6 and f"{node.addr6}/64", node.netns, mtu)
             for addr in filter(None, (other.addr, other.addr6)):
