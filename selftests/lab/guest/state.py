@@ -78,8 +78,10 @@ def reset():
         call("tc", "qdisc", "delete", "dev", name, "root")
         call("tc", "qdisc", "delete", "dev", name, "ingress")
     if has_peer():
-        call("ip", "link", "set", "lab0", "down", "nomaster", "mtu", "1500")
-        call("ip", "address", "flush", "dev", "lab0")
+        # It stays up, with its link-local address: with the interface, a User-Mode Linux closes its
+        # end of the wire for good.
+        call("ip", "link", "set", "lab0", "nomaster", "mtu", "1500")
+        call("ip", "address", "flush", "dev", "lab0", "scope", "global")
     call("sysctl", "-q", "vm.nr_hugepages=0")
     for leftover in glob.glob("/tmp/*"):
         call("rm", "-rf", leftover)
