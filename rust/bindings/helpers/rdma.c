@@ -21,20 +21,25 @@ struct net_device *riw_helper_ib_netdev(struct ib_device *dev)
 	return ib_device_get_netdev(dev, 1);
 }
 
-/* Whether ethtool tells the speed of the port's netdev. */
+/*
+ * Whether ethtool reports the speed of the port's netdev. A reference keeps the memory of a netdev
+ * that is being unregistered, but its driver may have given up what its ethtool operations use.
+ */
 bool riw_helper_ib_netdev_has_speed(struct ib_device *dev)
 {
 	struct net_device *netdev = ib_device_get_netdev(dev, 1);
 	struct ethtool_link_ksettings settings = {};
-	int ret = -ENODEV;
+	bool has_speed = false;
 
-	if (netdev) {
-		rtnl_lock();
-		ret = __ethtool_get_link_ksettings(netdev, &settings);
-		rtnl_unlock();
-		dev_put(netdev);
-	}
-	return !ret && settings.base.speed != (u32)SPEED_UNKNOWN;
+	if (!netdev)
+		return false;
+	rtnl_lock();
+	if (READ_ONCE(netdev->reg_state) == NETREG_REGISTERED)
+		has_speed = !__ethtool_get_link_ksettings(netdev, &settings) &&
+			    settings.base.speed != (u32)SPEED_UNKNOWN;
+	rtnl_unlock();
+	dev_put(netdev);
+	return has_speed;
 }
 
 void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu)
