@@ -7,7 +7,6 @@
 use crate::Netns;
 use core::{ops::Deref, ptr::NonNull};
 use kernel::{
-    error::to_result,
     fmt,
     prelude::*,
     sync::aref::{ARef, AlwaysRefCounted},
@@ -170,23 +169,6 @@ impl NetDevice {
     pub fn netns(&self) -> Option<Netns> {
         // SAFETY: The device is valid; the result is null, or a new reference.
         unsafe { Netns::from_raw(bindings::dev_net(self.as_raw())) }
-    }
-
-    /// The speed of its link in Mb/s, if the driver tells it.
-    ///
-    /// May sleep. rtnl must be held, the device's instance lock must not: hence not from most
-    /// [`Notify::event`](crate::Notify::event)s.
-    pub fn link_speed(&self) -> Result<u32> {
-        /// `SPEED_UNKNOWN`
-        const UNKNOWN: u32 = u32::MAX;
-        let mut speed = UNKNOWN;
-
-        // SAFETY: The device is valid.
-        to_result(unsafe { bindings::dev_speed(self.as_raw(), &mut speed) })?;
-        match speed {
-            0 | UNKNOWN => Err(ENODATA),
-            speed => Ok(speed),
-        }
     }
 }
 

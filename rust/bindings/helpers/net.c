@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* C for what net/ has as macros and inline functions. */
-#include <linux/ethtool.h>
 #include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/mm.h>
 #include <linux/nsproxy.h>
-#include <linux/rtnetlink.h>
 #include <net/addrconf.h>
 #include <net/inet_ecn.h>
 #include <net/ip.h>
@@ -425,19 +423,6 @@ int riw_helper_dev_master(struct net_device *dev)
 		ifindex = master->ifindex;
 	rcu_read_unlock();
 	return ifindex;
-}
-
-/* In Mb/s; under rtnl. */
-int riw_helper_dev_speed(struct net_device *dev, u32 *speed)
-{
-	struct ethtool_link_ksettings settings;
-	int ret;
-
-	ASSERT_RTNL();
-	ret = __ethtool_get_link_ksettings(dev, &settings);
-	if (!ret)
-		*speed = settings.base.speed;
-	return ret;
 }
 
 struct net_device *riw_helper_netdev_notifier_dev(void *info)

@@ -66,7 +66,6 @@ bool riw_helper_dev_is_vlan(const struct net_device *dev);
 void riw_helper_dev_name_copy(struct net_device *dev, char *name);
 unsigned int riw_helper_dev_address(const struct net_device *dev, u8 *addr);
 int riw_helper_dev_master(struct net_device *dev);
-int riw_helper_dev_speed(struct net_device *dev, u32 *speed);
 struct net_device *riw_helper_netdev_notifier_dev(void *info);
 
 void riw_helper_spin_lock_bh(spinlock_t *lock);
