@@ -135,6 +135,55 @@ pub struct QpAttr<'a> {
 }
 
 impl QpAttr<'_> {
+    /// The attributes of an iWARP queue pair that can be changed. Its path is TCP's, and its read
+    /// depths are negotiated when it is connected.
+    const MODIFIABLE: bindings::ib_qp_attr_mask = bindings::ib_qp_attr_mask_IB_QP_STATE
+        | bindings::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS
+        | bindings::ib_qp_attr_mask_IB_QP_PORT
+        | bindings::ib_qp_attr_mask_IB_QP_PKEY_INDEX;
+
+    /// Copies the attributes that can be changed. Kernel users leave uninitialised what they do not
+    /// change, so that there must be no reference to the whole.
+    ///
+    /// # Safety
+    ///
+    /// `raw` must be valid, with the attributes that `mask` names initialised.
+    unsafe fn copy_modifiable(raw: *const bindings::ib_qp_attr, mask: u32) -> bindings::ib_qp_attr {
+        let mut copy = bindings::ib_qp_attr::default();
+
+        // SAFETY: By the caller's promise.
+        unsafe {
+            if mask & bindings::ib_qp_attr_mask_IB_QP_STATE != 0 {
+                copy.qp_state = (*raw).qp_state;
+            }
+            if mask & bindings::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS != 0 {
+                copy.qp_access_flags = (*raw).qp_access_flags;
+            }
+            if mask & bindings::ib_qp_attr_mask_IB_QP_PORT != 0 {
+                copy.port_num = (*raw).port_num;
+            }
+            if mask & bindings::ib_qp_attr_mask_IB_QP_PKEY_INDEX != 0 {
+                copy.pkey_index = (*raw).pkey_index;
+            }
+        }
+        copy
+    }
+
+    /// Whether the queue pair can be given these attributes. Fails with `EOPNOTSUPP` for an
+    /// attribute that cannot be changed, and with `EINVAL` for another port or partition than the
+    /// one there is: rdma_cm always names the port, and consumers go to INIT as InfiniBand's do.
+    fn check_modifiable(&self) -> Result {
+        if self.mask & !Self::MODIFIABLE != 0 {
+            return Err(EOPNOTSUPP);
+        }
+        let port = self.has(bindings::ib_qp_attr_mask_IB_QP_PORT);
+        let pkey = self.has(bindings::ib_qp_attr_mask_IB_QP_PKEY_INDEX);
+        if port && self.raw.port_num != 1 || pkey && self.raw.pkey_index != 0 {
+            return Err(EINVAL);
+        }
+        Ok(())
+    }
+
     fn has(&self, mask: bindings::ib_qp_attr_mask) -> bool {
         self.mask & mask != 0
     }
@@ -255,14 +304,16 @@ impl<T: Driver> Callbacks<T> {
         _udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: It is valid, and ours, for the call.
-            let raw = unsafe { &mut *attr };
+            // CAST: A set of bits.
+            let mask = mask as u32;
+            // SAFETY: ib_core passes attributes of which those in the mask are set.
+            let mut modifiable = unsafe { QpAttr::copy_modifiable(attr, mask) };
             let attr = QpAttr {
-                raw,
-                // CAST: A set of bits.
-                mask: mask as u32,
+                raw: &mut modifiable,
+                mask,
             };
 
+            attr.check_modifiable()?;
             // SAFETY: uverbs holds the queue pair during the call. So does iw_cm, as long as it has
             // its reference; iw_cm_disconnect() does not look whether it still has, which is a race
             // of its own with the destruction of the queue pair, for each driver.

@@ -543,6 +543,57 @@ static void wrong_state(void)
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
+/* The attributes of other transports: an error, not ignored, and nothing else is changed. */
+static const struct {
+	const char *name;
+	int bit;
+} foreign_attributes[] = {
+	{ "the current state", IBV_QP_CUR_STATE },
+	{ "an event when drained", IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ "a Q_Key", IBV_QP_QKEY },
+	{ "a path MTU", IBV_QP_PATH_MTU },
+	{ "a time-out", IBV_QP_TIMEOUT },
+	{ "a retry count", IBV_QP_RETRY_CNT },
+	{ "an RNR retry count", IBV_QP_RNR_RETRY },
+	{ "a first PSN to receive", IBV_QP_RQ_PSN },
+	{ "ORD", IBV_QP_MAX_QP_RD_ATOMIC },
+	{ "IRD", IBV_QP_MAX_DEST_RD_ATOMIC },
+	{ "an RNR timer", IBV_QP_MIN_RNR_TIMER },
+	{ "a first PSN to send", IBV_QP_SQ_PSN },
+	{ "a migration state", IBV_QP_PATH_MIG_STATE },
+	{ "capacities", IBV_QP_CAP },
+	{ "the peer's QP number", IBV_QP_DEST_QPN },
+};
+
+static void wrong_attributes(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR, .port_num = 1 };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC };
+	struct setup s;
+	struct ibv_qp *qp;
+	size_t i;
+	int ret;
+
+	set_up(&s, ALL, ALL);
+	init.send_cq = s.pair.active.scq;
+	init.recv_cq = s.pair.active.rcq;
+	init.cap.max_send_wr = init.cap.max_recv_wr = 4;
+	qp = ibv_create_qp(s.pair.active.pd, &init);
+	if (!qp)
+		tap_bail("ibv_create_qp");
+	for (i = 0; i < COUNT(foreign_attributes); i++) {
+		ret = ibv_modify_qp(qp, &attr, IBV_QP_STATE | foreign_attributes[i].bit);
+		tap_check(ret == EOPNOTSUPP, "%s: %s", foreign_attributes[i].name, strerror(ret));
+	}
+	attr.pkey_index = 1;
+	ret = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX);
+	tap_check(ret == EINVAL, "a second P_Key: %s", strerror(ret));
+	tap_check(qp_state(qp) != IBV_QPS_ERR, "the state has changed nevertheless");
+	tap_check(!ibv_destroy_qp(qp), "the QP can be destroyed");
+	tear_down(&s);
+	tap_point("refused: attributes that an iWARP QP has not");
+}
+
 int main(int argc, char **argv)
 {
 	size_t i;
@@ -570,6 +621,7 @@ int main(int argc, char **argv)
 	invalidate_refused("a key that is not there", ALL, KEY_INDEX);
 	invalidate_refused("a region without remote access", IBV_ACCESS_LOCAL_WRITE, FINE);
 	wrong_state();
+	wrong_attributes();
 	cq_overrun();
 	return tap_done();
 }
