@@ -6,7 +6,7 @@ use crate::{
     device::{Callbacks, Device},
     event::{self, Event},
     object::Object,
-    Driver, Udata,
+    Driver, Exchange, Udata,
 };
 use kernel::{error::from_result, ffi::c_int, prelude::*};
 use riw_bindings as bindings;
@@ -52,6 +52,7 @@ impl<T: Driver> Cq<T> {
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.size_ib_cq = Cq::<T>::SIZE;
     ops.create_cq = Some(Callbacks::<T>::create_cq);
+    ops.create_user_cq = Some(Callbacks::<T>::create_user_cq);
     ops.destroy_cq = Some(Callbacks::<T>::destroy_cq);
     ops.req_notify_cq = Some(Callbacks::<T>::req_notify_cq);
     ops.poll_cq = Some(Callbacks::<T>::poll_cq);
@@ -59,19 +60,19 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
 }
 
 impl<T: Driver> Callbacks<T> {
-    unsafe extern "C" fn create_cq(
+    /// # Safety
+    ///
+    /// `cq` must be new, of the size asked for, and its device registered; `attr` must be valid.
+    unsafe fn new_cq(
         cq: *mut bindings::ib_cq,
         attr: *const bindings::ib_cq_init_attr,
-        bundle: *mut bindings::uverbs_attr_bundle,
+        udata: Option<Udata<'_, T>>,
     ) -> c_int {
         from_result(|| {
-            // The bundle begins with the udata.
-            // SAFETY: ib_core's pointer, null for a kernel user, else valid for the call.
-            let udata = unsafe { Udata::from_raw(bundle.cast()) };
-            // SAFETY: As above.
+            // SAFETY: By the caller's promise.
             let mut attr = unsafe { *attr };
 
-            // SAFETY: `cq` is new, of the size asked for, and its device is registered.
+            // SAFETY: By the caller's promise.
             unsafe {
                 let dev = Device::from_raw((*cq).device);
                 Cq::<T>::create(cq, T::create_cq(dev, &mut attr, udata)?);
@@ -81,14 +82,38 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
+    /// For a kernel user.
+    unsafe extern "C" fn create_cq(
+        cq: *mut bindings::ib_cq,
+        attr: *const bindings::ib_cq_init_attr,
+        _bundle: *mut bindings::uverbs_attr_bundle,
+    ) -> c_int {
+        // SAFETY: ib_core calls this for a new queue of a registered device, with valid attributes.
+        unsafe { Self::new_cq(cq, attr, None) }
+    }
+
+    unsafe extern "C" fn create_user_cq(
+        cq: *mut bindings::ib_cq,
+        attr: *const bindings::ib_cq_init_attr,
+        bundle: *mut bindings::uverbs_attr_bundle,
+    ) -> c_int {
+        // SAFETY: uverbs calls this for a new queue of a registered device, with valid attributes
+        // and a bundle that outlives the call. The bundle begins with the udata.
+        unsafe { Self::new_cq(cq, attr, Udata::from_raw(bundle.cast())) }
+    }
+
     unsafe extern "C" fn destroy_cq(
         cq: *mut bindings::ib_cq,
-        _udata: *mut bindings::ib_udata,
+        udata: *mut bindings::ib_udata,
     ) -> c_int {
-        // SAFETY: `create_cq` succeeded; the queue pairs that used it are gone but for the last
-        // moments of their work, for which this waits.
-        unsafe { Cq::<T>::destroy(cq) };
-        0
+        from_result(|| {
+            // SAFETY: ib_core's pointer, valid for the call.
+            unsafe { Exchange::check_empty(udata)? };
+            // SAFETY: `create_cq` succeeded; the queue pairs that used it are gone but for the last
+            // moments of their work, for which this waits.
+            unsafe { Cq::<T>::destroy(cq) };
+            Ok(0)
+        })
     }
 
     unsafe extern "C" fn req_notify_cq(

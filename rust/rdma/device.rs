@@ -7,11 +7,15 @@
 use crate::{
     cq, iw,
     mr::{self, MrTable},
-    pd, port, qp, srq, ucontext, Driver,
+    pd, port, qp, srq, ucontext, Driver, Exchange,
 };
 use core::{marker::PhantomData, mem::MaybeUninit, ops::Deref, ptr::NonNull};
 use kernel::{
-    device::Device as CoreDevice, error::to_result, module::this_module, prelude::*, sync::Arc,
+    device::Device as CoreDevice,
+    error::{from_result, to_result},
+    module::this_module,
+    prelude::*,
+    sync::Arc,
     types::Opaque,
 };
 use riw_bindings as bindings;
@@ -76,6 +80,8 @@ impl<T: iw::CmOperations> Device<T> {
         let done = unsafe {
             bindings::ib_set_device_ops(raw, &const { Self::ops() });
             (*raw).ops.device_group = T::attributes().as_raw();
+            // Each verb checks what user space sends along with it: see `udata`.
+            (*raw).ops.set_uverbs_robust_udata(1);
             (*raw).ops.owner = this_module::<T::OwnerModule>().as_ptr();
             info.apply(&mut *raw, netdev);
             to_result(bindings::ib_device_set_netdev(raw, netdev.as_raw(), 1))
@@ -192,16 +198,20 @@ impl<T: Driver> Device<T> {
     unsafe extern "C" fn query_device_callback(
         dev: *mut bindings::ib_device,
         attr: *mut bindings::ib_device_attr,
-        _udata: *mut bindings::ib_udata,
+        udata: *mut bindings::ib_udata,
     ) -> kernel::ffi::c_int {
-        // SAFETY: Called for a registered device, or while it is being registered.
-        let dev = unsafe { Self::from_raw(dev) };
-        // SAFETY: `attr` is valid, and nobody else's for the call.
-        let attr = unsafe { &mut *attr };
+        from_result(|| {
+            // SAFETY: ib_core's pointer, valid for the call.
+            unsafe { Exchange::check_empty(udata)? };
+            // SAFETY: Called for a registered device, or while it is being registered.
+            let dev = unsafe { Self::from_raw(dev) };
+            // SAFETY: `attr` is valid, and nobody else's for the call.
+            let attr = unsafe { &mut *attr };
 
-        *attr = DeviceAttr::default();
-        T::query_device(dev, attr);
-        0
+            *attr = DeviceAttr::default();
+            T::query_device(dev, attr);
+            Ok(0)
+        })
     }
 
     unsafe extern "C" fn dealloc_driver_callback(dev: *mut bindings::ib_device) {

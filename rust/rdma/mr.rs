@@ -7,7 +7,7 @@ use crate::{
     object::Object,
     pd::Pd,
     table::Table,
-    Driver, Udata,
+    Driver, Exchange, Udata,
 };
 use core::mem::MaybeUninit;
 use kernel::{error::Error, ffi::c_int, prelude::*, sync::aref::ARef, types::Opaque};
@@ -151,10 +151,14 @@ impl<T: Driver> Callbacks<T> {
 
     unsafe extern "C" fn dereg_mr(
         ib: *mut bindings::ib_mr,
-        _udata: *mut bindings::ib_udata,
+        udata: *mut bindings::ib_udata,
     ) -> c_int {
         let base: *mut MrBase = ib.cast();
 
+        // SAFETY: ib_core's pointer, valid for the call.
+        if let Err(e) = unsafe { Exchange::check_empty(udata) } {
+            return e.to_errno();
+        }
         // SAFETY: Made by `reg_user_mr`, and deregistered once. After the removal only those who
         // have a reference already use the region; `destroy` waits for them. Who has found it in
         // the table and not taken a reference will fail to, and may look at the count of users

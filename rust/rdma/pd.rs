@@ -5,7 +5,7 @@
 use crate::{
     device::{Callbacks, Device},
     object::Object,
-    Driver,
+    Driver, Exchange,
 };
 use kernel::{error::from_result, ffi::c_int};
 use riw_bindings as bindings;
@@ -33,9 +33,11 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
 impl<T: Driver> Callbacks<T> {
     unsafe extern "C" fn alloc_pd(
         pd: *mut bindings::ib_pd,
-        _udata: *mut bindings::ib_udata,
+        udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
+            // SAFETY: ib_core's pointer, valid for the call.
+            unsafe { Exchange::check_empty(udata)? };
             // SAFETY: `pd` is new, of the size asked for, and its device is registered.
             unsafe { Pd::<T>::create(pd, T::alloc_pd(Device::from_raw((*pd).device))?) };
             Ok(0)
@@ -44,10 +46,14 @@ impl<T: Driver> Callbacks<T> {
 
     unsafe extern "C" fn dealloc_pd(
         pd: *mut bindings::ib_pd,
-        _udata: *mut bindings::ib_udata,
+        udata: *mut bindings::ib_udata,
     ) -> c_int {
-        // SAFETY: `alloc_pd` succeeded for it, and nobody uses it any more.
-        unsafe { Pd::<T>::destroy(pd) };
-        0
+        from_result(|| {
+            // SAFETY: ib_core's pointer, valid for the call.
+            unsafe { Exchange::check_empty(udata)? };
+            // SAFETY: `alloc_pd` succeeded for it, and nobody uses it any more.
+            unsafe { Pd::<T>::destroy(pd) };
+            Ok(0)
+        })
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     object::Object,
     pd::Pd,
     srq::Srq,
-    Driver, Udata,
+    Driver, Exchange, Udata,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
@@ -301,9 +301,11 @@ impl<T: Driver> Callbacks<T> {
         qp: *mut bindings::ib_qp,
         attr: *mut bindings::ib_qp_attr,
         mask: c_int,
-        _udata: *mut bindings::ib_udata,
+        udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
+            // SAFETY: ib_core's pointer, valid for the call.
+            unsafe { Exchange::check_empty(udata)? };
             // CAST: A set of bits.
             let mask = mask as u32;
             // SAFETY: ib_core passes attributes of which those in the mask are set.
@@ -351,15 +353,20 @@ impl<T: Driver> Callbacks<T> {
 
     unsafe extern "C" fn destroy_qp(
         qp: *mut bindings::ib_qp,
-        _udata: *mut bindings::ib_udata,
+        udata: *mut bindings::ib_udata,
     ) -> c_int {
-        // SAFETY: `create_qp` succeeded for it. uverbs calls no verb for it any more; whoever else
-        // uses it holds a reference, which `destroy` waits for (as to iw_cm see `modify_qp`).
-        unsafe {
-            T::destroy_qp(Qp::<T>::from_base(qp));
-            Qp::<T>::destroy(qp);
-        }
-        0
+        from_result(|| {
+            // SAFETY: ib_core's pointer, valid for the call.
+            unsafe { Exchange::check_empty(udata)? };
+            // SAFETY: `create_qp` succeeded for it. uverbs calls no verb for it any more; whoever
+            // else uses it holds a reference, which `destroy` waits for (as to iw_cm see
+            // `modify_qp`).
+            unsafe {
+                T::destroy_qp(Qp::<T>::from_base(qp));
+                Qp::<T>::destroy(qp);
+            }
+            Ok(0)
+        })
     }
 
     /// The doorbell of a user process: no work request, they are in its ring. What a process hands

@@ -7,7 +7,7 @@ use crate::{
     event::{self, Event},
     object::Object,
     pd::Pd,
-    Driver, Udata,
+    Driver, Exchange, Udata,
 };
 use kernel::{error::from_result, ffi::c_int, prelude::*};
 use riw_bindings as bindings;
@@ -72,9 +72,11 @@ impl<T: Driver> Callbacks<T> {
         srq: *mut bindings::ib_srq,
         attr: *mut bindings::ib_srq_attr,
         mask: bindings::ib_srq_attr_mask,
-        _udata: *mut bindings::ib_udata,
+        udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
+            // SAFETY: ib_core's pointer, valid for the call.
+            unsafe { Exchange::check_empty(udata)? };
             if mask & bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR != 0 {
                 return Err(EOPNOTSUPP);
             }
@@ -97,11 +99,15 @@ impl<T: Driver> Callbacks<T> {
 
     unsafe extern "C" fn destroy_srq(
         srq: *mut bindings::ib_srq,
-        _udata: *mut bindings::ib_udata,
+        udata: *mut bindings::ib_udata,
     ) -> c_int {
-        // SAFETY: `create_srq` succeeded; the queue pairs that used it are gone but for the last
-        // moments of their work, for which this waits.
-        unsafe { Srq::<T>::destroy(srq) };
-        0
+        from_result(|| {
+            // SAFETY: ib_core's pointer, valid for the call.
+            unsafe { Exchange::check_empty(udata)? };
+            // SAFETY: `create_srq` succeeded; the queue pairs that used it are gone but for the
+            // last moments of their work, for which this waits.
+            unsafe { Srq::<T>::destroy(srq) };
+            Ok(0)
+        })
     }
 }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What a user-space driver sends along with a verb, and gets back.
+//!
+//! ib_core promises user space of a device of this crate (`uverbs_robust_udata`) that no verb
+//! ignores what it sends: each reads a request by [`Exchange::request`], which refuses what the
+//! driver's ABI has no meaning for. Verbs of which a [`Driver`] does not see the exchange check it
+//! here.
 
 use crate::{ucontext::Ucontext, Driver};
 use core::{marker::PhantomData, ops::Deref};
@@ -45,13 +50,37 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// Reads the driver's request. May sleep.
+    /// For a verb that has neither a request nor a response of the driver's: checks that user space
+    /// sent none, and clears the room for one. `raw` is null for a kernel user. May sleep.
+    ///
+    /// Fails with `EOPNOTSUPP` when user space sent something that is not zero, with `EFAULT` when
+    /// its memory cannot be accessed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::from_raw`].
+    pub(crate) unsafe fn check_empty(raw: *mut bindings::ib_udata) -> Result {
+        // SAFETY: By the caller's promise; the result does not outlive the call.
+        let Some(exchange) = (unsafe { Self::from_raw(raw) }) else {
+            return Ok(());
+        };
+
+        exchange.request::<()>()?;
+        exchange.respond(&())
+    }
+
+    /// Reads the driver's request; `()` where its ABI has none. May sleep.
     ///
     /// Fails with `EINVAL` when user space sent less than an `R`, `EOPNOTSUPP` when it sent more
     /// and that is not zero, `EFAULT` when it cannot be read.
     pub fn request<R: FromBytes + IntoBytes>(&self) -> Result<R> {
         let mut request = R::new_zeroed();
 
+        // A process that exits has no memory when its objects are destroyed.
+        // SAFETY: `raw` is valid for the type's lifetime.
+        if size_of::<R>() == 0 && unsafe { (*self.raw).inlen } == 0 {
+            return Ok(request);
+        }
         // SAFETY: `raw` is valid, and `request` has room for the bytes asked for.
         to_result(unsafe {
             bindings::_ib_copy_validate_udata_in(
@@ -70,8 +99,13 @@ impl<'a> Exchange<'a> {
     /// `EFAULT` when it cannot be written.
     pub fn respond<R: IntoBytes + zerocopy::Immutable>(&self, response: &R) -> Result {
         // SAFETY: `raw` is valid for the type's lifetime.
-        if unsafe { (*self.raw).outlen } < size_of::<R>() {
+        let room = unsafe { (*self.raw).outlen };
+        if room < size_of::<R>() {
             return Err(EINVAL);
+        }
+        // As in `request`.
+        if room == 0 {
+            return Ok(());
         }
         let bytes = response.as_bytes();
 

@@ -81,6 +81,7 @@ impl Cq {
     ) -> Result<impl PinInit<Self>> {
         let udata = udata.ok_or(EOPNOTSUPP)?;
 
+        let () = udata.request()?;
         if attr.cqe == 0 || attr.cqe > device::MAX_CQE || attr.flags != 0 {
             return Err(EINVAL);
         }

@@ -204,6 +204,7 @@ impl rdma::Driver for Riw {
     }
 
     fn alloc_ucontext(dev: &Device<Self>, udata: &Exchange<'_>) -> Result<impl PinInit<Ucontext>> {
+        let () = udata.request()?;
         let quota = dev.limits.ucontext.take()?;
 
         udata.respond(&abi::UcontextResponse { dev_id: 0, pad: 0 })?;

@@ -153,6 +153,7 @@ impl Qp {
         let dev = pd.device();
         let receives = attr.srq();
 
+        let () = udata.request()?;
         if !attr.is_connected() || attr.create_flags() != 0 {
             return Err(EOPNOTSUPP);
         }

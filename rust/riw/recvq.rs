@@ -62,6 +62,7 @@ impl RecvQueue {
     ) -> Result<impl PinInit<Self>> {
         let udata = udata.ok_or(EOPNOTSUPP)?;
 
+        let () = udata.request()?;
         // CAST: A 32-bit number fits.
         if attr.max_wr == 0
             || attr.max_wr > crate::device::MAX_SRQ_WR
