@@ -22,13 +22,18 @@ use crate::{device::Device, Driver};
 use core::{net::SocketAddr, ptr::NonNull, slice};
 use kernel::{
     error::{from_result, to_result},
-    ffi::{c_int, c_void},
+    ffi::{c_char, c_int, c_void},
     prelude::*,
     sync::aref::{ARef, AlwaysRefCounted},
     types::Opaque,
 };
 use net::addr;
 use riw_bindings as bindings;
+
+/// Keeps iw_cm loaded: it is called by pointers that its ids carry ([`CmId`]), which make no
+/// dependency of modules.
+#[used]
+static IW_CM: unsafe extern "C" fn(c_int) -> *const c_char = bindings::iwcm_reject_msg;
 
 /// One end of a connection, or a listener, as iw_cm has it (`struct iw_cm_id`).
 ///
