@@ -49,6 +49,9 @@ impl<T: iw::CmOperations> Device<T> {
     ///
     /// It belongs to the network namespace of `netdev`. ib_core owns it from here on; the returned
     /// handle is for unregistering it. May sleep.
+    ///
+    /// Fails with `ENODEV` if that namespace is being dismantled, `ENFILE` if there is a device of
+    /// that name.
     pub fn register(
         name: &CStr,
         netdev: &net::NetDevice,
@@ -61,11 +64,11 @@ impl<T: iw::CmOperations> Device<T> {
         }
         let mrs = Arc::pin_init(MrTable::new(), GFP_KERNEL)?;
 
-        // SAFETY: The size is that of a struct with an ib_device at its start; `netdev` is alive,
-        // and its namespace with it.
-        let raw = unsafe {
-            bindings::_ib_alloc_device(size_of::<Self>(), bindings::netdev_net(netdev.as_raw()))
-        };
+        // Nothing else keeps the namespace: `netdev` may be moved to another one meanwhile.
+        let netns = netdev.netns().ok_or(ENODEV)?;
+        // SAFETY: The size is that of a struct with an ib_device at its start; `netns` is held until
+        // the device is registered.
+        let raw = unsafe { bindings::_ib_alloc_device(size_of::<Self>(), netns.as_raw()) };
         let this = NonNull::new(raw.cast::<Self>()).ok_or(ENOMEM)?;
 
         // SAFETY: The memory is ours alone and has room for `data`.

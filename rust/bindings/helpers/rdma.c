@@ -10,11 +10,6 @@
 #include <linux/vmalloc.h>
 #include "rdma.h"
 
-struct net *riw_helper_netdev_net(struct net_device *dev)
-{
-	return dev_net(dev);
-}
-
 /* The netdev of the port, with a reference, or NULL. */
 struct net_device *riw_helper_ib_netdev(struct ib_device *dev)
 {

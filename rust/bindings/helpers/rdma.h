@@ -11,7 +11,6 @@ enum riw_core_cap {
 };
 
 /* A function here is bound under its name less `riw_helper_`. */
-struct net *riw_helper_netdev_net(struct net_device *dev);
 struct net_device *riw_helper_ib_netdev(struct ib_device *dev);
 bool riw_helper_ib_netdev_has_speed(struct ib_device *dev);
 void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu);
