@@ -6,6 +6,9 @@ use core::{ptr::NonNull, slice};
 use kernel::{page::PAGE_SIZE, prelude::*, sync::atomic::Atomic};
 use riw_bindings as bindings;
 
+// An access of 64 bits must be a single one.
+const _: () = assert!(usize::BITS == 64);
+
 /// Zeroed, page-aligned memory that can be mapped by user space while the kernel uses it.
 ///
 /// User space may write anything into it at any time. It is therefore only accessible as atomic

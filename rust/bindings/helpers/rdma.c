@@ -82,7 +82,13 @@ void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr)
 	kvfree_call_rcu((struct kvfree_rcu_head *)rcu, ptr);
 }
 
-/* vmalloc_user(), but accounted, and without a word in the log when a process asks for too much. */
+/*
+ * vmalloc_user(), but accounted, and without a word in the log when a process asks for too much.
+ * Nor are the pages aligned to SHMLBA: that would not do where data caches alias, since user space
+ * maps rings of any number of pages, one behind the other. Of the architectures that have Rust and
+ * 64 bits none has such caches.
+ */
+static_assert(!IS_ENABLED(CONFIG_ARCH_HAS_CPU_CACHE_ALIASING));
 void *riw_helper_shared_alloc(size_t size)
 {
 	return __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
