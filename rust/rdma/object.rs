@@ -7,8 +7,8 @@ use kernel::{
     prelude::*,
     sync::{
         aref::{ARef, AlwaysRefCounted},
-        atomic::{ordering, Atomic},
-        Completion,
+        atomic::ordering,
+        Completion, Refcount,
     },
     types::Opaque,
 };
@@ -24,13 +24,13 @@ use kernel::{
 /// # Invariants
 ///
 /// - `base` is at offset 0, and was initialised by ib_core.
-/// - `users` is the number of [`ARef`]s, plus one from creation to destruction. While it is not
-///   zero, `data` is initialised and the memory is not freed.
+/// - `users` is the number of [`ARef`]s, plus one from creation to destruction, or saturated. While
+///   it is not zero, `data` is initialised and the memory is not freed.
 /// - A `&Object` exists only while a reference is held, or the initial one.
 #[repr(C)]
 pub struct Object<B, T, D> {
     base: Opaque<B>,
-    users: Atomic<i32>,
+    users: Refcount,
     gone: Completion,
     data: MaybeUninit<D>,
     _driver: PhantomData<fn() -> T>,
@@ -56,7 +56,7 @@ impl<B, T, D> Object<B, T, D> {
 
         // SAFETY: The caller says that the memory is ours; no reference to it exists.
         unsafe {
-            (&raw mut (*this).users).write(Atomic::new(1));
+            (&raw mut (*this).users).write(Refcount::new(1));
             let Ok(()) = pin_init::raw_try_init(&raw mut (*this).gone, Completion::new());
             // INVARIANT: `data` is initialised, with `users` at 1.
             let Ok(()) = pin_init::raw_try_init((&raw mut (*this).data).cast::<D>(), data);
@@ -97,17 +97,22 @@ impl<B, T, D> Object<B, T, D> {
     }
 
     /// Takes a reference, unless the object is being destroyed and had its last one given back.
-    pub(crate) fn try_get(&self) -> Option<ARef<Self>> {
-        let mut users = self.users.load(ordering::Relaxed);
+    /// There is no `&Object` to one of which that is not known: its data may be gone.
+    ///
+    /// # Safety
+    ///
+    /// [`Self::create`] must have been called for `this`, and the memory not have been freed.
+    pub(crate) unsafe fn try_get(this: NonNull<Self>) -> Option<ARef<Self>> {
+        // SAFETY: By the caller's promise the count is there, whatever else is.
+        let users = unsafe { &(*this.as_ptr()).users }.as_atomic();
+        let mut count = users.load(ordering::Relaxed);
 
-        while users > 0 {
-            match self
-                .users
-                .cmpxchg(users, users.checked_add(1)?, ordering::Acquire)
-            {
+        // What is saturated is negative.
+        while count > 0 {
+            match users.cmpxchg(count, count.checked_add(1)?, ordering::Acquire) {
                 // SAFETY: The count was not zero, and has been raised for the new reference.
-                Ok(_) => return Some(unsafe { ARef::from_raw(NonNull::from(self)) }),
-                Err(now) => users = now,
+                Ok(_) => return Some(unsafe { ARef::from_raw(this) }),
+                Err(now) => count = now,
             }
         }
         None
@@ -126,16 +131,18 @@ impl<B, T, D> Deref for Object<B, T, D> {
 // SAFETY: `users` holds the object alive: `destroy` waits for it to become zero.
 unsafe impl<B, T, D> AlwaysRefCounted for Object<B, T, D> {
     fn inc_ref(&self) {
-        self.users.fetch_add(1, ordering::Relaxed);
+        self.users.inc();
     }
 
     unsafe fn dec_ref(obj: NonNull<Self>) {
+        let this = obj.as_ptr();
+
         // SAFETY: The caller owns a reference, so the object is there until the count is lowered.
-        if unsafe { obj.as_ref() }.users.fetch_sub(1, ordering::Full) == 1 {
+        if unsafe { &(*this).users }.dec_and_test() {
             // SAFETY: `destroy` frees nothing before this completion has been signalled; and
             // complete_all() takes the completion's lock, which the waiter takes as well before
             // it returns.
-            unsafe { obj.as_ref() }.gone.complete_all();
+            unsafe { &(*this).gone }.complete_all();
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A table of objects that the receive path looks up.
 
 use crate::object::Object;
-use core::{marker::PhantomData, pin::Pin};
+use core::{marker::PhantomData, pin::Pin, ptr::NonNull};
 use kernel::{
     error::to_result,
     prelude::*,
@@ -67,14 +67,11 @@ impl<B, T, D> Table<B, T, D> {
     pub(crate) fn get(&self, number: u32) -> Option<ARef<Object<B, T, D>>> {
         let _guard = rcu::read_lock();
         // SAFETY: The array is initialised. A reserved place gives null.
-        let found = unsafe { bindings::xa_load(self.xa.get(), number as usize) };
+        let found = NonNull::new(unsafe { bindings::xa_load(self.xa.get(), number as usize) })?;
 
-        if found.is_null() {
-            return None;
-        }
-        // SAFETY: What is found in the table stays allocated until the guard is dropped. The count
-        // of users is valid even when the object's data has been dropped, and then zero.
-        unsafe { &*found.cast::<Object<B, T, D>>() }.try_get()
+        // SAFETY: What is found in the table is an object, and stays allocated until the guard is
+        // dropped.
+        unsafe { Object::try_get(found.cast()) }
     }
 }
 
