@@ -57,7 +57,6 @@ unsafe impl<L: Link> Sync for Slot<L> {}
 pub struct Registration<L: Link> {
     #[pin]
     target: L,
-    slot: &'static Slot<L>,
     /// ib_core has the type in its list.
     registered: Atomic<bool>,
     #[pin]
@@ -72,29 +71,24 @@ impl<L: Link> Registration<L> {
             newlink: Some(Self::newlink),
             ..Default::default()
         };
-        let room = KBox::<Self>::new_uninit(GFP_KERNEL)?;
-        let at = room.as_ptr().cast_mut();
-        // SAFETY: Within the memory just allocated.
-        let target_at = unsafe { &raw mut (*at).target };
-        let slot = L::slot();
+        let this = KBox::pin(
+            Self {
+                target,
+                registered: Atomic::new(false),
+                ops: Opaque::new(ops),
+            },
+            GFP_KERNEL,
+        )?;
 
-        if slot
+        // INVARIANT: ib_core calls, and so looks into the slot, only after the registration below.
+        // `drop` empties the slot.
+        if L::slot()
             .0
-            .cmpxchg(core::ptr::null_mut(), target_at, ordering::Release)
+            .cmpxchg(core::ptr::null_mut(), this.target(), ordering::Release)
             .is_err()
         {
             return Err(EBUSY);
         }
-        // INVARIANT: ib_core calls, and so looks into the slot, only after the registration below.
-        let this = KBox::into_pin(KBox::write(
-            room,
-            Self {
-                target,
-                slot,
-                registered: Atomic::new(false),
-                ops: Opaque::new(ops),
-            },
-        ));
         // SAFETY: `ops` is pinned, and stays until `drop` has unregistered it.
         unsafe { bindings::rdma_link_register(this.ops.get()) };
         // If another module has a type of that name, ib_core says so in the log only.
@@ -106,6 +100,11 @@ impl<L: Link> Registration<L> {
         }
         this.registered.store(true, ordering::Relaxed);
         Ok(this)
+    }
+
+    /// The address of the target, as the slot has it; not to be written through.
+    fn target(&self) -> *mut L {
+        (&raw const self.target).cast_mut()
     }
 
     unsafe extern "C" fn newlink(name: *const c_char, netdev: *mut bindings::net_device) -> c_int {
@@ -133,7 +132,10 @@ impl<L: Link> PinnedDrop for Registration<L> {
             // SAFETY: It is. Waits for the lock that `newlink` is called under.
             unsafe { bindings::rdma_link_unregister(self.ops.get()) };
         }
-        self.slot.0.store(core::ptr::null_mut(), ordering::Release);
+        // Another registration may have the slot, if this one has failed.
+        let _ = L::slot()
+            .0
+            .cmpxchg(self.target(), core::ptr::null_mut(), ordering::Release);
     }
 }
 
