@@ -253,14 +253,15 @@ impl Setup {
     ///
     /// `id` must be valid, with its addresses not being changed.
     unsafe fn from_raw(id: *mut bindings::iw_cm_id) -> Result<Self> {
+        // No reference to all of the id: iw_cm changes other fields of it meanwhile.
         // SAFETY: As the caller says.
-        let id = unsafe { &*id };
-
-        Ok(Self {
-            local: addr::from_storage(&id.m_local_addr).ok_or(EAFNOSUPPORT)?,
-            tos: id.tos_set().then_some(id.tos),
-            family_only: id.afonly(),
-        })
+        unsafe {
+            Ok(Self {
+                local: addr::from_storage(&(*id).m_local_addr).ok_or(EAFNOSUPPORT)?,
+                tos: bindings::iw_cm_id::tos_set_raw(id).then_some((*id).tos),
+                family_only: bindings::iw_cm_id::afonly_raw(id),
+            })
+        }
     }
 }
 
