@@ -45,12 +45,13 @@ pub struct Device<T: Driver> {
 pub struct Registered<T: Driver>(NonNull<Device<T>>);
 
 impl<T: iw::CmOperations> Device<T> {
-    /// Makes a device on `netdev` and registers it as `name` (or a free name if that ends in `%d`).
+    /// Makes a device on `netdev` and registers it as `name`.
     ///
     /// It belongs to the network namespace of `netdev`. ib_core owns it from here on; the returned
     /// handle is for unregistering it. May sleep.
     ///
-    /// Fails with `ENODEV` if that namespace is being dismantled, `ENFILE` if there is a device of
+    /// Fails with `EINVAL` for a name with a `%`, which ib_core takes for a pattern and uses as a
+    /// format, `ENODEV` if that namespace is being dismantled, `ENFILE` if there is a device of
     /// that name.
     pub fn register(
         name: &CStr,
@@ -61,6 +62,9 @@ impl<T: iw::CmOperations> Device<T> {
         const {
             assert!(core::mem::offset_of!(Self, base) == 0);
             assert!(align_of::<Self>() <= 8);
+        }
+        if name.to_bytes().contains(&b'%') {
+            return Err(EINVAL);
         }
         let mrs = Arc::pin_init(MrTable::new(), GFP_KERNEL)?;
 
