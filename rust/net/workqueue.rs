@@ -168,26 +168,6 @@ unsafe fn raw_work<T: HasWork<T, ID>, const ID: u64>(item: *mut T) -> *mut bindi
     unsafe { Work::raw_get(T::raw_get_work(item)) }
 }
 
-/// Takes an item off its queue, and waits for its end if it runs.
-///
-/// Afterwards it neither runs nor is queued, unless someone queues it again. Returns whether it
-/// was queued; the reference that the queue had is dropped. Process context, may sleep; not from
-/// the item itself.
-pub fn cancel_work_sync<T, const ID: u64>(item: &Arc<T>) -> bool
-where
-    T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID>,
-{
-    let item: *const T = &**item;
-    // SAFETY: `item` is valid, and its work initialised.
-    let pending = unsafe { bindings::cancel_work_sync(raw_work::<T, ID>(item.cast_mut())) };
-
-    if pending {
-        // SAFETY: It was queued, by `Arc::into_raw`, and will not run: the reference is ours.
-        drop(unsafe { Arc::from_raw(item) });
-    }
-    pending
-}
-
 /// Takes a delayed item off its queue, or off its timer, without waiting if it runs. Any context.
 ///
 /// Returns whether it was queued; the reference that the queue had is dropped.
@@ -199,7 +179,11 @@ where
     unsafe { cancel_delayed::<T, ID>(item, bindings::cancel_delayed_work) }
 }
 
-/// As [`cancel_work_sync`], for a delayed item, whether its time has come or not.
+/// Takes a delayed item off its queue, or off its timer, and waits for its end if it runs.
+///
+/// Afterwards it neither runs nor is queued, unless someone queues it again. Returns whether it
+/// was queued; the reference that the queue had is dropped. Process context, may sleep; not from
+/// the item itself.
 pub fn cancel_delayed_work_sync<T, const ID: u64>(item: &Arc<T>) -> bool
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
