@@ -7,14 +7,18 @@
 use crate::{
     cq, iw,
     mr::{self, MrTable},
-    pd, port, qp, srq, ucontext, Driver, Exchange,
+    pd, port, qp, srq, ucontext,
+    version::Version,
+    Driver, Exchange,
 };
 use core::{marker::PhantomData, mem::MaybeUninit, ops::Deref, ptr::NonNull};
 use kernel::{
     device::Device as CoreDevice,
     error::{from_result, to_result},
+    fmt::Write,
     module::this_module,
     prelude::*,
+    str::NullTerminatedFormatter,
     sync::Arc,
     types::Opaque,
 };
@@ -132,6 +136,7 @@ impl<T: iw::CmOperations> Device<T> {
         ops.driver_id = T::DRIVER_ID;
         ops.uverbs_abi_ver = T::ABI_VERSION;
         ops.query_device = Some(Self::query_device_callback);
+        ops.get_dev_fw_str = Some(Self::get_dev_fw_str_callback);
         ops.dealloc_driver = Some(Self::dealloc_driver_callback);
         ops = port::fill::<T>(ops);
         ops = ucontext::fill::<T>(ops);
@@ -219,6 +224,30 @@ impl<T: Driver> Device<T> {
             T::query_device(dev, attr);
             Ok(0)
         })
+    }
+
+    unsafe extern "C" fn get_dev_fw_str_callback(
+        dev: *mut bindings::ib_device,
+        to: *mut kernel::ffi::c_char,
+    ) {
+        // SAFETY: The attributes were set when the device was registered, which it is or was.
+        let fw_ver = unsafe { (*dev).attrs.fw_ver };
+        let Version {
+            major,
+            minor,
+            patch,
+        } = Version::from_fw_ver(fw_ver);
+        let mut text = [0u8; bindings::IB_FW_VERSION_NAME_MAX as usize];
+
+        if let Some(mut text) = NullTerminatedFormatter::new(&mut text) {
+            // There is room for three numbers of 16 bits.
+            let _ = write!(text, "{major}.{minor}.{patch}");
+        }
+        // SAFETY: `to` has room for that many bytes, and is nobody else's for the call.
+        unsafe {
+            to.cast::<u8>()
+                .copy_from_nonoverlapping(text.as_ptr(), text.len())
+        };
     }
 
     unsafe extern "C" fn dealloc_driver_callback(dev: *mut bindings::ib_device) {

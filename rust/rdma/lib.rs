@@ -30,6 +30,7 @@ pub mod table;
 pub mod ucontext;
 pub mod udata;
 pub mod umem;
+pub mod version;
 
 pub use device::{Device, Registered};
 pub use object::Object;

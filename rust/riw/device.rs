@@ -153,6 +153,7 @@ impl rdma::Driver for Riw {
         // CAST: Small constants.
         let max_sge = abi::MAX_SGE as u32;
 
+        attr.fw_ver = crate::VERSION.fw_ver();
         attr.vendor_id = u32::from_be_bytes(*b"\0riw");
         attr.max_mr_size = u64::MAX;
         attr.page_size_cap = kernel::page::PAGE_SIZE as u64;

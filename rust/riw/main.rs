@@ -73,6 +73,8 @@ module! {
     },
 }
 
+rdma::module_version!(VERSION: 0, 1, 0);
+
 /// The driver, as ib_core sees it.
 pub(crate) struct Riw;
 
