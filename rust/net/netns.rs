@@ -52,6 +52,12 @@ impl Netns {
         Id(self.net.as_ptr().addr())
     }
 
+    /// A number that no other namespace has, not even after this one is gone. Any context.
+    pub fn cookie(&self) -> u64 {
+        // SAFETY: The namespace is valid.
+        unsafe { bindings::net_cookie(self.as_raw()) }
+    }
+
     /// The pointer to the C struct, valid as long as `self`.
     pub fn as_raw(&self) -> *mut bindings::net {
         self.net.as_ptr()

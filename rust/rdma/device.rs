@@ -353,9 +353,15 @@ pub fn random() -> u64 {
     unsafe { bindings::get_random_u64() }
 }
 
+/// A hash of three numbers, the same whenever and wherever it is made. Any context.
+pub fn hash(a: u64, b: u64, c: u64) -> u64 {
+    // SAFETY: No requirements.
+    unsafe { bindings::hash_3u64(a, b, c) }
+}
+
 /// What a device says of itself.
 pub struct Info {
-    /// The EUI-64 of the device.
+    /// The GUID of the device, an EUI-64 that no other device of the host has.
     pub node_guid: [u8; 8],
     /// A line for people.
     pub description: &'static CStr,

@@ -6,6 +6,7 @@ use crate::{
     abi,
     cm::{self, CmDevice},
     cq::Cq,
+    identity::Identity,
     limit::Limit,
     mr,
     numbers::Numbers,
@@ -72,8 +73,7 @@ pub(crate) struct RiwDevice {
     pub(crate) qps: Numbers,
     pub(crate) cm: Arc<CmDevice>,
     pub(crate) queue: Arc<net::workqueue::Queue>,
-    /// The address of a port whose netdev has none.
-    random_address: [u8; 6],
+    identity: Identity,
     next_pd: Atomic<u64>,
     next_cq: Atomic<u32>,
 }
@@ -104,7 +104,7 @@ impl RiwDevice {
     fn new(
         queue: Arc<net::workqueue::Queue>,
         cm: Arc<CmDevice>,
-        random_address: [u8; 6],
+        identity: Identity,
     ) -> Result<impl PinInit<Self>> {
         let limits = Limits {
             qp: Limit::new(MAX_QP)?,
@@ -120,7 +120,7 @@ impl RiwDevice {
             qps <- Numbers::new(),
             cm,
             queue,
-            random_address,
+            identity,
             next_pd: Atomic::new(1),
             next_cq: Atomic::new(1),
         }))
@@ -149,11 +149,12 @@ impl rdma::Driver for Riw {
         &crate::settings::DIRECTORY
     }
 
-    fn query_device(_dev: &Device<Self>, attr: &mut DeviceAttr) {
+    fn query_device(dev: &Device<Self>, attr: &mut DeviceAttr) {
         // CAST: Small constants.
         let max_sge = abi::MAX_SGE as u32;
 
         attr.fw_ver = crate::VERSION.fw_ver();
+        attr.sys_image_guid = u64::from_ne_bytes(dev.identity.system_guid);
         attr.vendor_id = u32::from_be_bytes(*b"\0riw");
         attr.max_mr_size = u64::MAX;
         attr.page_size_cap = kernel::page::PAGE_SIZE as u64;
@@ -196,8 +197,7 @@ impl rdma::Driver for Riw {
     }
 
     fn query_gid(dev: &Device<Self>) -> [u8; 16] {
-        let address = port::netdev(dev).and_then(|netdev| ethernet_address(&netdev));
-        gid(address.unwrap_or(dev.random_address))
+        dev.identity.gid(port::netdev(dev).as_deref())
     }
 
     fn dealloc_device(dev: &Device<Self>) {
@@ -339,15 +339,14 @@ impl Devices {
             }
         }
 
-        let random_address = random_address();
-        let address = ethernet_address(netdev).unwrap_or(random_address);
+        let identity = Identity::new(netdev)?;
         let info = Info {
-            node_guid: eui64(address),
+            node_guid: identity.node_guid,
             description: c"Software iWARP, in Rust",
             completion_vectors: rdma::device::possible_cpus(),
         };
         let cm = CmDevice::new(netdev, self.cm.clone())?;
-        self.register(name, netdev, &info, &cm, random_address)
+        self.register(name, netdev, &info, &cm, identity)
             .inspect_err(|_| cm.shutdown())
     }
 
@@ -357,9 +356,9 @@ impl Devices {
         netdev: &net::NetDevice,
         info: &Info,
         cm: &Arc<CmDevice>,
-        random_address: [u8; 6],
+        identity: Identity,
     ) -> Result {
-        let data = RiwDevice::new(self.queue.clone(), cm.clone(), random_address)?;
+        let data = RiwDevice::new(self.queue.clone(), cm.clone(), identity)?;
 
         let mut handles = self.handles.lock();
         handles.reserve(1, GFP_KERNEL)?;
@@ -448,29 +447,4 @@ impl net::Notify for Watcher {
             _ => {}
         }
     }
-}
-
-/// The Ethernet address of a netdev, if it has one that is not all zeros.
-fn ethernet_address(netdev: &net::NetDevice) -> Option<[u8; 6]> {
-    let address = netdev.address();
-    let address: [u8; 6] = address.get(..6)?.try_into().ok()?;
-
-    (address != [0; 6]).then_some(address)
-}
-
-/// A locally administered unicast address.
-fn random_address() -> [u8; 6] {
-    let [a, b, c, d, e, f, ..] = rdma::device::random().to_ne_bytes();
-
-    [a & 0xfc | 0x02, b, c, d, e, f]
-}
-
-/// The GID of a port: its Ethernet address, as the connection manager has it for iWARP.
-fn gid([a, b, c, d, e, f]: [u8; 6]) -> [u8; 16] {
-    [a, b, c, d, e, f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-}
-
-/// The EUI-64 of an Ethernet address.
-fn eui64([a, b, c, d, e, f]: [u8; 6]) -> [u8; 8] {
-    [a ^ 0x02, b, c, 0xff, 0xfe, d, e, f]
 }

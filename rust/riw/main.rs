@@ -24,6 +24,7 @@ mod cq;
 mod device;
 mod engine;
 mod fifo;
+mod identity;
 mod limit;
 mod mr;
 mod numbers;

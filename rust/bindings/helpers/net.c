@@ -305,6 +305,11 @@ struct net *riw_helper_dev_net(struct net_device *dev)
 	return net;
 }
 
+u64 riw_helper_net_cookie(const struct net *net)
+{
+	return net->net_cookie;
+}
+
 void riw_helper_get_net(struct net *net)
 {
 	get_net(net);

@@ -47,6 +47,7 @@ void riw_helper_put_page(struct page *page);
 
 struct net *riw_helper_current_net(void);
 struct net *riw_helper_dev_net(struct net_device *dev);
+u64 riw_helper_net_cookie(const struct net *net);
 void riw_helper_get_net(struct net *net);
 void riw_helper_put_net(struct net *net);
 int riw_helper_ip_owner(struct net *net, int family, const void *addr);

@@ -7,6 +7,7 @@
 #include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/rtnetlink.h>
+#include <linux/siphash.h>
 #include <linux/vmalloc.h>
 #include "rdma.h"
 
@@ -52,6 +53,14 @@ unsigned int riw_helper_num_possible_cpus(void)
 u64 riw_helper_get_random_u64(void)
 {
 	return get_random_u64();
+}
+
+/* No secret: what is hashed twice has to give the same. */
+u64 riw_helper_hash_3u64(u64 a, u64 b, u64 c)
+{
+	static const siphash_key_t key;
+
+	return siphash_3u64(a, b, c, &key);
 }
 
 struct ib_device *riw_helper_rdma_device_to_ibdev(struct device *dev)

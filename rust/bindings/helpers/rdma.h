@@ -16,6 +16,7 @@ bool riw_helper_ib_netdev_has_speed(struct ib_device *dev);
 void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu);
 unsigned int riw_helper_num_possible_cpus(void);
 u64 riw_helper_get_random_u64(void);
+u64 riw_helper_hash_3u64(u64 a, u64 b, u64 c);
 struct ib_device *riw_helper_rdma_device_to_ibdev(struct device *dev);
 bool riw_helper_ib_device_try_get(struct ib_device *dev);
 u64 riw_helper_mmap_offset(const struct rdma_user_mmap_entry *entry);
