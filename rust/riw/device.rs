@@ -39,6 +39,10 @@ use rdma::{
 
 pub(crate) use crate::limit::Quota;
 
+/// The model: an RNIC in software. There is no other.
+const PART_ID: u32 = 1;
+/// The revision of the model.
+const HW_VERSION: u32 = 1;
 /// Requests that a queue pair's queue can hold.
 pub(crate) const MAX_QP_WR: u32 = 32 * 1024;
 /// Requests that a shared receive queue can hold.
@@ -156,6 +160,8 @@ impl rdma::Driver for Riw {
         attr.fw_ver = crate::VERSION.fw_ver();
         attr.sys_image_guid = u64::from_ne_bytes(dev.identity.system_guid);
         attr.vendor_id = u32::from_be_bytes(*b"\0riw");
+        attr.vendor_part_id = PART_ID;
+        attr.hw_ver = HW_VERSION;
         attr.max_mr_size = u64::MAX;
         attr.page_size_cap = kernel::page::PAGE_SIZE as u64;
         attr.max_qp = MAX_QP;
