@@ -93,7 +93,8 @@ pub(crate) struct Qp {
 /// The state of a queue pair and what goes with it.
 pub(crate) struct Status {
     pub(crate) state: State,
-    /// What the verbs say of a queue pair that is not connected.
+    /// What the verbs report in IDLE: INIT, which is where receives may be posted, or RTR if the
+    /// consumer has moved there. An RNIC has no RESET.
     unconnected: QpState,
     /// The access flags that the consumer has set. They are reported, not enforced: librdmacm
     /// sets none before it connects an iWARP queue pair, and none after. What a peer is allowed is
@@ -214,7 +215,7 @@ impl Qp {
                 sq <- sq,
                 status <- new_bh_spinlock!(Status {
                     state: State::Idle,
-                    unconnected: QpState::Reset,
+                    unconnected: QpState::Init,
                     access: 0,
                     endpoint: None,
                     terminate: None,
@@ -512,7 +513,7 @@ impl Qp {
                 return Err(EINVAL);
             }
             self.enter(&mut status, transition.state);
-            status.unconnected = QpState::Reset;
+            status.unconnected = QpState::Init;
             status.terminate = None;
             status.closing = false;
             status.last_wqe_told = false;

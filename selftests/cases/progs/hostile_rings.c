@@ -328,7 +328,7 @@ static void unconnected(struct ibv_context *ctx, struct rng *rng)
 		error = ring_doorbell(qp);
 		tap_check(error == ENOTCONN, "doorbell: %s", strerror(error));
 	}
-	tap_check(qp_state(qp) == IBV_QPS_RESET, "state %d", qp_state(qp));
+	tap_check(qp_state(qp) == IBV_QPS_INIT, "state %d", qp_state(qp));
 	tap_check(qp_to_error(qp), "to ERROR: %m");
 	for (i = 0; i < 100; i++) {
 		write_garbage(&target, rng);

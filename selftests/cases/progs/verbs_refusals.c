@@ -535,10 +535,15 @@ static void wrong_state(void)
 	tap_check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE), "to ERROR: %m");
 	tap_check(!post_send(qp, 5, SEND, &sge, 1, IBV_SEND_SIGNALED, 0), "post a SEND in ERROR");
 	cq_expect(s.pair.active.scq, 5, IBV_WC_WR_FLUSH_ERR, NULL);
+	tap_point("flushed: SEND on a QP in ERROR that was never connected");
+
+	attr.qp_state = IBV_QPS_RESET;
+	tap_check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE), "ERROR to RESET: %m");
+	tap_check(qp_state(qp) == IBV_QPS_INIT, "state %d", qp_state(qp));
 	tap_check(!ibv_destroy_qp(qp), "the QP can be destroyed");
 	region_intact(&s.remote, "the remote region");
 	tear_down(&s);
-	tap_point("flushed: SEND on a QP in ERROR that was never connected");
+	tap_point("a QP that was reset is in INIT");
 }
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
