@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Runs rdma-core's test suite and reports each test as it begins and ends.
+
+    rdma_core_suite FOLDER REPORTS [OPTION…] <NAMES
+
+FOLDER holds the suite as a package `tests`, REPORTS is the number of an open file, OPTIONs are
+those of the suite. Tests that stdin names, one a line, are not run. Each line of the reports is
+a list in JSON: the name of a test that begins, or the name of one that has ended, `passed`, `failed`
+or `skipped`, and why.
+"""
+
+import json
+import os
+import sys
+import unittest
+
+
+class Reports(unittest.TestResult):
+    """Writes what happens as lines of JSON."""
+
+    def __init__(self, fd):
+        super().__init__()
+        self.fd = fd
+        self.verdict = None
+
+    def write(self, *line):
+        os.write(self.fd, json.dumps(line).encode() + b"\n")
+
+    def startTest(self, test):
+        self.verdict = ("passed", "")
+        self.write(test.id())
+
+    def stopTest(self, test):
+        self.write(test.id(), *self.verdict)
+
+    def addSkip(self, test, reason):
+        self.verdict = ("skipped", reason)
+
+    def addError(self, test, err):
+        self.verdict = ("failed", self._exc_info_to_string(err, test))
+        if not isinstance(test, unittest.TestCase):
+            self.write(test.id(), *self.verdict)  # a class or module, set up or taken down
+
+    addFailure = addError
+
+
+def flat(suite):
+    """The tests of a suite of suites."""
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from flat(test)
+        else:
+            yield test
+
+
+def main():
+    folder, fd, *options = sys.argv[1:]
+    sys.path[:0] = [folder, f"{folder}/tests"]
+    sys.argv[1:] = options
+    from args_parser import parser
+    parser.parse_args()
+    known = set(sys.stdin.read().split())
+    import tests
+    suite = unittest.defaultTestLoader.loadTestsFromModule(tests)
+    unittest.TestSuite(test for test in flat(suite) if test.id() not in known).run(Reports(int(fd)))
+    # Not the interpreter's end: what failed tests have left is destroyed in any order there.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+main()
