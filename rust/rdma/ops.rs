@@ -104,7 +104,8 @@ pub trait Driver: Sized + Send + Sync + 'static {
     fn destroy_qp(qp: &Qp<Self>);
     /// A user process has put work requests into its send queue.
     fn ring_doorbell(qp: &Qp<Self>) -> Result;
-    /// Finds a queue pair by its number, for the connection manager. Any context.
+    /// Finds a queue pair by its number, for the connection manager, on behalf of the calling
+    /// process. Process context, with a spin lock held and interrupts off.
     fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<Qp<Self>>>;
 
     /// Registers user memory.

@@ -283,7 +283,7 @@ impl rdma::Driver for Riw {
     }
 
     fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<qp::Handle>> {
-        dev.qps.with(number, Qp::handle)
+        dev.qps.with(number, |qp| qp.handle())
     }
 
     fn reg_user_mr(

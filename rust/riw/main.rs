@@ -28,6 +28,7 @@ mod identity;
 mod limit;
 mod mr;
 mod numbers;
+mod owner;
 mod qp;
 mod recvq;
 mod ring;

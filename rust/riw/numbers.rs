@@ -18,6 +18,10 @@ const ATTEMPTS: usize = 32;
 
 /// The queue pairs of a device.
 ///
+/// The connection manager is told a queue pair by its number, which any user can read
+/// (`rdma resource show qp`) or guess. So a look-up finds those of the calling process only: see
+/// [`Owner`](crate::owner::Owner).
+///
 /// Interrupts are off while the lock is held: iw_cm looks numbers up under a lock of its own, which
 /// is taken with interrupts off.
 #[pin_data]
@@ -34,8 +38,8 @@ impl Numbers {
         })
     }
 
-    /// A number that is free now. It is random: a process can name any queue pair that is not
-    /// connected to the connection manager, and shall not guess another's. Any context.
+    /// A number that is free now, at random: a late user of an old number does not meet the next
+    /// queue pair. Any context.
     pub(crate) fn free_number(&self) -> Result<u32> {
         for _ in 0..ATTEMPTS {
             let [a, b, c, ..] = rdma::device::random().to_ne_bytes();
@@ -69,13 +73,21 @@ impl Numbers {
         drop(node);
     }
 
-    /// Finds a queue pair. Process context: the reference may become the last.
+    /// Finds a queue pair of the calling process. Process context: the reference may become the
+    /// last.
     pub(crate) fn get(&self, number: u32) -> Option<Arc<Qp>> {
-        self.qps.lock().get(&number).cloned()
+        self.with(number, |qp| Some(qp.clone()))
     }
 
-    /// Asks a queue pair for something, with interrupts off. Any context.
-    pub(crate) fn with<R>(&self, number: u32, ask: impl FnOnce(&Qp) -> Option<R>) -> Option<R> {
-        ask(self.qps.lock().get(&number)?)
+    /// Asks a queue pair of the calling process for something, with interrupts off. Process context,
+    /// also with a spin lock held.
+    pub(crate) fn with<R>(
+        &self,
+        number: u32,
+        ask: impl FnOnce(&Arc<Qp>) -> Option<R>,
+    ) -> Option<R> {
+        let qps = self.qps.lock();
+
+        ask(qps.get(&number).filter(|qp| qp.owner.is_current())?)
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     cq, device,
     engine::{reads::Reads, runner::Runner, rx::Rx, tx::Tx},
     limit::Quota,
+    owner::Owner,
     recvq::{self, RecvQueue},
     ring::Ring,
     sq::SendQueue,
@@ -55,6 +56,7 @@ pub(crate) enum Receives {
 #[pin_data]
 pub(crate) struct Qp {
     pub(crate) number: u32,
+    pub(crate) owner: Owner,
     pub(crate) pd: u64,
     pub(crate) mrs: Arc<MrTable<Riw>>,
     pub(crate) recv_cq: ARef<cq::Handle>,
@@ -168,6 +170,7 @@ impl Qp {
             return Err(EINVAL);
         };
 
+        let owner = Owner::current()?;
         let quota = dev.limits.qp.take()?;
         let number = dev.qps.free_number()?;
         // libsiw maps both rings, so that they must not be empty.
@@ -204,6 +207,7 @@ impl Qp {
         let this = Arc::pin_init(
             try_pin_init!(Self {
                 number: number,
+                owner: owner,
                 pd: pd.id,
                 mrs: dev.mrs().clone(),
                 recv_cq,
@@ -256,7 +260,7 @@ impl Qp {
         self.handle.lock().clone()
     }
 
-    /// Finds a queue pair by its number. May sleep.
+    /// Finds a queue pair of the calling process by its number. May sleep.
     pub(crate) fn lookup(dev: &Device<Riw>, number: u32) -> Option<Arc<Self>> {
         dev.qps.get(number)
     }

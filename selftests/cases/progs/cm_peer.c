@@ -15,6 +15,8 @@
  *     deaf        serve: end listening with the first request, and accept it a second later
  *     stay        connect: stay connected until the peer disconnects
  *     tos=N       type of service
+ *     wait        connect: make the queue pair, say its number, wait for a line on stdin
+ *     qpn=N       name the queue pair with this number instead of one's own
  */
 #include <errno.h>
 #include <netdb.h>
@@ -26,8 +28,8 @@
 #include <unistd.h>
 
 static struct {
-	int backlog, data, ird, ord, tos;
-	bool reject, hold, idle, deaf, stay;
+	int backlog, data, ird, ord, tos, qpn;
+	bool reject, hold, idle, deaf, stay, wait;
 } opts = { .backlog = 8, .ird = 1, .ord = 1, .tos = -1 };
 
 static uint8_t private_data[256];
@@ -45,6 +47,7 @@ static void parse(int argc, char **argv)
 		    sscanf(argv[i], "data=%d", &opts.data) == 1 ||
 		    sscanf(argv[i], "ird=%d", &opts.ird) == 1 ||
 		    sscanf(argv[i], "ord=%d", &opts.ord) == 1 ||
+		    sscanf(argv[i], "qpn=%d", &opts.qpn) == 1 ||
 		    sscanf(argv[i], "tos=%d", &opts.tos) == 1)
 			continue;
 		if (!strcmp(argv[i], "reject"))
@@ -57,6 +60,8 @@ static void parse(int argc, char **argv)
 			opts.deaf = true;
 		else if (!strcmp(argv[i], "stay"))
 			opts.stay = true;
+		else if (!strcmp(argv[i], "wait"))
+			opts.wait = true;
 		else
 			die(argv[i]);
 	}
@@ -88,6 +93,9 @@ static void make_qp(struct rdma_cm_id *id)
 
 	if (rdma_create_qp(id, NULL, &attr))
 		die("rdma_create_qp");
+	/* librdmacm passes this on. */
+	if (opts.qpn)
+		id->qp->qp_num = opts.qpn;
 }
 
 static struct rdma_conn_param parameters(void)
@@ -219,6 +227,10 @@ static int connect_to(struct rdma_event_channel *channel, const char *addr, cons
 	if (rdma_resolve_route(id, 5000) || next(channel) != RDMA_CM_EVENT_ROUTE_RESOLVED)
 		return 1;
 	make_qp(id);
+	if (opts.wait) {
+		printf("queue pair %u\n", id->qp->qp_num);
+		getchar();
+	}
 	if (rdma_connect(id, &conn))
 		die("rdma_connect");
 	if (next(channel) == RDMA_CM_EVENT_ESTABLISHED) {
