@@ -155,6 +155,10 @@ impl Endpoint {
 
     /// Goes on with connecting, as far as that is possible now. May sleep.
     pub(super) fn step_connect(self: &Arc<Self>, inner: &mut Inner) {
+        if self.is_closing() {
+            // The consumer has given the queue pair up, and may be waiting for the reply.
+            return self.end(inner, &End::abort(ECONNABORTED));
+        }
         let Some(mut opening) = inner.opening.take() else {
             return;
         };

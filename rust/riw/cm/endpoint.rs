@@ -199,6 +199,11 @@ impl Endpoint {
         }
     }
 
+    /// Whether the connection is to be closed. Any context.
+    pub(super) fn is_closing(&self) -> bool {
+        self.close.load(ordering::Acquire)
+    }
+
     /// The queue pair has begun to end the stream, and will tell when it has: it has a limited time
     /// for that after the last byte that has moved ([`ENDING_TIME`]), for its peer may not take what
     /// is left. Any context.
@@ -443,9 +448,8 @@ impl Endpoint {
             self.established(inner);
         }
 
-        let close = self.close.load(ordering::Acquire);
         let told = self.told.load(ordering::Acquire);
-        if close || self.lost.load(ordering::Acquire) {
+        if self.is_closing() || self.lost.load(ordering::Acquire) {
             self.end(inner, &End::graceful(ECONNRESET));
         } else if inner.phase == Phase::Rdma && (told || self.ending.load(ordering::Acquire)) {
             // The queue pair will close this side when it has said what it has to say.

@@ -15,6 +15,7 @@
  *     deaf        serve: end listening with the first request, and accept it a second later
  *     stay        connect: stay connected until the peer disconnects
  *     tos=N       type of service
+ *     abort       connect: with a line on stdin move the queue pair to ERROR while it connects
  *     wait        connect: make the queue pair, say its number, wait for a line on stdin
  *     qpn=N       name the queue pair with this number instead of one's own
  */
@@ -29,7 +30,7 @@
 
 static struct {
 	int backlog, data, ird, ord, tos, qpn;
-	bool reject, hold, idle, deaf, stay, wait;
+	bool reject, hold, idle, deaf, stay, wait, abort;
 } opts = { .backlog = 8, .ird = 1, .ord = 1, .tos = -1 };
 
 static uint8_t private_data[256];
@@ -60,6 +61,8 @@ static void parse(int argc, char **argv)
 			opts.deaf = true;
 		else if (!strcmp(argv[i], "stay"))
 			opts.stay = true;
+		else if (!strcmp(argv[i], "abort"))
+			opts.abort = true;
 		else if (!strcmp(argv[i], "wait"))
 			opts.wait = true;
 		else
@@ -233,6 +236,13 @@ static int connect_to(struct rdma_event_channel *channel, const char *addr, cons
 	}
 	if (rdma_connect(id, &conn))
 		die("rdma_connect");
+	if (opts.abort) {
+		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+		getchar();
+		if (ibv_modify_qp(id->qp, &attr, IBV_QP_STATE))
+			die("ibv_modify_qp");
+	}
 	if (next(channel) == RDMA_CM_EVENT_ESTABLISHED) {
 		ret = 0;
 		if (opts.stay) {
