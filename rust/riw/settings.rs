@@ -64,7 +64,8 @@ settings! {
     crc: 0..=2,
     /// 1: the peer has to send markers. Those that the peer wants are always sent.
     markers: 0..=1,
-    /// The highest revision of MPA that is spoken. Peers that know revision 1 only are served anyway.
+    /// The highest revision of MPA that is spoken. A Request of revision 1 is answered anyway; a
+    /// responder that knows nothing else is connected to only without the peer-to-peer model.
     mpa_revision: 1..=2,
     /// 1: as initiator, ask for the peer-to-peer model, so that either side may speak first.
     peer_to_peer: 0..=1,

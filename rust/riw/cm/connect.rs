@@ -24,6 +24,8 @@ pub(super) struct Opening {
     setup: Setup,
     remote: SocketAddr,
     attempt: Attempt,
+    /// The same Request may be sent once more, if the peer closes without an answer.
+    repeat: bool,
     /// What is tried if the peer does not know revision 2 of MPA.
     fallback: Option<KBox<Attempt>>,
     reader: Reader,
@@ -88,21 +90,23 @@ pub(super) fn connect(
 ) -> Result {
     check_depths(param)?;
     let policy = dev.settings.policy();
-    let fallback = match policy.revision {
-        1 => None,
-        _ => {
-            let policy = Policy {
-                revision: 1,
-                peer_to_peer: false,
-                ..policy
-            };
-            Some(KBox::new(Attempt::new(&policy, param)?, GFP_KERNEL)?)
-        }
+    let enhanced = policy.revision > 1;
+    // Revision 1 has no peer-to-peer model: a consumer that counts on it would wait for ever for the
+    // first message of a responder, which has to wait for one of the initiator's.
+    let fallback = if enhanced && !policy.peer_to_peer {
+        let policy = Policy {
+            revision: 1,
+            ..policy
+        };
+        Some(KBox::new(Attempt::new(&policy, param)?, GFP_KERNEL)?)
+    } else {
+        None
     };
     let opening = Opening {
         setup: *setup,
         remote: *remote,
         attempt: Attempt::new(&policy, param)?,
+        repeat: enhanced,
         fallback,
         reader: Reader::new(Kind::Reply),
         limit: Deadline::new(
@@ -167,7 +171,7 @@ impl Endpoint {
             // Whether the peer's TCP refused or gave up the connection, it was not its consumer.
             let error = if e == ECONNREFUSED { ECONNRESET } else { e };
 
-            if !self.fall_back(inner, &mut opening, error) {
+            if !self.try_again(inner, &mut opening, error) {
                 self.end(inner, &End::abort(error));
             }
         }
@@ -254,18 +258,26 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Tries again with revision 1 of MPA, if the peer may have closed the connection because it
-    /// knows of no other (RFC 6581, section 10). Returns whether it does.
-    fn fall_back(self: &Arc<Self>, inner: &mut Inner, opening: &mut Opening, error: Error) -> bool {
+    /// Tries again if the peer has closed the connection before it answered, or has answered in
+    /// another revision of MPA. Returns whether it does. May sleep.
+    ///
+    /// A peer that knows no revision but 1 closes (RFC 6581, section 10). But a peer also closes when
+    /// it is short of memory or of room for connections that are being set up. So the same Request
+    /// is sent a second time, before revision 1 is tried.
+    fn try_again(self: &Arc<Self>, inner: &mut Inner, opening: &mut Opening, error: Error) -> bool {
         let nothing = opening.reader.wanted() == Reader::new(Kind::Reply).wanted();
         let closed = error == ECONNRESET && nothing;
 
         if inner.phase != Phase::AwaitReply || !(closed || error == EPROTONOSUPPORT) {
             return false;
         }
-        let Some(attempt) = opening.fallback.take() else {
-            return false;
-        };
+        if !(closed && core::mem::replace(&mut opening.repeat, false)) {
+            let Some(attempt) = opening.fallback.take() else {
+                return false;
+            };
+            opening.attempt = KBox::into_inner(attempt);
+            opening.repeat = false;
+        }
         if let Some(socket) = self.take_socket() {
             socket.abort();
         }
@@ -280,7 +292,6 @@ impl Endpoint {
         if begun.is_err() {
             return false;
         }
-        opening.attempt = KBox::into_inner(attempt);
         opening.reader = Reader::new(Kind::Reply);
         inner.phase = Phase::Connecting;
         inner.deadline = Some(Deadline::new(self.dev.settings.connect_time()).min(opening.limit));
