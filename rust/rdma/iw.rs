@@ -13,13 +13,20 @@
 //!   the same reason, whatever happens to the connection.
 //! - [`Event::Close`] is the last event of a connection, and comes at most once, after one of those.
 //!   [`Event::Disconnect`] may come before it.
+//! - iw_cm lets a consumer accept or reject an id again until it has processed that
+//!   [`Event::Established`], which is a `BUG()` then or later if the second call fails and the event
+//!   comes nevertheless, or is on its way: see [`CmOperations::abandon`].
 //! - A [`Event::ConnectRequest`] that iw_cm has taken is answered by `accept` or `reject`; or not at
 //!   all, if the listening id is destroyed or memory is short meanwhile: the provider is not told.
 //!
 //! C header: `include/rdma/iw_cm.h`
 
-use crate::{device::Device, Driver};
-use core::{net::SocketAddr, ptr::NonNull, slice};
+use crate::{device::Device, qp::Qp, Driver};
+use core::{
+    net::SocketAddr,
+    ptr::{self, NonNull},
+    slice,
+};
 use kernel::{
     error::{from_result, to_result},
     ffi::{c_char, c_int, c_void},
@@ -141,7 +148,7 @@ impl CmId {
                 raw.event = bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REQUEST;
                 raw.local_addr = addr::to_storage(local);
                 raw.remote_addr = addr::to_storage(remote);
-                raw.provider_data = core::ptr::without_provenance_mut(*token);
+                raw.provider_data = Provider::Reported(*token).into_raw();
                 offer.fill(&mut raw)?;
             }
             Event::ConnectReply {
@@ -194,6 +201,40 @@ impl Offer<'_> {
 
 fn to_errno(status: Result) -> c_int {
     status.map_or_else(|err| err.to_errno(), |()| 0)
+}
+
+/// What the provider keeps with the id of a connection that was reported (`provider_data`).
+enum Provider {
+    /// It has not been accepted. The token of its report.
+    Reported(usize),
+    /// It has been accepted, for this queue pair: the one to which iw_cm has a reference on behalf of
+    /// the id. `None`: not known.
+    Accepted(Option<NonNull<bindings::ib_qp>>),
+}
+
+impl Provider {
+    /// As a pointer: queue pairs are aligned, tokens are made odd.
+    fn into_raw(self) -> *mut c_void {
+        match self {
+            Self::Reported(token) => ptr::without_provenance_mut(token << 1 | 1),
+            Self::Accepted(qp) => qp.map_or(ptr::null_mut(), |qp| qp.as_ptr().cast()),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `id` must be valid, and made by iw_cm for an [`Event::ConnectRequest`]; `provider_data` must
+    /// not be changed meanwhile.
+    unsafe fn of(id: *mut bindings::iw_cm_id) -> Self {
+        // SAFETY: As the caller says.
+        let raw = unsafe { (*id).provider_data };
+
+        if raw.addr() & 1 != 0 {
+            Self::Reported(raw.addr() >> 1)
+        } else {
+            Self::Accepted(NonNull::new(raw.cast()))
+        }
+    }
 }
 
 /// What a consumer wants of a connection (`struct iw_cm_conn_param`).
@@ -283,8 +324,21 @@ pub trait CmOperations: Driver {
     /// Accepts the connection that was reported with `token`, for the queue pair that `param`
     /// names, and tells by [`Event::Established`] when that is done.
     ///
-    /// If it fails the consumer cannot reject the connection any more.
-    fn accept(dev: &Device<Self>, id: &CmId, token: usize, param: &ConnParam<'_>) -> Result;
+    /// Returns the queue pair, as [`Driver::qp_by_number`] does. If it fails the consumer cannot
+    /// reject the connection any more.
+    fn accept(
+        dev: &Device<Self>,
+        id: &CmId,
+        token: usize,
+        param: &ConnParam<'_>,
+    ) -> Result<ARef<Qp<Self>>>;
+
+    /// Ends the connection that was accepted by `id` for `qp`: the consumer accepts or rejects the
+    /// id once more. If [`Event::Established`] has not been reported by now, it must not be, nor any
+    /// other event.
+    ///
+    /// Returns whether it has been reported.
+    fn abandon(id: &CmId, qp: &Qp<Self>) -> bool;
 
     /// Rejects the connection that was reported with `token`. No event follows.
     fn reject(dev: &Device<Self>, token: usize, private_data: &[u8]) -> Result;
@@ -350,16 +404,49 @@ unsafe extern "C" fn accept<T: CmOperations>(
     param: *mut bindings::iw_cm_conn_param,
 ) -> c_int {
     from_result(|| {
-        // SAFETY: iw_cm passes a valid id and valid parameters. The id's token is set when it is
-        // made.
+        // SAFETY: iw_cm passes a valid id and valid parameters. The id was made for a connection
+        // that was reported. rdma_cm has one consumer at a time accept or reject it.
         unsafe {
-            let token = (*id).provider_data.addr();
             let param = ConnParam::from_raw(param);
+            let dev = device::<T>(id);
+            let cm_id = &*id.cast::<CmId>();
 
-            T::accept(device(id), &*id.cast(), token, &param)?;
+            let qp = match Provider::of(id) {
+                Provider::Reported(token) => Some(T::accept(dev, cm_id, token, &param)?),
+                Provider::Accepted(first) => accept_again::<T>(dev, cm_id, first, &param)?,
+            };
+            // iw_cm has a reference to the same: a number is not given to another queue pair while
+            // there is one.
+            let qp = qp.as_ref().and_then(|qp| NonNull::new(qp.base()));
+            (*id).provider_data = Provider::Accepted(qp).into_raw();
         }
         Ok(0)
     })
+}
+
+/// A second accept of an id, whose connection `first` has. Returns the second one's queue pair, if it
+/// is not being destroyed.
+///
+/// If iw_cm has an event of the id to process, an error would be a `BUG()`.
+///
+/// # Safety
+///
+/// iw_cm must have had a reference to `first` on behalf of the id until this accept.
+unsafe fn accept_again<T: CmOperations>(
+    dev: &Device<T>,
+    id: &CmId,
+    first: Option<NonNull<bindings::ib_qp>>,
+    param: &ConnParam<'_>,
+) -> Result<Option<ARef<Qp<T>>>> {
+    // SAFETY: iw_cm has overwritten its reference by that to the second queue pair, and forgotten it.
+    // As the caller says it had one, which is owned here now.
+    let first = first.map(|first| unsafe { ARef::<Qp<T>>::from_raw(first.cast()) });
+
+    if first.is_none_or(|first| T::abandon(id, &first)) {
+        Ok(T::qp_by_number(dev, param.qpn))
+    } else {
+        Err(EINVAL)
+    }
 }
 
 /// # Safety
@@ -371,11 +458,21 @@ unsafe extern "C" fn reject<T: CmOperations>(
     len: u8,
 ) -> c_int {
     from_result(|| {
-        // SAFETY: iw_cm passes a valid id, whose token was set when it was made, and valid data.
+        // SAFETY: iw_cm passes a valid id and valid data. The id was made for a connection that was
+        // reported. rdma_cm has one consumer at a time accept or reject it.
         unsafe {
-            let token = (*id).provider_data.addr();
-
-            T::reject(device(id), token, private_data(data, len.into()))?;
+            match Provider::of(id) {
+                Provider::Reported(token) => {
+                    T::reject(device(id), token, private_data(data, len.into()))?;
+                }
+                Provider::Accepted(qp) => {
+                    if let Some(qp) = qp {
+                        // iw_cm keeps its reference to the queue pair until the id is destroyed.
+                        T::abandon(&*id.cast(), Qp::<T>::from_base(qp.as_ptr()));
+                    }
+                    return Err(EINVAL);
+                }
+            }
         }
         Ok(0)
     })
@@ -397,7 +494,7 @@ unsafe extern "C" fn create_listen<T: CmOperations>(
             let setup = Setup::from_raw(id)?;
             let token = T::create_listen(device(id), &*id.cast(), &setup, backlog)?;
 
-            (*id).provider_data = core::ptr::without_provenance_mut(token);
+            (*id).provider_data = ptr::without_provenance_mut(token);
         }
         Ok(0)
     })

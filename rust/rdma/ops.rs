@@ -100,8 +100,10 @@ pub trait Driver: Sized + Send + Sync + 'static {
     /// Fills in the attributes of a queue pair.
     fn query_qp(qp: &Qp<Self>, attr: &mut QpAttr<'_>);
     /// Ends a queue pair: on return no one may keep a reference to it for longer than it takes to
-    /// give it back.
+    /// give it back. [`Self::qp_by_number`] finds it no more, nor another one by its number.
     fn destroy_qp(qp: &Qp<Self>);
+    /// The last reference to a queue pair has been given back: its number may be another's.
+    fn release_qp_number(dev: &Device<Self>, number: u32);
     /// A user process has put work requests into its send queue.
     fn ring_doorbell(qp: &Qp<Self>) -> Result;
     /// Finds a queue pair by its number, for the connection manager, on behalf of the calling

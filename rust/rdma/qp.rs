@@ -360,10 +360,12 @@ impl<T: Driver> Callbacks<T> {
             unsafe { Exchange::check_empty(udata)? };
             // SAFETY: `create_qp` succeeded for it. uverbs calls no verb for it any more; whoever
             // else uses it holds a reference, which `destroy` waits for (as to iw_cm see
-            // `modify_qp`).
+            // `modify_qp`). ib_core frees its own part, and lets the device go, only after this has
+            // returned.
             unsafe {
                 T::destroy_qp(Qp::<T>::from_base(qp));
                 Qp::<T>::destroy(qp);
+                T::release_qp_number(Device::from_raw((*qp).device), (*qp).qp_num);
             }
             Ok(0)
         })

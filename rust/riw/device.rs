@@ -275,7 +275,11 @@ impl rdma::Driver for Riw {
     }
 
     fn destroy_qp(qp: &qp::Handle) {
-        qp.destroy(qp.device());
+        qp.destroy();
+    }
+
+    fn release_qp_number(dev: &Device<Self>, number: u32) {
+        dev.qps.remove(number);
     }
 
     fn ring_doorbell(qp: &qp::Handle) -> Result {

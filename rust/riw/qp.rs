@@ -413,6 +413,11 @@ impl Qp {
         drop(old);
     }
 
+    /// The endpoint that the queue pair is bound to. Process context or softirq.
+    pub(crate) fn endpoint(&self) -> Option<Arc<Endpoint>> {
+        self.status.lock().endpoint.clone()
+    }
+
     /// There is room in the socket's send buffer again. Any context.
     pub(crate) fn write_space(self: &Arc<Self>) {
         self.kick();
@@ -552,11 +557,11 @@ impl Qp {
     /// Ends the queue pair: afterwards it gives no completion and no event, and touches no memory
     /// of its process. Process context, may sleep.
     ///
-    /// The order: it can not be found any more; completions and events end; the endpoint is taken
+    /// The order: completions and events end; the endpoint is taken
     /// down, so that no callback of the socket comes; then the locks of both directions are taken
     /// once, after which whoever still holds a reference finds `dead`.
-    pub(crate) fn destroy(self: &Arc<Self>, dev: &Device<Riw>) {
-        dev.qps.remove(self.number);
+    /// Its number stays taken until iw_cm has given its references back, but leads nowhere.
+    pub(crate) fn destroy(self: &Arc<Self>) {
         self.sq.kill();
         let endpoint = {
             let mut status = self.status.lock();

@@ -296,6 +296,23 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Ends the connection that was accepted by `id`, as
+    /// [`CmOperations::abandon`](rdma::iw::CmOperations::abandon) says. May sleep.
+    pub(super) fn abandon(self: &Arc<Self>, id: &CmId) -> bool {
+        let mut inner = self.inner.lock();
+
+        if !inner.id.as_deref().is_some_and(|own| core::ptr::eq(own, id)) {
+            // It has ended, and the queue pair may have another connection by now.
+            return true;
+        }
+        let reported = inner.phase != Phase::AwaitFirst;
+        if !reported {
+            inner.id = None;
+        }
+        self.end(&mut inner, &End::abort(ECONNABORTED));
+        reported
+    }
+
     /// Tells iw_cm that the connection is there.
     pub(super) fn established(&self, inner: &mut Inner) {
         inner.phase = Phase::Rdma;

@@ -3,9 +3,12 @@
 //! What iw_cm calls.
 
 use super::{connect, listen};
-use crate::{qp::Qp, Riw};
+use crate::{
+    qp::{self, Qp},
+    Riw,
+};
 use core::net::SocketAddr;
-use kernel::prelude::*;
+use kernel::{prelude::*, sync::aref::ARef};
 use rdma::{
     iw::{CmId, CmOperations, ConnParam, Setup},
     Device,
@@ -24,17 +27,31 @@ impl CmOperations for Riw {
         connect::connect(&dev.cm, &qp, id, setup, remote, param)
     }
 
-    fn accept(dev: &Device<Self>, id: &CmId, token: usize, param: &ConnParam<'_>) -> Result {
+    fn accept(
+        dev: &Device<Self>,
+        id: &CmId,
+        token: usize,
+        param: &ConnParam<'_>,
+    ) -> Result<ARef<qp::Handle>> {
         let endpoint = dev.cm.endpoint(token).ok_or(ECONNRESET)?;
+        let qp = Qp::lookup(dev, param.qpn);
 
-        match Qp::lookup(dev, param.qpn) {
-            Some(qp) => endpoint.accept(&qp, id, param),
+        match qp.and_then(|qp| Some((qp.handle()?, qp))) {
+            Some((handle, qp)) => {
+                endpoint.accept(&qp, id, param)?;
+                Ok(handle)
+            }
             None => {
                 // Nobody can reject it any more.
                 let _ = endpoint.reject(&[]);
                 Err(EINVAL)
             }
         }
+    }
+
+    fn abandon(id: &CmId, qp: &qp::Handle) -> bool {
+        // Without an endpoint the connection has ended, which is reported after its beginning.
+        qp.endpoint().is_none_or(|endpoint| endpoint.abandon(id))
     }
 
     fn reject(dev: &Device<Self>, token: usize, private_data: &[u8]) -> Result {

@@ -12,6 +12,8 @@
  *     reject      serve: reject what comes, with the private data
  *     hold        serve: leave what comes unanswered
  *     idle        serve: do not even look what comes
+ *     twice       serve: accept each request a second time, with another queue pair
+ *     regret      serve: reject each request after it was accepted
  *     deaf        serve: end listening with the first request, and accept it a second later
  *     stay        connect: stay connected until the peer disconnects
  *     tos=N       type of service
@@ -30,7 +32,7 @@
 
 static struct {
 	int backlog, data, ird, ord, tos, qpn;
-	bool reject, hold, idle, deaf, stay, wait, abort;
+	bool reject, hold, idle, deaf, stay, wait, abort, twice, regret;
 } opts = { .backlog = 8, .ird = 1, .ord = 1, .tos = -1 };
 
 static uint8_t private_data[256];
@@ -57,6 +59,10 @@ static void parse(int argc, char **argv)
 			opts.hold = true;
 		else if (!strcmp(argv[i], "idle"))
 			opts.idle = true;
+		else if (!strcmp(argv[i], "twice"))
+			opts.twice = true;
+		else if (!strcmp(argv[i], "regret"))
+			opts.regret = true;
 		else if (!strcmp(argv[i], "deaf"))
 			opts.deaf = true;
 		else if (!strcmp(argv[i], "stay"))
@@ -130,6 +136,48 @@ static void set_tos(struct rdma_cm_id *id)
 		die("rdma_set_option");
 }
 
+/* iw_cm does not survive what `twice` and `regret` do with a driver that does not look out. */
+static void check_driver(struct rdma_cm_id *id)
+{
+	struct ibv_device_attr attr;
+
+	if (ibv_query_device(id->verbs, &attr) || attr.vendor_id != 0x726977) {
+		printf("failed: not a device of riw\n");
+		exit(1);
+	}
+}
+
+static void accept_again(struct rdma_cm_id *id, struct rdma_conn_param *conn)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = id->send_cq,
+		.recv_cq = id->recv_cq,
+		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct ibv_qp *first = id->qp;
+
+	id->qp = ibv_create_qp(id->pd, &attr);
+	if (!id->qp)
+		die("ibv_create_qp");
+	printf("second: %s\n", rdma_accept(id, conn) ? strerror(errno) : "accepted");
+	ibv_destroy_qp(id->qp);
+	id->qp = first;
+	rdma_destroy_qp(id);
+	rdma_destroy_id(id);
+	printf("destroyed\n");
+}
+
+static void reject_after_all(struct rdma_cm_id *id)
+{
+	struct ibv_qp *qp = id->qp;
+
+	printf("second: %s\n", rdma_reject(id, NULL, 0) ? strerror(errno) : "rejected");
+	rdma_destroy_id(id);
+	ibv_destroy_qp(qp);
+	printf("destroyed\n");
+}
+
 static void answer(struct rdma_cm_id *id)
 {
 	struct rdma_conn_param conn = parameters();
@@ -142,11 +190,17 @@ static void answer(struct rdma_cm_id *id)
 		rdma_destroy_id(id);
 		return;
 	}
+	if (opts.twice || opts.regret)
+		check_driver(id);
 	make_qp(id);
 	if (rdma_accept(id, &conn)) {
 		printf("rdma_accept: %s\n", strerror(errno));
 		rdma_destroy_qp(id);
 		rdma_destroy_id(id);
+	} else if (opts.twice) {
+		accept_again(id, &conn);
+	} else if (opts.regret) {
+		reject_after_all(id);
 	}
 }
 
