@@ -72,6 +72,10 @@ module! {
             default: 10_000,
             description: "ms for the peer's startup frame",
         },
+        accept_timeout: u32 {
+            default: 120_000,
+            description: "ms for the consumer to accept or reject",
+        },
     },
 }
 

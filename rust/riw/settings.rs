@@ -77,6 +77,8 @@ settings! {
     /// Milliseconds that the peer has for its startup frame, and for its first FPDU where that is
     /// waited for.
     startup_timeout: 100..=30_000,
+    /// Milliseconds that the consumer has to accept or reject a connection; then it is rejected.
+    accept_timeout: 100..=600_000,
 }
 
 /// The directory of the settings.
@@ -121,5 +123,10 @@ impl Settings {
     /// Milliseconds that the peer has for its startup frame, and for its first FPDU.
     pub(crate) fn startup_time(&self) -> i64 {
         self.startup_timeout.load(ordering::Relaxed).into()
+    }
+
+    /// Milliseconds that the consumer has to accept or reject a connection.
+    pub(crate) fn accept_time(&self) -> i64 {
+        self.accept_timeout.load(ordering::Relaxed).into()
     }
 }

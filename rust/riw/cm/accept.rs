@@ -6,7 +6,7 @@ use super::{
     connect::check_depths,
     endpoint::{End, Endpoint, Inner, Phase},
     listen::Subscription,
-    CmDevice, Deadline, Member, Role, REPORTED_TIME,
+    CmDevice, Deadline, Member, Role,
 };
 use crate::{device, qp::Qp};
 use iwarp::startup::{Kind, Reader, Responder};
@@ -158,7 +158,8 @@ impl Endpoint {
     /// Asks the candidates in turn, until there is one that wants to decide. May sleep.
     fn report(self: &Arc<Self>, inner: &mut Inner) {
         inner.phase = Phase::Reported;
-        inner.deadline = Some(Deadline::new(REPORTED_TIME));
+        // iw_cm may have to drop what it has taken, and does not say so: no memory for a new id.
+        inner.deadline = Some(Deadline::new(self.dev.settings.accept_time()));
         while let Some(request) = &inner.request {
             let (Some(responder), Some(subscription)) =
                 (&request.responder, request.candidates.first())
@@ -199,18 +200,8 @@ impl Endpoint {
         !request.candidates.is_empty()
     }
 
-    /// Whether the listener that the connection was reported to is gone. It may have been told and
-    /// may still decide; or not: then nobody will.
-    pub(super) fn is_orphan(&self, inner: &Inner) -> bool {
-        let request = inner.request.as_ref();
-
-        request
-            .and_then(|request| request.candidates.first())
-            .is_none_or(|s| s.is_closed())
-    }
-
     /// Sends a Reply that rejects, and ends the connection.
-    fn reject_with(self: &Arc<Self>, inner: &mut Inner, private_data: &[u8]) {
+    pub(super) fn reject_with(self: &Arc<Self>, inner: &mut Inner, private_data: &[u8]) {
         let request = inner.request.take();
         let responder = request
             .as_ref()

@@ -19,7 +19,7 @@
 
 use super::{
     accept::Request, connect::Opening, linger::Linger, Closed, CmDevice, Deadline, Disconnect,
-    Role, CLOSE_TIME, ENDING_TIME, LINGER_TIME_MAX, REPORTED_TIME,
+    Role, CLOSE_TIME, ENDING_TIME, LINGER_TIME_MAX,
 };
 use crate::qp::Qp;
 use core::net::SocketAddr;
@@ -486,9 +486,7 @@ impl Endpoint {
     fn expire(self: &Arc<Self>, inner: &mut Inner) {
         inner.deadline = None;
         match inner.phase {
-            Phase::Reported if !self.is_orphan(inner) => {
-                inner.deadline = Some(Deadline::new(REPORTED_TIME));
-            }
+            Phase::Reported => self.reject_with(inner, &[]),
             Phase::Rdma => {
                 if self.may_go_on(inner) {
                     inner.deadline = Some(Deadline::new(ENDING_TIME));

@@ -16,11 +16,7 @@ use core::net::SocketAddr;
 use kernel::{
     impl_has_delayed_work, new_delayed_work, new_mutex,
     prelude::*,
-    sync::{
-        aref::ARef,
-        atomic::{ordering, Atomic},
-        Arc, Mutex,
-    },
+    sync::{aref::ARef, Arc, Mutex},
     time::msecs_to_jiffies,
     workqueue::{DelayedWork, WorkItem},
 };
@@ -67,7 +63,6 @@ pub(super) struct Subscription {
     half_open_max: usize,
     /// `None` if the address is in use in a namespace that is not the consumer's.
     listener: Option<Arc<Listener>>,
-    closed: Atomic<bool>,
     #[pin]
     state: Mutex<SubscriptionState>,
 }
@@ -327,7 +322,6 @@ impl Subscription {
                 home,
                 half_open_max: backlog.clamp(*HALF_OPEN.start(), *HALF_OPEN.end()),
                 listener,
-                closed: Atomic::new(false),
                 state <- new_mutex!(SubscriptionState {
                     id: None,
                     half_open: KVec::new(),
@@ -341,11 +335,6 @@ impl Subscription {
     pub(super) fn tell(&self, event: &Event<'_>) -> Result {
         // Under the lock: once it is closed no event may come.
         self.state.lock().id.as_ref().ok_or(ENOENT)?.event(event)
-    }
-
-    /// Whether it is closed.
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(ordering::Relaxed)
     }
 
     /// Notes a connection whose Request has not come. If there are too many the oldest one gives
@@ -375,7 +364,6 @@ impl Subscription {
 
     /// Ends listening. On return no event comes to the id. May sleep.
     pub(super) fn close(self: &Arc<Self>) {
-        self.closed.store(true, ordering::Relaxed);
         let (id, half_open) = {
             let mut state = self.state.lock();
 

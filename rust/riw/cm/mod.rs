@@ -46,8 +46,6 @@ use linger::Linger;
 use listen::{Listener, Subscription};
 use net::{NetDevice, Netns};
 
-/// Milliseconds after which a reported connection is looked at: whether its listener is still there.
-const REPORTED_TIME: i64 = 30_000;
 /// Milliseconds that the queue pair has to close its side after the peer has.
 const CLOSE_TIME: i64 = 3_000;
 /// Milliseconds that the queue pair has to close its side when it is the first to: to send what its
