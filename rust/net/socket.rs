@@ -116,6 +116,22 @@ impl Socket {
         unsafe { bindings::tcp_sock_set_nodelay(self.sk().as_ptr()) }
     }
 
+    /// Has TCP probe a peer from which nothing has come for `idle` seconds, up to `probes` times,
+    /// `interval` seconds apart; if none is answered the connection ends with `ETIMEDOUT`. `EINVAL`
+    /// if a value is 0, or too large for TCP: 32767 s, 127 probes. May sleep.
+    pub fn set_keepalive(&self, idle: u16, interval: u16, probes: u16) -> Result {
+        let sk = self.sk().as_ptr();
+
+        // SAFETY: It is a valid TCP socket. Each of these locks it.
+        unsafe {
+            to_result(bindings::tcp_sock_set_keepidle(sk, idle.into()))?;
+            to_result(bindings::tcp_sock_set_keepintvl(sk, interval.into()))?;
+            to_result(bindings::tcp_sock_set_keepcnt(sk, probes.into()))?;
+            bindings::sock_set_keepalive(sk);
+        }
+        Ok(())
+    }
+
     /// Whether an IPv6 socket is for IPv6 only. To be set before it is bound.
     pub fn set_v6only(&self, on: bool) {
         // SAFETY: The socket is valid.

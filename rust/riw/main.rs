@@ -76,6 +76,11 @@ module! {
             default: 120_000,
             description: "ms for the consumer to accept or reject",
         },
+        // About as long as TCP with its defaults goes on to retransmit data.
+        keepalive: u32 {
+            default: 300,
+            description: "s of silence until an idle peer is probed; 0: never",
+        },
     },
 }
 

@@ -79,6 +79,10 @@ settings! {
     startup_timeout: 100..=30_000,
     /// Milliseconds that the consumer has to accept or reject a connection; then it is rejected.
     accept_timeout: 100..=600_000,
+    /// Seconds without anything from the peer after which an idle connection is probed. A peer that
+    /// answers nothing for as long again is gone. 0: never. Where data is on its way TCP's own
+    /// time-out finds out.
+    keepalive: 0..=32_767,
 }
 
 /// The directory of the settings.
@@ -128,5 +132,14 @@ impl Settings {
     /// Milliseconds that the consumer has to accept or reject a connection.
     pub(crate) fn accept_time(&self) -> i64 {
         self.accept_timeout.load(ordering::Relaxed).into()
+    }
+
+    /// Seconds without anything from the peer after which it is probed; 0: never.
+    pub(crate) fn keepalive_time(&self) -> u16 {
+        // It is in range.
+        self.keepalive
+            .load(ordering::Relaxed)
+            .try_into()
+            .unwrap_or(u16::MAX)
     }
 }

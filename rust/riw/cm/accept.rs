@@ -50,7 +50,6 @@ pub(super) fn incoming(
     };
 
     let inner = endpoint.inner.lock();
-    socket.set_nodelay();
     let begun = match dev.add(endpoint.token, Member::Endpoint(endpoint.clone())) {
         Ok(()) => endpoint
             .set_socket(socket)

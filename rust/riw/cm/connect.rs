@@ -61,7 +61,6 @@ fn open(ns: &Netns, setup: &Setup, remote: &SocketAddr) -> Result<Socket> {
     let socket = Socket::new(ns, Family::from(remote))?;
 
     socket.set_reuseaddr();
-    socket.set_nodelay();
     if let Some(tos) = setup.tos {
         socket.set_tos(tos);
     }

@@ -19,7 +19,7 @@
 
 use super::{
     accept::Request, connect::Opening, linger::Linger, Closed, CmDevice, Deadline, Disconnect,
-    Role, CLOSE_TIME, ENDING_TIME, LINGER_TIME_MAX,
+    Role, CLOSE_TIME, ENDING_TIME, LINGER_TIME_MAX, PROBES,
 };
 use crate::qp::Qp;
 use core::net::SocketAddr;
@@ -265,9 +265,17 @@ impl Endpoint {
         begun
     }
 
-    /// Gives the endpoint its socket, and has it called back.
+    /// Gives the endpoint its socket, with the options of a connection, and has it called back. May
+    /// sleep.
     pub(super) fn set_socket(self: &Arc<Self>, socket: Socket) -> Result {
-        if let Err(e) = socket.set_callbacks(self.clone()) {
+        let idle = self.dev.settings.keepalive_time();
+
+        socket.set_nodelay();
+        let ready = match idle {
+            0 => Ok(()),
+            _ => socket.set_keepalive(idle, (idle / PROBES).max(1), PROBES),
+        };
+        if let Err(e) = ready.and_then(|()| socket.set_callbacks(self.clone())) {
             socket.abort();
             return Err(e);
         }

@@ -59,6 +59,9 @@ const LINGER_LOOK: i64 = 1_000;
 /// Milliseconds after which a connection lingers no more, or does not go on to end, whatever the peer
 /// does.
 const LINGER_TIME_MAX: i64 = 300_000;
+/// Probes that an idle peer may leave unanswered: they take as long, all together, as the silence
+/// before the first.
+const PROBES: u16 = 5;
 /// Connections of a device that have been refused and may linger; more are reset.
 const REFUSED_MAX: usize = 1024;
 
