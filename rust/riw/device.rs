@@ -372,7 +372,8 @@ impl Devices {
 
         let mut handles = self.handles.lock();
         handles.reserve(1, GFP_KERNEL)?;
-        let handle = Device::<Riw>::register(name, netdev, info, data).map_err(|e| {
+        let registered = cm.while_registering(|| Device::<Riw>::register(name, netdev, info, data));
+        let handle = registered.map_err(|e| {
             if e != ENFILE {
                 return e;
             }

@@ -82,12 +82,24 @@ impl_has_delayed_work! {
 /// says.
 pub(super) fn listen(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize> {
     listen_on(dev, id, setup, backlog).or_else(|e| {
-        // A device that is about to go takes no listener, and those of rdma_cm go with it.
-        if is_everywhere(setup) && dev.is_shut_down() {
-            Ok(dev.token())
-        } else {
-            Err(e)
+        if !is_everywhere(setup) {
+            return Err(e);
         }
+        // A device that is about to go takes no listener, and those of rdma_cm go with it.
+        if dev.is_shut_down() {
+            return Ok(dev.token());
+        }
+        if dev.is_registering() {
+            // The consumer has been listening for long, and cannot be told; and rdma_cm would not
+            // serve the device at all.
+            pr_warn!(
+                "a listener at port {} is not served on the new device: error {}\n",
+                setup.local.port(),
+                e.to_errno()
+            );
+            return Ok(dev.token());
+        }
+        Err(e)
     })
 }
 
@@ -100,6 +112,8 @@ fn is_everywhere(setup: &Setup) -> bool {
 
 fn listen_on(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize> {
     let ns = dev.netns()?;
+    // An id does not say which namespace is its consumer's. Most often the consumer calls; but if
+    // the device is being added, whoever adds it does.
     let home = Netns::current().is_none_or(|current| current == ns);
     let key = Key {
         ns: ns.id(),

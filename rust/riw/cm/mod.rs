@@ -39,7 +39,11 @@ use kernel::{
     new_mutex,
     prelude::*,
     rbtree::RBTree,
-    sync::{aref::ARef, Arc, Mutex},
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic},
+        Arc, Mutex,
+    },
     time::{msecs_to_jiffies, Instant, Jiffies, Monotonic},
 };
 use linger::Linger;
@@ -140,6 +144,8 @@ pub(crate) struct CmDevice {
     shared: Arc<Shared>,
     pub(crate) settings: Settings,
     ifindex: u32,
+    /// The task that registers the device; 0 before and after that.
+    registering: Atomic<i32>,
     /// Held while it is shut down: who comes second waits until that is done.
     #[pin]
     shutdown: Mutex<()>,
@@ -184,6 +190,7 @@ impl CmDevice {
                 shared,
                 settings,
                 ifindex: netdev.ifindex(),
+                registering: Atomic::new(0),
                 shutdown <- new_mutex!((), "riw::cm::CmDevice::shutdown"),
                 state <- new_mutex!(DeviceState {
                     netdev: Some(netdev.into()),
@@ -243,6 +250,20 @@ impl CmDevice {
     /// Whether the device is gone, or about to go. May sleep.
     pub(crate) fn is_shut_down(&self) -> bool {
         self.state.lock().shut
+    }
+
+    /// Calls `register`, which registers the device with ib_core.
+    pub(crate) fn while_registering<R>(&self, register: impl FnOnce() -> R) -> R {
+        self.registering.store(current!().pid(), ordering::Relaxed);
+        let result = register();
+        self.registering.store(0, ordering::Relaxed);
+        result
+    }
+
+    /// Whether the caller is ib_core telling its clients of the new device.
+    fn is_registering(&self) -> bool {
+        // By another task it is some other one's number, or 0.
+        self.registering.load(ordering::Relaxed) == current!().pid()
     }
 
     /// The network namespace of the device, held for the caller; `ENODEV` if it is shut down.
