@@ -5,6 +5,7 @@
 use super::{
     connect::check_depths,
     endpoint::{End, Endpoint, Inner, Phase},
+    half_open::Source,
     listen::Subscription,
     CmDevice, Deadline, Member, Role,
 };
@@ -21,15 +22,16 @@ use rdma::iw::{CmId, ConnParam, Event, Offer};
 pub(super) struct Request {
     reader: Reader,
     responder: Option<Responder>,
+    source: Source,
     /// Who may be asked for the connection. The first one is the one that is.
     candidates: KVec<Arc<Subscription>>,
 }
 
 impl Request {
     /// The connection waits for nobody's decision any more.
-    pub(super) fn leave(&self, endpoint: &Arc<Endpoint>) {
+    pub(super) fn leave(&self, endpoint: &Endpoint) {
         if let Some(subscription) = self.candidates.first() {
-            subscription.leave(endpoint);
+            subscription.leave(self.source, endpoint);
         }
     }
 }
@@ -53,7 +55,7 @@ pub(super) fn incoming(
     let begun = match dev.add(endpoint.token, Member::Endpoint(endpoint.clone())) {
         Ok(()) => endpoint
             .set_socket(socket)
-            .and_then(|()| subscription.enter(&endpoint)),
+            .and_then(|()| subscription.enter(inner.remote.ip().into(), &endpoint)),
         Err(e) => {
             socket.abort();
             Err(e)
@@ -75,6 +77,7 @@ fn respond(
     let request = Request {
         reader: Reader::new(Kind::Request),
         responder: None,
+        source: remote.ip().into(),
         candidates,
     };
     let endpoint = Endpoint::new(
@@ -291,7 +294,11 @@ impl Endpoint {
     pub(super) fn abandon(self: &Arc<Self>, id: &CmId) -> bool {
         let mut inner = self.inner.lock();
 
-        if !inner.id.as_deref().is_some_and(|own| core::ptr::eq(own, id)) {
+        if !inner
+            .id
+            .as_deref()
+            .is_some_and(|own| core::ptr::eq(own, id))
+        {
             // It has ended, and the queue pair may have another connection by now.
             return true;
         }

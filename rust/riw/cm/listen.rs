@@ -11,7 +11,11 @@
 //! listen at the same port, in the shared mode of `rdma system`. rdma_cm lets only the one in the
 //! device's own namespace accept; that one is asked first.
 
-use super::{accept, CmDevice, Endpoint, Member, Shared};
+use super::{
+    accept,
+    half_open::{HalfOpen, Source},
+    CmDevice, Endpoint, Member, Shared,
+};
 use core::net::SocketAddr;
 use kernel::{
     impl_has_delayed_work, new_delayed_work, new_mutex,
@@ -23,10 +27,10 @@ use kernel::{
 use net::{addr, netns, workqueue::cancel_delayed_work_sync, Family, ListenSocket, Netns, Socket};
 use rdma::iw::{CmId, Event, Setup};
 
-/// Connections that may wait to be accepted from TCP, if the backlog is lower.
-const QUEUE_MIN: u32 = 128;
-/// Connections of a subscription whose Request has not come: between these, by the backlog.
-const HALF_OPEN: core::ops::RangeInclusive<usize> = 64..=1024;
+/// Connections that may wait to be accepted from TCP, if the backlog is lower. The consumer's backlog
+/// is of those whose Request has come. What is too much for the worker should not wait here for longer
+/// than its peers do.
+const QUEUE_MIN: u32 = 256;
 /// Connections that are accepted in a row before others get their turn.
 const BATCH: usize = 64;
 /// Milliseconds until a listener tries again to accept when memory is short.
@@ -60,7 +64,6 @@ pub(super) struct Subscription {
     token: usize,
     /// The consumer is in the device's network namespace.
     home: bool,
-    half_open_max: usize,
     /// `None` if the address is in use in a namespace that is not the consumer's.
     listener: Option<Arc<Listener>>,
     #[pin]
@@ -70,8 +73,7 @@ pub(super) struct Subscription {
 struct SubscriptionState {
     /// `None` once it is closed.
     id: Option<ARef<CmId>>,
-    /// Connections whose Request has not come, the oldest first.
-    half_open: KVec<Arc<Endpoint>>,
+    half_open: HalfOpen<Arc<Endpoint>>,
 }
 
 impl_has_delayed_work! {
@@ -144,7 +146,7 @@ fn listen_on(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Res
     };
 
     let token = dev.token();
-    let subscribed = Subscription::new(dev, token, home, backlog, listener.clone()).and_then(|s| {
+    let subscribed = Subscription::new(dev, token, home, listener.clone()).and_then(|s| {
         if let Some(listener) = &listener {
             let mut subscriptions = listener.subscriptions.lock();
 
@@ -324,21 +326,17 @@ impl Subscription {
         dev: &Arc<CmDevice>,
         token: usize,
         home: bool,
-        backlog: u32,
         listener: Option<Arc<Listener>>,
     ) -> Result<Arc<Self>> {
-        let backlog = usize::try_from(backlog).unwrap_or(usize::MAX);
-
         Arc::pin_init(
             pin_init!(Self {
                 dev: dev.clone(),
                 token,
                 home,
-                half_open_max: backlog.clamp(*HALF_OPEN.start(), *HALF_OPEN.end()),
                 listener,
                 state <- new_mutex!(SubscriptionState {
                     id: None,
-                    half_open: KVec::new(),
+                    half_open: HalfOpen::new(),
                 }, "riw::cm::Subscription::state"),
             }),
             GFP_KERNEL,
@@ -351,29 +349,27 @@ impl Subscription {
         self.state.lock().id.as_ref().ok_or(ENOENT)?.event(event)
     }
 
-    /// Notes a connection whose Request has not come. If there are too many the oldest one gives
-    /// way: whoever is not silent is long through by then. May sleep.
-    pub(super) fn enter(&self, endpoint: &Arc<Endpoint>) -> Result {
+    /// Notes a connection whose Request has not come. If there are too many one gives way. May sleep.
+    pub(super) fn enter(&self, source: Source, endpoint: &Arc<Endpoint>) -> Result {
         let mut state = self.state.lock();
 
         if state.id.is_none() {
             return Err(ECONNREFUSED);
         }
-        if state.half_open.len() >= self.half_open_max {
-            if let Ok(oldest) = state.half_open.remove(0) {
-                oldest.evict();
-            }
+        let evicted = state
+            .half_open
+            .insert(source, endpoint.token, endpoint.clone())?;
+        if let Some(evicted) = evicted {
+            evicted.evict();
         }
-        state.half_open.push(endpoint.clone(), GFP_KERNEL)?;
         Ok(())
     }
 
-    /// Forgets a connection: its Request has come, or never will.
-    pub(super) fn leave(&self, endpoint: &Arc<Endpoint>) {
-        self.state
-            .lock()
-            .half_open
-            .retain(|other| !Arc::ptr_eq(other, endpoint));
+    /// Forgets a connection: its Request has come, or never will. May sleep.
+    pub(super) fn leave(&self, source: Source, endpoint: &Endpoint) {
+        let left = self.state.lock().half_open.remove(source, endpoint.token);
+        // Not under the lock.
+        drop(left);
     }
 
     /// Ends listening. On return no event comes to the id. May sleep.
@@ -381,7 +377,9 @@ impl Subscription {
         let (id, half_open) = {
             let mut state = self.state.lock();
 
-            (state.id.take(), core::mem::take(&mut state.half_open))
+            let half_open = core::mem::replace(&mut state.half_open, HalfOpen::new());
+
+            (state.id.take(), half_open)
         };
 
         if let Some(listener) = &self.listener {

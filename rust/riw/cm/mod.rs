@@ -28,6 +28,7 @@
 mod accept;
 mod connect;
 mod endpoint;
+mod half_open;
 mod linger;
 mod listen;
 mod ops;

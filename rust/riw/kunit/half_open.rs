@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who gives way when too many connections are half open.
+
+// A test that counts too far should panic.
+#![allow(clippy::arithmetic_side_effects)]
+
+use super::{HalfOpen, Source, MAX};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use kernel::prelude::*;
+
+fn v4(host: usize) -> Source {
+    // CAST: A small number.
+    IpAddr::from(Ipv4Addr::from_bits(0x0a00_0000 + host as u32)).into()
+}
+
+fn v6(prefix: u64, host: u64) -> Source {
+    let bits = (u128::from(prefix) << 64) | u128::from(host);
+
+    IpAddr::from(Ipv6Addr::from_bits(bits)).into()
+}
+
+#[kunit_tests(riw_half_open)]
+mod tests {
+    use super::*;
+
+    /// A flood from a few sources never costs another source its connection, and gives way the oldest
+    /// first.
+    #[test]
+    fn a_flood_takes_room_from_itself() -> Result {
+        let mut half_open = HalfOpen::new();
+
+        assert_eq!(half_open.insert(v4(99), 0, 0)?, None);
+        for token in 1..10 * MAX {
+            let evicted = half_open.insert(v4(token % 8), token, token)?;
+
+            assert_eq!(
+                evicted,
+                token.checked_sub(MAX - 1).filter(|&oldest| oldest > 0)
+            );
+        }
+        assert_eq!(half_open.iter().count(), MAX);
+        assert_eq!(half_open.remove(v4(99), 0), Some(0));
+        Ok(())
+    }
+
+    /// From more sources than there is room for, the oldest of all gives way.
+    #[test]
+    fn of_many_sources_the_oldest_gives_way() -> Result {
+        let mut half_open = HalfOpen::new();
+
+        for token in 0..2 * MAX {
+            // Not in the order of the addresses.
+            let evicted = half_open.insert(v4((token * 7919) % (4 * MAX)), token, token)?;
+
+            assert_eq!(evicted, token.checked_sub(MAX));
+        }
+        Ok(())
+    }
+
+    /// A connection that has left makes room.
+    #[test]
+    fn who_leaves_makes_room() -> Result {
+        let mut half_open = HalfOpen::new();
+
+        for token in 0..2 * MAX {
+            assert_eq!(half_open.insert(v4(1), token, token)?, None);
+            if token >= MAX - 1 {
+                assert_eq!(half_open.remove(v4(1), token), Some(token));
+                assert_eq!(half_open.remove(v4(1), token), None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Addresses of one IPv6 prefix are one source, but not those of one link.
+    #[test]
+    fn sources_of_ipv6() {
+        assert_eq!(v6(0x2001_0db8_0000_0001, 1), v6(0x2001_0db8_0000_0001, 2));
+        assert!(v6(0x2001_0db8_0000_0001, 1) != v6(0x2001_0db8_0000_0002, 1));
+        assert!(v6(0xfe80 << 48, 1) != v6(0xfe80 << 48, 2));
+    }
+}
