@@ -15,6 +15,7 @@ use kernel::{
     workqueue::{Work, WorkItem},
 };
 
+mod sendbuf;
 mod sync;
 mod workqueue;
 

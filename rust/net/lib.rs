@@ -31,7 +31,7 @@ pub use crc::crc32c;
 pub use netdev::NetDevice;
 pub use netns::Netns;
 pub use notifier::{Event, Notifier, Notify};
-pub use sendbuf::SendBuf;
+pub use sendbuf::{Room, SendBuf};
 pub use socket::{Family, ListenSocket, Socket};
 
 /// The prefix of what this crate logs.

@@ -2,7 +2,7 @@
 
 //! Bytes to be sent, in pages that TCP takes over.
 
-use core::ptr::NonNull;
+use core::{mem::MaybeUninit, ptr::NonNull};
 use kernel::{
     bindings::{bio_vec, page},
     prelude::*, //
@@ -57,14 +57,21 @@ impl Chunk {
         }
     }
 
-    /// Has `fill` write the next `len` bytes; there must be room for them.
-    fn append(&mut self, len: usize, fill: &mut dyn FnMut(&mut [u8]) -> Result) -> Result {
+    /// Has `fill` write the next `len` bytes; there must be room for them. `EIO` if it does not
+    /// write them all.
+    fn append(&mut self, len: usize, fill: &mut dyn FnMut(&mut Room<'_>) -> Result) -> Result {
         debug_assert!(len <= self.size - self.end);
         // SAFETY: By the type's invariants these bytes are in the page, and nobody else sees them.
-        let bytes =
-            unsafe { core::slice::from_raw_parts_mut(self.address.add(self.end).as_ptr(), len) };
+        let bytes = unsafe {
+            core::slice::from_raw_parts_mut(self.address.add(self.end).as_ptr().cast(), len)
+        };
+        // INVARIANT: Nothing is filled yet.
+        let mut room = Room { bytes, filled: 0 };
 
-        fill(bytes)?;
+        fill(&mut room)?;
+        if !room.is_empty() {
+            return Err(EIO);
+        }
         self.end += len;
         Ok(())
     }
@@ -74,6 +81,64 @@ impl Drop for Chunk {
     fn drop(&mut self) {
         // SAFETY: The reference is ours.
         unsafe { bindings::put_page(self.page.as_ptr()) }
+    }
+}
+
+/// Room at the end of a [`SendBuf`], which is filled from its front. What it holds before is stale
+/// kernel memory, and cannot be read.
+///
+/// # Invariants
+///
+/// The first `filled` of `bytes` are initialised.
+pub struct Room<'a> {
+    bytes: &'a mut [MaybeUninit<u8>],
+    filled: usize,
+}
+
+impl Room<'_> {
+    /// Bytes that are not filled yet.
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.filled
+    }
+
+    /// Whether all bytes are filled.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes that are filled.
+    pub fn filled(&self) -> &[u8] {
+        // SAFETY: By the type's invariant these bytes are there and initialised.
+        unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.filled) }
+    }
+
+    /// Fills the next bytes with a copy of `from`. `EINVAL`, and nothing copied, if there are not
+    /// so many.
+    pub fn put(&mut self, from: &[u8]) -> Result {
+        // SAFETY: All `from.len()` bytes are written. They do not overlap `from`, since they are
+        // borrowed exclusively.
+        unsafe {
+            self.put_with(from.len(), |to| {
+                to.copy_from_nonoverlapping(from.as_ptr(), from.len());
+                Ok(())
+            })
+        }
+    }
+
+    /// Has `write` fill the next `len` bytes, to which it gets a pointer. `EINVAL`, and `write` not
+    /// called, if there are not so many. If it fails they count as not filled.
+    ///
+    /// # Safety
+    ///
+    /// `write` must write to those `len` bytes only, and to all of them if it returns `Ok`.
+    pub unsafe fn put_with(&mut self, len: usize, write: impl FnOnce(*mut u8) -> Result) -> Result {
+        let to = self.bytes.get_mut(self.filled..).ok_or(EINVAL)?;
+        let to = to.get_mut(..len).ok_or(EINVAL)?;
+
+        write(to.as_mut_ptr().cast())?;
+        // INVARIANT: They have been written, as the caller says.
+        self.filled += len;
+        Ok(())
     }
 }
 
@@ -126,21 +191,23 @@ impl SendBuf {
 
     /// Appends a copy of `bytes`; all or nothing. May sleep.
     pub fn append(&mut self, mut bytes: &[u8]) -> Result {
-        self.append_with(bytes.len(), |piece| {
-            let (now, later) = bytes.split_at(piece.len());
+        self.append_with(bytes.len(), |room| {
+            let (now, later) = bytes.split_at(room.len());
 
-            piece.copy_from_slice(now);
             bytes = later;
-            Ok(())
+            room.put(now)
         })
     }
 
     /// Appends `len` bytes that `fill` writes, piece by piece. May sleep.
     ///
-    /// `fill` is given the memory of the pieces in order, and must write each of them completely:
-    /// what they hold before is stale kernel memory, not to be sent. If it fails, or memory runs
-    /// out, nothing is appended.
-    pub fn append_with(&mut self, len: usize, mut fill: impl FnMut(&mut [u8]) -> Result) -> Result {
+    /// `fill` is given the room of the pieces in order. If it fails, or memory runs out, nothing is
+    /// appended. `EIO` if it does not fill a piece completely.
+    pub fn append_with(
+        &mut self,
+        len: usize,
+        mut fill: impl FnMut(&mut Room<'_>) -> Result,
+    ) -> Result {
         let mark = self.mark();
         let result = self.append_pieces(len, &mut fill);
 
@@ -153,7 +220,7 @@ impl SendBuf {
     fn append_pieces(
         &mut self,
         mut len: usize,
-        fill: &mut dyn FnMut(&mut [u8]) -> Result,
+        fill: &mut dyn FnMut(&mut Room<'_>) -> Result,
     ) -> Result {
         while len > 0 {
             let chunk = self.tail()?;

@@ -103,16 +103,19 @@ impl Umem {
         })
     }
 
-    /// Copies the bytes at `at` to `to`. `EINVAL`, and nothing copied, if they are not all within.
-    /// Any context.
-    pub fn read(&self, at: u64, to: &mut [u8]) -> Result {
-        let len = to.len();
-        let to = to.as_mut_ptr();
+    /// Fills `to` with the `len` bytes at `at`. `EINVAL`, and nothing filled, if they are not all
+    /// within, or there is less room. Any context.
+    pub fn read(&self, at: u64, len: usize, to: &mut net::Room<'_>) -> Result {
+        let copy = |to: *mut u8| {
+            self.each(at, len, |page, offset, done, n| {
+                // SAFETY: `n` bytes from `done` are within the `len` that there are at `to`, as
+                // `each` says, and `n` from `offset` within the page, which is pinned.
+                unsafe { bindings::copy_from_page(to.add(done), page, offset, n) }
+            })
+        };
 
-        self.each(at, len, |page, offset, done, n| {
-            // SAFETY: As in `write`.
-            unsafe { bindings::copy_from_page(to.add(done), page, offset, n) }
-        })
+        // SAFETY: If it does not fail, `each` calls for pieces that are all of the `len` bytes.
+        unsafe { to.put_with(len, copy) }
     }
 
     /// Calls `f(page, offset in it, bytes done, bytes now)` for each page of a range.

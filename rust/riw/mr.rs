@@ -122,10 +122,10 @@ impl Target {
         self.copy(at, |umem, at| umem.write(at, from))
     }
 
-    /// Copies from `at` in the range, unless the region has been taken away meanwhile. Process
-    /// context or softirq.
-    pub(crate) fn read(&self, at: u32, to: &mut [u8]) -> Result<(), Denied> {
-        self.copy(at, |umem, at| umem.read(at, to))
+    /// Copies `len` bytes from `at` in the range, unless the region has been taken away meanwhile.
+    /// Process context or softirq.
+    pub(crate) fn read(&self, at: u32, len: usize, to: &mut net::Room<'_>) -> Result<(), Denied> {
+        self.copy(at, |umem, at| umem.read(at, len, to))
     }
 
     fn copy(&self, at: u32, f: impl FnOnce(&Umem, u64) -> Result) -> Result<(), Denied> {

@@ -20,7 +20,7 @@ use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
 };
-use net::{SendBuf, Socket};
+use net::{Room, SendBuf, Socket};
 
 /// Bytes that are gathered before they are sent.
 const BATCH: usize = 256 * 1024;
@@ -611,8 +611,8 @@ struct Payload<'a> {
 }
 
 impl Payload<'_> {
-    /// Copies the message's bytes from `offset` on.
-    fn copy(&self, offset: u32, to: &mut [u8]) -> Result<(), Denied> {
+    /// Fills `to` with the message's bytes from `offset` on.
+    fn copy(&self, offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
         match self.active {
             Some(Active::Request {
                 source: Source::Buffers(sgl),
@@ -627,8 +627,7 @@ impl Payload<'_> {
                 let data = data
                     .get(from..from.saturating_add(to.len()))
                     .ok_or(Denied::Bounds)?;
-                to.copy_from_slice(data);
-                Ok(())
+                to.put(data).map_err(|_| Denied::Bounds)
             }
             Some(Active::Response(inbound)) => {
                 let request = &inbound.request;
@@ -636,13 +635,14 @@ impl Payload<'_> {
                     .src_to
                     .checked_add(offset.into())
                     .ok_or(Denied::Wrap)?;
-                self.read(request.src_stag, Access::REMOTE_READ, addr, to)
+                let len = u32::try_from(to.len()).map_err(|_| Denied::Bounds)?;
+                self.read(request.src_stag, Access::REMOTE_READ, addr, len, to)
             }
             _ => Err(Denied::Bounds),
         }
     }
 
-    fn gather(&self, sgl: &SgList, mut offset: u32, mut to: &mut [u8]) -> Result<(), Denied> {
+    fn gather(&self, sgl: &SgList, mut offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
         for sge in sgl.iter() {
             if to.is_empty() {
                 break;
@@ -654,11 +654,8 @@ impl Payload<'_> {
             let room = sge.len.wrapping_sub(offset);
             let n = u32::try_from(to.len()).unwrap_or(u32::MAX).min(room);
             let addr = sge.addr.checked_add(offset.into()).ok_or(Denied::Wrap)?;
-            // CAST: A 32-bit number fits; it is not more than there is.
-            let (now, rest) = to.split_at_mut_checked(n as usize).ok_or(Denied::Bounds)?;
 
-            self.read(Stag(sge.lkey), Access::NONE, addr, now)?;
-            to = rest;
+            self.read(Stag(sge.lkey), Access::NONE, addr, n, to)?;
             offset = 0;
         }
         if to.is_empty() {
@@ -668,10 +665,18 @@ impl Payload<'_> {
         }
     }
 
-    fn read(&self, stag: Stag, want: Access, addr: u64, to: &mut [u8]) -> Result<(), Denied> {
-        let len = u32::try_from(to.len()).map_err(|_| Denied::Bounds)?;
+    fn read(
+        &self,
+        stag: Stag,
+        want: Access,
+        addr: u64,
+        len: u32,
+        to: &mut Room<'_>,
+    ) -> Result<(), Denied> {
+        let target = Target::find(&self.qp.mrs, stag, self.qp.pd, want, addr, len)?;
 
-        Target::find(&self.qp.mrs, stag, self.qp.pd, want, addr, len)?.read(0, to)
+        // CAST: A 32-bit number fits.
+        target.read(0, len as usize, to)
     }
 }
 
@@ -695,8 +700,9 @@ impl Gather for Gatherer<'_> {
             }
             // The CRC is of the copy: what the process writes to its buffer now can not make it
             // wrong.
-            crc = crc.map(|crc| crc.update::<crc::Kernel>(to));
-            at = at.saturating_add(u32::try_from(to.len())?);
+            let copy = to.filled();
+            crc = crc.map(|crc| crc.update::<crc::Kernel>(copy));
+            at = at.saturating_add(u32::try_from(copy.len())?);
             Ok(())
         });
 

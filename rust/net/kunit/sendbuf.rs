@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Bytes to be sent: none that nobody has written.
+
+use crate::SendBuf;
+use kernel::prelude::*;
+
+#[kunit_tests(net_sendbuf)]
+mod tests {
+    use super::*;
+
+    /// Across pages, so that there are several pieces.
+    const LEN: usize = 3 * 4096 + 100;
+
+    /// What is not filled is not sent, nor what was filled before it.
+    #[test]
+    fn nothing_unwritten_is_appended() -> Result {
+        let mut buf = SendBuf::new();
+
+        buf.append(&[1; 10])?;
+        assert_eq!(buf.append_with(LEN, |_| Ok(())), Err(EIO));
+        assert_eq!(buf.len(), 10);
+        let mut pieces = 0;
+        let almost = buf.append_with(LEN, |room| {
+            pieces += 1;
+            // The second piece lacks its last byte.
+            for _ in pieces / 2..room.len() {
+                room.put(&[2])?;
+            }
+            Ok(())
+        });
+        assert_eq!(almost, Err(EIO));
+        assert_eq!(buf.len(), 10);
+        Ok(())
+    }
+
+    /// A piece is filled from its front, and not beyond its end.
+    #[test]
+    fn room_is_filled_to_its_end() -> Result {
+        let mut buf = SendBuf::new();
+        let mut sum = 0;
+
+        buf.append_with(LEN, |room| {
+            let len = room.len();
+
+            assert!(room.filled().is_empty());
+            while !room.is_empty() {
+                room.put(&[room.len() as u8])?;
+            }
+            assert_eq!(room.put(&[0]), Err(EINVAL));
+            assert_eq!(room.filled().len(), len);
+            assert_eq!(room.filled().first(), Some(&(len as u8)));
+            assert_eq!(room.filled().last(), Some(&1));
+            sum += len;
+            Ok(())
+        })?;
+        assert_eq!(sum, LEN);
+        assert_eq!(buf.len(), LEN);
+        Ok(())
+    }
+}
