@@ -47,13 +47,14 @@ class Target:
         """A TCP connection to it, on which nothing has been said."""
         return Peer.connect(self.node.addr, self.port, self.raw_netns)
 
-    def established(self):
+    def established(self, **depths):
         """An iWARP connection to it: (peer, offer). With CRCs; with markers both ways if the
-        target's device wants them."""
+        target's device wants them. With `depths`, as `mpa.request` takes them, in revision 2 of MPA,
+        else in revision 1, which knows of none."""
         peer = self.connect()
         markers = mpa.MARKERS if lab.setting(self.node.dev, "markers") == "1" else 0
-        reply = peer.ask(mpa.CRC | markers, revision=1)
-        return peer, Offer.parse(reply.private)
+        reply = peer.ask(mpa.CRC | markers, revision=2 if depths else 1, **depths)
+        return peer, Offer.parse(reply.depths[2] if depths else reply.private)
 
     def mark(self):
         """The place in its output from which `says` looks on."""

@@ -106,6 +106,17 @@ class Peer:
             data += more
         return data
 
+    def silent(self, seconds):
+        """Whether nothing comes for that long, not even an end. What comes is left to be read."""
+        self.sock.settimeout(seconds)
+        try:
+            self.sock.recv(1, socket.MSG_PEEK)
+        except TimeoutError:
+            return True
+        except ConnectionError:
+            pass
+        return False
+
     # --- start-up
 
     def startup(self):
