@@ -345,15 +345,32 @@ static void no_receive(void)
 	tap_point("refused: SEND for which no receive is posted");
 }
 
-/* More completions than the CQ holds: the CQ is in error, and says so. */
+/* One message over a pair that is connected. */
+static bool exchange(struct pair *pair, struct region *from, struct region *to)
+{
+	struct ibv_sge sge = region_sge(from, 0, 16), receive = region_sge(to, 0, 16);
+
+	return !post_recv(pair->passive.qp, 1, &receive, 1) &&
+	       !post_send(pair->active.qp, 2, SEND, &sge, 1, IBV_SEND_SIGNALED, 0) &&
+	       cq_expect(pair->active.scq, 2, IBV_WC_SUCCESS, NULL) &&
+	       cq_expect(pair->passive.rcq, 1, IBV_WC_SUCCESS, NULL);
+}
+
+/*
+ * More completions than the CQ holds: the CQ is in error, and says so; the QP that uses it ends;
+ * a QP of the same device that does not goes on, and is told nothing.
+ */
 static void cq_overrun(void)
 {
+	struct ibv_async_event event;
+	struct setup other;
 	struct ibv_sge sge, receive;
 	struct pair_opts small = opts;
 	struct pair pair;
 	struct region local, remote;
 	int i, n;
 
+	set_up(&other, ALL, ALL);
 	small.cqe = 4;
 	small.rq = 64;
 	pair_open(&pair, &small);
@@ -373,10 +390,21 @@ static void cq_overrun(void)
 		tap_check(!post_send(pair.active.qp, i, SEND, &sge, 1, 0, 0), "post a SEND");
 	tap_check(async_event_within(pair.passive.ctx, IBV_EVENT_CQ_ERR, pair.passive.rcq, PATIENCE),
 		  "no CQ error event");
+	tap_point("a CQ that overflows raises an asynchronous error event");
+
+	check_ended(&pair.passive);
+	check_ended(&pair.active);
+	tap_check(exchange(&other.pair, &other.local, &other.remote), "the other pair is silent");
+	while (async_next(pair.passive.ctx, &event, 0))
+		tap_check(event.element.qp != other.pair.passive.qp &&
+			  event.element.cq != other.pair.passive.rcq, "an event for the other QP");
+	tap_check(qp_state(other.pair.passive.qp) == IBV_QPS_RTS, "the other QP is in state %d",
+		  qp_state(other.pair.passive.qp));
 	region_free(&local);
 	region_free(&remote);
 	tap_check(pair_close(&pair), "everything can be destroyed");
-	tap_point("a CQ that overflows raises an asynchronous error event");
+	tear_down(&other);
+	tap_point("then the QPs that use it end, and no others");
 }
 
 /* What looks like an error but is none. */
