@@ -5,6 +5,8 @@ import pathlib
 import subprocess
 import sys
 
+import uml
+
 REPO = pathlib.Path(__file__).resolve().parent.parent.parent
 LAB = REPO / "selftests" / "lab"
 
@@ -21,6 +23,18 @@ def module(kernel, out, source="."):
     where a machine finds it."""
     call(LAB / "module", RIW_KERNEL=kernel, RIW_SOURCE=str(source), OUT=f"build/{out}")
     return f"/riw/build/{out}/riw.ko"
+
+
+def siw_with_crcs(kernel):
+    """Builds siw.ko with CRCs on for a kernel of the lab; returns where a machine finds it."""
+    out = f"build/bench-{kernel}"
+    (REPO / out).mkdir(parents=True, exist_ok=True)
+    if kernel == "stock":
+        call(LAB / "chroot", "selftests/bench/siw-with-crcs", "/lab/kdir", out, "CC=gcc-14")
+    else:
+        call(LAB / "chroot", "selftests/bench/siw-with-crcs", f"/lab/{kernel}", out, "ARCH=um",
+             RIW_OUT=str(uml.FOLDER))
+    return f"/riw/{out}/siw.ko"
 
 
 def checked_out(revision):
@@ -42,7 +56,7 @@ def environments(kernel, base):
     """{contender: environment of its measurements}."""
     call(LAB / "programs")
     result = {"riw": {"RIW_DRIVER": "riw", "RIW_KO": module(kernel, f"bench-{kernel}")},
-              "siw": {"RIW_DRIVER": "siw"}, "tcp": {}}
+              "siw": {"RIW_DRIVER": "siw", "SIW_CRC_KO": siw_with_crcs(kernel)}, "tcp": {}}
     if base:
         ko = module(kernel, "bench-base/module", checked_out(base))
         result[f"riw@{base}"] = {"RIW_DRIVER": "riw", "RIW_KO": ko}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The networks that the bench measures on, in the machine."""
 import contextlib
+import os
 
 import lab
 from proc import run
@@ -8,11 +9,20 @@ from proc import run
 MTU = {"veth1500": 1500, "veth9000": 9000}
 
 
+def module(contender, row):
+    """The module that a row is measured with, "" for TCP: whether siw has CRCs is a constant."""
+    if contender == "tcp":
+        return ""
+    if contender == "siw" and row.framing == "CRC":
+        return os.environ["SIW_CRC_KO"]
+    return lab.MODULE
+
+
 @contextlib.contextmanager
-def network(name, contender):
-    """The two ends of a network; with RDMA devices unless for TCP."""
-    if contender != "tcp":
-        run("insmod", lab.MODULE)
+def network(name, module_file):
+    """The two ends of a network; with RDMA devices unless there is no module."""
+    if module_file:
+        run("insmod", module_file)
         try:
             if name == "lo":
                 with lab.dummy() as node:
@@ -36,8 +46,8 @@ def network(name, contender):
 
 
 def choose_framing(contender, row, *nodes):
-    """CRCs and markers as a row wants them; only riw has the choice."""
+    """CRCs and markers at both ends as a row has them. siw's module has made its choice."""
     if contender == "riw":
         for node in nodes:
-            lab.setting(node.dev, "crc", 2 if row.framing == "CRC" else 1)
+            lab.setting(node.dev, "crc", 2 if row.framing == "CRC" else 0)
             lab.setting(node.dev, "markers", 1 if row.framing == "markers" else 0)

@@ -20,6 +20,7 @@ MESSAGES = {64: 40000, 4 * KIB: 20000, 64 * KIB: 6000, MIB: 500, 4 * MIB: 150}
 FEWEST_MESSAGES = 5
 # The most that iperf3 writes at a time.
 IPERF3_MOST = MIB
+FRAMED_SIZES = (4 * KIB, 64 * KIB, MIB)
 LATENCY_SIZES = (2, 4 * KIB)
 ROUND_TRIPS = 5000
 FEWEST_ROUND_TRIPS = 100
@@ -45,7 +46,7 @@ class Row:
     size: int = 0
     qps: int = 1
     events: bool = False
-    framing: str = ""    # CRC, markers; "" for neither
+    framing: str = ""    # CRC, markers, at both ends; "" for neither
     typical: bool = False  # of latency: the median of the messages, not their mean
 
     @property
@@ -101,14 +102,12 @@ class Row:
         return messages * self.qps * self.size / MIB / value
 
     def perftest(self, messages):
-        """The program of perftest that measures it, and its options."""
+        """The program of perftest that measures it, and its options: what the row names, and
+        the number of messages. All else is perftest's own choice."""
         kind = "lat" if self.kind == "latency" else "bw"
         options = ["-s", self.size, "-n", messages]
         if self.qps > 1:
             options += ["-q", self.qps]
-        if kind == "bw":
-            depth = min(128, messages)
-            options += ["-t", depth, "-Q", min(100, depth)]
         if self.events:
             options.append("-e")
         return f"ib_{self.operation}_{kind}", options
@@ -120,8 +119,8 @@ class Row:
             return (self.kind in ("bandwidth", "latency", "cpu") and self.operation == "write"
                     and self.size <= IPERF3_MOST and self.qps == 1 and not self.framing
                     and not self.typical)
-        # siw has no way to ask for the CRC, and no markers.
-        return not (self.framing and contender == "siw")
+        # siw has no markers.
+        return not (self.framing == "markers" and contender == "siw")
 
 
 def full():
@@ -130,6 +129,10 @@ def full():
         for operation in OPERATIONS:
             for size in SIZES:
                 yield Row(network, "bandwidth", operation, size)
+                if operation == "write" and size in FRAMED_SIZES:
+                    # Right after the row that they are compared with.
+                    for framing in ("CRC", "markers"):
+                        yield Row(network, "bandwidth", operation, size, framing=framing)
             yield Row(network, "rate", operation, 64)
             for size in LATENCY_SIZES:
                 # An RDMA Write gives no event that a peer could wait for.
@@ -139,9 +142,6 @@ def full():
             for qps in (4, 64):
                 yield Row(network, "bandwidth", operation, 64 * KIB, qps)
                 yield Row(network, "rate", operation, 64, qps)
-        for framing in ("CRC", "markers"):
-            for size in (4 * KIB, 64 * KIB, MIB):
-                yield Row(network, "bandwidth", "write", size, framing=framing)
     network = "veth1500"
     for qps in (16, 100, 1000):
         yield Row(network, "bandwidth", "write", 64 * KIB, qps)
@@ -157,5 +157,7 @@ def quick():
     for operation in OPERATIONS:
         for size in (4 * KIB, 64 * KIB, MIB):
             yield Row(network, "bandwidth", operation, size)
+            if operation == "write":
+                yield Row(network, "bandwidth", operation, size, framing="CRC")
         yield Row(network, "rate", operation, 64)
         yield from Row(network, "latency", operation, 2).given

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The Markdown table of a run."""
+import dataclasses
+
 import rows
 from stats import number
 
@@ -32,6 +34,24 @@ def ratio(row, ours, theirs):
     return f"{value:.2f}" if value >= 1 else f"**{value:.2f}**"
 
 
+def crc_costs(out, contenders, measured, chosen):
+    """How much of its bandwidth each contender loses by CRCs."""
+    contenders = [name for name in contenders if name != "tcp"]
+    some = [(row, dataclasses.replace(row, framing="")) for row in chosen if row.framing == "CRC"]
+    if not some:
+        return
+    out.write("\n## CRC at both ends: bandwidth less than without, %\n\n")
+    out.write("| " + " | ".join(["", *contenders]) + " |\n" + "|---" * (len(contenders) + 1) + "|\n")
+    for row, plain in some:
+        costs = []
+        for name in contenders:
+            ours, theirs = (measured.get(one.name, {}).get(name) for one in (row, plain))
+            part = ours.ratio(theirs) if ours and theirs else None
+            costs.append("–" if part is None else f"{100 - 100 * part:.0f}")
+        out.write("| " + " | ".join([f"{row.network} {row.operation} {rows.label(row.size)}", *costs])
+                  + " |\n")
+
+
 def write(out, run, measured, chosen):
     """The whole table. `run` is what the JSON says about machine and kernel."""
     contenders = run["contenders"]
@@ -51,7 +71,8 @@ def write(out, run, measured, chosen):
             out.write(f", {number(ceilings['crc32c_instruction'])} MiB/s by the instruction")
         out.write(".\n")
     out.write("\nMedian (smallest … largest round). The last columns say how many times "
-              "better riw is; behind in **bold**.\n")
+              "better riw is; behind in **bold**. Queue depth and CQ moderation are perftest's own "
+              "choice. CRCs are off at both ends, but on in rows that say CRC.\n")
     against = [name for name in contenders if name != "riw"]
     head = ["", *contenders, *(f"riw : {name}" for name in against)]
     for network in dict.fromkeys(row.network for row in chosen):
@@ -77,3 +98,4 @@ def write(out, run, measured, chosen):
                 out.write("| " + " | ".join(
                     [words, *(cell(got[name], applies[name]) for name in contenders),
                      *(ratio(row, got.get("riw"), got[name]) for name in against)]) + " |\n")
+    crc_costs(out, contenders, measured, chosen)
