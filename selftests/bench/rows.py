@@ -13,17 +13,21 @@ NETWORKS = {
     "veth1500": "two namespaces, veth, MTU 1500",
     "veth9000": "two namespaces, veth, MTU 9000",
 }
-SIZES = (64, 4 * KIB, 64 * KIB, MIB, 4 * MIB)
-# The most and the fewest messages of a measurement: enough for half a second where a
-# gigabyte per second goes through, and what perftest wants at least.
-MESSAGES = {64: 40000, 4 * KIB: 20000, 64 * KIB: 6000, MIB: 500, 4 * MIB: 150}
+# From 64 B to 8 MiB in steps of 4.
+SIZES = (*(64 * 4 ** step for step in range(9)), 8 * MIB)
+# The most messages of a measurement have so many octets, if each counts for so many more than it
+# has: enough for half a second where a gigabyte per second goes through. The fewest are what
+# perftest wants at least.
+MOST_OCTETS, OF_A_MESSAGE = 600 * MIB, 16 * KIB
 FEWEST_MESSAGES = 5
 # The most that iperf3 writes at a time.
 IPERF3_MOST = MIB
 FRAMED_SIZES = (4 * KIB, 64 * KIB, MIB)
-LATENCY_SIZES = (2, 4 * KIB)
+LATENCY_SIZES = (2, *SIZES)
+EVENT_SIZES = (2, 4 * KIB)
+# Rows of other sizes are there for the plots: they are measured in every second round.
+THOROUGH_SIZES = {"bandwidth": (64, 4 * KIB, 64 * KIB, MIB), "latency": (2, 4 * KIB)}
 ROUND_TRIPS = 5000
-FEWEST_ROUND_TRIPS = 100
 # A first look is at that part of the most.
 FIRST_LOOK = 50
 OPERATIONS = ("write", "read", "send")
@@ -65,7 +69,14 @@ class Row:
     @property
     def given(self):
         """The rows whose figures its measurement gives."""
-        return (self, dataclasses.replace(self, typical=True)) if self.kind == "latency" else (self,)
+        if self.kind == "latency" and self.thorough:
+            return self, dataclasses.replace(self, typical=True)
+        return (self,)
+
+    @property
+    def thorough(self):
+        """Whether it is measured in every round."""
+        return self.size in THOROUGH_SIZES.get(self.kind, (self.size,))
 
     @property
     def unit(self):
@@ -78,15 +89,17 @@ class Row:
 
     def messages(self, number):
         """As many messages of each QP as may be, when so many are wanted."""
+        most = MOST_OCTETS // (self.size + OF_A_MESSAGE) // self.qps
+        fewest = FEWEST_MESSAGES
         if self.kind == "latency":
-            return min(max(int(number), FEWEST_ROUND_TRIPS), ROUND_TRIPS)
-        return min(max(int(number), FEWEST_MESSAGES),
-                   max(MESSAGES[self.size] // self.qps, FEWEST_MESSAGES))
+            most = min(most, ROUND_TRIPS)
+            fewest = max(most // FIRST_LOOK, fewest)
+        return max(min(int(number), most), fewest)
 
     @property
     def most(self):
         """The most messages of each QP."""
-        return self.messages(max(MESSAGES.values()))
+        return self.messages(MOST_OCTETS)
 
     @property
     def first_look(self):
@@ -136,7 +149,8 @@ def full():
             yield Row(network, "rate", operation, 64)
             for size in LATENCY_SIZES:
                 # An RDMA Write gives no event that a peer could wait for.
-                for events in (False,) if operation == "write" else (False, True):
+                both = operation != "write" and size in EVENT_SIZES
+                for events in (False, True) if both else (False,):
                     yield from Row(network, "latency", operation, size, events=events).given
         for operation in OPERATIONS:
             for qps in (4, 64):
