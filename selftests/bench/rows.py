@@ -25,8 +25,10 @@ IPERF3_MOST = MIB
 FRAMED_SIZES = (4 * KIB, 64 * KIB, MIB)
 LATENCY_SIZES = (2, *SIZES)
 EVENT_SIZES = (2, 4 * KIB)
-# Rows of other sizes are there for the plots: they are measured in every second round.
+# Rows of other sizes are there for the plots, and those of other networks repeat what is said of
+# these two: they are measured in every second round.
 THOROUGH_SIZES = {"bandwidth": (64, 4 * KIB, 64 * KIB, MIB), "latency": (2, 4 * KIB)}
+THOROUGH_NETWORKS = ("lo", "veth1500")
 ROUND_TRIPS = 5000
 # A first look is at that part of the most.
 FIRST_LOOK = 50
@@ -69,14 +71,15 @@ class Row:
     @property
     def given(self):
         """The rows whose figures its measurement gives."""
-        if self.kind == "latency" and self.thorough:
+        if self.kind == "latency" and self.size in THOROUGH_SIZES["latency"]:
             return self, dataclasses.replace(self, typical=True)
         return (self,)
 
     @property
     def thorough(self):
         """Whether it is measured in every round."""
-        return self.size in THOROUGH_SIZES.get(self.kind, (self.size,))
+        return (self.network in THOROUGH_NETWORKS
+                and self.size in THOROUGH_SIZES.get(self.kind, (self.size,)))
 
     @property
     def unit(self):
@@ -152,7 +155,7 @@ def full():
                 both = operation != "write" and size in EVENT_SIZES
                 for events in (False, True) if both else (False,):
                     yield from Row(network, "latency", operation, size, events=events).given
-        for operation in OPERATIONS:
+        for operation in OPERATIONS if network in THOROUGH_NETWORKS else ():
             for qps in (4, 64):
                 yield Row(network, "bandwidth", operation, 64 * KIB, qps)
                 yield Row(network, "rate", operation, 64, qps)

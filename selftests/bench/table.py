@@ -58,7 +58,8 @@ def write(out, run, measured, chosen):
     out.write("<!-- SPDX-License-Identifier: GPL-2.0 -->\n<!-- Written by make bench. -->\n"
               "# Figures\n\n")
     out.write(f"{run['date']}, riw {run['revision']}, {run['rounds']} rounds "
-              "(every second one for sizes that only the plots need), contenders in turn.\n\n")
+              "(every second one for MTU 9000 and sizes that only the plots need), contenders in "
+              "turn.\n\n")
     out.write(f"- Machine: {run['machine']['cpu']}, {run['machine']['cpus']} CPUs.\n"
               f"- Kernel: {run['kernel']}.\n")
     ceilings = run["machine"]["ceilings"]
