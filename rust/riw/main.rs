@@ -45,7 +45,8 @@ module! {
     params: {
         // What a device's settings are at first; see settings.rs.
         crc: u32 {
-            default: 1,
+            // RFC 5044, section 4.4: on, unless an administrator has turned them off.
+            default: 2,
             description: "0: no CRCs, 1: if the peer asks for them, 2: always",
         },
         markers: u32 {

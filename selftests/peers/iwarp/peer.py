@@ -120,12 +120,15 @@ class Peer:
     # --- start-up
 
     def startup(self):
-        """The start-up frame that comes next, or None if the connection ends instead."""
+        """The start-up frame that comes next, or None if the connection ends instead. If it asks for
+        CRCs, FPDUs have them."""
         try:
             head = self.receive(mpa.HEAD)
         except Gone:
             return None
-        return mpa.read_startup(head, self.receive)
+        frame = mpa.read_startup(head, self.receive)
+        self.crc = bool(frame.flags & mpa.CRC)
+        return frame
 
     def ask(self, flags=0, **more):
         """Sends a request and returns the reply; FPDUs are then as the two of them agreed."""
