@@ -78,6 +78,19 @@ impl Quote {
         Header::parse(self.ddp())
     }
 
+    /// The MSN of the Read Request that is quoted; `None` if the segment is another one, or its DDP
+    /// header is not quoted.
+    pub fn read_msn(&self) -> Option<u32> {
+        match self.header()? {
+            Header::Untagged(h)
+                if h.rdmap & wire_rdmap::OPCODE_MASK == wire_rdmap::OP_READ_REQUEST =>
+            {
+                Some(h.msn.get())
+            }
+            _ => None,
+        }
+    }
+
     /// The octets of the RDMAP header, if the segment is a Read Request.
     pub fn rdmap(&self) -> Option<&[u8]> {
         self.rdmap.as_ref().map(|r| r.as_slice())

@@ -104,6 +104,20 @@ fn nothing_is_quoted_of_errors_below_ddp_and_of_local_ones() {
 }
 
 #[test]
+fn the_read_request_that_is_quoted_is_known_by_its_number() {
+    for msn in [1, 3] {
+        assert_eq!(Quote::read_request(msn, &REQUEST).read_msn(), Some(msn));
+    }
+    for other in [
+        Tagged::new(0, 0x1234, 0x5678, b"payload").ulpdu(),
+        Untagged::new(3, 0, 1, b"payload").ulpdu(),
+    ] {
+        assert_eq!(judge(&[other]).quote.read_msn(), None);
+    }
+    assert_eq!(Quote::NONE.read_msn(), None);
+}
+
+#[test]
 fn ddp_errors_quote_length_and_ddp_header() {
     let tagged = Tagged::new(0, 0x1234, 0x5678, b"payload").ulpdu();
     let quote = judge(std::slice::from_ref(&tagged)).quote;

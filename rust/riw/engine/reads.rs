@@ -10,6 +10,8 @@ use kernel::prelude::*;
 pub(crate) struct Outbound {
     /// The number of its request in the send queue; none if it was only to open the connection.
     pub(crate) number: Option<u32>,
+    /// The number of the message that asked for it.
+    pub(crate) msn: u32,
     /// Where the data goes, and how much of it has come.
     pub(crate) progress: Outstanding,
 }
@@ -56,6 +58,21 @@ impl Reads {
             ird,
             awaited: false,
         })
+    }
+
+    /// The send queue's number of the read that a Terminate refuses by quoting `msn`: the read with
+    /// that MSN. siw quotes a wrong MSN; with one that no read has, the oldest read is meant.
+    pub(crate) fn refused(&mut self, msn: u32) -> Option<u32> {
+        let quoted = (0..self.outbound.len()).find_map(|at| {
+            let number = self.outbound.number(at);
+            let outbound = self.outbound.get(number)?;
+            (outbound.msn == msn).then_some(outbound.number)
+        });
+
+        match quoted {
+            Some(number) => number,
+            None => self.outbound.front().and_then(|oldest| oldest.number),
+        }
     }
 
     /// Whether the startup has left this side no read at all.

@@ -165,14 +165,12 @@ impl Qp {
             (0, 1) | (1, 1) => Status::RemoteAccess,
             _ => Status::RemoteInvalid,
         };
-        // What can have been refused and is not complete is the oldest read; if there is none,
-        // all there is to tell is the event.
-        let number = self
-            .reads
-            .lock()
-            .outbound
-            .front()
-            .and_then(|outbound| outbound.number);
+        // Only a read can be refused and not complete yet: Sends and Writes complete when they are
+        // sent. Without a Read Request in the quote, the event is all there is to report.
+        let number = terminated
+            .quote
+            .read_msn()
+            .and_then(|msn| self.reads.lock().refused(msn));
 
         if let Some(number) = number {
             let news = self.sq.finish(number, status);

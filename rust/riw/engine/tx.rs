@@ -289,7 +289,7 @@ impl Qp {
     fn next_message(&self, stream: &mut Stream) -> Result<bool, (Error, Quote)> {
         if let Some(first) = stream.first.take() {
             if let Message::ReadRequest(request) = &first {
-                self.expect(None, request)?;
+                self.expect(None, stream.segmenter.next_request(), request)?;
             }
             stream.active = Some(Active::Bare);
             // A segmenter that is not busy takes any message.
@@ -359,7 +359,9 @@ impl Qp {
                 stag: Stag(sqe.rkey),
                 to: sqe.raddr,
             },
-            Opcode::Read => self.ask(&sqe, number, &source, len)?,
+            Opcode::Read => {
+                self.ask(&sqe, number, stream.segmenter.next_request(), &source, len)?
+            }
             _ => Message::Send {
                 solicited: sqe.flags & abi::SOLICITED != 0,
                 invalidate: (opcode == Opcode::SendInvalidate).then_some(Stag(sqe.rkey)),
@@ -443,6 +445,7 @@ impl Qp {
         &self,
         sqe: &Sqe,
         number: u32,
+        msn: u32,
         source: &Source,
         len: u32,
     ) -> Result<Message, (Error, Quote)> {
@@ -457,14 +460,20 @@ impl Qp {
             src_stag: Stag(sqe.rkey),
             src_to: sqe.raddr,
         };
-        self.expect(Some(number), &request)?;
+        self.expect(Some(number), msn, &request)?;
         Ok(Message::ReadRequest(request))
     }
 
     /// Notes a read as outstanding: the answer may be here before we have returned from sending.
-    fn expect(&self, number: Option<u32>, request: &ReadRequest) -> Result<(), (Error, Quote)> {
+    fn expect(
+        &self,
+        number: Option<u32>,
+        msn: u32,
+        request: &ReadRequest,
+    ) -> Result<(), (Error, Quote)> {
         let outbound = Outbound {
             number,
+            msn,
             progress: Outstanding::new(request.sink_stag, request.sink_to, request.len),
         };
 

@@ -14,7 +14,8 @@
  *     D                            disconnect
  *
  * What happens is told in lines on stdout, which name the connection by its number: `1
- * established`, `1 disconnected`, `1 READ success`, `async 5`. It runs until it is killed.
+ * established`, `1 disconnected`, `1 READ success, request 2` (its second READ), `async 5`. It
+ * runs until it is killed.
  */
 #include <endian.h>
 #include <errno.h>
@@ -48,7 +49,7 @@ struct connection {
 	struct ibv_cq *cq;
 	uint8_t *memory;		/* receives, then as much to send from */
 	struct ibv_mr *mr;
-	unsigned int sends;
+	unsigned int sends, reads;
 };
 
 static struct ibv_pd *pd, *other_pd;
@@ -158,7 +159,7 @@ static void read_peer(struct connection *c, const uint8_t *command)
 	sge.length = be32toh(length);
 	if (sge.length > ROOM)
 		sge.length = ROOM;
-	if (post_rdma(c->id->qp, 1, IBV_WR_RDMA_READ, &sge, 1, 0, be64toh(offset), be32toh(stag)))
+	if (post_rdma(c->id->qp, ++c->reads, IBV_WR_RDMA_READ, &sge, 1, 0, be64toh(offset), be32toh(stag)))
 		printf("%d cannot READ\n", c->number);
 }
 
@@ -198,6 +199,12 @@ static const char *opcode_name(const struct ibv_wc *wc)
 	}
 }
 
+static void show(const struct connection *c, const struct ibv_wc *wc)
+{
+	printf("%d %s %s, request %llu\n", c->number, opcode_name(wc), ibv_wc_status_str(wc->status),
+	       (unsigned long long)wc->wr_id);
+}
+
 static void on_completion(void)
 {
 	struct connection *c;
@@ -211,8 +218,7 @@ static void on_completion(void)
 	while (ibv_poll_cq(cq, 1, &wc) > 0) {
 		/* A flush says what the rest has said already. */
 		if (wc.status != IBV_WC_WR_FLUSH_ERR)
-			printf("%d %s %s %u\n", c->number, opcode_name(&wc), ibv_wc_status_str(wc.status),
-			       wc.byte_len);
+			show(c, &wc);
 		if (wc.status != IBV_WC_SUCCESS || wc.opcode != IBV_WC_RECV)
 			continue;
 		obey(c, c->memory + wc.wr_id * ROOM, wc.byte_len);
@@ -269,8 +275,7 @@ static void on_cm(struct rdma_event_channel *events)
 			rdma_disconnect(id);
 			while (ibv_poll_cq(c->cq, 1, &wc) > 0)
 				if (wc.status != IBV_WC_WR_FLUSH_ERR)
-					printf("%d %s %s %u\n", c->number, opcode_name(&wc),
-					       ibv_wc_status_str(wc.status), wc.byte_len);
+					show(c, &wc);
 			if (qp_reaches(id->qp, IBV_QPS_ERR, 5000))
 				printf("%d QP in ERROR\n", c->number);
 			else

@@ -159,6 +159,7 @@ calls! {
     entry_quote_rdmap(quote: &Quote) -> Option<&[u8]> = quote.rdmap();
     entry_quote_header(quote: &Quote) -> Option<ddp::Header> = quote.header();
     entry_quote_request(quote: &Quote) -> Option<ReadRequest> = quote.request();
+    entry_quote_read_msn(quote: &Quote) -> Option<u32> = quote.read_msn();
     entry_qp_next(state: State, event: Event) -> Option<Transition> = qp::next(state, event);
     entry_mulpdu(emss: u32, markers: bool) -> u16 = mpa::fpdu::mulpdu(emss, markers);
 }
