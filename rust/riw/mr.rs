@@ -17,11 +17,12 @@ use rdma::{mr::MrTable, pd::Pd, umem::Umem, Udata};
 /// A memory region as the verbs have it.
 pub(crate) type Handle = rdma::mr::Mr<Riw>;
 
-/// Access flags that a region can have (`enum ib_access_flags`): the rights below, binding of
-/// memory windows (no window can be made), huge pages, and the flags that a driver may ignore.
-const KNOWN_ACCESS: u32 = 0xf | 1 << 4 | 1 << 7 | 0x3ff << 20;
-/// The rights among them.
+/// The rights among the access flags (`enum ib_access_flags`).
 const RIGHTS: u32 = 0xf;
+/// `IB_ACCESS_MW_BIND`. No window can be made; it lets a peer invalidate the region.
+const MW_BIND: u32 = 1 << 4;
+/// Access flags that a region can have: also huge pages, and the flags that a driver may ignore.
+const KNOWN_ACCESS: u32 = RIGHTS | MW_BIND | 1 << 7 | 0x3ff << 20;
 
 /// The driver's part of a memory region.
 #[pin_data]
@@ -32,7 +33,9 @@ pub(crate) struct Mr {
     /// The address of the first byte, in the region's terms.
     base: u64,
     access: Access,
-    /// Not taken away by a peer's Send with Invalidate.
+    /// A peer's Send with Invalidate may invalidate it.
+    remote_invalidate: bool,
+    /// Not invalidated by a peer.
     valid: Atomic<bool>,
     /// Copies from the region and to it. When a Send with Invalidate is delivered, its consumer may
     /// rely on the region being left alone (RFC 5040 §5.3).
@@ -65,12 +68,14 @@ impl Mr {
         })?;
         let (stag, base) = (Stag(request.stag), request.iova);
         let (pd, access) = (pd.id, Access::from_bits(request.access & RIGHTS));
+        let remote_invalidate = request.access & MW_BIND != 0;
         Ok(pin_init!(Self {
             umem: umem,
             stag: stag,
             pd: pd,
             base: base,
             access: access,
+            remote_invalidate: remote_invalidate,
             valid: Atomic::new(true),
             copies <- BhUses::new(),
             _quota: quota,
@@ -141,9 +146,12 @@ impl Target {
     }
 }
 
-/// Takes a region away from its peers, as its peer asks for with a Send with Invalidate. On return
-/// nothing is copied from it or to it any more. Process context or softirq; nothing must be being
-/// copied by the caller.
+/// Invalidates a region for a peer's Send with Invalidate. On return nothing is copied from it or to
+/// it any more. Process context or softirq; the caller must not be copying from or to any region.
+///
+/// Refuses a region whose registration does not allow that: the queue pairs of a protection domain
+/// share its regions, and one of them must not take a region from the others unless its owner has
+/// said so (RFC 5040, section 8.1.1).
 pub(crate) fn invalidate(mrs: &MrTable<Riw>, stag: Stag, pd: u64) -> Result<(), Denied> {
     let mr = mrs.get(stag.0).ok_or(Denied::InvalidStag)?;
 
@@ -153,9 +161,7 @@ pub(crate) fn invalidate(mrs: &MrTable<Riw>, stag: Stag, pd: u64) -> Result<(), 
     if mr.pd != pd {
         return Err(Denied::PdMismatch);
     }
-    // A region that the peer could never use is not the peer's to take away.
-    let remote = Access::REMOTE_READ.union(Access::REMOTE_WRITE);
-    if mr.access.bits() & remote.bits() == 0 {
+    if !mr.remote_invalidate {
         return Err(Denied::Rights);
     }
     // First, so that no new copies begin, and the wait ends soon however many want to copy.

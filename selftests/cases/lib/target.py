@@ -22,10 +22,11 @@ class Offer:
     writable: int
     local: int
     other_pd: int
+    revocable: int
 
     @classmethod
     def parse(cls, private):
-        return cls(*struct.unpack(">QIIIIII", private[:32]))
+        return cls(*struct.unpack(">QIIIIIII", private[:36]))
 
 
 class Target:

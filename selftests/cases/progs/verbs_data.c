@@ -138,7 +138,7 @@ static void inline_with_invalidate(void)
 	region_make(&remote, &rng, PAGE, 8);
 	region_register(&remote, pair.passive.pd, ALL);
 	for (i = 0; i < 3; i++) {
-		window = ibv_reg_mr(pair.passive.pd, remote.bytes, PAGE, ALL);
+		window = ibv_reg_mr(pair.passive.pd, remote.bytes, PAGE, REVOCABLE);
 		if (!window)
 			tap_bail("ibv_reg_mr");
 		rng_fill(&rng, bytes, sizeof(bytes));

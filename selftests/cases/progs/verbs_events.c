@@ -105,7 +105,7 @@ static void solicited_with_invalidate(void)
 	struct ibv_mr *mr;
 
 	set_up(&s, &plain);
-	mr = ibv_reg_mr(s.pair.passive.pd, s.remote.bytes, 64, ALL);
+	mr = ibv_reg_mr(s.pair.passive.pd, s.remote.bytes, 64, REVOCABLE);
 	if (!mr)
 		tap_bail("ibv_reg_mr");
 	receive(&s, 1);

@@ -471,7 +471,7 @@ static void invalidated(enum ibv_wr_opcode opcode)
 	struct ibv_mr *mr;
 
 	set_up(&s, ALL, ALL);
-	mr = ibv_reg_mr(s.pair.passive.pd, s.remote.bytes, 1000, ALL);
+	mr = ibv_reg_mr(s.pair.passive.pd, s.remote.bytes, 1000, REVOCABLE);
 	if (!mr)
 		tap_bail("ibv_reg_mr");
 	receive = region_sge(&s.remote, 4000, 64);
@@ -650,9 +650,9 @@ int main(int argc, char **argv)
 	no_receive();
 	invalidated(WRITE);
 	invalidated(READ);
-	invalidate_refused("a region of another PD", ALL, OTHER_PD);
-	invalidate_refused("a key that is not there", ALL, KEY_INDEX);
-	invalidate_refused("a region without remote access", IBV_ACCESS_LOCAL_WRITE, FINE);
+	invalidate_refused("a region of another PD", REVOCABLE, OTHER_PD);
+	invalidate_refused("a key that is not there", REVOCABLE, KEY_INDEX);
+	invalidate_refused("a region that was not registered for that", ALL, FINE);
 	wrong_state();
 	wrong_attributes();
 	cq_overrun();

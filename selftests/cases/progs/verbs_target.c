@@ -40,7 +40,7 @@
 struct offer {
 	uint64_t addr;
 	uint32_t length;
-	uint32_t all, readable, writable, local, other_pd;
+	uint32_t all, readable, writable, local, other_pd, revocable;
 } __attribute__((packed));
 
 struct connection {
@@ -89,7 +89,8 @@ static void prepare(struct ibv_context *ctx)
 	offer.readable = key(pd, IBV_ACCESS_REMOTE_READ);
 	offer.writable = key(pd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	offer.local = key(pd, IBV_ACCESS_LOCAL_WRITE);
-	offer.other_pd = key(other_pd, ALL);
+	offer.other_pd = key(other_pd, REVOCABLE);
+	offer.revocable = key(pd, REVOCABLE);
 }
 
 static void post_again(struct connection *c, uint64_t slot)

@@ -6,5 +6,7 @@
 #include <infiniband/verbs.h>
 
 #define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+/* As ALL, and a peer may invalidate the region. */
+#define REVOCABLE (ALL | IBV_ACCESS_MW_BIND)
 
 #endif
