@@ -6,7 +6,7 @@
 //! Bytes go in, decisions come out; sockets, memory and time belong to the embedder.
 //!
 //! - [`startup`]: the frames that open a connection, and what they negotiate.
-//! - [`Receiver`]: takes the stream in any split, tells a [`Placement`] where payload goes.
+//! - [`Receiver`]: takes FPDUs off the stream's [`Octets`], tells a [`Placement`] where payload goes.
 //! - [`Segmenter`]: cuts messages into FPDUs, hands a [`Gather`] header bytes and payload ranges.
 //! - [`Region`]: whether an access to registered memory is allowed.
 //! - [`Error`]: every protocol error, and the Terminate code that reports it.
@@ -46,6 +46,6 @@ pub use error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap, TermCode};
 pub use mpa::startup;
 pub use rdmap::read::{Outstanding, ReadRequest};
 pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Quote, Terminate, Terminated};
-pub use rx::{Placement, Receiver, RxConfig, Segment};
+pub use rx::{Octets, Placement, Progress, Receiver, RxConfig, Segment};
 pub use tx::{Busy, Emitted, Gather, Message, Segmenter, TxConfig};
 pub use types::Stag;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The receiver: takes the stream in any split and tells the embedder what came and where it goes.
+//! The receiver: takes FPDUs off the stream, each when it is there whole and right, and tells the
+//! embedder what came and where it goes.
 
-use crate::crc::Crc32c;
+use crate::crc::{Crc, Crc32c};
 use crate::error::{Error, Rdmap};
-use crate::mpa::deframe::Deframer;
-use crate::rdmap::inbound::{Bound, Inbound};
+use crate::mpa::deframe::{Deframer, Next};
+use crate::rdmap::inbound::Inbound;
 use crate::rdmap::read::ReadRequest;
 use crate::rdmap::{AtomicRequest, AtomicResponse, Quote, Terminated};
 use crate::types::Stag;
+use core::ops::Range;
 
 /// How the stream is framed; the outcome of the startup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,19 +92,55 @@ impl Segment {
     }
 }
 
+/// The octets of the stream that have come and were not consumed, where they lie.
+///
+/// Others may be able to write to that memory: who sends from pages of its own over a loopback
+/// device is one. So nothing is ever borrowed from here, only copied out, and an octet that is
+/// copied twice may have changed in between.
+pub trait Octets {
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the octets from `at` on to `to`, for which there are enough. `None` when they cannot
+    /// be read.
+    fn copy(&self, at: usize, to: &mut [u8]) -> Option<()>;
+
+    /// Runs `crc` on over `len` octets from `at` on, which are there. `None` when they cannot be
+    /// read.
+    fn crc(&self, crc: Crc, at: usize, len: usize) -> Option<Crc>;
+}
+
+/// What has become of the octets at the front of the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// So many of them are consumed.
+    Consumed(usize),
+    /// None: the FPDU that they begin needs so many, more than there are. An FPDU has
+    /// [`FPDU_MAX`](crate::mpa::fpdu::FPDU_MAX) at most.
+    Incomplete {
+        /// The octets that have to be there before the next try.
+        needed: usize,
+    },
+}
+
 /// What the embedder does with what comes in.
 ///
-/// For a segment the calls are `begin`, any number of `place`, `end`. Payload is placed as it
-/// comes, before the CRC behind it is known; nothing is delivered (`end` and the calls for
-/// messages without payload) before the CRC was right. RFC 5040 §5.5 (rules 4 to 6) leaves the
-/// contents of a buffer open until delivery; but RFC 5044 §6 wants the CRC checked before DDP
-/// sees a header, so a header damaged on its way can have payload placed where else on this stream
-/// the embedder permits it, before the stream ends with the CRC error.
+/// Nothing is called for an FPDU that is not there whole, or whose CRC or markers are wrong
+/// (RFC 5044 §6). For a segment with payload the calls are `begin`, any number of `place`, `end`,
+/// all within one [`Receiver::consume`]. What a call is given of headers comes from the copy that
+/// the CRC was computed of; payload is read a second time, by the embedder.
 ///
-/// An error from any of these ends the stream, and [`Receiver::consume`] returns it; see there for
-/// when.
+/// An error from any of these ends the stream, and [`Receiver::consume`] returns it.
 pub trait Placement {
-    /// A segment's header is here, and in itself valid. The embedder checks state, rights,
+    /// Where the stream is.
+    type Stream<'s>: Octets;
+
+    /// A segment has come, with a header that is in itself valid. The embedder checks state, rights,
     /// protection domain and bounds, and takes a receive WQE if it is a Send with `mo` 0. A
     /// zero-length RDMA Write comes here too: its STag and offset must not be checked (RFC 5041
     /// §5.2).
@@ -112,16 +150,22 @@ pub trait Placement {
     /// The reason why the segment cannot be placed.
     fn begin(&mut self, segment: &Segment) -> Result<(), Error>;
 
-    /// The next payload of the segment, in order, `offset` octets into it. Never empty; never
-    /// past the length of the segment.
+    /// The next payload of the segment, in order, `offset` octets into it: the octets `from` of
+    /// `stream`. Never empty; never past the length of the segment.
     ///
     /// # Errors
     ///
     /// The reason why it cannot be placed.
-    fn place(&mut self, segment: &Segment, offset: u32, data: &[u8]) -> Result<(), Error>;
+    fn place(
+        &mut self,
+        segment: &Segment,
+        offset: u32,
+        stream: &Self::Stream<'_>,
+        from: Range<usize>,
+    ) -> Result<(), Error>;
 
-    /// The segment is complete and its CRC right. If it is the last, so is the message, and it is
-    /// to be delivered.
+    /// All of the segment is placed. If it is the last, so is the message, and it is to be
+    /// delivered.
     ///
     /// # Errors
     ///
@@ -175,6 +219,8 @@ pub trait Placement {
 pub struct Receiver<C: Crc32c> {
     mpa: Deframer<C>,
     rdmap: Inbound,
+    /// An error or a Terminate has come.
+    ended: bool,
 }
 
 impl<C: Crc32c> Receiver<C> {
@@ -183,35 +229,50 @@ impl<C: Crc32c> Receiver<C> {
         Self {
             mpa: Deframer::new(config.crc, config.markers),
             rdmap: Inbound::new(),
+            ended: false,
         }
     }
 
-    /// Takes the next `data` of the stream, in any split. Returns how much was taken: all of it.
+    /// Consumes the FPDU at the front of `stream`, if it is there whole. What is consumed must not
+    /// be shown again, everything else must.
     ///
-    /// After an error or a Terminate the stream is dead, and later calls discard what they get.
+    /// After an error or a Terminate the stream is dead, and whatever comes is consumed.
     ///
     /// # Errors
     ///
-    /// The first error of the stream. One that was found in a segment whose FPDU has a CRC is
-    /// returned when the FPDU is there whole and the CRC was right, so that an error that the
-    /// network made is reported as such (RFC 5044 §8); until then the rest of the FPDU is
-    /// skipped without further calls of `placement`. Without CRC it is returned at once, but not
-    /// before the first FPDU is there whole: a responder may not answer until then (RFC 5044
-    /// §7.1.2).
+    /// The first error of the stream. A wrong CRC goes before all others, so that an error that the
+    /// network made is reported as such (RFC 5044 §8).
     pub fn consume<P: Placement>(
         &mut self,
-        data: &[u8],
+        stream: &P::Stream<'_>,
         placement: &mut P,
-    ) -> Result<usize, Error> {
-        let mut sink = Bound::new(&mut self.rdmap, placement);
-        self.mpa.feed(data, &mut sink)?;
-        Ok(data.len())
+    ) -> Result<Progress, Error> {
+        if self.ended {
+            return Ok(Progress::Consumed(stream.len()));
+        }
+        let outcome = self.next(stream, placement);
+        self.ended |= outcome.is_err();
+        outcome
     }
 
-    /// Whether the stream is between FPDUs and inside no message: the end of the stream here is a
-    /// graceful one. False once the stream is dead.
-    pub fn at_boundary(&self) -> bool {
-        self.mpa.at_boundary() && self.rdmap.at_boundary()
+    fn next<P: Placement>(
+        &mut self,
+        stream: &P::Stream<'_>,
+        placement: &mut P,
+    ) -> Result<Progress, Error> {
+        match self.mpa.next(stream)? {
+            Next::Incomplete { needed } => Ok(Progress::Incomplete { needed }),
+            Next::Fpdu { octets, ulpdu } => {
+                self.ended = !self.rdmap.segment(&ulpdu, placement)?;
+                Ok(Progress::Consumed(octets))
+            }
+        }
+    }
+
+    /// Whether the stream is between FPDUs and inside no message, if `unread` octets have come that
+    /// were not consumed: its end here is a graceful one. False once the stream is dead.
+    pub fn at_boundary(&self, unread: usize) -> bool {
+        !self.ended && self.mpa.may_end(unread) && self.rdmap.at_boundary()
     }
 
     /// Whether a valid FPDU has come. Before that a responder must not send (RFC 5044 §7.1.2

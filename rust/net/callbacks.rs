@@ -17,10 +17,10 @@
 //!
 //! [`Socket::clear_callbacks`]: crate::Socket::clear_callbacks
 
+use crate::Unread;
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
     bindings::sock,
-    error::to_result,
     prelude::*,
     sync::Arc,
     types::NotThreadSafe, //
@@ -125,12 +125,6 @@ impl LockedSock<'_> {
         unsafe { error_of(self.sk) }
     }
 
-    /// Bytes received in order and not read yet; the peer's FIN counts as one.
-    pub fn unread(&self) -> u32 {
-        // SAFETY: By the type's invariant it is a TCP socket.
-        unsafe { bindings::tcp_unread(self.sk.as_ptr()) }
-    }
-
     /// Bytes sent that the peer has not acknowledged yet; this side's FIN counts as one.
     pub fn unacknowledged(&self) -> u32 {
         // SAFETY: By the type's invariant it is a TCP socket.
@@ -143,37 +137,37 @@ impl LockedSock<'_> {
         unsafe { bindings::tcp_moved(self.sk.as_ptr()) }
     }
 
-    /// Reads received bytes where they are.
-    ///
-    /// `take` is called with contiguous pieces in order, and says how many bytes of each it took;
-    /// when that is less than the piece has, reading ends. What was taken is gone from the socket,
-    /// which is acknowledged to the peer in due course. `take` must not sleep, whatever the
-    /// context.
-    ///
-    /// Fails with `EFAULT` where the memory of what was received cannot be read by the CPU. Reading
-    /// does not go beyond urgent data.
-    pub fn read<F: FnMut(&[u8]) -> usize>(&mut self, mut take: F) -> Result {
-        // Since `self` is borrowed mutably, `take` cannot read as well, and so remove what it is
-        // being shown.
-        //
-        // SAFETY: By the type's invariant it is a locked TCP socket. `call` gets the pointer to
-        // `take`, which nobody else uses.
-        to_result(unsafe {
-            bindings::tcp_read(self.sk.as_ptr(), Some(call::<F>), (&raw mut take).cast())
-        })
+    /// The bytes received in order and not taken yet, up to urgent data.
+    pub fn unread(&self) -> Unread<'_> {
+        // SAFETY: By the type's invariant it is a locked TCP socket. Taking bytes from it needs
+        // `self` mutably, and so not before the result is dropped.
+        unsafe { Unread::new(self.sk.as_ptr()) }
     }
-}
 
-/// # Safety
-///
-/// `take` must point to an `F` that nobody else uses; `data` must be valid for `len` bytes.
-unsafe extern "C" fn call<F: FnMut(&[u8]) -> usize>(
-    take: *mut c_void,
-    data: *const u8,
-    len: usize,
-) -> usize {
-    // SAFETY: As the caller says.
-    unsafe { (*take.cast::<F>())(core::slice::from_raw_parts(data, len)) }
+    /// Takes the first `count` bytes from the socket, or all there are up to urgent data. They are
+    /// gone, and the peer is told in due course that there is room again.
+    pub fn take(&mut self, count: usize) {
+        if count != 0 {
+            // SAFETY: By the type's invariant it is a locked TCP socket, and nobody is reading from
+            // it.
+            unsafe { bindings::tcp_take(self.sk.as_ptr(), count) }
+        }
+    }
+
+    /// Takes whatever is there, and has [`Callbacks::data_ready`] called for every byte again.
+    pub fn discard(&mut self) {
+        self.wait_for(1);
+        self.take(usize::MAX);
+    }
+
+    /// Has [`Callbacks::data_ready`] called when `count` bytes are unread, rather than for every
+    /// byte. Less than that only after an end, or if TCP can queue no more before some is taken.
+    ///
+    /// Returns false if that is so now: no call may come then.
+    pub fn wait_for(&mut self, count: u32) -> bool {
+        // SAFETY: By the type's invariant it is a locked TCP socket.
+        unsafe { bindings::tcp_wait_for(self.sk.as_ptr(), count) }
+    }
 }
 
 /// The state of a socket.

@@ -4,7 +4,7 @@
 //!
 //! What a transport protocol over kernel TCP needs, such as iWARP, NVMe over TCP or RDS: a
 //! [`Socket`] in the network namespace of a device, its [`Callbacks`], received data in place
-//! ([`LockedSock::read`]), and a buffer whose pages are handed to TCP ([`SendBuf`]).
+//! ([`LockedSock::unread`]), and a buffer whose pages are handed to TCP ([`SendBuf`]).
 //!
 //! C headers: [`include/net/sock.h`](srctree/include/net/sock.h),
 //! [`include/net/tcp.h`](srctree/include/net/tcp.h),
@@ -21,6 +21,7 @@ pub mod kunit;
 pub mod netdev;
 pub mod netns;
 pub mod notifier;
+pub mod receive;
 pub mod sendbuf;
 pub mod socket;
 pub mod sync;
@@ -31,6 +32,7 @@ pub use crc::crc32c;
 pub use netdev::NetDevice;
 pub use netns::Netns;
 pub use notifier::{Event, Notifier, Notify};
+pub use receive::{Fragment, RecvBuf, Unread};
 pub use sendbuf::{Room, SendBuf};
 pub use socket::{Family, ListenSocket, Socket};
 

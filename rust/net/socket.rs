@@ -144,6 +144,14 @@ impl Socket {
         unsafe { bindings::sk_set_tos(self.sk().as_ptr(), tos.into()) }
     }
 
+    /// Makes the receive buffer large enough for `count` unread bytes, whatever the size of segments
+    /// (but for very small ones), as far as the namespace's `tcp_rmem` allows.
+    /// [`Callbacks::data_ready`] may be called before this returns.
+    pub fn reserve(&self, count: u32) {
+        // SAFETY: It is a valid TCP socket.
+        unsafe { bindings::tcp_reserve(self.sock.as_ptr(), count) }
+    }
+
     /// Restricts the socket to the network device with that index.
     pub fn bind_to(&self, ifindex: u32) -> Result {
         let ifindex = i32::try_from(ifindex).map_err(|_| EINVAL)?;

@@ -13,6 +13,7 @@ use kernel::{
     prelude::*,
     sync::aref::ARef,
 };
+use net::Fragment;
 use riw_bindings as bindings;
 
 /// A range of a process's memory that is pinned, and counted against its limit of locked memory.
@@ -92,13 +93,14 @@ impl Umem {
 
     /// Copies `from` to the bytes at `at`. `EINVAL`, and nothing copied, if they are not all
     /// within; `EACCES` if they were not pinned for writing. Any context.
-    pub fn write(&self, at: u64, from: &[u8]) -> Result {
+    pub fn write(&self, at: u64, from: Fragment<'_>) -> Result {
         if !self.writable {
             return Err(EACCES);
         }
         self.each(at, from.len(), |page, offset, done, n| {
             // SAFETY: `n` bytes from `done` are within `from`, as `each` says, and `n` from
-            // `offset` within the page, which is pinned.
+            // `offset` within the page, which is pinned. The copying is done by C code, which
+            // `from` is valid for.
             unsafe { bindings::copy_to_page(page, offset, from.as_ptr().add(done), n) }
         })
     }

@@ -97,7 +97,8 @@ impl Mr {
 
 /// A range of a region that may be accessed.
 ///
-/// Holds the region: deregistration waits for it. So it lives for one stretch of copying only.
+/// Holds the region: deregistration waits for it. So it lives for one stretch of copying only: that
+/// of an FPDU at most.
 pub(crate) struct Target {
     mr: ARef<Handle>,
     /// Of the range, from the region's start.
@@ -123,7 +124,7 @@ impl Target {
 
     /// Copies to `at` in the range, unless the region has been taken away meanwhile. Process
     /// context or softirq.
-    pub(crate) fn write(&self, at: u32, from: &[u8]) -> Result<(), Denied> {
+    pub(crate) fn write(&self, at: u32, from: net::Fragment<'_>) -> Result<(), Denied> {
         self.copy(at, |umem, at| umem.write(at, from))
     }
 

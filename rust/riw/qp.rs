@@ -90,6 +90,8 @@ pub(crate) struct Qp {
     work: Work<Qp>,
     #[pin]
     watch: DelayedWork<Qp, 1>,
+    #[pin]
+    hold: Work<Qp, 2>,
 }
 
 /// The state of a queue pair and what goes with it.
@@ -125,6 +127,9 @@ impl_has_work! {
 impl_has_delayed_work! {
     impl HasDelayedWork<Qp, 1> for Qp { self.watch }
 }
+impl_has_work! {
+    impl HasWork<Qp, 2> for Qp { self.hold }
+}
 
 impl WorkItem<0> for Qp {
     type Pointer = Arc<Self>;
@@ -142,6 +147,15 @@ impl WorkItem<1> for Qp {
     /// [`Qp::watch_receives`].
     fn run(this: Arc<Self>) {
         this.look_for_receives();
+    }
+}
+
+impl WorkItem<2> for Qp {
+    type Pointer = Arc<Self>;
+
+    /// Makes room for an FPDU: see [`Qp::hold`].
+    fn run(this: Arc<Self>) {
+        this.hold();
     }
 }
 
@@ -239,6 +253,7 @@ impl Qp {
                 runner: Runner::new(),
                 work <- new_work!("riw::Qp::work"),
                 watch <- new_delayed_work!("riw::Qp::watch"),
+                hold <- new_work!("riw::Qp::hold"),
             }? kernel::error::Error),
             GFP_KERNEL,
         )?;
@@ -348,6 +363,12 @@ impl Qp {
     pub(crate) fn schedule(self: &Arc<Self>) {
         // It cannot be queued already: that takes the right to transmit, which is ours.
         let _ = self.queue.enqueue::<Arc<Self>, 0>(self.clone());
+    }
+
+    /// Has a worker give the FPDU at hand a buffer. Any context.
+    pub(crate) fn schedule_hold(self: &Arc<Self>) {
+        // If it is queued already it is going to look.
+        let _ = self.queue.enqueue::<Arc<Self>, 2>(self.clone());
     }
 
     /// Looks for receive requests again in a moment. In ERROR each must be flushed, but a process

@@ -157,14 +157,6 @@ u32 riw_helper_tcp_mss(struct sock *sk)
 	return READ_ONCE(tcp_sk(sk)->mss_cache);
 }
 
-u32 riw_helper_tcp_unread(struct sock *sk)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	int unread = READ_ONCE(tp->rcv_nxt) - READ_ONCE(tp->copied_seq);
-
-	return unread > 0 ? unread : 0;
-}
-
 /* Bytes that the peer has acknowledged, and that it has sent. The socket is locked. */
 u64 riw_helper_tcp_moved(struct sock *sk)
 {
@@ -178,53 +170,161 @@ u32 riw_helper_tcp_unacked(struct sock *sk)
 	return READ_ONCE(tp->write_seq) - READ_ONCE(tp->snd_una);
 }
 
-struct riw_tcp_reader {
-	riw_tcp_actor_t actor;
-	void *ctx;
-};
-
-static int riw_tcp_recv(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset,
-			size_t len)
+static size_t riw_rx_size(const struct riw_rx_place *place)
 {
-	const struct riw_tcp_reader *reader = desc->arg.data;
-	unsigned int consumed = 0;
-	struct skb_seq_state state;
-	const u8 *data;
-	size_t n, used;
-
-	/* TCP offers once more what was not taken. */
-	if (!desc->count)
-		return 0;
-	skb_prepare_seq_read(skb, offset, offset + len, &state);
-	while ((n = skb_seq_read(consumed, &data, &state)) != 0) {
-		/* A fragment may reach beyond what TCP lets us have (urgent data). */
-		n = min(n, len - consumed);
-		used = min(reader->actor(reader->ctx, data, n), n);
-		consumed += used;
-		if (used < n) {
-			desc->count = 0;
-			skb_abort_seq_read(&state);
-			return consumed;
-		}
-	}
-
-	if (consumed < len) {
-		/* Memory of a device, which no CPU can read. */
-		desc->count = 0;
-		desc->error = -EFAULT;
-	}
-	return consumed;
+	if (!place->frag)
+		return skb_headlen(place->skb);
+	return skb_frag_size(&skb_shinfo(place->skb)->frags[place->frag - 1]);
 }
 
-/* The socket must be locked. 0 or an error, which says nothing of what was taken before. */
-int riw_helper_tcp_read(struct sock *sk, riw_tcp_actor_t actor, void *ctx)
+/* To the piece behind this one. False if there is none, or none that a CPU can read. */
+static bool riw_rx_next(struct sock *sk, struct riw_rx_place *place)
 {
-	struct riw_tcp_reader reader = { .actor = actor, .ctx = ctx };
-	read_descriptor_t desc = { .arg.data = &reader, .count = 1 };
-	int ret;
+	const struct sk_buff *next;
 
-	ret = tcp_read_sock(sk, &desc, riw_tcp_recv);
-	return ret < 0 ? ret : desc.error;
+	if (place->frag < skb_shinfo(place->skb)->nr_frags) {
+		/* Else it is in the memory of a device. */
+		if (!skb_frags_readable(place->skb))
+			return false;
+		place->frag++;
+		return true;
+	}
+
+	next = place->skb == place->head ? skb_shinfo(place->skb)->frag_list : place->skb->next;
+	if (!next) {
+		if (skb_queue_is_last(&sk->sk_receive_queue, place->head))
+			return false;
+		next = skb_queue_next(&sk->sk_receive_queue, place->head);
+		/* Of what came twice, the beginning of the next skb is there already. */
+		place->offset += TCP_SKB_CB(place->head)->seq + place->head->len -
+				 TCP_SKB_CB(next)->seq;
+		place->head = next;
+	}
+	place->skb = next;
+	place->frag = 0;
+	return true;
+}
+
+/* To the piece that the next byte is in. False if there is none. */
+static bool riw_rx_settle(struct sock *sk, struct riw_rx_place *place)
+{
+	size_t size;
+
+	while (place->offset >= (size = riw_rx_size(place))) {
+		place->offset -= size;
+		if (!riw_rx_next(sk, place)) {
+			place->offset += size;
+			return false;
+		}
+	}
+	return true;
+}
+
+/* To the first byte that was not taken. Returns how many there are, up to urgent data. */
+size_t riw_helper_rx_begin(struct sock *sk, struct riw_rx_place *place)
+{
+	u32 offset;
+	int count;
+
+	place->head = tcp_recv_skb(sk, tcp_sk(sk)->copied_seq, &offset);
+	if (!place->head)
+		return 0;
+	place->skb = place->head;
+	place->frag = 0;
+	place->offset = offset;
+	count = tcp_inq(sk);
+	return count > 0 ? count : 0;
+}
+
+/* There must be so many bytes. */
+void riw_helper_rx_advance(struct sock *sk, struct riw_rx_place *place, size_t count)
+{
+	if (!count)
+		return;
+	place->offset += count;
+	riw_rx_settle(sk, place);
+}
+
+/*
+ * Calls the actor for `len` bytes, `skip` bytes behind a place; there must be so many. Returns how
+ * many bytes it has got: fewer, if no CPU can read the rest.
+ */
+size_t riw_helper_rx_each(struct sock *sk, const struct riw_rx_place *from, size_t skip, size_t len,
+			  riw_rx_actor_t actor, void *ctx)
+{
+	struct riw_rx_place place = *from;
+	size_t done, n, offset;
+	const skb_frag_t *frag;
+	struct page *page;
+	void *address;
+
+	place.offset += skip;
+	for (done = 0; done < len && riw_rx_settle(sk, &place); done += n) {
+		n = min(riw_rx_size(&place) - place.offset, len - done);
+		if (!place.frag) {
+			actor(ctx, place.skb->data + place.offset, n);
+		} else {
+			frag = &skb_shinfo(place.skb)->frags[place.frag - 1];
+			page = skb_frag_page(frag);
+			offset = skb_frag_off(frag) + place.offset;
+			if (skb_frag_must_loop(page)) {
+				page += offset >> PAGE_SHIFT;
+				offset = offset_in_page(offset);
+				n = min(n, PAGE_SIZE - offset);
+			}
+			address = kmap_local_page(page);
+			actor(ctx, address + offset, n);
+			kunmap_local(address);
+		}
+		place.offset += n;
+	}
+	return done;
+}
+
+void riw_helper_copy_received(u8 *to, const u8 *from, size_t len)
+{
+	memcpy(to, from, len);
+}
+
+static int riw_tcp_count(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset,
+			 size_t len)
+{
+	len = min(len, desc->count);
+	desc->count -= len;
+	return len;
+}
+
+/* Takes so many bytes from the queue, or all there are up to urgent data. */
+void riw_helper_tcp_take(struct sock *sk, size_t count)
+{
+	read_descriptor_t desc = { .count = count };
+
+	tcp_read_sock(sk, &desc, riw_tcp_count);
+}
+
+/*
+ * Has TCP wait for so many unread bytes before it calls data_ready(). False if it does not wait:
+ * they are there, or the window is closing, or there is no memory for more.
+ *
+ * This is what tcp_set_rcvlowat() does but for two things: it would call data_ready() from here, and
+ * it makes room, which riw_helper_tcp_reserve() has done.
+ */
+bool riw_helper_tcp_wait_for(struct sock *sk, u32 count)
+{
+	if (sk->sk_rcvlowat != count)
+		WRITE_ONCE(sk->sk_rcvlowat, count);
+	return !tcp_epollin_ready(sk, count);
+}
+
+void riw_helper_tcp_reserve(struct socket *sock, u32 count)
+{
+	struct sock *sk = sock->sk;
+
+	lock_sock(sk);
+	/* Not exported under its own name. */
+	READ_ONCE(sock->ops)->set_rcvlowat(sk, count);
+	WRITE_ONCE(sk->sk_rcvlowat, 1);
+	release_sock(sk);
 }
 
 void riw_helper_sk_set_tos(struct sock *sk, int tos)

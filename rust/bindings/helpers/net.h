@@ -16,8 +16,16 @@ struct riw_sk_callbacks {
 	void (*error_report)(struct sock *sk);
 };
 
-/* Takes `len` bytes of received data at most; returns how many it took. */
-typedef size_t (*riw_tcp_actor_t)(void *ctx, const u8 *data, size_t len);
+/* A place in the receive queue of a socket: `offset` bytes into a piece, or beyond its end. */
+struct riw_rx_place {
+	const struct sk_buff *head;	/* in the queue */
+	const struct sk_buff *skb;	/* that, or one of its frag_list */
+	unsigned int frag;		/* 0: the linear part; n: fragment n - 1 */
+	unsigned int offset;
+};
+
+/* Gets received data, which may change meanwhile. */
+typedef void (*riw_rx_actor_t)(void *ctx, const u8 *data, size_t len);
 
 void riw_helper_sk_reclassify(struct sock *sk);
 void riw_helper_sk_setup(struct sock *sk);
@@ -32,10 +40,16 @@ void riw_helper_lock_sock(struct sock *sk);
 int riw_helper_sk_state(struct sock *sk);
 int riw_helper_sk_err(struct sock *sk);
 u32 riw_helper_tcp_mss(struct sock *sk);
-u32 riw_helper_tcp_unread(struct sock *sk);
 u32 riw_helper_tcp_unacked(struct sock *sk);
 u64 riw_helper_tcp_moved(struct sock *sk);
-int riw_helper_tcp_read(struct sock *sk, riw_tcp_actor_t actor, void *ctx);
+size_t riw_helper_rx_begin(struct sock *sk, struct riw_rx_place *place);
+void riw_helper_rx_advance(struct sock *sk, struct riw_rx_place *place, size_t count);
+size_t riw_helper_rx_each(struct sock *sk, const struct riw_rx_place *from, size_t skip, size_t len,
+			  riw_rx_actor_t actor, void *ctx);
+void riw_helper_copy_received(u8 *to, const u8 *from, size_t len);
+void riw_helper_tcp_take(struct sock *sk, size_t count);
+bool riw_helper_tcp_wait_for(struct sock *sk, u32 count);
+void riw_helper_tcp_reserve(struct socket *sock, u32 count);
 void riw_helper_sk_set_tos(struct sock *sk, int tos);
 void riw_helper_sk_set_v6only(struct sock *sk, bool on);
 

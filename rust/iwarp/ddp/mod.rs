@@ -5,7 +5,12 @@
 pub mod queue;
 
 use crate::error::{DdpTagged, DdpUntagged, Error};
+use crate::mpa::marker::Cadence;
+use crate::types::split;
 use crate::wire::ddp as wire;
+use crate::wire::rdmap::ATOMIC_REQUEST_LEN;
+use crate::wire::terminate::TERMINATE_MAX;
+use core::ops::Range;
 use zerocopy::FromBytes;
 
 /// A DDP header of either model.
@@ -80,39 +85,42 @@ impl Header {
     }
 }
 
-/// Whether the stream goes on after a segment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum More {
-    /// It does.
-    Continue,
-    /// It does not: what follows is to be discarded.
-    Stop,
+/// Octets at the front of a segment that are copied before the segment is looked at: the longest DDP
+/// header, and the longest header of a message without payload behind it.
+pub const FRONT_LEN: usize = wire::UNTAGGED_LEN + TERMINATE_MAX;
+const _: () = assert!(TERMINATE_MAX >= ATOMIC_REQUEST_LEN);
+
+/// A DDP segment that the lower layer has found in its stream, whole and right: the ULPDU of one of
+/// MPA's FPDUs, or one day a chunk of SCTP (RFC 5043).
+pub(crate) struct Ulpdu<'a, S> {
+    /// Octets of the segment, headers included.
+    pub(crate) len: u16,
+    /// The first of them.
+    pub(crate) front: [u8; FRONT_LEN],
+    /// Where all of them are.
+    pub(crate) stream: &'a S,
+    /// What lies between them there.
+    pub(crate) layout: Cadence,
+    /// Where in the frame the segment begins.
+    pub(crate) begin: usize,
 }
 
-/// Takes the DDP segments that a lower layer finds in its stream: MPA's FPDUs, or one day the
-/// chunks of SCTP (RFC 5043).
-///
-/// Calls come as `start`, any number of `data`, `end`. After an error from `start` or `data` the
-/// rest of the segment is not passed on, and no further segment is.
-pub trait SegmentSink {
-    /// A segment of `len` octets, header included, begins.
-    ///
-    /// # Errors
-    ///
-    /// When no segment can have this length.
-    fn start(&mut self, len: u16) -> Result<(), Error>;
+impl<S> Ulpdu<'_, S> {
+    /// The first octets, as far as they belong to the segment.
+    pub(crate) fn front(&self) -> &[u8] {
+        split(&self.front, usize::from(self.len)).0
+    }
 
-    /// The next octets of the segment, in order; never empty, never more than announced.
-    ///
-    /// # Errors
-    ///
-    /// When header or payload are not acceptable.
-    fn data(&mut self, data: &[u8]) -> Result<(), Error>;
-
-    /// The segment is complete and its check value, if there is one, was right.
-    ///
-    /// # Errors
-    ///
-    /// When the segment is not acceptable as a whole.
-    fn end(&mut self) -> Result<More, Error>;
+    /// The octets from `from` on, as ranges of the stream. None is empty.
+    pub(crate) fn runs(&self, from: usize) -> impl Iterator<Item = Range<usize>> {
+        let layout = self.layout;
+        let end = self.begin.saturating_add(usize::from(self.len));
+        let mut at = self.begin.saturating_add(from);
+        core::iter::from_fn(move || {
+            let len = layout.run(at).min(end.saturating_sub(at));
+            let start = layout.position(at);
+            at = at.saturating_add(len);
+            (len != 0).then(|| start..start.saturating_add(len))
+        })
+    }
 }

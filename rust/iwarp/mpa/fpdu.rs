@@ -18,6 +18,9 @@ pub const LENGTH_LEN: usize = 2;
 pub const CRC_LEN: usize = 4;
 /// Most octets of pad.
 const PAD_MAX: usize = 3;
+/// Most octets of an FPDU in the stream: the longest ULPDU, with a marker in front of the FPDU and one
+/// behind each 508 octets of it.
+pub const FPDU_MAX: usize = 65_544 + 4 * (65_544_usize.div_ceil(508) + 1);
 /// MULPDU never falls below this, however small the segment (RFC 5044 §4.5).
 pub const MULPDU_MIN: u16 = 128;
 

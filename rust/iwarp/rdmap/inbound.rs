@@ -5,21 +5,16 @@
 //! table are kept here.
 
 use crate::ddp::queue::Queue;
-use crate::ddp::{header_len, Header, More, SegmentSink};
+use crate::ddp::{header_len, Header, Ulpdu, FRONT_LEN};
 use crate::error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap};
 use crate::rdmap::read::ReadRequest;
 use crate::rdmap::{AtomicRequest, AtomicResponse, Quote, Terminate};
 use crate::rx::{Placement, Segment};
-use crate::types::{copy, count, split, Stag};
+use crate::types::{count, split, Stag};
 use crate::wire::ddp as wire_ddp;
 use crate::wire::rdmap as wire;
-use crate::wire::terminate::TERMINATE_MAX;
 
-/// Room for the longest header that a message without payload has.
-const BODY_MAX: usize = TERMINATE_MAX;
-const _: () = assert!(BODY_MAX >= wire::ATOMIC_REQUEST_LEN);
-
-/// What a segment is, once its DDP header has come.
+/// What a segment is, by its DDP header.
 #[derive(Clone, Copy)]
 enum Kind {
     /// Carries payload.
@@ -41,19 +36,14 @@ enum Kind {
 /// message must be complete before the next may begin (RFC 5041 §5.3); between the lanes segments
 /// may mix, as they do with adapters that answer reads from a queue of their own.
 pub(crate) struct Inbound {
-    /// Length of the segment, header included.
+    /// Length of the segment at hand, header included.
     len: u16,
-    /// The DDP header as far as it has come.
-    head: [u8; wire_ddp::UNTAGGED_LEN],
-    head_have: usize,
-    /// What it says, once it is complete and found valid.
+    /// Its first octets.
+    front: [u8; FRONT_LEN],
+    /// What it is, if its header is valid.
     kind: Option<Kind>,
     /// Sequence number of an untagged segment.
     msn: u32,
-    /// Octets of payload that have come.
-    offset: u32,
-    /// The header of a message without payload.
-    body: [u8; BODY_MAX],
     /// Queue 0.
     sends: Queue,
     /// The opcode of the Send under way.
@@ -72,12 +62,9 @@ impl Inbound {
     pub(crate) const fn new() -> Self {
         Self {
             len: 0,
-            head: [0; wire_ddp::UNTAGGED_LEN],
-            head_have: 0,
+            front: [0; FRONT_LEN],
             kind: None,
             msn: 0,
-            offset: 0,
-            body: [0; BODY_MAX],
             sends: Queue::new(),
             send_opcode: 0,
             requests: Queue::new(),
@@ -94,43 +81,79 @@ impl Inbound {
 
     /// The headers of the segment at hand.
     pub(crate) fn quote(&self) -> Quote {
-        let head = split(&self.head, self.head_have).0;
-        let Some(header) = Header::parse(head) else {
+        let front = split(&self.front, usize::from(self.len)).0;
+        let Some(header) = Header::parse(front) else {
             return Quote::NONE;
         };
-        let whole = self.offset == count(wire::READ_REQUEST_LEN);
-        let rdmap = match self.kind {
-            Some(Kind::ReadRequest) if whole => Some(self.body.as_slice()),
-            _ => None,
-        };
-        Quote::new(Some(self.len), split(head, header.octets()).0, rdmap)
+        let (ddp, body) = split(front, header.octets());
+        let rdmap = matches!(self.kind, Some(Kind::ReadRequest)).then_some(body);
+        Quote::new(Some(self.len), ddp, rdmap)
     }
 
-    /// Takes octets of the DDP header, returns the octets behind it. When that completes the
-    /// header, `kind` is set.
-    fn header<'a>(&mut self, data: &'a [u8]) -> Result<&'a [u8], Error> {
-        let mut data = data;
-        if self.head_have == 0 {
-            // Each octet is read once only: who sends from this machine may still write to it.
-            self.head_have = copy(self.head.get_mut(..1).unwrap_or(&mut []), data);
-            data = split(data, self.head_have).1;
+    /// Takes a segment: checks its headers, has `placement` place its payload and deliver its
+    /// message. Returns whether the stream goes on: not after a Terminate.
+    pub(crate) fn segment<P: Placement>(
+        &mut self,
+        ulpdu: &Ulpdu<'_, P::Stream<'_>>,
+        placement: &mut P,
+    ) -> Result<bool, Error> {
+        self.len = ulpdu.len;
+        self.front = ulpdu.front;
+        self.kind = None;
+        let front = ulpdu.front();
+        let header = front
+            .first()
+            .map(|control| header_len(*control))
+            .filter(|octets| *octets <= front.len())
+            .ok_or(Mpa::Length)?;
+        let kind = self.classify(front, header)?;
+        self.kind = Some(kind);
+
+        let msn = self.msn;
+        let (_, body) = split(front, header);
+        let short = Error::Rdmap(Rdmap::CatastrophicStream);
+        match kind {
+            Kind::Payload(segment) => {
+                placement.begin(&segment)?;
+                let mut offset = 0;
+                for run in ulpdu.runs(header) {
+                    let len = count(run.len());
+                    placement.place(&segment, offset, ulpdu.stream, run)?;
+                    offset = offset.saturating_add(len);
+                }
+                self.advance(&segment);
+                placement.end(&segment)?;
+            }
+            Kind::ReadRequest => {
+                self.requests.advance(0, true);
+                placement.read_request(&ReadRequest::parse(body).ok_or(short)?, msn)?;
+            }
+            Kind::AtomicRequest => {
+                let unknown = Error::Rdmap(Rdmap::UnexpectedOpcode);
+                self.requests.advance(0, true);
+                placement.atomic_request(&AtomicRequest::parse(body).ok_or(unknown)?, msn)?;
+            }
+            Kind::AtomicResponse => {
+                self.atomics.advance(0, true);
+                placement.atomic_response(&AtomicResponse::parse(body).ok_or(short)?, msn)?;
+            }
+            Kind::Immediate { solicited } => {
+                self.sends.advance(0, true);
+                let data = *body.first_chunk().ok_or(short)?;
+                placement.immediate(data, solicited, msn)?;
+            }
+            Kind::Terminate => {
+                placement.terminated(&Terminate::parse(body).ok_or(short)?);
+                return Ok(false);
+            }
         }
-        let want = header_len(self.head.first().copied().unwrap_or(0));
-        if usize::from(self.len) < want {
-            return Err(Mpa::Length.into());
-        }
-        let room = self.head.get_mut(self.head_have..want).unwrap_or(&mut []);
-        let n = copy(room, data);
-        self.head_have = self.head_have.saturating_add(n);
-        if self.head_have == want {
-            self.kind = Some(self.classify(want)?);
-        }
-        Ok(split(data, n).1)
+        Ok(true)
     }
 
-    /// Decides what the segment with the complete header is, and whether it may come now.
-    fn classify(&mut self, header_len: usize) -> Result<Kind, Error> {
-        let header = Header::parse(&self.head).ok_or(Error::DdpLocalCatastrophic)?;
+    /// Decides what the segment with the header at the start of `front` is, and whether it may come
+    /// now.
+    fn classify(&mut self, front: &[u8], header_len: usize) -> Result<Kind, Error> {
+        let header = Header::parse(front).ok_or(Error::DdpLocalCatastrophic)?;
         let payload = usize::from(self.len).saturating_sub(header_len);
         header.check_version()?;
         match header {
@@ -284,94 +307,5 @@ impl Inbound {
                 self.response = (!last).then_some(self.response.unwrap_or(stag));
             }
         }
-    }
-}
-
-/// [`Inbound`] with the embedder it reports to.
-pub(crate) struct Bound<'a, P> {
-    state: &'a mut Inbound,
-    placement: &'a mut P,
-}
-
-impl<'a, P: Placement> Bound<'a, P> {
-    pub(crate) fn new(state: &'a mut Inbound, placement: &'a mut P) -> Self {
-        Self { state, placement }
-    }
-
-    /// Payload, or the octets of a message without.
-    fn payload(&mut self, kind: Kind, data: &[u8]) -> Result<(), Error> {
-        let offset = self.state.offset;
-        self.state.offset = offset.saturating_add(count(data.len()));
-        if let Kind::Payload(segment) = kind {
-            return self.placement.place(&segment, offset, data);
-        }
-        // What does not fit is the tail of an overlong Terminate; the others are of exact length.
-        let at = usize::try_from(offset).unwrap_or(usize::MAX);
-        if let Some(room) = self.state.body.get_mut(at..) {
-            copy(room, data);
-        }
-        Ok(())
-    }
-}
-
-impl<P: Placement> SegmentSink for Bound<'_, P> {
-    fn start(&mut self, len: u16) -> Result<(), Error> {
-        self.state.len = len;
-        self.state.head_have = 0;
-        self.state.kind = None;
-        self.state.offset = 0;
-        Ok(())
-    }
-
-    fn data(&mut self, data: &[u8]) -> Result<(), Error> {
-        let mut rest = data;
-        if self.state.kind.is_none() {
-            rest = self.state.header(data)?;
-            if let Some(Kind::Payload(segment)) = self.state.kind {
-                self.placement.begin(&segment)?;
-            }
-        }
-        match self.state.kind {
-            Some(kind) if !rest.is_empty() => self.payload(kind, rest),
-            _ => Ok(()),
-        }
-    }
-
-    fn end(&mut self) -> Result<More, Error> {
-        let state = &mut *self.state;
-        let placement = &mut *self.placement;
-        let msn = state.msn;
-        let body = split(&state.body, usize::try_from(state.offset).unwrap_or(0)).0;
-        let short = Error::Rdmap(Rdmap::CatastrophicStream);
-        // A segment without a single octet has not been refused yet.
-        match state.kind.ok_or(Error::Mpa(Mpa::Length))? {
-            Kind::Payload(segment) => {
-                state.advance(&segment);
-                placement.end(&segment)?;
-            }
-            Kind::ReadRequest => {
-                state.requests.advance(0, true);
-                placement.read_request(&ReadRequest::parse(body).ok_or(short)?, msn)?;
-            }
-            Kind::AtomicRequest => {
-                let unknown = Error::Rdmap(Rdmap::UnexpectedOpcode);
-                state.requests.advance(0, true);
-                placement.atomic_request(&AtomicRequest::parse(body).ok_or(unknown)?, msn)?;
-            }
-            Kind::AtomicResponse => {
-                state.atomics.advance(0, true);
-                placement.atomic_response(&AtomicResponse::parse(body).ok_or(short)?, msn)?;
-            }
-            Kind::Immediate { solicited } => {
-                state.sends.advance(0, true);
-                let data = *body.first_chunk().ok_or(short)?;
-                placement.immediate(data, solicited, msn)?;
-            }
-            Kind::Terminate => {
-                placement.terminated(&Terminate::parse(body).ok_or(short)?);
-                return Ok(More::Stop);
-            }
-        }
-        Ok(More::Continue)
     }
 }

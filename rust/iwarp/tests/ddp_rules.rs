@@ -368,10 +368,17 @@ fn messages_without_payload_have_their_exact_length() {
 fn extensions_are_refused_unless_the_embedder_takes_them() {
     struct Plain;
     impl Placement for Plain {
+        type Stream<'s> = Wire;
         fn begin(&mut self, _: &Segment) -> Result<(), Error> {
             Ok(())
         }
-        fn place(&mut self, _: &Segment, _: u32, _: &[u8]) -> Result<(), Error> {
+        fn place(
+            &mut self,
+            _: &Segment,
+            _: u32,
+            _: &Wire,
+            _: std::ops::Range<usize>,
+        ) -> Result<(), Error> {
             Ok(())
         }
         fn end(&mut self, _: &Segment) -> Result<(), Error> {

@@ -171,12 +171,7 @@ fn assemble(events: &[Event]) -> Vec<Got> {
 }
 
 /// Feeds `stream` in chunks of these sizes, over and over.
-fn feed(
-    rx: &mut Receiver<Soft>,
-    got: &mut Recorder,
-    stream: &[u8],
-    chunks: &[usize],
-) -> Result<(), Error> {
+fn feed(rx: &mut Rx, got: &mut Recorder, stream: &[u8], chunks: &[usize]) -> Result<(), Error> {
     let mut rest = stream;
     for size in chunks.iter().cycle() {
         let (part, after) = rest.split_at((*size).min(rest.len()));

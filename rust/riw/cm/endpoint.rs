@@ -21,7 +21,7 @@ use super::{
     accept::Request, connect::Opening, linger::Linger, Closed, CmDevice, Deadline, Disconnect,
     Role, CLOSE_TIME, ENDING_TIME, LINGER_TIME_MAX, PROBES,
 };
-use crate::qp::Qp;
+use crate::{engine::rx::ROOM as RX_ROOM, qp::Qp};
 use core::net::SocketAddr;
 use kernel::{
     impl_has_delayed_work, new_delayed_work, new_mutex,
@@ -339,6 +339,10 @@ impl Endpoint {
     pub(super) fn start(self: &Arc<Self>, parameters: &iwarp::startup::Parameters) -> Result {
         let qp = self.qp.as_ref().ok_or(ENOTCONN)?;
 
+        self.with_socket(|socket| {
+            socket.reserve(RX_ROOM);
+            Ok(())
+        })?;
         qp.start(parameters, self.role)?;
         self.rdma.store(true, ordering::Release);
         // The queue pair may have filled the socket by now, and the socket have told of its room in
@@ -347,8 +351,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Has the queue pair look at what has come before it was started.
-    pub(super) fn catch_up(self: &Arc<Self>) {
+    /// Has the queue pair look at what is in the socket: what has come before it was started, or
+    /// before it had a buffer for it. Process context, may sleep.
+    pub(crate) fn catch_up(self: &Arc<Self>) {
         // If the socket is gone there is nothing to look at.
         let _ = self.with_socket(|socket| {
             socket.with_locked(|sk| self.look(sk));

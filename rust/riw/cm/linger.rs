@@ -119,7 +119,7 @@ impl Linger {
         let mut guard = self.state.lock();
         let state = Option::as_mut(&mut guard)?;
         let unacknowledged = state.socket.with_locked(|sk| {
-            discard(sk);
+            sk.discard();
             (sk.state() != TcpState::Closed).then(|| sk.unacknowledged())
         })?;
 
@@ -158,9 +158,9 @@ impl WorkItem for Linger {
 }
 
 impl Callbacks for Linger {
-    /// Softirq, the socket locked.
+    /// Takes what comes, so that the peer's FIN can come. Softirq, the socket locked.
     fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
-        discard(sk);
+        sk.discard();
     }
 
     /// Softirq, the socket locked.
@@ -173,10 +173,4 @@ impl Callbacks for Linger {
     fn write_space(self: &Arc<Self>) {}
 
     fn error_report(self: &Arc<Self>) {}
-}
-
-/// Throws away what was received, so that the peer's FIN can come. Atomic context.
-fn discard(sk: &mut LockedSock<'_>) {
-    // What cannot be read is thrown away with the socket.
-    let _ = sk.read(<[u8]>::len);
 }

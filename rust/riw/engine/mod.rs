@@ -7,4 +7,5 @@ pub(crate) mod flush;
 pub(crate) mod reads;
 pub(crate) mod runner;
 pub(crate) mod rx;
+pub(crate) mod stream;
 pub(crate) mod tx;

@@ -1,22 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Receiving: from the socket's buffers straight to where the data belongs.
+//! Receiving: from the socket's buffers straight to where the data belongs, an FPDU at a time.
+//!
+//! An FPDU stays in the socket until it is there whole and found right. The socket has room for the
+//! largest one ([`ROOM`]), and calls back when the FPDU at hand is complete. Where TCP cannot keep it
+//! all (a small `tcp_rmem`, no memory, very small segments), a worker gives the stream a buffer for
+//! this one FPDU ([`Qp::hold`]).
 
 use crate::{
     abi::{Rqe, SgList, Status},
     cq::News,
-    engine::{crc, reads::Inbound},
+    engine::{crc, reads::Inbound, stream::Stream},
     mr::{self, Target},
     qp::{Qp, Receives},
 };
+use core::ops::Range;
 use iwarp::{
-    startup::Parameters, Access, DdpUntagged, Denied, Error, Placement, Quote, Rdmap, ReadRequest,
-    Receiver, RxConfig, Segment, Stag, Terminated,
+    mpa::fpdu::FPDU_MAX, startup::Parameters, Access, DdpUntagged, Denied, Error, Placement,
+    Progress, Quote, Rdmap, ReadRequest, Receiver, RxConfig, Segment, Stag, Terminated,
 };
 use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
 };
+use net::{LockedSock, RecvBuf};
+
+/// Unread bytes that a socket is to have room for: some FPDUs, so that the window stays open while one
+/// of them waits for its end.
+// CAST: A small constant.
+pub(crate) const ROOM: u32 = 4 * FPDU_MAX as u32;
 
 /// The receiving side of a queue pair.
 pub(crate) struct Rx {
@@ -26,6 +38,10 @@ pub(crate) struct Rx {
     request: Option<Request>,
     /// The endpoint knows that the peer has spoken.
     started: bool,
+    /// The FPDU at hand as far as it has come, if the socket has no room for it.
+    held: Option<RecvBuf>,
+    /// Bytes of the FPDU at hand that are in the socket.
+    left: usize,
 }
 
 /// A receive request in use.
@@ -43,6 +59,8 @@ impl Rx {
             receiver: None,
             request: None,
             started: false,
+            held: None,
+            left: 0,
         }
     }
 
@@ -54,11 +72,14 @@ impl Rx {
         }));
         self.request = None;
         self.started = false;
+        self.held = None;
+        self.left = 0;
     }
 
     /// Nothing is placed any more; what still comes is discarded.
     pub(crate) fn end(&mut self) {
         self.receiver = None;
+        self.held = None;
     }
 
     /// As [`Self::end`], and nobody asks for the request.
@@ -74,29 +95,35 @@ impl Rx {
 
     /// Whether the stream is between messages.
     pub(crate) fn at_boundary(&self) -> bool {
+        let held = self.held.as_ref().map_or(0, RecvBuf::len);
+
         self.receiver
             .as_ref()
-            .is_none_or(|receiver| receiver.at_boundary())
+            .is_none_or(|receiver| receiver.at_boundary(held.saturating_add(self.left)))
     }
 }
 
 impl Qp {
     /// Takes what the socket has. Its lock is held; must not sleep.
-    pub(crate) fn rx_ready(self: &Arc<Self>, sk: &mut net::LockedSock<'_>) {
+    pub(crate) fn rx_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
         let mut rx = self.rx.lock();
         let Rx {
-            receiver,
+            receiver: Some(receiver),
             request,
             started,
-        } = &mut *rx;
-        let Some(receiver) = receiver else {
+            held,
+            left,
+        } = &mut *rx
+        else {
             drop(rx);
-            // So that a FIN behind it is seen, if it can be read; the stream is ending anyway.
-            let _ = sk.read(|data| data.len());
-            return;
+            // So that a FIN behind it is seen; the stream is ending anyway.
+            return sk.discard();
         };
+        if !self.live.load(ordering::Relaxed) {
+            drop(rx);
+            return sk.discard();
+        }
 
-        let live = self.live.load(ordering::Relaxed);
         let mut placer = Placer {
             qp: self,
             request,
@@ -104,29 +131,53 @@ impl Qp {
             after: After::default(),
         };
         let mut error = None;
+        let mut hold = false;
+        // TCP calls for nothing new when it had to drop something.
+        let dropped = sk.unread().len() == *left;
 
-        let read = sk.read(|data| {
-            if live {
-                if let Err(e) = receiver.consume(data, &mut placer) {
-                    error = Some(e);
-                }
+        match consume(sk, receiver, held, &mut placer) {
+            Ok(needed) => {
+                *left = sk.unread().len();
+                // CAST: At most `FPDU_MAX`.
+                let waits = sk.wait_for(needed as u32);
+
+                hold = held.is_none() && *left != 0 && (dropped || !waits);
             }
-            data.len()
-        });
-
-        if read.is_err() && live {
-            // What cannot be read now never can.
-            error.get_or_insert(Error::LocalCatastrophic);
+            Err(e) => error = Some((e, receiver.quote())),
         }
         let after = placer.after;
         let first = receiver.started() && !core::mem::replace(started, receiver.started());
-        let error = error.map(|error| (error, receiver.quote()));
         if error.is_some() || after.terminated.is_some() {
             rx.end();
+            sk.discard();
+            hold = false;
         }
         drop(rx);
 
+        if hold {
+            self.schedule_hold();
+        }
         self.conclude(after, first, error);
+    }
+
+    /// Gives the FPDU at hand a buffer, for the socket has no room for it. Process context, may
+    /// sleep.
+    pub(crate) fn hold(self: &Arc<Self>) {
+        let buffer = match RecvBuf::new(FPDU_MAX) {
+            Ok(buffer) => buffer,
+            Err(_) => return self.fail(Error::LocalCatastrophic, Quote::NONE),
+        };
+        {
+            let mut rx = self.rx.lock();
+            // It may have come whole in between.
+            if rx.receiver.is_some() && rx.held.is_none() && rx.left != 0 {
+                rx.held = Some(buffer);
+            }
+        }
+        let endpoint = self.status.lock().endpoint.clone();
+        if let Some(endpoint) = endpoint {
+            endpoint.catch_up();
+        }
     }
 
     /// Does what had to wait until the lock was dropped.
@@ -190,12 +241,77 @@ struct After {
     terminated: Option<Terminated>,
 }
 
+/// Consumes the FPDUs that are there. Returns how many bytes the socket must have before there is more
+/// to do.
+fn consume(
+    sk: &mut LockedSock<'_>,
+    receiver: &mut Receiver<crc::Kernel>,
+    held: &mut Option<RecvBuf>,
+    placer: &mut Placer<'_>,
+) -> Result<usize, Error> {
+    while let Some(buffer) = held {
+        match receiver.consume(&Stream::Buffer(buffer), placer)? {
+            // It has no more than that.
+            Progress::Consumed(_) => *held = None,
+            Progress::Incomplete { needed } => {
+                let unread = sk.unread();
+                let count = needed.saturating_sub(buffer.len()).min(unread.len());
+
+                if count == 0 {
+                    return Ok(1);
+                }
+                buffer
+                    .append(&unread, count)
+                    .map_err(|_| Error::LocalCatastrophic)?;
+                sk.take(count);
+            }
+        }
+    }
+
+    let mut unread = sk.unread();
+    let before = unread.len();
+    let outcome = loop {
+        if unread.is_empty() {
+            break Ok(1);
+        }
+        match receiver.consume(&Stream::Socket(unread), placer) {
+            Ok(Progress::Consumed(octets)) => unread.advance(octets),
+            Ok(Progress::Incomplete { needed }) => break Ok(needed),
+            Err(e) => break Err(e),
+        }
+    };
+    let taken = before.saturating_sub(unread.len());
+    sk.take(taken);
+    outcome
+}
+
+/// Copies octets of the stream to a place in registered memory.
+fn copy(
+    target: &Target,
+    at: u32,
+    stream: &Stream<'_>,
+    from: Range<usize>,
+) -> Result<Result<(), Denied>, Error> {
+    let mut at = at;
+    let mut copied = Ok(());
+
+    stream
+        .each(from, |fragment| {
+            if copied.is_ok() {
+                copied = target.write(at, fragment);
+                // CAST: A piece of an FPDU.
+                at = at.saturating_add(fragment.len() as u32);
+            }
+        })
+        .map_err(|_| Error::LocalCatastrophic)?;
+    Ok(copied)
+}
+
 /// Places what the receiver finds.
 struct Placer<'a> {
     qp: &'a Arc<Qp>,
     request: &'a mut Option<Request>,
-    /// Where the tagged segment at hand goes. It holds a region, so it must not wait for the peer:
-    /// it is found again when the rest of the segment comes.
+    /// Where the tagged segment at hand goes.
     target: Option<Target>,
     after: After,
 }
@@ -278,7 +394,12 @@ impl Placer<'_> {
     }
 
     /// Copies to the buffers of the request in use, from `at` in the message on.
-    fn scatter(&mut self, mut at: u32, mut data: &[u8]) -> Result<(), Error> {
+    fn scatter(
+        &mut self,
+        mut at: u32,
+        stream: &Stream<'_>,
+        mut from: Range<usize>,
+    ) -> Result<(), Error> {
         let Some(Request {
             rqe: Rqe { sgl: Some(sgl), .. },
             ..
@@ -288,7 +409,7 @@ impl Placer<'_> {
         };
 
         for sge in sgl.iter() {
-            if data.is_empty() {
+            if from.is_empty() {
                 break;
             }
             if at >= sge.len {
@@ -296,24 +417,25 @@ impl Placer<'_> {
                 continue;
             }
             let room = sge.len.wrapping_sub(at);
-            let n = u32::try_from(data.len()).unwrap_or(u32::MAX).min(room);
+            let n = u32::try_from(from.len()).unwrap_or(u32::MAX).min(room);
             // CAST: A 32-bit number fits; it is not more than there is.
-            let (now, rest) = data.split_at_checked(n as usize).unwrap_or((data, &[]));
-
-            let denied = match sge.addr.checked_add(at.into()) {
-                Some(addr) => self
-                    .find(Stag(sge.lkey), Access::LOCAL_WRITE, addr, n)
-                    .and_then(|target| target.write(0, now))
-                    .err(),
-                None => Some(Denied::Wrap),
+            let middle = from.start.saturating_add(n as usize);
+            let found = match sge.addr.checked_add(at.into()) {
+                Some(addr) => self.find(Stag(sge.lkey), Access::LOCAL_WRITE, addr, n),
+                None => Err(Denied::Wrap),
             };
-            if let Some(denied) = denied {
+            let copied = match found {
+                Ok(target) => copy(&target, 0, stream, from.start..middle)?,
+                Err(denied) => Err(denied),
+            };
+
+            if let Err(denied) = copied {
                 return Err(self.refuse(Status::LocalProtection, denied.local()));
             }
-            data = rest;
+            from.start = middle;
             at = 0;
         }
-        if data.is_empty() {
+        if from.is_empty() {
             Ok(())
         } else {
             Err(self.refuse(Status::LocalLength, DdpUntagged::TooLong.into()))
@@ -346,6 +468,8 @@ impl Placer<'_> {
 }
 
 impl Placement for Placer<'_> {
+    type Stream<'s> = Stream<'s>;
+
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
         match *segment {
             Segment::Send { mo, len, .. } => {
@@ -383,17 +507,20 @@ impl Placement for Placer<'_> {
         }
     }
 
-    fn place(&mut self, segment: &Segment, offset: u32, data: &[u8]) -> Result<(), Error> {
+    fn place(
+        &mut self,
+        segment: &Segment,
+        offset: u32,
+        stream: &Stream<'_>,
+        from: Range<usize>,
+    ) -> Result<(), Error> {
         if let Segment::Send { mo, .. } = *segment {
-            return self.scatter(mo.saturating_add(offset), data);
-        }
-        if self.target.is_none() {
-            self.find_tagged(segment)?;
+            return self.scatter(mo.saturating_add(offset), stream, from);
         }
         let Some(target) = &self.target else {
             return Err(Error::LocalCatastrophic);
         };
-        let placed = target.write(offset, data);
+        let placed = copy(target, offset, stream, from)?;
         placed.map_err(|denied| match segment {
             Segment::ReadResponse { .. } => self.refuse_sink(denied),
             _ => denied.tagged(),

@@ -6,7 +6,8 @@
  *
  * One region of LENGTH bytes (8 KiB), starting 100 bytes into a page, is registered under several
  * keys. The private data of its accept tells them: struct offer, big endian. Each connection has
- * 16 receives of 4096 bytes. A message received is a command:
+ * 16 receives of 4096 bytes; if something was placed in one that has not completed, its end says so
+ * (`1 touched receive 0`). A message received is a command:
  *
  *     E...                         SEND the message back
  *     R stag(4) offset(8) size(4)  READ from the peer
@@ -93,10 +94,14 @@ static void prepare(struct ibv_context *ctx)
 	offer.revocable = key(pd, REVOCABLE);
 }
 
+/* What a receive holds before anything is placed in it. */
+#define BLANK 0xa5
+
 static void post_again(struct connection *c, uint64_t slot)
 {
 	struct ibv_sge sge = { (uintptr_t)c->memory + slot * ROOM, ROOM, c->mr->lkey };
 
+	memset(c->memory + slot * ROOM, BLANK, ROOM);
 	post_recv(c->id->qp, slot, &sge, 1);
 }
 
@@ -125,6 +130,11 @@ static void connection_open(struct rdma_cm_id *id)
 static void connection_close(struct connection *c)
 {
 	rdma_destroy_qp(c->id);
+	for (int i = 0; i < RECEIVES * ROOM; i++)
+		if (c->memory[i] != BLANK) {
+			printf("%d touched receive %d\n", c->number, i / ROOM);
+			break;
+		}
 	ibv_destroy_cq(c->cq);
 	ibv_dereg_mr(c->mr);
 	rdma_destroy_id(c->id);

@@ -2,10 +2,12 @@
 
 //! An embedder with little memory, which checks every call that it gets.
 
+use crate::Stream;
 use iwarp::{
     Access, AtomicRequest, AtomicResponse, DdpUntagged, Error, Outstanding, Placement, Rdmap,
     ReadRequest, Region, Segment, Stag, Terminated,
 };
+use std::ops::Range;
 
 /// The protection domain of the stream.
 const PD: u64 = 7;
@@ -173,6 +175,8 @@ impl Default for Embedder {
 }
 
 impl Placement for Embedder {
+    type Stream<'s> = Stream;
+
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
         self.called(1);
         assert!(self.open.is_none(), "begin within a segment");
@@ -183,7 +187,14 @@ impl Placement for Embedder {
         Ok(())
     }
 
-    fn place(&mut self, segment: &Segment, offset: u32, data: &[u8]) -> Result<(), Error> {
+    fn place(
+        &mut self,
+        segment: &Segment,
+        offset: u32,
+        stream: &Stream,
+        from: Range<usize>,
+    ) -> Result<(), Error> {
+        let data = stream.octets(from);
         assert!(!self.closed, "placed on a dead stream");
         let (begun, at, have) = self.open.as_mut().expect("place without begin");
         assert_eq!(begun, segment);

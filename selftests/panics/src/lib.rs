@@ -11,6 +11,7 @@
     clippy::type_complexity
 )]
 
+use core::ops::Range;
 use iwarp::qp::{Event, State, Transition};
 use iwarp::startup::{
     Frame, Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, Refusal, Responder, Rtr,
@@ -32,9 +33,31 @@ impl Crc32c for Engine {
     }
 }
 
+/// A stream that is anything.
+pub struct Stream {
+    len: fn() -> usize,
+    copy: fn(usize, &mut [u8]) -> Option<()>,
+    crc: fn(Crc, usize, usize) -> Option<Crc>,
+}
+
+impl Octets for Stream {
+    fn len(&self) -> usize {
+        (self.len)()
+    }
+
+    fn copy(&self, at: usize, to: &mut [u8]) -> Option<()> {
+        (self.copy)(at, to)
+    }
+
+    fn crc(&self, crc: Crc, at: usize, len: usize) -> Option<Crc> {
+        (self.crc)(crc, at, len)
+    }
+}
+
 /// An embedder that does anything.
 pub struct Embedder {
-    segment: fn(&Segment, u32, &[u8]) -> Result<(), Error>,
+    segment: fn(&Segment, u32) -> Result<(), Error>,
+    place: fn(&Segment, u32, &Stream, Range<usize>) -> Result<(), Error>,
     read: fn(&ReadRequest, u32) -> Result<(), Error>,
     atomic: fn(&AtomicRequest, u32) -> Result<(), Error>,
     response: fn(&AtomicResponse, u32) -> Result<(), Error>,
@@ -45,16 +68,24 @@ pub struct Embedder {
 }
 
 impl Placement for Embedder {
+    type Stream<'s> = Stream;
+
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
-        (self.segment)(segment, 0, &[])
+        (self.segment)(segment, 0)
     }
 
-    fn place(&mut self, segment: &Segment, offset: u32, data: &[u8]) -> Result<(), Error> {
-        (self.segment)(segment, offset, data)
+    fn place(
+        &mut self,
+        segment: &Segment,
+        offset: u32,
+        stream: &Stream,
+        from: Range<usize>,
+    ) -> Result<(), Error> {
+        (self.place)(segment, offset, stream, from)
     }
 
     fn end(&mut self, segment: &Segment) -> Result<(), Error> {
-        (self.segment)(segment, 1, &[])
+        (self.segment)(segment, 1)
     }
 
     fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error> {
@@ -105,9 +136,9 @@ macro_rules! calls {
 
 calls! {
     entry_rx_new(config: RxConfig) -> Receiver<Engine> = Receiver::new(config);
-    entry_rx_consume(rx: &mut Receiver<Engine>, data: &[u8], to: &mut Embedder)
-        -> Result<usize, Error> = rx.consume(data, to);
-    entry_rx_at_boundary(rx: &Receiver<Engine>) -> bool = rx.at_boundary();
+    entry_rx_consume(rx: &mut Receiver<Engine>, stream: &Stream, to: &mut Embedder)
+        -> Result<Progress, Error> = rx.consume(stream, to);
+    entry_rx_at_boundary(rx: &Receiver<Engine>, unread: usize) -> bool = rx.at_boundary(unread);
     entry_rx_started(rx: &Receiver<Engine>) -> bool = rx.started();
     entry_rx_quote(rx: &Receiver<Engine>) -> Quote = rx.quote();
 

@@ -8,6 +8,7 @@
 pub mod startup;
 
 use iwarp::*;
+use std::ops::Range;
 
 /// CRC32c, bit by bit over a table made on first use.
 pub struct Soft;
@@ -118,7 +119,71 @@ fn refuse(error: Option<Error>) -> Result<(), Error> {
     error.map_or(Ok(()), Err)
 }
 
+/// What has come of the stream and was not consumed, in memory that nobody else writes to.
+#[derive(Default)]
+pub struct Wire(pub Vec<u8>);
+
+impl Octets for Wire {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn copy(&self, at: usize, to: &mut [u8]) -> Option<()> {
+        to.copy_from_slice(&self.0[at..at + to.len()]);
+        Some(())
+    }
+
+    fn crc(&self, crc: Crc, at: usize, len: usize) -> Option<Crc> {
+        Some(crc.update::<Soft>(&self.0[at..at + len]))
+    }
+}
+
+/// A receiver, and what it leaves on the wire.
+pub struct Rx {
+    inner: Receiver<Soft>,
+    unread: Wire,
+}
+
+impl Rx {
+    /// Has the receiver consume what it can when `data` has come as well.
+    pub fn consume<P: for<'s> Placement<Stream<'s> = Wire>>(
+        &mut self,
+        data: &[u8],
+        placement: &mut P,
+    ) -> Result<usize, Error> {
+        self.unread.0.extend_from_slice(data);
+        while !self.unread.is_empty() {
+            match self.inner.consume(&self.unread, placement)? {
+                Progress::Consumed(octets) => {
+                    assert_ne!(octets, 0);
+                    drop(self.unread.0.drain(..octets));
+                }
+                Progress::Incomplete { needed } => {
+                    assert!(needed > self.unread.len());
+                    assert!(needed <= iwarp::mpa::fpdu::FPDU_MAX);
+                    break;
+                }
+            }
+        }
+        Ok(data.len())
+    }
+
+    pub fn at_boundary(&self) -> bool {
+        self.inner.at_boundary(self.unread.len())
+    }
+
+    pub fn started(&self) -> bool {
+        self.inner.started()
+    }
+
+    pub fn quote(&self) -> Quote {
+        self.inner.quote()
+    }
+}
+
 impl Placement for Recorder {
+    type Stream<'s> = Wire;
+
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
         self.calls += 1;
         refuse(self.refuse_begin)?;
@@ -127,7 +192,14 @@ impl Placement for Recorder {
         Ok(())
     }
 
-    fn place(&mut self, segment: &Segment, offset: u32, data: &[u8]) -> Result<(), Error> {
+    fn place(
+        &mut self,
+        segment: &Segment,
+        offset: u32,
+        stream: &Wire,
+        from: Range<usize>,
+    ) -> Result<(), Error> {
+        let data = &stream.0[from];
         self.calls += 1;
         refuse(self.refuse_place)?;
         let (begun, placed) = self.open.as_mut().expect("place without begin");
@@ -196,7 +268,7 @@ pub fn pattern(n: usize) -> Vec<u8> {
 
 /// A receiver that is fed in one go or octet by octet.
 pub fn receive(
-    rx: &mut Receiver<Soft>,
+    rx: &mut Rx,
     recorder: &mut Recorder,
     stream: &[u8],
     chunk: usize,
@@ -219,8 +291,11 @@ pub fn segmenter(crc: bool, markers: bool, emss: u32) -> Segmenter<Soft> {
 }
 
 /// A receiver with these settings.
-pub fn receiver(crc: bool, markers: bool) -> Receiver<Soft> {
-    Receiver::new(RxConfig { crc, markers })
+pub fn receiver(crc: bool, markers: bool) -> Rx {
+    Rx {
+        inner: Receiver::new(RxConfig { crc, markers }),
+        unread: Wire::default(),
+    }
 }
 
 /// Puts an FPDU with a right CRC around a ULPDU, without markers.
