@@ -160,6 +160,12 @@ impl LockedSock<'_> {
         self.take(usize::MAX);
     }
 
+    /// Whether urgent data has come or is announced. What lies behind them cannot be read.
+    pub fn has_urgent(&self) -> bool {
+        // SAFETY: By the type's invariant it is a locked TCP socket.
+        unsafe { bindings::tcp_has_urgent(self.sk.as_ptr()) }
+    }
+
     /// Has [`Callbacks::data_ready`] called when `count` bytes are unread, rather than for every
     /// byte. Less than that only after an end, or if TCP can queue no more before some is taken.
     ///

@@ -302,6 +302,13 @@ void riw_helper_tcp_take(struct sock *sk, size_t count)
 	tcp_read_sock(sk, &desc, riw_tcp_count);
 }
 
+bool riw_helper_tcp_has_urgent(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return tp->urg_data && !before(tp->urg_seq, tp->copied_seq);
+}
+
 /*
  * Has TCP wait for so many unread bytes before it calls data_ready(). False if it does not wait:
  * they are there, or the window is closing, or there is no memory for more.

@@ -48,6 +48,7 @@ size_t riw_helper_rx_each(struct sock *sk, const struct riw_rx_place *from, size
 			  riw_rx_actor_t actor, void *ctx);
 void riw_helper_copy_received(u8 *to, const u8 *from, size_t len);
 void riw_helper_tcp_take(struct sock *sk, size_t count);
+bool riw_helper_tcp_has_urgent(struct sock *sk);
 bool riw_helper_tcp_wait_for(struct sock *sk, u32 count);
 void riw_helper_tcp_reserve(struct socket *sock, u32 count);
 void riw_helper_sk_set_tos(struct sock *sk, int tos);

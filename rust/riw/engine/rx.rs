@@ -142,6 +142,10 @@ impl Qp {
                 let waits = sk.wait_for(needed as u32);
 
                 hold = held.is_none() && *left != 0 && (dropped || !waits);
+                if sk.has_urgent() {
+                    // The stream has none, and nothing behind them can be read.
+                    error = Some((Rdmap::CatastrophicStream.into(), Quote::NONE));
+                }
             }
             Err(e) => error = Some((e, receiver.quote())),
         }
