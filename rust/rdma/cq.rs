@@ -48,6 +48,16 @@ impl<T: Driver> Cq<T> {
     }
 }
 
+/// Attributes by which user space brings memory for a queue; drivers allocate it and offer it for
+/// mapping.
+const BUFFER_ATTRS: [u32; 5] = [
+    bindings::uverbs_attrs_create_cq_cmd_attr_ids_UVERBS_ATTR_CREATE_CQ_BUFFER_VA,
+    bindings::uverbs_attrs_create_cq_cmd_attr_ids_UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH,
+    bindings::uverbs_attrs_create_cq_cmd_attr_ids_UVERBS_ATTR_CREATE_CQ_BUFFER_FD,
+    bindings::uverbs_attrs_create_cq_cmd_attr_ids_UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET,
+    bindings::uverbs_attrs_create_cq_cmd_attr_ids_UVERBS_ATTR_CREATE_CQ_BUF_UMEM,
+];
+
 /// Fills in the callbacks of this file.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.size_ib_cq = Cq::<T>::SIZE;
@@ -71,6 +81,10 @@ impl<T: Driver> Callbacks<T> {
         from_result(|| {
             // SAFETY: By the caller's promise.
             let mut attr = unsafe { *attr };
+
+            if let Some(udata) = &udata {
+                udata.refuse(&BUFFER_ATTRS)?;
+            }
 
             // SAFETY: By the caller's promise.
             unsafe {

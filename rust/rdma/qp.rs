@@ -257,6 +257,13 @@ impl<T: Driver> Qp<T> {
     }
 }
 
+/// Attributes by which user space brings memory for the queues: see [`crate::cq`].
+const BUFFER_ATTRS: [u32; 3] = [
+    bindings::uverbs_attrs_create_qp_cmd_attr_ids_UVERBS_ATTR_CREATE_QP_BUF_UMEM,
+    bindings::uverbs_attrs_create_qp_cmd_attr_ids_UVERBS_ATTR_CREATE_QP_RQ_BUF_UMEM,
+    bindings::uverbs_attrs_create_qp_cmd_attr_ids_UVERBS_ATTR_CREATE_QP_SQ_BUF_UMEM,
+];
+
 /// Fills in the callbacks of this file.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.size_ib_qp = Qp::<T>::SIZE;
@@ -280,7 +287,11 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: ib_core's pointers, valid for the call.
-            let (attr, udata) = unsafe { (&mut *attr, Udata::from_raw(udata)) };
+            let (attr, udata) = unsafe { (&mut *attr, Udata::<T>::from_raw(udata)) };
+
+            if let Some(udata) = &udata {
+                udata.refuse(&BUFFER_ATTRS)?;
+            }
             // INVARIANT: As ib_core checked, the queues are of the same device as the domain.
             let mut attr = QpInitAttr {
                 raw: attr,

@@ -36,6 +36,10 @@ impl<T: Driver> Srq<T> {
     }
 }
 
+/// The attribute by which user space brings memory for a queue: see [`crate::cq`].
+const BUFFER_ATTRS: [u32; 1] =
+    [bindings::uverbs_attrs_create_srq_cmd_attr_ids_UVERBS_ATTR_CREATE_SRQ_BUF_UMEM];
+
 /// Fills in the callbacks of this file.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.size_ib_srq = Srq::<T>::SIZE;
@@ -54,8 +58,11 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: ib_core's pointers, valid for the call.
-            let (attr, udata) = unsafe { (&mut *attr, Udata::from_raw(udata)) };
+            let (attr, udata) = unsafe { (&mut *attr, Udata::<T>::from_raw(udata)) };
 
+            if let Some(udata) = &udata {
+                udata.refuse(&BUFFER_ATTRS)?;
+            }
             if attr.srq_type != bindings::ib_srq_type_IB_SRQT_BASIC {
                 return Err(EOPNOTSUPP);
             }

@@ -131,6 +131,18 @@ impl<'a, T: Driver> Udata<'a, T> {
         })
     }
 
+    /// Fails with `EOPNOTSUPP` if user space has given one of `attrs`, attributes that uverbs has
+    /// for the method and leaves to drivers.
+    pub(crate) fn refuse(&self, attrs: &[u32]) -> Result {
+        for &attr in attrs {
+            // SAFETY: By the type's invariant `raw` lies in a bundle that is alive.
+            if unsafe { bindings::uverbs_attr_given(self.exchange.raw, attr) } {
+                return Err(EOPNOTSUPP);
+            }
+        }
+        Ok(())
+    }
+
     /// The user context of the caller.
     pub fn ucontext(&self) -> &'a Ucontext<T> {
         // SAFETY: By the type's invariant `raw` lies in a bundle, whose context is one of driver `T`

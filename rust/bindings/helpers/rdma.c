@@ -9,6 +9,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/siphash.h>
 #include <linux/vmalloc.h>
+#include <rdma/uverbs_ioctl.h>
 #include "rdma.h"
 
 /* The netdev of the port, with a reference, or NULL. */
@@ -71,6 +72,12 @@ struct ib_device *riw_helper_rdma_device_to_ibdev(struct device *dev)
 bool riw_helper_ib_device_try_get(struct ib_device *dev)
 {
 	return ib_device_try_get(dev);
+}
+
+/* Whether user space has given an attribute of the method that is being called. */
+bool riw_helper_uverbs_attr_given(struct ib_udata *udata, unsigned int attr)
+{
+	return uverbs_attr_is_valid(rdma_udata_to_uverbs_attr_bundle(udata), attr);
 }
 
 u64 riw_helper_mmap_offset(const struct rdma_user_mmap_entry *entry)

@@ -19,6 +19,7 @@ u64 riw_helper_get_random_u64(void);
 u64 riw_helper_hash_3u64(u64 a, u64 b, u64 c);
 struct ib_device *riw_helper_rdma_device_to_ibdev(struct device *dev);
 bool riw_helper_ib_device_try_get(struct ib_device *dev);
+bool riw_helper_uverbs_attr_given(struct ib_udata *udata, unsigned int attr);
 u64 riw_helper_mmap_offset(const struct rdma_user_mmap_entry *entry);
 int riw_helper_xa_reserve(struct xarray *xa, unsigned long index, gfp_t gfp);
 void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr);

@@ -10,11 +10,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <rdma/siw-abi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -350,6 +354,62 @@ static void unknown_requests(const struct set *s)
 	tap_point("GET_CONTEXT and MODIFY_SRQ with such a request");
 }
 
+/* What later headers have. */
+#define CREATE_CQ_BUFFER_VA (UVERBS_ATTR_CREATE_CQ_EVENT_FD + 1)
+#define CREATE_CQ_BUFFER_LENGTH (UVERBS_ATTR_CREATE_CQ_EVENT_FD + 2)
+
+/* Makes a CQ by the ioctl, in a buffer of the process if `bytes` is not 0. Returns 0 or an errno. */
+static int create_cq_at(const struct set *s, uint64_t bytes, uint32_t *handle)
+{
+	struct siw_uresp_create_cq response;
+	uint32_t cqe;
+	struct {
+		struct ib_uverbs_ioctl_hdr header;
+		struct ib_uverbs_attr attrs[8];
+	} call = {
+		.header = {
+			.object_id = UVERBS_OBJECT_CQ, .method_id = UVERBS_METHOD_CQ_CREATE,
+			.num_attrs = bytes ? 8 : 6, .driver_id = RDMA_DRIVER_SIW,
+		},
+		.attrs = {
+			{ .attr_id = UVERBS_ATTR_CREATE_CQ_HANDLE },
+			{ .attr_id = UVERBS_ATTR_CREATE_CQ_CQE, .len = 4, .data = 10 },
+			{ .attr_id = UVERBS_ATTR_CREATE_CQ_USER_HANDLE, .len = 8 },
+			{ .attr_id = UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, .len = 4 },
+			{ .attr_id = UVERBS_ATTR_CREATE_CQ_RESP_CQE, .len = 4, .data = (uintptr_t)&cqe },
+			{ .attr_id = UVERBS_ATTR_UHW_OUT, .len = sizeof(response),
+			  .data = (uintptr_t)&response },
+			{ .attr_id = CREATE_CQ_BUFFER_VA, .len = 8, .data = (uintptr_t)s->memory },
+			{ .attr_id = CREATE_CQ_BUFFER_LENGTH, .len = 8, .data = bytes },
+		},
+	};
+
+	for (int i = 0; i < call.header.num_attrs; i++)
+		call.attrs[i].flags = UVERBS_ATTR_F_MANDATORY;
+	call.header.length = sizeof(call.header) + call.header.num_attrs * sizeof(call.attrs[0]);
+	if (ioctl(s->ctx->cmd_fd, RDMA_VERBS_IOCTL, &call))
+		return errno;
+	*handle = call.attrs[0].data;
+	return 0;
+}
+
+/* Drivers may let a process bring the memory of a queue; this one maps its own. */
+static void own_buffers(const struct set *s)
+{
+	struct ib_uverbs_destroy_cq destroy = {};
+	struct ib_uverbs_destroy_cq_resp answer;
+	int error;
+
+	error = create_cq_at(s, 0, &destroy.cq_handle);
+	tap_check(!error, "without a buffer: %s", strerror(error));
+	error = command(s->ctx, IB_USER_VERBS_CMD_DESTROY_CQ, &destroy, sizeof(destroy), &answer,
+			sizeof(answer));
+	tap_check(!error, "destroy: %s", strerror(error));
+	error = create_cq_at(s, PAGE, &destroy.cq_handle);
+	tap_check(error == EOPNOTSUPP, "with a buffer: %s", strerror(error));
+	tap_point("a CQ in a buffer of the process is refused");
+}
+
 static void wrong_commands(const char *device)
 {
 	struct set s;
@@ -392,6 +452,7 @@ static void wrong_commands(const char *device)
 	try_making(s.ctx, &mr);
 	try_making(s.ctx, &pd);
 	unknown_requests(&s);
+	own_buffers(&s);
 	tap_ok(set_destroy(&s), "everything can be destroyed");
 }
 
