@@ -6,7 +6,7 @@
  *
  * One region of LENGTH bytes (8 KiB), starting 100 bytes into a page, is registered under several
  * keys. The private data of its accept tells them: struct offer, big endian. Each connection has
- * 16 receives of 4096 bytes; if something was placed in one that has not completed, its end says so
+ * 16 receives of 4096 bytes; if something is in one that was not obeyed, its end says so
  * (`1 touched receive 0`). A message received is a command:
  *
  *     E...                         SEND the message back
@@ -127,14 +127,19 @@ static void connection_open(struct rdma_cm_id *id)
 		post_again(c, i);
 }
 
-static void connection_close(struct connection *c)
+/* Of a connection that has ended: whether something is in a receive that was not obeyed. */
+static void show_touched(const struct connection *c)
 {
-	rdma_destroy_qp(c->id);
 	for (int i = 0; i < RECEIVES * ROOM; i++)
 		if (c->memory[i] != BLANK) {
 			printf("%d touched receive %d\n", c->number, i / ROOM);
-			break;
+			return;
 		}
+}
+
+static void connection_close(struct connection *c)
+{
+	rdma_destroy_qp(c->id);
 	ibv_destroy_cq(c->cq);
 	ibv_dereg_mr(c->mr);
 	rdma_destroy_id(c->id);
@@ -287,10 +292,12 @@ static void on_cm(struct rdma_event_channel *events)
 			while (ibv_poll_cq(c->cq, 1, &wc) > 0)
 				if (wc.status != IBV_WC_WR_FLUSH_ERR)
 					show(c, &wc);
-			if (qp_reaches(id->qp, IBV_QPS_ERR, 5000))
+			if (qp_reaches(id->qp, IBV_QPS_ERR, 5000)) {
+				show_touched(c);
 				printf("%d QP in ERROR\n", c->number);
-			else
+			} else {
 				printf("%d QP in state %d\n", c->number, qp_state(id->qp));
+			}
 			connection_close(c);
 		}
 	}
