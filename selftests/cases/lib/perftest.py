@@ -102,7 +102,7 @@ def table(output):
     """The rows of numbers in what a test has written."""
     rows = []
     for line in output.splitlines():
-        if re.fullmatch(r"\s*\d+\s+\d+(\s+[\d.]+){3,}\s*", line):
+        if re.fullmatch(r"\s*\d+\s+\d+(\s+(?:[\d.]+|-?nan)){3,}\s*", line):
             size, iterations, *values = line.split()
             rows.append(Row(int(size), int(iterations), [float(v) for v in values]))
     return rows
