@@ -16,6 +16,7 @@
  *     regret      serve: reject each request after it was accepted
  *     deaf        serve: end listening with the first request, and accept it a second later
  *     stay        connect: stay connected until the peer disconnects
+ *     post        connect: post a SEND as soon as the QP takes it
  *     tos=N       type of service
  *     abort       connect: with a line on stdin move the queue pair to ERROR while it connects
  *     wait        connect: make the queue pair, say its number, wait for a line on stdin
@@ -23,6 +24,7 @@
  */
 #include <errno.h>
 #include <netdb.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,7 +34,7 @@
 
 static struct {
 	int backlog, data, ird, ord, tos, qpn;
-	bool reject, hold, idle, deaf, stay, wait, abort, twice, regret;
+	bool reject, hold, idle, deaf, stay, wait, abort, twice, regret, post;
 } opts = { .backlog = 8, .ird = 1, .ord = 1, .tos = -1 };
 
 static uint8_t private_data[256];
@@ -71,6 +73,8 @@ static void parse(int argc, char **argv)
 			opts.abort = true;
 		else if (!strcmp(argv[i], "wait"))
 			opts.wait = true;
+		else if (!strcmp(argv[i], "post"))
+			opts.post = true;
 		else
 			die(argv[i]);
 	}
@@ -267,11 +271,26 @@ static enum rdma_cm_event_type next(struct rdma_event_channel *channel)
 	return type;
 }
 
+static volatile bool in_vain;
+
+/* Posts a SEND of no bytes, as soon as the QP takes it. */
+static void *post(void *arg)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct rdma_cm_id *id = arg;
+
+	while (!in_vain && ibv_post_send(id->qp, &wr, &bad))
+		;
+	return NULL;
+}
+
 static int connect_to(struct rdma_event_channel *channel, const char *addr, const char *port)
 {
 	struct rdma_addrinfo *info = resolve(addr, port, RAI_NUMERICHOST);
 	struct rdma_conn_param conn = parameters();
+	enum rdma_cm_event_type type;
 	struct rdma_cm_id *id;
+	pthread_t poster;
 	int ret = 1;
 
 	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP))
@@ -288,6 +307,8 @@ static int connect_to(struct rdma_event_channel *channel, const char *addr, cons
 		printf("queue pair %u\n", id->qp->qp_num);
 		getchar();
 	}
+	if (opts.post && pthread_create(&poster, NULL, post, id))
+		die("pthread_create");
 	if (rdma_connect(id, &conn))
 		die("rdma_connect");
 	if (opts.abort) {
@@ -297,7 +318,12 @@ static int connect_to(struct rdma_event_channel *channel, const char *addr, cons
 		if (ibv_modify_qp(id->qp, &attr, IBV_QP_STATE))
 			die("ibv_modify_qp");
 	}
-	if (next(channel) == RDMA_CM_EVENT_ESTABLISHED) {
+	type = next(channel);
+	if (opts.post) {
+		in_vain = type != RDMA_CM_EVENT_ESTABLISHED;
+		pthread_join(poster, NULL);
+	}
+	if (type == RDMA_CM_EVENT_ESTABLISHED) {
 		ret = 0;
 		if (opts.stay) {
 			ret = next(channel) != RDMA_CM_EVENT_DISCONNECTED;
