@@ -36,6 +36,7 @@ fn rights_are_those_of_the_verbs() {
     assert_eq!(Access::from_bits(0xffff_fff0), Access::NONE);
     let both = Access::REMOTE_READ.union(Access::LOCAL_WRITE);
     assert_eq!(both.bits(), 5);
+    assert_eq!(both.union(both), both);
     assert!(both.contains(Access::REMOTE_READ) && both.contains(Access::NONE));
     assert!(!both.contains(Access::REMOTE_WRITE));
     assert!(!both.contains(Access::REMOTE_READ.union(Access::REMOTE_WRITE)));

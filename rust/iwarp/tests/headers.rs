@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Headers of DDP and RDMAP on the wire, octet by octet (RFC 5041 §4, RFC 5040 §4).
+
+mod common;
+use common::*;
+use iwarp::*;
+
+/// What the FPDUs of a message of `len` octets begin with, behind their length fields.
+fn heads(tx: &mut Segmenter<Soft>, message: Message, len: usize, head: usize) -> Vec<Vec<u8>> {
+    send(tx, message, &pattern(len))
+        .iter()
+        .map(|fpdu| fpdu[2..2 + head].to_vec())
+        .collect()
+}
+
+#[test]
+fn tagged() {
+    let (stag, to) = (Stag(0xabcd_ef12), 0x0123_4567_89ab_fe00);
+    for (message, opcode) in [
+        (Message::Write { stag, to }, 0x40),
+        (Message::ReadResponse { stag, to }, 0x42),
+    ] {
+        // 512 - 2 - 14 - 4, and no pad.
+        let got = heads(&mut segmenter(true, false, 512), message, 493, 14);
+        let stag = [0xab, 0xcd, 0xef, 0x12];
+        let first = [
+            &[0x81, opcode],
+            &stag[..],
+            &[1, 0x23, 0x45, 0x67, 0x89, 0xab, 0xfe, 0],
+        ];
+        let second = [
+            &[0xc1, opcode],
+            &stag[..],
+            &[1, 0x23, 0x45, 0x67, 0x89, 0xab, 0xff, 0xec],
+        ];
+        assert_eq!(got, [first.concat(), second.concat()]);
+    }
+}
+
+#[test]
+fn untagged() {
+    let send = Message::Send {
+        solicited: true,
+        invalidate: Some(Stag(0x0102_0304)),
+    };
+    let mut tx = segmenter(true, false, 512);
+    assert_eq!(
+        heads(&mut tx, SEND, 0, 18),
+        [[0x41, 0x43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]]
+    );
+    // 512 - 2 - 18 - 4, and no pad.
+    assert_eq!(
+        heads(&mut tx, send, 489, 18),
+        [
+            [1, 0x46, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0],
+            [0x41, 0x46, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 1, 0xe8],
+        ]
+    );
+    let request = ReadRequest {
+        sink_stag: Stag(0x1122_3344),
+        sink_to: 0x0102_0304_0506_0708,
+        len: 0x5566_7788,
+        src_stag: Stag(0x99aa_bbcc),
+        src_to: 0x1112_1314_1516_1718,
+    };
+    assert_eq!(
+        heads(&mut tx, Message::ReadRequest(request), 0, 46),
+        [[
+            0x41, 0x41, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, //
+            0x11, 0x22, 0x33, 0x44, 1, 2, 3, 4, 5, 6, 7, 8, 0x55, 0x66, 0x77, 0x88, //
+            0x99, 0xaa, 0xbb, 0xcc, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+        ]]
+    );
+    let terminate = Terminate::new(Rdmap::UnexpectedOpcode.into(), Quote::NONE);
+    assert_eq!(
+        heads(&mut tx, Message::Terminate(terminate), 0, 22),
+        [[
+            0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, //
+            2, 6, 0, 0,
+        ]]
+    );
+}
