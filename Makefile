@@ -23,6 +23,11 @@ demo:
 check: lab
 	@selftests/run $(if $(V),-v) $(CASES)
 
+# What takes too long for each change.
+check-full:
+	@status=0; for what in check mutants; do $(MAKE) --no-print-directory $$what || status=1; done; \
+		exit $$status
+
 # The same and more on User-Mode Linuxes that watch themselves.
 soak = selftests/soak/run --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 check-debug: lab
@@ -54,6 +59,10 @@ module:
 
 host-test:
 	@$(lab)/cargo test
+
+# SINCE=revision for what has changed since then only.
+mutants:
+	@selftests/mutants/run $(if $(SINCE),--since $(SINCE))
 
 # TARGET=name for one target, SECONDS=n or RUNS=n each (30 s); see selftests/fuzz/run.
 fuzz:
@@ -88,12 +97,14 @@ help:
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
 	@echo '  make shell       a shell there, riw0 and riw1 ready'
 	@echo '  make check       all tests (CASES="rping_veth mr_*" for some, V=1 for more)'
+	@echo '  make check-full  make check and make mutants'
 	@echo '  make check-debug the same on two kernels that watch themselves, and a soak on each'
 	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1; RIW_KERNEL=kasan)'
 	@echo '  make bench       riw, siw and TCP measured (bench-quick: under 5 minutes)'
 	@echo '  make profile     where the time goes (ROW="veth1500 bandwidth write 64 KiB")'
 	@echo '  make module      build riw.ko for that kernel'
 	@echo '  make host-test   the tests of rust/iwarp, without VM'
+	@echo '  make mutants     whether the tests of rust/iwarp notice changes of it (SINCE=HEAD~3)'
 	@echo '  make fuzz        fuzz rust/iwarp (TARGET=pair for one, SECONDS=600 or RUNS=1000000)'
 	@echo '  make clippy      lints of the crates in rust'
 	@echo '  make fmt         format the code in rust'
@@ -101,4 +112,4 @@ help:
 	@echo '  make lab         make the Debian root and the kernel that these use'
 	@echo '  make lab-clean   remove them'
 
-.PHONY: all install clean demo check check-debug soak bench bench-quick profile shell module host-test fuzz clippy fmt doc lab lab-clean help
+.PHONY: all install clean demo check check-full check-debug soak bench bench-quick profile shell module host-test mutants fuzz clippy fmt doc lab lab-clean help
