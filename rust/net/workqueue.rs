@@ -22,8 +22,6 @@ impl Flags {
     pub const UNBOUND: Self = Self(bindings::wq_flags_WQ_UNBOUND);
     /// Has a thread of its own for when memory is short, so that it always makes progress.
     pub const MEM_RECLAIM: Self = Self(bindings::wq_flags_WQ_MEM_RECLAIM);
-    /// Items run at a higher priority.
-    pub const HIGHPRI: Self = Self(bindings::wq_flags_WQ_HIGHPRI);
     /// Can be seen and tuned below `/sys/bus/workqueue/devices`.
     pub const SYSFS: Self = Self(bindings::wq_flags_WQ_SYSFS);
 }

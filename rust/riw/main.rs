@@ -127,7 +127,8 @@ impl kernel::Module for Module {
         // Better told now than when the first device is made.
         settings::Settings::new()?;
         let queue = Arc::new(
-            Queue::new(c"riw", Flags::UNBOUND | Flags::MEM_RECLAIM | Flags::HIGHPRI)?,
+            // Normal priority: most of what runs here is bulk data of unprivileged users.
+            Queue::new(c"riw", Flags::UNBOUND | Flags::MEM_RECLAIM)?,
             GFP_KERNEL,
         )?;
         let drained = Drained(queue.clone());
