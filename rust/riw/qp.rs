@@ -481,18 +481,31 @@ impl Qp {
     /// somebody transmits already. `ENOTCONN` if there is no connection, and none has been: what is
     /// in the queue is dropped, for the process takes it as not posted. Process context, may sleep.
     pub(crate) fn ring_doorbell(self: &Arc<Self>) -> Result {
-        if !self.live.load(ordering::Relaxed) {
-            // Under the lock, so that the state stays.
-            let status = self.status.lock();
-            if status.state == State::Idle {
-                let _ = self.sq.flush(true);
-                return Err(ENOTCONN);
-            }
+        if !self.live.load(ordering::Relaxed) && self.discard_unconnected() {
+            return Err(ENOTCONN);
         }
         if self.runner.want() {
             self.transmit();
         }
         Ok(())
+    }
+
+    /// Drops what is in the send queue if there is no connection, and none has been. Returns whether
+    /// it is so. Process context.
+    fn discard_unconnected(&self) -> bool {
+        for round in self.sq.chunks() {
+            // Under the lock, so that the state stays meanwhile.
+            let status = self.status.lock();
+
+            if status.state != State::Idle {
+                // What has been dropped was not posted, as far as the process knows.
+                return round != 0;
+            }
+            if !self.sq.flush_some(true).1 {
+                break;
+            }
+        }
+        true
     }
 
     /// Changes attributes. May sleep.

@@ -18,6 +18,9 @@ use kernel::{
 };
 use net::sync::{new_bh_spinlock, BhSpinLock};
 
+/// Entries that are flushed under the lock in one go: bottom halves are off meanwhile.
+const CHUNK: u32 = 64;
+
 /// The send queue of a queue pair.
 ///
 /// A request leaves the ring when it is begun, so that the process can tell whether the doorbell
@@ -51,6 +54,18 @@ struct Begun {
     signalled: bool,
     /// How it ended, if it has.
     status: Option<Status>,
+}
+
+impl Begun {
+    fn new(sqe: &Sqe, opcode: Opcode, bytes: u32, signal_all: bool) -> Self {
+        Self {
+            id: sqe.id,
+            opcode,
+            bytes,
+            signalled: signal_all || sqe.flags & abi::SIGNALLED != 0,
+            status: None,
+        }
+    }
 }
 
 impl SendQueue {
@@ -87,14 +102,8 @@ impl SendQueue {
     /// Takes the request that was peeked at out of the ring, as begun. Returns its number; `None`
     /// when there is no room: it can be begun when an earlier one has been completed.
     pub(crate) fn begin(&self, sqe: &Sqe, opcode: Opcode, bytes: u32) -> Option<u32> {
+        let begun = Begun::new(sqe, opcode, bytes, self.signal_all);
         let mut state = self.state.lock();
-        let begun = Begun {
-            id: sqe.id,
-            opcode,
-            bytes,
-            signalled: self.signal_all || sqe.flags & abi::SIGNALLED != 0,
-            status: None,
-        };
         let number = state.begun.push(begun).ok()?;
 
         self.release_next();
@@ -131,63 +140,76 @@ impl SendQueue {
             let Some(begun) = state.begun.pop() else {
                 break;
             };
-            if state.dead || (status == Status::Success && !begun.signalled) {
-                continue;
-            }
-            news = news.and(self.cq.add(
-                &Cqe {
-                    id: begun.id,
-                    opcode: begun.opcode,
-                    status,
-                    bytes: begun.bytes,
-                    invalidated: None,
-                    qp: self.qp,
-                },
-                false,
-            ));
+            news = news.and(self.add(state, &begun, status));
         }
         news
     }
 
+    /// Gives the completion of a request, if there is to be one.
+    fn add(&self, state: &State, request: &Begun, status: Status) -> News {
+        if state.dead || (status == Status::Success && !request.signalled) {
+            return News::default();
+        }
+        self.cq.add(
+            &Cqe {
+                id: request.id,
+                opcode: request.opcode,
+                status,
+                bytes: request.bytes,
+                invalidated: None,
+                qp: self.qp,
+            },
+            false,
+        )
+    }
+
     /// Completes all that is begun and all that waits as flushed. `discard` leaves out the
     /// completions. Returns whether more has come than the ring has room for: the process goes on
-    /// posting, and the rest is for another time.
+    /// posting, and the rest is for another time. Process context.
     pub(crate) fn flush(&self, discard: bool) -> (News, bool) {
+        let mut news = News::default();
+
+        for _ in self.chunks() {
+            let (some, more) = self.flush_some(discard);
+
+            news = news.and(some);
+            if !more {
+                return (news, false);
+            }
+        }
+        (news, true)
+    }
+
+    /// As many rounds of [`Self::flush_some`] as it takes to flush what is begun and a full ring.
+    pub(crate) fn chunks(&self) -> core::ops::RangeInclusive<u32> {
+        0..=self.ring.len().saturating_mul(2) / CHUNK
+    }
+
+    /// Completes some requests as [`Self::flush`] does, the oldest first. Returns whether there may
+    /// be more. Process context or softirq.
+    pub(crate) fn flush_some(&self, discard: bool) -> (News, bool) {
         let mut state = self.state.lock();
         let mut news = News::default();
 
-        for at in 0..state.begun.len() {
-            let number = state.begun.number(at);
-            if let Some(begun) = state.begun.get(number) {
-                begun.status.get_or_insert(Status::Flushed);
-            }
-        }
-        if discard {
-            state.begun.clear();
-        }
-        news = news.and(self.complete(&mut state));
+        for _ in 0..CHUNK {
+            let request = match state.begun.pop() {
+                Some(begun) => begun,
+                None => {
+                    // As in `peek`.
+                    barrier::smp_mb(ordering::Full);
+                    let Some(sqe) = self.ring.copy(self.next()).map(Sqe::from) else {
+                        return (news, false);
+                    };
+                    let opcode = Opcode::of_send(sqe.opcode).unwrap_or(Opcode::Send);
 
-        for _ in 0..self.ring.len() {
-            // As in `peek`.
-            barrier::smp_mb(ordering::Full);
-            let Some(sqe) = self.ring.copy(self.next()).map(Sqe::from) else {
-                return (news, false);
+                    self.release_next();
+                    Begun::new(&sqe, opcode, 0, self.signal_all)
+                }
             };
-            self.release_next();
-            if state.dead || discard {
-                continue;
+            if !discard {
+                let status = request.status.unwrap_or(Status::Flushed);
+                news = news.and(self.add(&state, &request, status));
             }
-            news = news.and(self.cq.add(
-                &Cqe {
-                    id: sqe.id,
-                    opcode: Opcode::of_send(sqe.opcode).unwrap_or(Opcode::Send),
-                    status: Status::Flushed,
-                    bytes: 0,
-                    invalidated: None,
-                    qp: self.qp,
-                },
-                false,
-            ));
         }
         (news, true)
     }
