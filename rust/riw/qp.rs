@@ -285,7 +285,7 @@ impl Qp {
     /// the event leads to. Returns whether the stream was going on, this side's half of it not
     /// closed, or `None` if the event meant nothing in the state there was.
     pub(crate) fn event(self: &Arc<Self>, event: Event, error: Option<Terminate>) -> Option<bool> {
-        let (open, ending) = {
+        let (open, ending, closing) = {
             let mut status = self.status.lock();
             // As long as this side's half is not closed, its peer can be told of an error.
             let from = match (status.state, event) {
@@ -303,9 +303,23 @@ impl Qp {
                 status.terminate = error;
             }
             let ends = was == State::Rts && transition.state != State::Rts;
-            (open, status.endpoint.clone().filter(|_| ends))
+            let closing = ends && transition.state == State::Closing;
+            if closing {
+                self.reads.lock().close();
+            }
+            (
+                open,
+                status.endpoint.clone().filter(|_| ends),
+                closing.then_some(event),
+            )
         };
 
+        match closing {
+            // Nothing was outstanding.
+            Some(Event::PeerClosed) => self.sq.end_now(),
+            Some(_) => self.sq.end(),
+            None => {}
+        }
         if let Some(endpoint) = ending {
             endpoint.ending();
         }

@@ -18,7 +18,7 @@ use kernel::{
 };
 use net::sync::{new_bh_spinlock, BhSpinLock};
 
-/// Entries that are flushed under the lock in one go: bottom halves are off meanwhile.
+/// Entries that are looked at or flushed under the lock in one go: bottom halves are off meanwhile.
 const CHUNK: u32 = 64;
 
 /// The send queue of a queue pair.
@@ -37,12 +37,16 @@ pub(crate) struct SendQueue {
     /// Counts the requests taken from the ring; the next one's place. Changes under `state`, by
     /// who transmits or has kept others from it.
     next: Atomic<u32>,
+    /// Whether there is a [`State::end`]. Changes under `state`, and may be looked at without it.
+    ended: Atomic<bool>,
     #[pin]
     state: BhSpinLock<State>,
 }
 
 struct State {
     begun: Fifo<Begun>,
+    /// Requests from this place on are not begun any more, only flushed: the stream is closing.
+    end: Option<u32>,
     /// The queue pair is being destroyed: there are no completions any more.
     dead: bool,
 }
@@ -68,6 +72,15 @@ impl Begun {
     }
 }
 
+impl State {
+    /// Whether place `next` is not before the end. It can be behind: a request that was looked at
+    /// before there was an end is begun nevertheless.
+    fn is_past_end(&self, next: u32) -> bool {
+        self.end
+            .is_some_and(|end| next.wrapping_sub(end) <= u32::MAX / 2)
+    }
+}
+
 impl SendQueue {
     /// A queue of the entries of `ring`. May sleep.
     pub(crate) fn new(
@@ -84,8 +97,9 @@ impl SendQueue {
             qp,
             signal_all,
             next: Atomic::new(0),
+            ended: Atomic::new(false),
             state <- new_bh_spinlock!(
-                State { begun, dead: false },
+                State { begun, end: None, dead: false },
                 "riw::SendQueue::state"
             ),
         }))
@@ -96,7 +110,12 @@ impl SendQueue {
         // The process stores a request and then looks whether the one before it was taken; `begin`
         // stored that, and this is the look for the request. One of the two sees the other's.
         barrier::smp_mb(ordering::Full);
-        self.ring.copy(self.next()).map(Sqe::from)
+        let sqe = self.ring.copy(self.next()).map(Sqe::from)?;
+
+        if self.ended.load(ordering::Relaxed) && self.state.lock().is_past_end(self.next()) {
+            return None;
+        }
+        Some(sqe)
     }
 
     /// Takes the request that was peeked at out of the ring, as begun. Returns its number; `None`
@@ -163,6 +182,47 @@ impl SendQueue {
         )
     }
 
+    /// Ends the queue behind the requests that are posted now: what is posted later is not begun any
+    /// more. One that is posted meanwhile may be begun still. Looks at each entry of the ring once at
+    /// most, so a process that goes on posting does not put the end off. Process context.
+    pub(crate) fn end(&self) {
+        let first = self.next();
+        let mut end = first;
+
+        loop {
+            let mut state = self.state.lock();
+
+            // What has been taken meanwhile was posted.
+            if self.next().wrapping_sub(first) > end.wrapping_sub(first) {
+                end = self.next();
+            }
+            for _ in 0..CHUNK {
+                if end.wrapping_sub(first) >= self.ring.len() || !self.ring.is_valid(end) {
+                    return self.set_end(&mut state, end);
+                }
+                end = end.wrapping_add(1);
+            }
+        }
+    }
+
+    /// Ends the queue at once: nothing is begun any more. Process context or softirq.
+    pub(crate) fn end_now(&self) {
+        self.set_end(&mut self.state.lock(), self.next());
+    }
+
+    fn set_end(&self, state: &mut State, end: u32) {
+        state.end = Some(end);
+        self.ended.store(true, ordering::Relaxed);
+    }
+
+    /// Takes the end away. Process context or softirq.
+    pub(crate) fn reopen(&self) {
+        let mut state = self.state.lock();
+
+        state.end = None;
+        self.ended.store(false, ordering::Relaxed);
+    }
+
     /// Completes all that is begun and all that waits as flushed. `discard` leaves out the
     /// completions. Returns whether more has come than the ring has room for: the process goes on
     /// posting, and the rest is for another time. Process context.
@@ -214,10 +274,12 @@ impl SendQueue {
         (news, true)
     }
 
-    /// Whether a request waits or is not complete. Process context or softirq.
+    /// Whether no request is begun, and none is still to be. Process context or softirq.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state.lock();
-        state.begun.is_empty() && !self.ring.is_valid(self.next())
+        let next = self.next();
+
+        state.begun.is_empty() && (state.is_past_end(next) || !self.ring.is_valid(next))
     }
 
     /// No completion is given any more. Process context or softirq.

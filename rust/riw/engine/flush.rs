@@ -139,9 +139,10 @@ impl Qp {
         )
     }
 
-    /// Empties the queues without completions. Process context.
+    /// Empties the queues without completions, for a new beginning. Process context.
     pub(crate) fn discard_requests(&self) {
         let _ = self.sq.flush(true);
+        self.sq.reopen();
         if let Receives::Own(queue) = &self.receives {
             for _ in 0..queue.len() {
                 if queue.take().is_none() {

@@ -33,6 +33,8 @@ pub(crate) struct Reads {
     /// At most IRD.
     pub(crate) inbound: Fifo<Inbound>,
     ird: u32,
+    /// The stream is closing: the peer may ask for no other read.
+    closing: bool,
     /// Who transmits has found something that must wait for the end of a read of this side.
     pub(crate) awaited: bool,
 }
@@ -45,6 +47,7 @@ impl Reads {
             ord: 0,
             inbound: Fifo::empty(),
             ird: 0,
+            closing: false,
             awaited: false,
         }
     }
@@ -56,6 +59,7 @@ impl Reads {
             ord,
             inbound: Fifo::new(ird.max(1))?,
             ird,
+            closing: false,
             awaited: false,
         })
     }
@@ -87,6 +91,12 @@ impl Reads {
 
     /// Whether the peer may ask for another read.
     pub(crate) fn may_be_asked(&self) -> bool {
-        self.inbound.len() < self.ird
+        !self.closing && self.inbound.len() < self.ird
+    }
+
+    /// The stream begins to close: reads of the peer that are here are still answered, others are
+    /// refused.
+    pub(crate) fn close(&mut self) {
+        self.closing = true;
     }
 }
