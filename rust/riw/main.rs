@@ -100,7 +100,8 @@ struct Module {
     _devices: Present,
     _watcher: Pin<KBox<net::Notifier<Watcher>>>,
     _queue: Drained,
-    _cm_queue: Drained,
+    _setup_queue: Drained,
+    _stream_queue: Drained,
 }
 
 /// The devices, which go when the module lets go of them.
@@ -132,10 +133,17 @@ impl kernel::Module for Module {
             GFP_KERNEL,
         )?;
         let drained = Drained(queue.clone());
-        // In the order in which peers have connected, consumers are told: some count on it.
-        let cm_queue = Arc::new(Queue::ordered(c"riw_cm", Flags::MEM_RECLAIM)?, GFP_KERNEL)?;
-        let cm_drained = Drained(cm_queue.clone());
-        let cm = cm::Shared::new(cm_queue)?;
+        let setup_queue = Arc::new(
+            Queue::ordered(c"riw_setup", Flags::MEM_RECLAIM)?,
+            GFP_KERNEL,
+        )?;
+        let setup_drained = Drained(setup_queue.clone());
+        let stream_queue = Arc::new(
+            Queue::new(c"riw_stream", Flags::UNBOUND | Flags::MEM_RECLAIM)?,
+            GFP_KERNEL,
+        )?;
+        let stream_drained = Drained(stream_queue.clone());
+        let cm = cm::Shared::new(setup_queue, stream_queue)?;
         let watcher = KBox::pin_init(net::Notifier::register(Watcher(cm.clone())), GFP_KERNEL)?;
         let devices = Arc::pin_init(Devices::new(queue, cm), GFP_KERNEL)?;
         let link = Registration::new(Adder(devices.clone()))?;
@@ -145,7 +153,8 @@ impl kernel::Module for Module {
             _devices: Present(devices),
             _watcher: watcher,
             _queue: drained,
-            _cm_queue: cm_drained,
+            _setup_queue: setup_drained,
+            _stream_queue: stream_drained,
         })
     }
 }

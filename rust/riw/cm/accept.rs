@@ -282,10 +282,6 @@ impl Endpoint {
         } else {
             self.established(&mut inner);
         }
-        self.catch_up();
-        drop(inner);
-        // For the time limit, and for what was told while `inner` was locked.
-        self.kick();
         Ok(())
     }
 

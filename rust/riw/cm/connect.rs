@@ -253,7 +253,6 @@ impl Endpoint {
         )?;
         inner.phase = Phase::Rdma;
         inner.deadline = None;
-        self.catch_up();
         Ok(())
     }
 

@@ -31,6 +31,7 @@ use kernel::{
         atomic::{ordering, AtomicFlag},
         Arc, Mutex, MutexGuard, SetOnce,
     },
+    time::Jiffies,
     workqueue::{DelayedWork, WorkItem},
 };
 use net::{
@@ -66,8 +67,12 @@ pub(crate) struct Endpoint {
     /// `None` before the connection begins and after it has ended.
     #[pin]
     socket: Mutex<Option<Socket>>,
+    /// Sets the connection up.
     #[pin]
-    work: DelayedWork<Endpoint>,
+    setup_work: DelayedWork<Endpoint, 0>,
+    /// Ends the stream, and the connection with it.
+    #[pin]
+    stream_work: DelayedWork<Endpoint, 1>,
 }
 
 /// The state of a connection.
@@ -136,7 +141,10 @@ impl End<'_> {
 }
 
 impl_has_delayed_work! {
-    impl HasDelayedWork<Endpoint> for Endpoint { self.work }
+    impl HasDelayedWork<Endpoint, 0> for Endpoint { self.setup_work }
+}
+impl_has_delayed_work! {
+    impl HasDelayedWork<Endpoint, 1> for Endpoint { self.stream_work }
 }
 
 impl Endpoint {
@@ -157,7 +165,8 @@ impl Endpoint {
                 qp: SetOnce::new(),
                 inner <- new_mutex!(inner, "riw::cm::Endpoint::inner"),
                 socket <- new_mutex!(None, "riw::cm::Endpoint::socket"),
-                work <- new_delayed_work!("riw::cm::Endpoint::work"),
+                setup_work <- new_delayed_work!("riw::cm::Endpoint::setup_work"),
+                stream_work <- new_delayed_work!("riw::cm::Endpoint::stream_work"),
             }),
             GFP_KERNEL,
         )
@@ -166,7 +175,7 @@ impl Endpoint {
     // For the queue pair.
 
     /// Calls `f` with the socket. `ENOTCONN` if the connection has ended. Process context, may
-    /// sleep; `f` may too, but not for the peer.
+    /// sleep; `f` may too, but not for the peer: who ends the connection waits for it.
     pub(crate) fn with_socket<R>(&self, f: impl FnOnce(&Socket) -> Result<R>) -> Result<R> {
         f(self.socket.lock().as_ref().ok_or(ENOTCONN)?)
     }
@@ -219,7 +228,7 @@ impl Endpoint {
     /// [`Qp::detach`] has been called.
     pub(crate) fn teardown(self: &Arc<Self>) {
         self.end(&mut self.inner.lock(), &End::graceful(ECONNABORTED));
-        cancel_delayed_work_sync::<Self, 0>(self);
+        self.cancel_work();
     }
 
     // For the rest of connection management.
@@ -240,12 +249,24 @@ impl Endpoint {
     /// May sleep.
     pub(super) fn shutdown(self: &Arc<Self>) {
         self.end(&mut self.inner.lock(), &End::abort(ENETDOWN));
-        cancel_delayed_work_sync::<Self, 0>(self);
+        self.cancel_work();
     }
 
     /// Has the work look at what is to be done. Any context.
     pub(super) fn kick(self: &Arc<Self>) {
-        self.dev.shared.queue.kick::<Self, 0>(self.clone());
+        let shared = &self.dev.shared;
+
+        if self.rdma.load(ordering::Acquire) {
+            shared.stream_queue.kick::<Self, 1>(self.clone());
+        } else {
+            shared.setup_queue.kick::<Self, 0>(self.clone());
+        }
+    }
+
+    /// Waits until no work of the endpoint runs, after its end; none will. May sleep.
+    fn cancel_work(self: &Arc<Self>) {
+        cancel_delayed_work_sync::<Self, 0>(self);
+        cancel_delayed_work_sync::<Self, 1>(self);
     }
 
     /// Goes on with a connection that has `begun`, or ends it if that has failed. May sleep.
@@ -348,6 +369,8 @@ impl Endpoint {
         // The queue pair may have filled the socket by now, and the socket have told of its room in
         // vain.
         qp.write_space();
+        // Nor has it been told what has come before.
+        self.kick();
         Ok(())
     }
 
@@ -402,11 +425,12 @@ impl Endpoint {
         }
 
         if let Some(socket) = self.take_socket() {
-            // Without the socket nobody sends what is left, so that this does not change.
-            let cut = self.qp.as_ref().is_some_and(|qp| qp.has_unsent());
+            // Without the socket nobody sends what is left, so that this does not change. It waits for
+            // a transmit pass, which a reset need not.
+            let cut = || self.qp.as_ref().is_some_and(|qp| qp.has_unsent());
 
             match end.how {
-                Disconnect::Graceful if !cut => {
+                Disconnect::Graceful if !cut() => {
                     let refused = matches!(phase, Phase::AwaitRequest | Phase::Reported);
 
                     Linger::start(&self.dev, socket, refused);
@@ -453,10 +477,15 @@ impl Endpoint {
         self.dev.remove(self.token);
         // What is queued would find nothing to do, but keep the endpoint.
         cancel_delayed_work::<Self, 0>(self);
+        cancel_delayed_work::<Self, 1>(self);
     }
 
     /// Does what there is to be done for a connection of a queue pair. May sleep.
     fn step_rdma(self: &Arc<Self>, inner: &mut Inner) {
+        if !self.told.load(ordering::Acquire) {
+            // Needed the first time only, and harmless later.
+            self.catch_up();
+        }
         if inner.phase == Phase::AwaitFirst && self.first.load(ordering::Acquire) {
             self.established(inner);
         }
@@ -493,6 +522,15 @@ impl Endpoint {
         let before = core::mem::replace(&mut ending.moved, moved);
 
         moved != before && !self.told.load(ordering::Acquire) && ending.limit.left().is_some()
+    }
+
+    /// How long the connection has until its deadline, if it has one. If that is past, does what is
+    /// due then. May sleep.
+    fn time_left(self: &Arc<Self>, inner: &mut Inner) -> Option<Jiffies> {
+        if inner.deadline?.left().is_none() {
+            self.expire(inner);
+        }
+        inner.deadline?.left()
     }
 
     /// Time is up. May sleep.
@@ -537,29 +575,46 @@ impl Endpoint {
     }
 }
 
-impl WorkItem for Endpoint {
+impl WorkItem<0> for Endpoint {
+    type Pointer = Arc<Self>;
+
+    /// May sleep, but not for the peer, nor for a stream.
+    fn run(this: Arc<Self>) {
+        // Whoever handed the stream over has kicked the other work, which may be holding `inner`
+        // for long.
+        if this.rdma.load(ordering::Acquire) {
+            return;
+        }
+        let mut inner = this.inner.lock();
+
+        match inner.phase {
+            Phase::Connecting | Phase::AwaitReply => this.step_connect(&mut inner),
+            Phase::AwaitRequest | Phase::Reported => this.step_accept(&mut inner),
+            Phase::AwaitFirst | Phase::Rdma | Phase::Closed => return,
+        }
+        if let Some(left) = this.time_left(&mut inner) {
+            // If it is queued already it runs at once, and comes here again.
+            let queue = &this.dev.shared.setup_queue;
+            let _ = queue.enqueue_delayed::<Arc<Self>, 0>(this.clone(), left);
+        }
+    }
+}
+
+impl WorkItem<1> for Endpoint {
     type Pointer = Arc<Self>;
 
     /// May sleep, but not for the peer.
     fn run(this: Arc<Self>) {
         let mut inner = this.inner.lock();
 
-        match inner.phase {
-            Phase::Connecting | Phase::AwaitReply => this.step_connect(&mut inner),
-            Phase::AwaitRequest | Phase::Reported => this.step_accept(&mut inner),
-            Phase::AwaitFirst | Phase::Rdma => this.step_rdma(&mut inner),
-            Phase::Closed => {}
+        if !matches!(inner.phase, Phase::AwaitFirst | Phase::Rdma) {
+            return;
         }
-        if inner
-            .deadline
-            .is_some_and(|deadline| deadline.left().is_none())
-        {
-            this.expire(&mut inner);
-        }
-        if let Some(left) = inner.deadline.and_then(|deadline| deadline.left()) {
-            // If it is queued already it runs at once, and comes here again.
-            let queue = &this.dev.shared.queue;
-            let _ = queue.enqueue_delayed::<Arc<Self>, 0>(this.clone(), left);
+        this.step_rdma(&mut inner);
+        if let Some(left) = this.time_left(&mut inner) {
+            // As above.
+            let queue = &this.dev.shared.stream_queue;
+            let _ = queue.enqueue_delayed::<Arc<Self>, 1>(this.clone(), left);
         }
     }
 }

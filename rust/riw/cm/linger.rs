@@ -99,7 +99,7 @@ impl Linger {
 
     /// Has the work look at the socket. Any context.
     fn kick(self: &Arc<Self>) {
-        self.dev.shared.queue.kick::<Self, 0>(self.clone());
+        self.dev.shared.stream_queue.kick::<Self, 0>(self.clone());
     }
 
     /// Releases the socket. May sleep.
@@ -146,7 +146,7 @@ impl WorkItem for Linger {
         match this.look() {
             Some(left) => {
                 // If it is queued already it runs at once, which is as well.
-                let queue = &this.dev.shared.queue;
+                let queue = &this.dev.shared.stream_queue;
                 let _ = queue.enqueue_delayed::<Arc<Self>, 0>(this.clone(), left);
             }
             None => {

@@ -213,7 +213,7 @@ impl Listener {
 
     /// Has the work look for connections. Any context.
     fn kick(self: &Arc<Self>) {
-        self.shared.queue.kick::<Self, 0>(self.clone());
+        self.shared.setup_queue.kick::<Self, 0>(self.clone());
     }
 
     /// Closes the socket. On return no callback and no work of the listener runs. May sleep.
@@ -311,7 +311,7 @@ impl WorkItem for Listener {
                     let delay = msecs_to_jiffies(RETRY_TIME);
                     let _ = this
                         .shared
-                        .queue
+                        .setup_queue
                         .enqueue_delayed::<Arc<Self>, 0>(this.clone(), delay);
                     return;
                 }

@@ -9,10 +9,14 @@
 //!
 //! # Contexts
 //!
-//! Nothing here waits for a peer. Callbacks of sockets (softirq) set a flag and queue the one work
-//! item of their endpoint or listener, except for those of an established connection, which go
-//! straight to the queue pair. Everything else is done in process context, by that work or by the
-//! caller. Each endpoint has its own time limit.
+//! Nothing here waits for a peer. Callbacks of sockets (softirq) set a flag and queue a work item of
+//! their endpoint or listener, except for those of an established connection, which go straight to
+//! the queue pair. Everything else is done in process context, by that work or by the caller. Each
+//! endpoint has its own time limit.
+//!
+//! Connections are set up in order, by one queue for all devices. Once an endpoint has handed its
+//! stream to the queue pair, ending it can mean to wait for a transmit pass, which may be waiting for
+//! memory: another work item does that, in a queue whose items do not wait for each other.
 //!
 //! # Locks
 //!
@@ -24,6 +28,12 @@
 //! A socket keeps no reference to its network namespace. So [`CmDevice::shutdown`], which the
 //! unregistering of the netdev calls, closes every socket of the device before it returns: each of
 //! them belongs to a [`Member`] of the device. What is added later is refused.
+//!
+//! Whoever uses an endpoint's socket holds `Endpoint::socket` meanwhile, the queue pair's runner for
+//! one send at a time. The socket is taken out of there before it is released or left to linger, and
+//! its callbacks are taken off then. So nobody sends on a socket that is released, and no callback
+//! comes from it, though the queue pair may be in the midst of a transmit pass: its next send finds
+//! no socket.
 
 mod accept;
 mod connect;
@@ -102,7 +112,12 @@ enum Disconnect {
 /// What the devices of a module share.
 #[pin_data]
 pub(crate) struct Shared {
-    queue: Arc<net::workqueue::Queue>,
+    /// Sets connections up, one item at a time. Ordered: some consumers rely on it that connection
+    /// requests are reported in the order of arrival. So nothing here may wait for a stream.
+    setup_queue: Arc<net::workqueue::Queue>,
+    /// Ends streams and connections. An item may wait for its own queue pair's transmit pass, and
+    /// thereby for memory; no other waits for it.
+    stream_queue: Arc<net::workqueue::Queue>,
     #[pin]
     listeners: Mutex<KVec<Arc<Listener>>>,
     /// Those that are not shut down. A device that ib_core is unregistering, or moving to another
@@ -112,11 +127,15 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Makes it; `queue` is where the work is done. May sleep.
-    pub(crate) fn new(queue: Arc<net::workqueue::Queue>) -> Result<Arc<Self>> {
+    /// Makes it. The setup queue must be ordered. May sleep.
+    pub(crate) fn new(
+        setup_queue: Arc<net::workqueue::Queue>,
+        stream_queue: Arc<net::workqueue::Queue>,
+    ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                queue,
+                setup_queue,
+                stream_queue,
                 listeners <- new_mutex!(KVec::new(), "riw::cm::Shared::listeners"),
                 devices <- new_mutex!(KVec::new(), "riw::cm::Shared::devices"),
             }),

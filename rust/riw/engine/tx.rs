@@ -4,7 +4,7 @@
 
 use crate::{
     abi::{self, Opcode, SgList, Sqe, Status, MAX_INLINE},
-    cm::Role,
+    cm::{Endpoint, Role},
     engine::{
         crc,
         reads::{Inbound, Outbound},
@@ -20,7 +20,7 @@ use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
 };
-use net::{Room, SendBuf, Socket};
+use net::{Room, SendBuf};
 
 /// Bytes that are gathered before they are sent.
 const BATCH: usize = 256 * 1024;
@@ -158,10 +158,7 @@ impl Qp {
             State::Rts | State::Closing => {
                 let failed = match &endpoint {
                     // What the peer's silence keeps back is not waited for when closing.
-                    // Without a socket the connection has ended, of which the endpoint tells.
-                    Some(endpoint) if !silent => endpoint
-                        .with_socket(|socket| Ok(self.stream(&mut tx, socket)))
-                        .unwrap_or(Ok(Pass::Done)),
+                    Some(endpoint) if !silent => self.stream(&mut tx, endpoint),
                     _ => Ok(Pass::Done),
                 };
                 let close = state == State::Closing
@@ -219,16 +216,21 @@ impl Qp {
     }
 
     /// Sends what there is, as long as the socket takes it.
-    fn stream(&self, tx: &mut Tx, socket: &Socket) -> Result<Pass, (Error, Quote)> {
-        if let Some(stream) = &mut tx.stream {
-            stream.segmenter.set_emss(socket.mss());
-        }
+    fn stream(&self, tx: &mut Tx, endpoint: &Endpoint) -> Result<Pass, (Error, Quote)> {
         for _ in 0..BATCHES {
+            // The endpoint has the socket for these calls only: who ends the connection does not wait
+            // while payload is gathered.
+            let Ok(mss) = endpoint.mss() else {
+                return Ok(Pass::Done);
+            };
+            if let Some(stream) = &mut tx.stream {
+                stream.segmenter.set_emss(mss);
+            }
             let more = self.fill(tx)?;
 
             // When the socket takes no more it tells us when it does. An error other than that is
             // the connection's, of which the endpoint tells.
-            if !tx.buf.is_empty() && (socket.send(&mut tx.buf).is_err() || !tx.buf.is_empty()) {
+            if !tx.buf.is_empty() && (endpoint.send(&mut tx.buf).is_err() || !tx.buf.is_empty()) {
                 return Ok(Pass::Done);
             }
             if !more {
