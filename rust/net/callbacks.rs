@@ -40,7 +40,7 @@ pub trait Callbacks: Sized + Send + Sync + 'static {
 
     /// There is room in the send buffer again, a third of it at least.
     ///
-    /// Comes only after a [`Socket::send`](crate::Socket::send) that could not send everything.
+    /// Comes only after a [`Socket::send`](crate::Socket::send) that failed with `EAGAIN`.
     fn write_space(self: &Arc<Self>);
 
     /// The connection failed, or an ICMP error came. The socket's lock may or may not be held.

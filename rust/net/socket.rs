@@ -262,32 +262,23 @@ impl Socket {
         usize::try_from(ret).map_err(|_| Error::from_errno(ret))
     }
 
-    /// Sends what is in `buf`, as much of it as TCP takes now.
+    /// Sends what is in `buf`, as much of it as TCP takes now; what is sent has gone from the buffer.
+    /// The pages are handed to TCP and not copied, if the network device can gather.
     ///
-    /// Returns the number of bytes sent, which have gone from the buffer. If some are left
-    /// [`Callbacks::write_space`] will tell when there is room for more. `EAGAIN` if there was no
-    /// room at all. The pages are handed to TCP and not copied, if the network device can gather.
-    pub fn send(&self, buf: &mut SendBuf) -> Result<usize> {
-        let mut total = 0;
-
+    /// `EAGAIN` if TCP has no room for what is left: [`Callbacks::write_space`] tells when it has.
+    /// No callback follows any other error: what is left cannot be sent. That need not be the end of
+    /// the connection: a security module may refuse, too.
+    pub fn send(&self, buf: &mut SendBuf) -> Result {
         while !buf.is_empty() {
-            match self.splice(buf) {
-                Ok((_, 0)) => break,
-                Ok((offered, sent)) => {
-                    total += sent;
-                    if sent < offered {
-                        break;
-                    }
-                }
-                Err(err) if total == 0 => return Err(err),
-                Err(_) => break,
-            }
+            // TCP takes less than it could and says no more if it fails in midway. So it is asked
+            // until it has said why.
+            self.splice(buf)?;
         }
-        Ok(total)
+        Ok(())
     }
 
-    /// Sends some of `buf`; returns how many bytes it tried, and how many it sent.
-    fn splice(&self, buf: &mut SendBuf) -> Result<(usize, usize)> {
+    /// Sends some of `buf`, at least a byte.
+    fn splice(&self, buf: &mut SendBuf) -> Result {
         /// As many as a socket buffer has room for, or nearly.
         const VECS: usize = 16;
         /// `ITER_SOURCE`
@@ -313,10 +304,13 @@ impl Socket {
             bindings::iov_iter_bvec(&mut msg.msg_iter, SOURCE, vecs.as_ptr(), count, offered);
             bindings::sock_sendmsg(self.sock.as_ptr(), &mut msg)
         };
-        let sent = usize::try_from(ret).map_err(|_| Error::from_errno(ret))?;
-
-        buf.consume(sent);
-        Ok((offered, sent))
+        match usize::try_from(ret).map_err(|_| Error::from_errno(ret))? {
+            0 => Err(EIO),
+            sent => {
+                buf.consume(sent);
+                Ok(())
+            }
+        }
     }
 
     /// Sends a FIN behind all that was sent.

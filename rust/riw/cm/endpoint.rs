@@ -183,8 +183,15 @@ impl Endpoint {
     /// Sends what `buf` has, as [`Socket::send`] does. Process context, may sleep.
     ///
     /// `ENOTCONN` if the connection has ended.
-    pub(crate) fn send(&self, buf: &mut SendBuf) -> Result<usize> {
+    pub(crate) fn send(&self, buf: &mut SendBuf) -> Result {
         self.with_socket(|socket| socket.send(buf))
+    }
+
+    /// Whether TCP has a connection. If not, the queue pair is told so, or has been. Process context,
+    /// may sleep.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.with_socket(|socket| Ok(socket.state() != TcpState::Closed))
+            .unwrap_or(false)
     }
 
     /// The most bytes that a segment carries. Process context, may sleep.
@@ -317,13 +324,9 @@ impl Endpoint {
         let mut buf = SendBuf::new();
 
         buf.append(frame)?;
-        self.send(&mut buf)?;
         // It is the first that is sent, so there is room for it, unless there is no memory.
-        if buf.is_empty() {
-            Ok(())
-        } else {
-            Err(ENOBUFS)
-        }
+        self.send(&mut buf)
+            .map_err(|e| if e == EAGAIN { ENOBUFS } else { e })
     }
 
     /// Reads as much of a startup frame as there is; returns whether it is complete.

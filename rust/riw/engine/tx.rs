@@ -189,11 +189,9 @@ impl Qp {
                     .stream
                     .as_ref()
                     .is_some_and(|stream| stream.segmenter.terminated());
-                let waits = endpoint.is_some_and(|endpoint| {
-                    let sent = endpoint.send(&mut tx.buf);
-
-                    matches!(sent, Ok(_) | Err(EAGAIN)) && !tx.buf.is_empty()
-                }) && state == State::Terminate
+                let waits = endpoint
+                    .is_some_and(|endpoint| endpoint.send(&mut tx.buf) == Err(EAGAIN))
+                    && state == State::Terminate
                     && said;
                 if state == State::Error {
                     tx.stop();
@@ -228,13 +226,13 @@ impl Qp {
             }
             let more = self.fill(tx)?;
 
-            // When the socket takes no more it tells us when it does. An error other than that is
-            // the connection's, of which the endpoint tells.
-            if !tx.buf.is_empty() && (endpoint.send(&mut tx.buf).is_err() || !tx.buf.is_empty()) {
-                return Ok(Pass::Done);
-            }
-            if !more {
-                return Ok(Pass::Done);
+            match endpoint.send(&mut tx.buf) {
+                Ok(()) if more => {}
+                Ok(()) => return Ok(Pass::Done),
+                // A full socket tells when it has room, the endpoint that the connection has ended.
+                Err(e) if e == EAGAIN || !endpoint.is_connected() => return Ok(Pass::Done),
+                // Something refuses, and nobody tells when it would not.
+                Err(_) => return Err((Error::LocalCatastrophic, Quote::NONE)),
             }
         }
         Ok(Pass::Yield)
