@@ -40,7 +40,8 @@ pub trait Callbacks: Sized + Send + Sync + 'static {
 
     /// There is room in the send buffer again, a third of it at least.
     ///
-    /// Comes only after a [`Socket::send`](crate::Socket::send) that failed with `EAGAIN`.
+    /// Comes only after a [`Socket::send`](crate::Socket::send) that failed with `EAGAIN`, or a
+    /// [`Socket::room`](crate::Socket::room) that found none.
     fn write_space(self: &Arc<Self>);
 
     /// The connection failed, or an ICMP error came. The socket's lock may or may not be held.

@@ -18,6 +18,7 @@ pub mod callbacks;
 pub mod crc;
 #[cfg(CONFIG_KUNIT = "y")]
 pub mod kunit;
+pub mod memcg;
 pub mod netdev;
 pub mod netns;
 pub mod notifier;
@@ -29,6 +30,7 @@ pub mod workqueue;
 
 pub use callbacks::{Callbacks, Listener, LockedSock, TcpState};
 pub use crc::crc32c;
+pub use memcg::MemCgroup;
 pub use netdev::NetDevice;
 pub use netns::Netns;
 pub use notifier::{Event, Notifier, Notify};

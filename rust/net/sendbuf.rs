@@ -2,6 +2,7 @@
 
 //! Bytes to be sent, in pages that TCP takes over.
 
+use crate::MemCgroup;
 use core::{mem::MaybeUninit, ptr::NonNull};
 use kernel::{
     bindings::{bio_vec, page},
@@ -28,10 +29,13 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// An empty one for `size` bytes, which is not more than a wish.
-    fn new(size: usize) -> Result<Self> {
-        // SAFETY: It may sleep, as documented for those who call.
-        let page = NonNull::new(unsafe { bindings::staging_alloc(size.max(1)) }).ok_or(ENOMEM)?;
+    /// An empty one for `size` bytes, which is not more than a wish. It is charged to `memcg`, or
+    /// to the running task.
+    fn new(size: usize, memcg: Option<&MemCgroup>) -> Result<Self> {
+        let memcg = memcg.map_or(core::ptr::null_mut(), MemCgroup::as_raw);
+        // SAFETY: It may sleep, as documented for those who call. The memory cgroup is null or valid.
+        let page = unsafe { bindings::staging_alloc(size.max(1), memcg) };
+        let page = NonNull::new(page).ok_or(ENOMEM)?;
         // SAFETY: The page is valid, and in the kernel's direct mapping.
         let address = unsafe { bindings::staging_address(page.as_ptr()) };
         // SAFETY: The page is valid.
@@ -160,6 +164,8 @@ pub struct SendBuf {
     appended: u64,
     /// Bytes ever sent; not above `appended`.
     sent: u64,
+    /// What the pages are charged to, also while TCP has them; if none, the task that allocates.
+    memcg: Option<MemCgroup>,
 }
 
 // SAFETY: The pages are its own.
@@ -176,6 +182,15 @@ impl SendBuf {
             chunks: KVec::new(),
             appended: 0,
             sent: 0,
+            memcg: None,
+        }
+    }
+
+    /// Makes an empty buffer whose pages are charged to `memcg`, until TCP has freed them.
+    pub fn charged_to(memcg: MemCgroup) -> Self {
+        Self {
+            memcg: Some(memcg),
+            ..Self::new()
         }
     }
 
@@ -241,8 +256,10 @@ impl SendBuf {
             }
         }
         if self.chunks.last().is_none_or(|last| last.end == last.size) {
-            self.chunks
-                .push(Chunk::new(self.len().saturating_mul(AHEAD))?, GFP_KERNEL)?;
+            let size = self.len().saturating_mul(AHEAD);
+            let chunk = Chunk::new(size, self.memcg.as_ref())?;
+
+            self.chunks.push(chunk, GFP_KERNEL)?;
             self.drop_sent();
         }
         self.chunks.last_mut().ok_or(ENOMEM)

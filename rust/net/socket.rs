@@ -231,6 +231,14 @@ impl Socket {
         unsafe { bindings::tcp_mss(self.sk().as_ptr()) }
     }
 
+    /// Bytes that the send buffer has room for, if that is a third of it at least; a
+    /// [`send`](Self::send) may take some more or less. Otherwise 0, and [`Callbacks::write_space`]
+    /// tells when there is as much.
+    pub fn room(&self) -> usize {
+        // SAFETY: It is a valid TCP socket, and has its `struct socket`.
+        unsafe { bindings::tcp_room(self.sk().as_ptr()) }
+    }
+
     /// The error that ended the connection, if one did.
     pub fn error(&self) -> Option<Error> {
         // SAFETY: The socket is valid.

@@ -185,6 +185,7 @@ impl Qp {
         };
 
         let owner = Owner::current()?;
+        let memcg = net::MemCgroup::current();
         let quota = dev.limits.qp.take()?;
         let number = dev.qps.free_number()?;
         // libsiw maps both rings, so that they must not be empty.
@@ -248,7 +249,7 @@ impl Qp {
                 live: Atomic::new(false),
                 asked: Atomic::new(false),
                 reads <- new_bh_spinlock!(Reads::none(), "riw::Qp::reads"),
-                tx <- new_mutex!(Tx::new(), "riw::Qp::tx"),
+                tx <- new_mutex!(Tx::new(memcg), "riw::Qp::tx"),
                 rx <- new_bh_spinlock!(Rx::new(), "riw::Qp::rx"),
                 runner: Runner::new(),
                 work <- new_work!("riw::Qp::work"),

@@ -2,8 +2,10 @@
 /* C for what net/ has as macros and inline functions. */
 #include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/nsproxy.h>
+#include <linux/sched/mm.h>
 #include <net/addrconf.h>
 #include <net/inet_ecn.h>
 #include <net/ip.h>
@@ -155,6 +157,22 @@ int riw_helper_sk_err(struct sock *sk)
 u32 riw_helper_tcp_mss(struct sock *sk)
 {
 	return READ_ONCE(tcp_sk(sk)->mss_cache);
+}
+
+/*
+ * Bytes that the send buffer has room for, at least a third of it; else 0, and TCP calls
+ * sk_write_space() when there is that much: as in tcp_poll(), the flag asks for it before the last
+ * look.
+ */
+size_t riw_helper_tcp_room(struct sock *sk)
+{
+	if (!sk_stream_is_writeable(sk)) {
+		set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+		smp_mb__after_atomic();
+		if (!sk_stream_is_writeable(sk))
+			return 0;
+	}
+	return max(sk_stream_wspace(sk), 1);
 }
 
 /* Bytes that the peer has acknowledged, and that it has sent. The socket is locked. */
@@ -358,17 +376,38 @@ void riw_helper_sk_set_v6only(struct sock *sk, bool on)
 
 /*
  * For some bytes (not 0), up to order 3 if that is to be had without effort, of order 0
- * otherwise.
+ * otherwise; charged to a memory cgroup, whoever runs. If there is none (NULL), to the task's.
+ *
+ * At the limit of the memory cgroup a process meets the OOM killer. A worker, whose process may be
+ * gone already, gets NULL.
  */
-struct page *riw_helper_staging_alloc(size_t size)
+struct page *riw_helper_staging_alloc(size_t size, struct mem_cgroup *memcg)
 {
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
 	unsigned int order = min(get_order(size), RIW_STAGING_ORDER);
+	struct mem_cgroup *old = set_active_memcg(memcg);
 	struct page *page = NULL;
 
+	if (current->flags & PF_KTHREAD)
+		gfp |= __GFP_RETRY_MAYFAIL;
 	if (order)
-		page = alloc_pages(GFP_KERNEL | __GFP_COMP | __GFP_NOWARN | __GFP_NORETRY |
-				   __GFP_NOMEMALLOC, order);
-	return page ?: alloc_page(GFP_KERNEL);
+		page = alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_COMP | __GFP_NOWARN |
+				   __GFP_NORETRY | __GFP_NOMEMALLOC, order);
+	if (!page)
+		page = alloc_page(gfp);
+	set_active_memcg(old);
+	return page;
+}
+
+/* That of the task, with a reference; NULL if there are none. */
+struct mem_cgroup *riw_helper_current_memcg(void)
+{
+	return get_mem_cgroup_from_mm(current->mm);
+}
+
+void riw_helper_put_memcg(struct mem_cgroup *memcg)
+{
+	mem_cgroup_put(memcg);
 }
 
 void *riw_helper_staging_address(struct page *page)

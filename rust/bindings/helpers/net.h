@@ -40,6 +40,7 @@ void riw_helper_lock_sock(struct sock *sk);
 int riw_helper_sk_state(struct sock *sk);
 int riw_helper_sk_err(struct sock *sk);
 u32 riw_helper_tcp_mss(struct sock *sk);
+size_t riw_helper_tcp_room(struct sock *sk);
 u32 riw_helper_tcp_unacked(struct sock *sk);
 u64 riw_helper_tcp_moved(struct sock *sk);
 size_t riw_helper_rx_begin(struct sock *sk, struct riw_rx_place *place);
@@ -54,7 +55,9 @@ void riw_helper_tcp_reserve(struct socket *sock, u32 count);
 void riw_helper_sk_set_tos(struct sock *sk, int tos);
 void riw_helper_sk_set_v6only(struct sock *sk, bool on);
 
-struct page *riw_helper_staging_alloc(size_t size);
+struct page *riw_helper_staging_alloc(size_t size, struct mem_cgroup *memcg);
+struct mem_cgroup *riw_helper_current_memcg(void);
+void riw_helper_put_memcg(struct mem_cgroup *memcg);
 void *riw_helper_staging_address(struct page *page);
 size_t riw_helper_staging_size(struct page *page);
 bool riw_helper_staging_shared(struct page *page);

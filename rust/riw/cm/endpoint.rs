@@ -194,6 +194,14 @@ impl Endpoint {
             .unwrap_or(false)
     }
 
+    /// Bytes that the socket has room for, as [`Socket::room`], and the most that a segment carries.
+    /// Process context, may sleep.
+    ///
+    /// `ENOTCONN` if the connection has ended.
+    pub(crate) fn room_and_mss(&self) -> Result<(usize, u32)> {
+        self.with_socket(|socket| Ok((socket.room(), socket.mss())))
+    }
+
     /// The most bytes that a segment carries. Process context, may sleep.
     ///
     /// `ENOTCONN` if the connection has ended.

@@ -20,9 +20,9 @@ use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
 };
-use net::{Room, SendBuf};
+use net::{MemCgroup, Room, SendBuf};
 
-/// Bytes that are gathered before they are sent.
+/// The most bytes that are gathered before they are sent.
 const BATCH: usize = 256 * 1024;
 /// How often a caller looks again, because something was wanted while it ran, before a worker has
 /// to: a process can ring its doorbell without end from another thread.
@@ -35,7 +35,7 @@ pub(crate) struct Tx {
     stream: Option<Stream>,
     /// What is to be sent next, complete: it refers to no memory of the process.
     buf: SendBuf,
-    /// Some of that has been dropped.
+    /// Some of that, or of the message at hand, has been dropped.
     cut: bool,
 }
 
@@ -74,11 +74,11 @@ enum Stop {
 }
 
 impl Tx {
-    /// Not connected.
-    pub(crate) fn new() -> Self {
+    /// Not connected. What is gathered is charged to `memcg`.
+    pub(crate) fn new(memcg: MemCgroup) -> Self {
         Self {
             stream: None,
-            buf: SendBuf::new(),
+            buf: SendBuf::charged_to(memcg),
             cut: false,
         }
     }
@@ -106,9 +106,22 @@ impl Tx {
 
     /// Nothing is sent any more.
     pub(crate) fn stop(&mut self) {
+        self.cut = self.is_cut();
+        self.discard();
+    }
+
+    /// Nothing is sent any more, and the peer misses nothing by that.
+    fn discard(&mut self) {
         self.stream = None;
-        self.cut |= !self.buf.is_empty();
         self.buf.clear();
+    }
+
+    /// Whether the stream, if it ended now, would end before all that has been gathered, or in the
+    /// midst of a message.
+    fn is_cut(&self) -> bool {
+        let stream = self.stream.as_ref();
+
+        self.cut || !self.buf.is_empty() || stream.is_some_and(|stream| stream.segmenter.busy())
     }
 }
 
@@ -197,7 +210,7 @@ impl Qp {
                     tx.stop();
                 } else if !said {
                     // The peer wants no more of it.
-                    tx.buf.clear();
+                    tx.discard();
                 }
                 drop(tx);
                 self.tell_flushed(&flushed);
@@ -218,13 +231,18 @@ impl Qp {
         for _ in 0..BATCHES {
             // The endpoint has the socket for these calls only: who ends the connection does not wait
             // while payload is gathered.
-            let Ok(mss) = endpoint.mss() else {
+            let Ok((room, mss)) = endpoint.room_and_mss() else {
                 return Ok(Pass::Done);
             };
+            if room == 0 {
+                // Nothing is gathered that would wait here, perhaps for ever. The socket tells when
+                // it has room.
+                return Ok(Pass::Done);
+            }
             if let Some(stream) = &mut tx.stream {
                 stream.segmenter.set_emss(mss);
             }
-            let more = self.fill(tx)?;
+            let more = self.fill(tx, room.min(BATCH))?;
 
             match endpoint.send(&mut tx.buf) {
                 Ok(()) if more => {}
@@ -238,9 +256,9 @@ impl Qp {
         Ok(Pass::Yield)
     }
 
-    /// Gathers FPDUs until there is a batch or nothing more to send. Returns whether there may be
-    /// more; if not, who posts the next request rings the doorbell for it.
-    fn fill(&self, tx: &mut Tx) -> Result<bool, (Error, Quote)> {
+    /// Gathers FPDUs until there is a batch of so many bytes or nothing more to send. Returns whether
+    /// there may be more; if not, who posts the next request rings the doorbell for it.
+    fn fill(&self, tx: &mut Tx, batch: usize) -> Result<bool, (Error, Quote)> {
         let Tx {
             stream: Some(stream),
             buf,
@@ -250,7 +268,7 @@ impl Qp {
             return Ok(false);
         };
 
-        while buf.len() < BATCH {
+        while buf.len() < batch {
             if !stream.segmenter.busy() && !self.next_message(stream)? {
                 return Ok(false);
             }
@@ -568,13 +586,12 @@ impl Qp {
         tx.stop();
     }
 
-    /// Whether there are bytes that the socket has not taken; the process may have completions for
-    /// them. May sleep; none of the queue pair's locks is held. As long as there is no socket that
-    /// could take them, or there are none, this stays as it is.
+    /// Whether a FIN would tell the peer of an orderly end that is none: the socket has not taken all
+    /// that the process may have completions for, or a message only in part. May sleep; none of the
+    /// queue pair's locks is held. As long as there is no socket that could take the rest, this stays
+    /// as it is.
     pub(crate) fn has_unsent(&self) -> bool {
-        let tx = self.tx.lock();
-
-        tx.cut || !tx.buf.is_empty()
+        self.tx.lock().is_cut()
     }
 
     /// Whether nothing is left to send or to wait for.

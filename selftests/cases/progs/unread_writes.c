@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connects many QPs to a peer that never reads, and posts as many WRITEs on each as its send queue
+ * takes. Writes a line when all is posted, and stays until it is killed.
+ *
+ *     unread_writes QPS ADDRESS PORT
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/access.h"
+#include "common/pair.h"
+#include "common/post.h"
+#include "common/tap.h"
+
+#define LENGTH (1U << 20)
+#define QUEUE 4
+
+static uint8_t memory[LENGTH] __attribute__((aligned(4096)));
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+
+static void prepare(struct ibv_context *ctx)
+{
+	if (pd)
+		return;
+	pd = ibv_alloc_pd(ctx);
+	cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
+	mr = pd ? ibv_reg_mr(pd, memory, LENGTH, ALL) : NULL;
+	if (!cq || !mr)
+		tap_bail("resources");
+}
+
+static void connect_one(struct rdma_event_channel *events, struct sockaddr *to)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = QUEUE, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct ibv_sge sge = { (uintptr_t)memory, LENGTH, 0 };
+	struct rdma_conn_param param = {};
+	struct rdma_cm_id *id;
+
+	if (rdma_create_id(events, &id, NULL, RDMA_PS_TCP) ||
+	    rdma_resolve_addr(id, NULL, to, RESOLVE_MS) ||
+	    !cm_expect(events, RDMA_CM_EVENT_ADDR_RESOLVED, NULL, NULL, NULL) ||
+	    rdma_resolve_route(id, RESOLVE_MS) ||
+	    !cm_expect(events, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, NULL, NULL))
+		tap_bail("resolving: %m");
+	prepare(id->verbs);
+	sge.lkey = mr->lkey;
+	init.send_cq = init.recv_cq = cq;
+	if (rdma_create_qp(id, pd, &init) || rdma_connect(id, &param) ||
+	    !cm_expect(events, RDMA_CM_EVENT_ESTABLISHED, NULL, NULL, NULL))
+		tap_bail("connecting: %m");
+	for (int i = 0; i < QUEUE; i++)
+		if (post_rdma(id->qp, i, IBV_WR_RDMA_WRITE, &sge, 1, 0, 0, 1))
+			break;
+}
+
+int main(int argc, char **argv)
+{
+	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST, .ai_port_space = RDMA_PS_TCP };
+	struct rdma_event_channel *events = rdma_create_event_channel();
+	struct rdma_addrinfo *info;
+
+	if (argc != 4 || !events || rdma_getaddrinfo(argv[2], argv[3], &hints, &info))
+		return 2;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (int i = 0; i < atoi(argv[1]); i++)
+		connect_one(events, info->ai_dst_addr);
+	puts("posted");
+	pause();
+	return 0;
+}
