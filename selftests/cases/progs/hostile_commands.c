@@ -121,7 +121,7 @@ static void requests_by_command(void)
 	int error;
 
 	victim_open(&v, &opts, &rng);
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < 1500; i++) {
 		uint32_t number = numbers[rng_below(&rng, 3)];
 		int count = 1 + rng_below(&rng, REQUESTS_MAX);
 		bool spoilt = i % 2;
@@ -203,7 +203,7 @@ static void all_lengths(struct ibv_context *ctx, const struct extended *x)
 	uint32_t handle;
 	int taken = 0;
 
-	for (int i = 0; i < 4000; i++) {
+	for (int i = 0; i < 1500; i++) {
 		bool whole = i % 10 == 0;
 		size_t in = whole ? x->in : rng_below(&rng, x->in + 4);
 		size_t in_driver = whole ? x->in_driver : rng_below(&rng, x->in_driver + 3);
@@ -336,7 +336,11 @@ static void call_create_qp(struct call *c, const struct end *end)
 /* Any method of any object, with attributes that it may have. */
 static void call_any(struct call *c)
 {
-	begin_call(c, rng_below(&rng, UVERBS_OBJECT_ASYNC_EVENT + 2), rng_below(&rng, 8));
+	do {
+		begin_call(c, rng_below(&rng, UVERBS_OBJECT_ASYNC_EVENT + 2), rng_below(&rng, 8));
+		/* ib_core of 7.3 leaks a reference to the process if that one fails. */
+	} while (c->header.object_id == UVERBS_OBJECT_DEVICE &&
+		 c->header.method_id == UVERBS_METHOD_GET_CONTEXT);
 	for (int i = rng_below(&rng, 8); i; i--)
 		add_attr(c, rng_below(&rng, 12), 0, 0);
 	if (rng_below(&rng, 16) == 0)

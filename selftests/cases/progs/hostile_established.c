@@ -175,7 +175,7 @@ static void arming(int messages)
 int main(int argc, char **argv)
 {
 	struct flow flow = {};
-	int rounds = 20, option;
+	int rounds = 10, option;
 
 	while ((option = getopt(argc, argv, "n:r:")) != -1) {
 		if (option == 'n')
