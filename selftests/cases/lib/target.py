@@ -11,6 +11,10 @@ from iwarp import mpa
 from iwarp.peer import Peer
 
 
+OFFER = struct.Struct(">QIIIIIII")
+"""The private data in which a target makes its offer."""
+
+
 @dataclass
 class Offer:
     """The target's region and its keys, as its private data tells."""
@@ -26,7 +30,7 @@ class Offer:
 
     @classmethod
     def parse(cls, private):
-        return cls(*struct.unpack(">QIIIIIII", private[:36]))
+        return cls(*OFFER.unpack(private[:OFFER.size]))
 
 
 class Target:
