@@ -23,7 +23,7 @@ CRASHES = re.compile(r"""
     # Its server ends by destroying the QP of the id that listens, which has none.
     qperf\[\d+\]:\ segfault\ at\ 0\ .*\ in\ libibverbs
     # perftest tries again, when it was refused, with an id that it has destroyed.
-    | ib_\w+\[\d+\]:\ segfault\ at\ .*\ in\ librdmacm
+    | ib_\w+\[\d+\]:?\ (segfault\ at|general\ protection\ fault)\ .*\ in\ librdmacm
     """, re.VERBOSE)
 BEGIN = "cut here ]"
 END = "end trace"
