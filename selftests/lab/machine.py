@@ -70,7 +70,7 @@ def writer(stream):
 
 
 PARAMETERS = [
-    "console=ttyS0", "loglevel=7", "panic=-1",
+    "console=ttyS0", "loglevel=7", "panic=-1", "log_buf_len=1M",
     # perftest calibrates against this clock.
     "tsc=reliable",
     # They cost much in emulation and protect nothing here. Where each process has its code at
