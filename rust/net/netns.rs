@@ -63,6 +63,11 @@ impl Netns {
         self.net.as_ptr()
     }
 
+    /// As [`Self::as_raw`].
+    pub(crate) fn raw(&self) -> NonNull<bindings::net> {
+        self.net
+    }
+
     /// The index of the network device that has `addr` as one of its addresses, at the moment.
     ///
     /// For a link-local address that is its scope. Any context.

@@ -8,7 +8,8 @@
 use crate::{
     addr,
     callbacks::{self, Callbacks, Listener, LockedSock, TcpState},
-    Netns, SendBuf,
+    pernet::Counted,
+    Netns, Pernet, SendBuf,
 };
 use core::{net::SocketAddr, ptr::NonNull};
 use kernel::{
@@ -39,12 +40,14 @@ impl From<&SocketAddr> for Family {
 
 /// A TCP socket that belongs to the kernel.
 ///
-/// It has no file, and it **keeps no reference to its network namespace**: whoever has one must
-/// drop it before that is dismantled. For a socket that goes with a network device this means
-/// before the callback for [`Event::Unregister`](crate::Event::Unregister) returns, which comes
-/// first. It also means that TCP retransmits nothing once the socket has been dropped, a FIN
-/// neither: to close a connection so that the peer learns of it, call
-/// [`shutdown_write`](Self::shutdown_write) and wait for [`TcpState::Closed`] first.
+/// It has no file, and **keeps no reference to its network namespace**: that can begin to go, but
+/// then waits for the last socket in it ([`Pernet`]), for ever if need be. So a socket is to be
+/// dropped when its network device goes, before the callback for
+/// [`Event::Unregister`](crate::Event::Unregister) returns.
+///
+/// TCP retransmits nothing once the socket has been dropped, a FIN neither. To close a connection so
+/// that the peer learns of it, call [`shutdown_write`](Self::shutdown_write) and wait for
+/// [`TcpState::Closed`] first.
 ///
 /// A socket that listens is a [`ListenSocket`].
 ///
@@ -58,6 +61,8 @@ impl From<&SocketAddr> for Family {
 pub struct Socket {
     sock: NonNull<socket>,
     original: bindings::riw_sk_callbacks,
+    /// Dropped when the socket has been released.
+    counted: Counted,
 }
 
 // SAFETY: A socket may be used from any thread; what it needs locks for it locks itself.
@@ -67,7 +72,8 @@ unsafe impl Sync for Socket {}
 
 impl Socket {
     /// Makes a socket in a network namespace.
-    pub fn new(ns: &Netns, family: Family) -> Result<Self> {
+    pub fn new(pernet: &Arc<Pernet>, ns: &Netns, family: Family) -> Result<Self> {
+        let counted = Counted::new(pernet, ns);
         let family = match family {
             Family::V4 => bindings::AF_INET,
             Family::V6 => bindings::AF_INET6,
@@ -96,7 +102,11 @@ impl Socket {
             bindings::sk_callbacks(sk, &mut original);
         }
         // INVARIANT: It was created for us, and nobody has changed its callbacks.
-        Ok(Self { sock, original })
+        Ok(Self {
+            sock,
+            original,
+            counted,
+        })
     }
 
     fn sk(&self) -> NonNull<sock> {
@@ -421,6 +431,7 @@ impl ListenSocket {
         let child = Socket {
             sock: NonNull::new(child).ok_or(EAGAIN)?,
             original: self.0.original,
+            counted: self.0.counted.clone(),
         };
         // SAFETY: The socket is valid.
         unsafe {

@@ -15,7 +15,10 @@
 
 use device::{Adder, Devices, Watcher};
 use kernel::{prelude::*, sync::Arc};
-use net::workqueue::{Flags, Queue};
+use net::{
+    workqueue::{Flags, Queue},
+    Pernet,
+};
 use rdma::link::{Registration, Slot};
 
 mod abi;
@@ -102,6 +105,7 @@ struct Module {
     _queue: Drained,
     _setup_queue: Drained,
     _stream_queue: Drained,
+    _pernet: Arc<Pernet>,
 }
 
 /// The devices, which go when the module lets go of them.
@@ -143,7 +147,8 @@ impl kernel::Module for Module {
             GFP_KERNEL,
         )?;
         let stream_drained = Drained(stream_queue.clone());
-        let cm = cm::Shared::new(setup_queue, stream_queue)?;
+        let pernet = Pernet::register()?;
+        let cm = cm::Shared::new(setup_queue, stream_queue, pernet.clone())?;
         let watcher = KBox::pin_init(net::Notifier::register(Watcher(cm.clone())), GFP_KERNEL)?;
         let devices = Arc::pin_init(Devices::new(queue, cm), GFP_KERNEL)?;
         let link = Registration::new(Adder(devices.clone()))?;
@@ -155,6 +160,7 @@ impl kernel::Module for Module {
             _queue: drained,
             _setup_queue: setup_drained,
             _stream_queue: stream_drained,
+            _pernet: pernet,
         })
     }
 }

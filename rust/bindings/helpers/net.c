@@ -6,10 +6,12 @@
 #include <linux/mm.h>
 #include <linux/nsproxy.h>
 #include <linux/sched/mm.h>
+#include <linux/wait_bit.h>
 #include <net/addrconf.h>
 #include <net/inet_ecn.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
+#include <net/netns/generic.h>
 #include <net/tcp.h>
 
 #include "net.h"
@@ -459,6 +461,48 @@ u64 riw_helper_net_cookie(const struct net *net)
 void riw_helper_get_net(struct net *net)
 {
 	get_net(net);
+static unsigned int riw_net_id;
+
+/* How many sockets of ours a namespace has. */
+static atomic_t *riw_net_sockets(struct net *net)
+{
+	return net_generic(net, riw_net_id);
+}
+
+static void riw_net_exit(struct net *net)
+{
+	atomic_t *sockets = riw_net_sockets(net);
+
+	wait_var_event(sockets, !atomic_read_acquire(sockets));
+}
+
+static struct pernet_operations riw_net_ops = {
+	.exit = riw_net_exit,
+	.id = &riw_net_id,
+	.size = sizeof(atomic_t),
+};
+
+int riw_helper_register_pernet(void)
+{
+	return register_pernet_subsys(&riw_net_ops);
+}
+
+void riw_helper_unregister_pernet(void)
+{
+	unregister_pernet_subsys(&riw_net_ops);
+}
+
+void riw_helper_count_socket(struct net *net)
+{
+	atomic_inc(riw_net_sockets(net));
+}
+
+/* The namespace may be gone on return. */
+void riw_helper_uncount_socket(struct net *net)
+{
+	atomic_dec_and_wake_up(riw_net_sockets(net));
+}
+
 }
 
 void riw_helper_put_net(struct net *net)

@@ -57,8 +57,8 @@ pub(super) fn check_depths(param: &ConnParam<'_>) -> Result {
 }
 
 /// Makes a socket that has the address of this end.
-fn open(ns: &Netns, setup: &Setup, remote: &SocketAddr) -> Result<Socket> {
-    let socket = Socket::new(ns, Family::from(remote))?;
+fn open(dev: &CmDevice, ns: &Netns, setup: &Setup, remote: &SocketAddr) -> Result<Socket> {
+    let socket = Socket::new(&dev.shared.pernet, ns, Family::from(remote))?;
 
     socket.set_reuseaddr();
     if let Some(tos) = setup.tos {

@@ -123,7 +123,7 @@ fn listen_on(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Res
         family_only: setup.family_only,
     };
     // Outside of the locks: it may have a module loaded.
-    let socket = Socket::new(&ns, Family::from(&setup.local))?;
+    let socket = Socket::new(&dev.shared.pernet, &ns, Family::from(&setup.local))?;
 
     let mut listeners = dev.shared.listeners.lock();
     let known = listeners

@@ -59,7 +59,7 @@ use kernel::{
 };
 use linger::Linger;
 use listen::{Listener, Subscription};
-use net::{NetDevice, Netns};
+use net::{workqueue::Queue, NetDevice, Netns, Pernet};
 
 /// Milliseconds that the queue pair has to close its side after the peer has.
 const CLOSE_TIME: i64 = 3_000;
@@ -117,7 +117,8 @@ pub(crate) struct Shared {
     setup_queue: Arc<net::workqueue::Queue>,
     /// Ends streams and connections. An item may wait for its own queue pair's transmit pass, and
     /// thereby for memory; no other waits for it.
-    stream_queue: Arc<net::workqueue::Queue>,
+    stream_queue: Arc<Queue>,
+    pernet: Arc<Pernet>,
     #[pin]
     listeners: Mutex<KVec<Arc<Listener>>>,
     /// Those that are not shut down. A device that ib_core is unregistering, or moving to another
@@ -129,13 +130,15 @@ pub(crate) struct Shared {
 impl Shared {
     /// Makes it. The setup queue must be ordered. May sleep.
     pub(crate) fn new(
-        setup_queue: Arc<net::workqueue::Queue>,
-        stream_queue: Arc<net::workqueue::Queue>,
+        setup_queue: Arc<Queue>,
+        stream_queue: Arc<Queue>,
+        pernet: Arc<Pernet>,
     ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 setup_queue,
                 stream_queue,
+                pernet,
                 listeners <- new_mutex!(KVec::new(), "riw::cm::Shared::listeners"),
                 devices <- new_mutex!(KVec::new(), "riw::cm::Shared::devices"),
             }),
