@@ -28,9 +28,25 @@ impl MemCgroup {
         Self(unsafe { bindings::current_memcg() })
     }
 
-    /// The pointer, which is null where the kernel knows no memory cgroups.
-    pub(crate) fn as_raw(&self) -> *mut mem_cgroup {
-        self.0
+    /// Calls `f`; what it allocates with `__GFP_ACCOUNT` is charged to this memory cgroup, or to that
+    /// of the calling process where the kernel knows none.
+    pub fn charge<R>(&self, f: impl FnOnce() -> R) -> R {
+        // SAFETY: The memory cgroup is null, or valid until the one before it is back below: a closure
+        // does not unwind in the kernel.
+        let before = unsafe { bindings::set_active_memcg(self.0) };
+        let result = f();
+
+        // SAFETY: Who has set it waits for us to return.
+        unsafe { bindings::set_active_memcg(before) };
+        result
+    }
+}
+
+impl Clone for MemCgroup {
+    fn clone(&self) -> Self {
+        // INVARIANT: The reference just taken, if there is a memory cgroup.
+        // SAFETY: It is null, or valid as one reference is ours.
+        Self(unsafe { bindings::get_memcg(self.0) })
     }
 }
 

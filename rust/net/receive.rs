@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/linux/skbuff.h`](srctree/include/linux/skbuff.h)
 
-use crate::LockedSock;
+use crate::{LockedSock, MemCgroup};
 use core::{marker::PhantomData, ops::Range};
 use kernel::{bindings::sock, prelude::*};
 use riw_bindings as bindings;
@@ -177,9 +177,11 @@ unsafe extern "C" fn call<F: FnMut(Fragment<'_>)>(f: *mut c_void, data: *const u
 pub struct RecvBuf(KVVec<u8>);
 
 impl RecvBuf {
-    /// With room for `size` bytes. May sleep.
-    pub fn new(size: usize) -> Result<Self> {
-        Ok(Self(KVVec::with_capacity(size, GFP_KERNEL_ACCOUNT)?))
+    /// With room for `size` bytes, charged to `memcg`. May sleep.
+    pub fn new(size: usize, memcg: &MemCgroup) -> Result<Self> {
+        let buf = memcg.charge(|| KVVec::with_capacity(size, GFP_KERNEL_ACCOUNT))?;
+
+        Ok(Self(buf))
     }
 
     /// Bytes that are there.

@@ -32,9 +32,9 @@ impl Chunk {
     /// An empty one for `size` bytes, which is not more than a wish. It is charged to `memcg`, or
     /// to the running task.
     fn new(size: usize, memcg: Option<&MemCgroup>) -> Result<Self> {
-        let memcg = memcg.map_or(core::ptr::null_mut(), MemCgroup::as_raw);
-        // SAFETY: It may sleep, as documented for those who call. The memory cgroup is null or valid.
-        let page = unsafe { bindings::staging_alloc(size.max(1), memcg) };
+        // SAFETY: It may sleep, as documented for those who call.
+        let alloc = || unsafe { bindings::staging_alloc(size.max(1)) };
+        let page = memcg.map_or_else(alloc, |memcg| memcg.charge(alloc));
         let page = NonNull::new(page).ok_or(ENOMEM)?;
         // SAFETY: The page is valid, and in the kernel's direct mapping.
         let address = unsafe { bindings::staging_address(page.as_ptr()) };

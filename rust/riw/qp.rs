@@ -29,7 +29,11 @@ use kernel::{
     },
     workqueue::{DelayedWork, Work, WorkItem},
 };
-use net::sync::{new_bh_spinlock, BhSpinLock};
+use net::{
+    sync::{new_bh_spinlock, BhSpinLock},
+    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
+    MemCgroup,
+};
 use rdma::{
     mr::MrTable,
     pd::Pd,
@@ -57,6 +61,8 @@ pub(crate) enum Receives {
 pub(crate) struct Qp {
     pub(crate) number: u32,
     pub(crate) owner: Owner,
+    /// What is allocated for the queue pair by workers is charged to it.
+    pub(crate) memcg: MemCgroup,
     pub(crate) pd: u64,
     pub(crate) mrs: Arc<MrTable<Riw>>,
     pub(crate) recv_cq: ARef<cq::Handle>,
@@ -185,7 +191,7 @@ impl Qp {
         };
 
         let owner = Owner::current()?;
-        let memcg = net::MemCgroup::current();
+        let memcg = MemCgroup::current();
         let quota = dev.limits.qp.take()?;
         let number = dev.qps.free_number()?;
         // libsiw maps both rings, so that they must not be empty.
@@ -222,7 +228,8 @@ impl Qp {
         let this = Arc::pin_init(
             try_pin_init!(Self {
                 number: number,
-                owner: owner,
+                owner,
+                memcg: memcg.clone(),
                 pd: pd.id,
                 mrs: dev.mrs().clone(),
                 recv_cq,
@@ -249,7 +256,7 @@ impl Qp {
                 live: Atomic::new(false),
                 asked: Atomic::new(false),
                 reads <- new_bh_spinlock!(Reads::none(), "riw::Qp::reads"),
-                tx <- new_mutex!(Tx::new(memcg), "riw::Qp::tx"),
+                tx <- new_mutex!(Tx::new(memcg.clone()), "riw::Qp::tx"),
                 rx <- new_bh_spinlock!(Rx::new(), "riw::Qp::rx"),
                 runner: Runner::new(),
                 work <- new_work!("riw::Qp::work"),

@@ -377,34 +377,42 @@ void riw_helper_sk_set_v6only(struct sock *sk, bool on)
 }
 
 /*
- * For some bytes (not 0), up to order 3 if that is to be had without effort, of order 0
- * otherwise; charged to a memory cgroup, whoever runs. If there is none (NULL), to the task's.
+ * For some bytes (not 0), up to order 3 if that is to be had without effort, of order 0 otherwise;
+ * charged to the active memory cgroup.
  *
  * At the limit of the memory cgroup a process meets the OOM killer. A worker, whose process may be
  * gone already, gets NULL.
  */
-struct page *riw_helper_staging_alloc(size_t size, struct mem_cgroup *memcg)
+struct page *riw_helper_staging_alloc(size_t size)
 {
 	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
 	unsigned int order = min(get_order(size), RIW_STAGING_ORDER);
-	struct mem_cgroup *old = set_active_memcg(memcg);
 	struct page *page = NULL;
 
+	if (order)
+		page = alloc_pages(gfp | __GFP_COMP | __GFP_NORETRY | __GFP_NOMEMALLOC, order);
+	if (page)
+		return page;
 	if (current->flags & PF_KTHREAD)
 		gfp |= __GFP_RETRY_MAYFAIL;
-	if (order)
-		page = alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_COMP | __GFP_NOWARN |
-				   __GFP_NORETRY | __GFP_NOMEMALLOC, order);
-	if (!page)
-		page = alloc_page(gfp);
-	set_active_memcg(old);
-	return page;
+	return alloc_page(gfp);
 }
 
 /* That of the task, with a reference; NULL if there are none. */
 struct mem_cgroup *riw_helper_current_memcg(void)
 {
 	return get_mem_cgroup_from_mm(current->mm);
+}
+
+struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg)
+{
+	return set_active_memcg(memcg);
+}
+
+/* The caller has a reference, so that there can be one more; or it is NULL. */
+struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg)
+{
+	return mem_cgroup_tryget(memcg) ? memcg : NULL;
 }
 
 void riw_helper_put_memcg(struct mem_cgroup *memcg)

@@ -55,8 +55,10 @@ void riw_helper_tcp_reserve(struct socket *sock, u32 count);
 void riw_helper_sk_set_tos(struct sock *sk, int tos);
 void riw_helper_sk_set_v6only(struct sock *sk, bool on);
 
-struct page *riw_helper_staging_alloc(size_t size, struct mem_cgroup *memcg);
+struct page *riw_helper_staging_alloc(size_t size);
 struct mem_cgroup *riw_helper_current_memcg(void);
+struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg);
+struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg);
 void riw_helper_put_memcg(struct mem_cgroup *memcg);
 void *riw_helper_staging_address(struct page *page);
 size_t riw_helper_staging_size(struct page *page);

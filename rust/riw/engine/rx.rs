@@ -167,7 +167,7 @@ impl Qp {
     /// Gives the FPDU at hand a buffer, for the socket has no room for it. Process context, may
     /// sleep.
     pub(crate) fn hold(self: &Arc<Self>) {
-        let buffer = match RecvBuf::new(FPDU_MAX) {
+        let buffer = match RecvBuf::new(FPDU_MAX, &self.memcg) {
             Ok(buffer) => buffer,
             Err(_) => return self.fail(Error::LocalCatastrophic, Quote::NONE),
         };
