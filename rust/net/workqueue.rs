@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work queues of one's own, and items that can be kicked and cancelled.
+//! Work queues of one's own, and delayed items that keep them.
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
-use core::{ops::Deref, ptr::NonNull};
+use core::ptr::NonNull;
 use kernel::{
     bindings,
     error::code::*,
     prelude::*,
     sync::Arc,
-    workqueue::{HasDelayedWork, HasWork, Work, WorkItem, WorkItemPointer},
+    time::Jiffies,
+    workqueue::{HasDelayedWork, RawWorkItem, Work, WorkItem},
 };
 
 /// Properties of a [`Queue`]; to be joined by `|`.
@@ -36,19 +37,19 @@ impl core::ops::BitOr for Flags {
 
 /// An owned work queue.
 ///
-/// Dropping it runs what is queued, and waits for that. Delayed items whose time has not come are
-/// not counted as queued: they must have been cancelled before.
+/// Dropping it runs what is queued and waits for that. An item that waits for its time is not queued
+/// yet, but it keeps its queue: see [`HasQueue`].
 ///
 /// # Invariants
 ///
-/// `queue` was made by `alloc_workqueue()` and is destroyed by no one else.
+/// `queue` was made by `alloc_workqueue()`, and nobody else destroys it.
 pub struct Queue {
     queue: NonNull<bindings::workqueue_struct>,
 }
 
-// SAFETY: Work queues are used from any thread.
+// SAFETY: A work queue belongs to no thread.
 unsafe impl Send for Queue {}
-// SAFETY: As above.
+// SAFETY: Its functions may be called by several threads at once: they take its locks.
 unsafe impl Sync for Queue {}
 
 impl Queue {
@@ -90,60 +91,19 @@ impl Queue {
         unsafe { bindings::drain_workqueue(self.queue.as_ptr()) }
     }
 
-    /// Has a delayed item run as soon as may be, whether it is idle or waits for its time to come.
+    /// Has an item run. An item that is queued already keeps its place; one that is running runs
+    /// once more. Any context.
     ///
-    /// If it is queued already it keeps its place. If it is running now it will run once more.
-    /// While it is being cancelled nothing happens. Any context in which the reference may be
-    /// dropped.
-    pub fn kick<T, const ID: u64>(&self, item: Arc<T>)
+    /// What is returned for an item in an `Arc` says whether it was queued now; if not, it gives the
+    /// reference back.
+    pub fn enqueue<W, const ID: u64>(&self, item: W) -> W::EnqueueOutput
     where
-        T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID> + Send + Sync + 'static,
-        Arc<T>: WorkItemPointer<ID>,
+        W: RawWorkItem<ID> + Send + 'static,
     {
-        let item = Arc::into_raw(item).cast_mut();
-        // SAFETY: `item` is valid: we own a reference. By the requirements of `HasDelayedWork` the
-        // work is part of a delayed work.
-        let delayed = unsafe {
-            let work = raw_work::<T, ID>(item);
-            kernel::container_of!(work, bindings::delayed_work, work)
-        };
-
-        // mod_delayed_work() would not do: it moves what is queued to the end, and when the item is
-        // being cancelled it queues nothing, but says the same as when it has queued an idle item.
-        loop {
-            // SAFETY: The function of the work is that of `Arc<T>`, which takes over one reference
-            // if this says that it is queued. The queue is valid.
-            if unsafe {
-                bindings::queue_delayed_work_on(
-                    bindings::wq_misc_consts_WORK_CPU_UNBOUND as c_int,
-                    self.queue.as_ptr(),
-                    delayed,
-                    0,
-                )
-            } {
-                return;
-            }
-            // SAFETY: The work is valid, and initialised.
-            if !unsafe { riw_bindings::delayed_work_waits(delayed) } {
-                // It has not begun to run, and will; or it is being cancelled.
-                // SAFETY: It comes from `into_raw`, and nobody has taken it over.
-                drop(unsafe { Arc::from_raw(item) });
-                return;
-            }
-            // SAFETY: As above.
-            if unsafe { bindings::cancel_delayed_work(delayed) } {
-                // SAFETY: The queue had a reference, from `into_raw`, and has it no more. It is not
-                // the last one.
-                drop(unsafe { Arc::from_raw(item) });
-            }
-        }
+        self.kernel().enqueue(item)
     }
-}
 
-impl Deref for Queue {
-    type Target = kernel::workqueue::Queue;
-
-    fn deref(&self) -> &Self::Target {
+    fn kernel(&self) -> &kernel::workqueue::Queue {
         // SAFETY: By the type's invariant it is valid for as long as `self`.
         unsafe { kernel::workqueue::Queue::from_raw(self.queue.as_ptr()) }
     }
@@ -156,61 +116,75 @@ impl Drop for Queue {
     }
 }
 
-/// The `work_struct` of an item.
+/// An object that keeps the queue on which its delayed items run. [`impl_has_queue`] implements it.
+///
+/// The timer of an item that waits for its time has a pointer to the queue, and the item is kept
+/// until it has run or is cancelled. So is the queue, then.
 ///
 /// # Safety
 ///
-/// `item` must be valid.
-unsafe fn raw_work<T: HasWork<T, ID>, const ID: u64>(item: *mut T) -> *mut bindings::work_struct {
-    // SAFETY: As the caller says; the result points into the same object.
-    unsafe { Work::raw_get(T::raw_get_work(item)) }
+/// As long as somebody else has a reference to the object, `queue` must return the same queue, and
+/// the object must keep that.
+pub unsafe trait HasQueue {
+    /// The queue.
+    fn queue(&self) -> &Queue;
 }
 
-/// Takes a delayed item off its queue, or off its timer, without waiting if it runs. Any context.
+/// Implements [`HasQueue`]: `impl_has_queue! { impl HasQueue for Thing { self.queue } }`, where the
+/// field is an `Arc<Queue>`.
+#[macro_export]
+macro_rules! impl_has_queue {
+    ($(impl HasQueue for $self:ty { self.$field:ident })*) => {$(
+        // SAFETY: The field is an `Arc` itself: a raw pointer is not coerced. It cannot be replaced
+        // as long as somebody else has a reference to the object.
+        unsafe impl $crate::workqueue::HasQueue for $self {
+            fn queue(&self) -> &$crate::workqueue::Queue {
+                let queue: *const ::kernel::sync::Arc<$crate::workqueue::Queue> =
+                    &raw const self.$field;
+
+                // SAFETY: It points to a field of `self`.
+                unsafe { &*queue }
+            }
+        }
+    )*};
+}
+pub use impl_has_queue;
+
+/// Has an item run on its queue when `delay` has passed. If it was waiting for another time, or was
+/// queued, that is forgotten. Any context.
 ///
-/// Returns whether it was queued; the reference that the queue had is dropped.
-pub fn cancel_delayed_work<T, const ID: u64>(item: &Arc<T>) -> bool
+/// If two callers do this for one item at the same time, either's delay may hold.
+pub fn mod_delayed_work<T, const ID: u64>(item: &Arc<T>, delay: Jiffies)
+where
+    T: HasQueue + WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID> + Send + Sync + 'static,
+{
+    cancel_delayed_work::<T, ID>(item);
+    // `HasQueue` is why the queue is there when the time has come. The reference that comes back
+    // where somebody else was first is not the last one.
+    let _ = item
+        .queue()
+        .kernel()
+        .enqueue_delayed::<Arc<T>, ID>(item.clone(), delay);
+}
+
+/// Takes a delayed item off its queue, or stops its timer. Does not wait for it if it runs. Any
+/// context.
+pub fn cancel_delayed_work<T, const ID: u64>(item: &Arc<T>)
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
 {
-    // SAFETY: The item is valid, and its work part of a delayed work, which is initialised.
-    unsafe { cancel_delayed::<T, ID>(item, bindings::cancel_delayed_work) }
-}
+    let object: *const T = &**item;
+    // SAFETY: The object is valid. By the requirements of `HasDelayedWork` its work is part of a
+    // delayed work, which is initialised; and the pointers stay within the object.
+    let cancelled = unsafe {
+        let work = Work::raw_get(T::raw_get_work(object.cast_mut()));
 
-/// Takes a delayed item off its queue, or off its timer, and waits for its end if it runs.
-///
-/// Afterwards it neither runs nor is queued, unless someone queues it again. Returns whether it
-/// was queued; the reference that the queue had is dropped. Process context, may sleep; not from
-/// the item itself.
-pub fn cancel_delayed_work_sync<T, const ID: u64>(item: &Arc<T>) -> bool
-where
-    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
-{
-    // SAFETY: As above.
-    unsafe { cancel_delayed::<T, ID>(item, bindings::cancel_delayed_work_sync) }
-}
-
-/// # Safety
-///
-/// `cancel` must be sound to call for any delayed work, and say whether it was queued.
-unsafe fn cancel_delayed<T, const ID: u64>(
-    item: &Arc<T>,
-    cancel: unsafe extern "C" fn(*mut bindings::delayed_work) -> bool,
-) -> bool
-where
-    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
-{
-    let item: *const T = &**item;
-    // SAFETY: `item` is valid; its work is part of a delayed work, which is initialised.
-    let pending = unsafe {
-        let work = raw_work::<T, ID>(item.cast_mut());
-
-        cancel(kernel::container_of!(work, bindings::delayed_work, work))
+        bindings::cancel_delayed_work(kernel::container_of!(work, bindings::delayed_work, work))
     };
 
-    if pending {
-        // SAFETY: It was queued, by `Arc::into_raw`, and will not run: the reference is ours.
-        drop(unsafe { Arc::from_raw(item) });
+    if cancelled {
+        // SAFETY: It had been queued, for which `Arc::into_raw` was called, and it will not run: the
+        // reference is ours.
+        drop(unsafe { Arc::from_raw(object) });
     }
-    pending
 }

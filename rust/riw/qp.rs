@@ -68,7 +68,7 @@ pub(crate) struct Qp {
     pub(crate) recv_cq: ARef<cq::Handle>,
     pub(crate) receives: Receives,
     cap: QpCap,
-    queue: Arc<net::workqueue::Queue>,
+    queue: Arc<Queue>,
     _quota: Quota,
 
     /// The verbs' object, until it is destroyed. Interrupts are off while the lock is held, as
@@ -129,12 +129,13 @@ pub(crate) struct Status {
 
 impl_has_work! {
     impl HasWork<Qp, 0> for Qp { self.work }
+    impl HasWork<Qp, 2> for Qp { self.hold }
 }
 impl_has_delayed_work! {
     impl HasDelayedWork<Qp, 1> for Qp { self.watch }
 }
-impl_has_work! {
-    impl HasWork<Qp, 2> for Qp { self.hold }
+impl_has_queue! {
+    impl HasQueue for Qp { self.queue }
 }
 
 impl WorkItem<0> for Qp {
@@ -396,9 +397,7 @@ impl Qp {
     /// Looks for receive requests again in a moment. In ERROR each must be flushed, but a process
     /// rings no doorbell for them; it may wait for just that flush. Any context.
     pub(crate) fn watch_receives(self: &Arc<Self>, delay: kernel::time::Jiffies) {
-        let _ = self
-            .queue
-            .enqueue_delayed::<Arc<Self>, 1>(self.clone(), delay);
+        mod_delayed_work::<Self, 1>(self, delay);
     }
 
     /// Whether the event for the end of a shared receive queue's use is due; only once.
@@ -636,7 +635,7 @@ impl Qp {
         }
         self.rx.lock().stop();
         self.tx.lock().stop();
-        net::workqueue::cancel_delayed_work_sync::<Self, 1>(self);
+        cancel_delayed_work::<Self, 1>(self);
     }
 }
 

@@ -461,14 +461,6 @@ struct net *riw_helper_dev_net(struct net_device *dev)
 	return net;
 }
 
-u64 riw_helper_net_cookie(const struct net *net)
-{
-	return net->net_cookie;
-}
-
-void riw_helper_get_net(struct net *net)
-{
-	get_net(net);
 static unsigned int riw_net_id;
 
 /* How many sockets of ours a namespace has. */
@@ -511,6 +503,14 @@ void riw_helper_uncount_socket(struct net *net)
 	atomic_dec_and_wake_up(riw_net_sockets(net));
 }
 
+u64 riw_helper_net_cookie(const struct net *net)
+{
+	return net->net_cookie;
+}
+
+void riw_helper_get_net(struct net *net)
+{
+	get_net(net);
 }
 
 void riw_helper_put_net(struct net *net)
@@ -672,21 +672,4 @@ void riw_helper_write_lock_bh(rwlock_t *lock)
 void riw_helper_write_unlock_bh(rwlock_t *lock)
 {
 	write_unlock_bh(lock);
-}
-
-/*
- * Whether a delayed item waits for its time. Who queues it makes it pending first and then either
- * starts its timer or puts it on its queue; so does the timer, which is gone before that. Both have
- * interrupts disabled meanwhile, so this waits a moment for another CPU at most.
- */
-bool riw_helper_delayed_work_waits(struct delayed_work *work)
-{
-	while (!timer_pending(&work->timer)) {
-		unsigned long data = atomic_long_read(&work->work.data);
-
-		if (!(data & WORK_STRUCT_PENDING) || data & WORK_STRUCT_PWQ)
-			return false;
-		cpu_relax();
-	}
-	return true;
 }

@@ -67,12 +67,12 @@ void riw_helper_put_page(struct page *page);
 
 struct net *riw_helper_current_net(void);
 struct net *riw_helper_dev_net(struct net_device *dev);
-u64 riw_helper_net_cookie(const struct net *net);
-void riw_helper_get_net(struct net *net);
 int riw_helper_register_pernet(void);
 void riw_helper_unregister_pernet(void);
 void riw_helper_count_socket(struct net *net);
 void riw_helper_uncount_socket(struct net *net);
+u64 riw_helper_net_cookie(const struct net *net);
+void riw_helper_get_net(struct net *net);
 void riw_helper_put_net(struct net *net);
 int riw_helper_ip_owner(struct net *net, int family, const void *addr);
 int riw_helper_vlan_real(struct net *net, int ifindex);
@@ -102,6 +102,5 @@ void riw_helper_read_unlock_bh(rwlock_t *lock);
 void riw_helper_write_lock_bh(rwlock_t *lock);
 void riw_helper_write_unlock_bh(rwlock_t *lock);
 
-bool riw_helper_delayed_work_waits(struct delayed_work *work);
 
 #endif

@@ -1,83 +1,103 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Timers against those who kick them and those who take them down.
+//! Timers against those who kick an item and those who end it.
 
 use super::{comes_true, Crowd};
-use crate::workqueue::{cancel_delayed_work_sync, Flags, Queue};
+use crate::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Flags, Queue};
 use kernel::{
-    impl_has_delayed_work, new_delayed_work,
+    impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
     sync::{
         atomic::{ordering, Atomic},
-        Arc,
+        Arc, Mutex,
     },
-    time::{delay::fsleep, msecs_to_jiffies, Delta, Jiffies},
-    workqueue::{DelayedWork, WorkItem},
+    time::{msecs_to_jiffies, Jiffies},
+    workqueue::{DelayedWork, Work, WorkItem},
 };
 
 /// What is left to see when an item has gone.
 struct Traces {
     runs: Atomic<u32>,
-    /// Runs after the item was taken down.
-    late: Atomic<u32>,
     drops: Atomic<u32>,
 }
 
-/// An item that sets its timer again whenever it runs.
+/// An item that sets its timer again whenever it runs, as those of a connection do.
 #[pin_data(PinnedDrop)]
 struct Item {
     queue: Arc<Queue>,
     /// For how long, by the number of its runs.
     pause: fn(u32) -> Jiffies,
     traces: Arc<Traces>,
-    down: Atomic<bool>,
+    /// Whether the end has come.
     #[pin]
-    work: DelayedWork<Item>,
+    over: Mutex<bool>,
+    #[pin]
+    work: Work<Item, 0>,
+    #[pin]
+    timer: DelayedWork<Item, 1>,
 }
 
+impl_has_work! {
+    impl HasWork<Item, 0> for Item { self.work }
+}
 impl_has_delayed_work! {
-    impl HasDelayedWork<Item> for Item { self.work }
+    impl HasDelayedWork<Item, 1> for Item { self.timer }
+}
+impl_has_queue! {
+    impl HasQueue for Item { self.queue }
 }
 
 impl Item {
-    fn new(pause: fn(u32) -> Jiffies) -> Result<Arc<Self>> {
-        let queue = Arc::new(Queue::new(c"kunit_items", Flags::UNBOUND)?, GFP_KERNEL)?;
+    fn new(queue: &Arc<Queue>, pause: fn(u32) -> Jiffies) -> Result<Arc<Self>> {
         let traces = Traces {
             runs: Atomic::new(0),
-            late: Atomic::new(0),
             drops: Atomic::new(0),
         };
         let traces = Arc::new(traces, GFP_KERNEL)?;
 
         Arc::pin_init(
             pin_init!(Self {
-                queue,
+                queue: queue.clone(),
                 pause,
                 traces,
-                down: Atomic::new(false),
-                work <- new_delayed_work!("net::kunit::Item::work"),
+                over <- new_mutex!(false, "net::kunit::Item::over"),
+                work <- new_work!("net::kunit::Item::work"),
+                timer <- new_delayed_work!("net::kunit::Item::timer"),
             }),
             GFP_KERNEL,
         )
     }
 
     fn kick(self: &Arc<Self>) {
-        self.queue.kick::<Self, 0>(self.clone());
+        let _ = self.queue.enqueue::<Arc<Self>, 0>(self.clone());
+    }
+
+    fn end(self: &Arc<Self>) {
+        let mut over = self.over.lock();
+
+        *over = true;
+        cancel_delayed_work::<Self, 1>(self);
     }
 }
 
-impl WorkItem for Item {
+impl WorkItem<0> for Item {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        if this.down.load(ordering::Acquire) {
-            this.traces.late.fetch_add(1, ordering::Relaxed);
-        }
+        let over = this.over.lock();
         let run = this.traces.runs.fetch_add(1, ordering::Relaxed);
-        // Somebody may have kicked it already.
-        let _ = this
-            .queue
-            .enqueue_delayed::<Arc<Self>, 0>(this.clone(), (this.pause)(run));
+
+        if !*over {
+            mod_delayed_work::<Self, 1>(&this, (this.pause)(run));
+        }
+    }
+}
+
+impl WorkItem<1> for Item {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.kick();
     }
 }
 
@@ -92,17 +112,21 @@ impl PinnedDrop for Item {
 mod tests {
     use super::*;
 
-    /// Longer than any delay of an item's own.
-    const A_WHILE: Delta = Delta::from_millis(50);
+    fn queue() -> Result<Arc<Queue>> {
+        Ok(Arc::new(
+            Queue::new(c"kunit_items", Flags::UNBOUND)?,
+            GFP_KERNEL,
+        )?)
+    }
 
-    /// Whoever has kicked it meanwhile: what is cancelled has stopped for good, and everybody's
-    /// reference is given back once.
+    /// Whatever an item was about, and whoever kicks it meanwhile: once it has ended and its queue
+    /// is empty nobody has a reference to it, and each was given back once.
     #[test]
-    fn what_is_cancelled_is_gone() -> Result {
+    fn what_has_ended_is_gone() -> Result {
         for round in 0..40 {
-            // Its next run is queued at once, or set off by its timer. CAST: 0 to 2.
-            let item = Item::new(|run| (run % 3) as Jiffies)?;
-            let queue = item.queue.clone();
+            let queue = queue()?;
+            // Its next run is queued at once, or by its timer. CAST: 0 to 2.
+            let item = Item::new(&queue, |run| (run % 3) as Jiffies)?;
             let traces = item.traces.clone();
             let crowd = Crowd::new(2)?;
 
@@ -116,27 +140,22 @@ mod tests {
             }
             // Into the midst of it, at another moment in each round.
             let ran = comes_true(|| traces.runs.load(ordering::Relaxed) > round % 8);
-            cancel_delayed_work_sync::<Item, 0>(&item);
+            item.end();
             drop(crowd);
-            cancel_delayed_work_sync::<Item, 0>(&item);
-            item.down.store(true, ordering::Release);
-            if round % 8 == 0 {
-                fsleep(A_WHILE);
-            }
             drop(item);
-            drop(queue);
+            queue.drain();
 
             assert!(ran);
-            assert_eq!(traces.late.load(ordering::Relaxed), 0);
             assert_eq!(traces.drops.load(ordering::Relaxed), 1);
         }
         Ok(())
     }
 
-    /// A kick is never lost: after it the item runs, whatever it was about at that moment.
+    /// A kick is never lost: after it the item runs, though its timer is set for later.
     #[test]
     fn a_kick_is_followed_by_a_run() -> Result {
-        let item = Item::new(|_| msecs_to_jiffies(3_600_000))?;
+        let queue = queue()?;
+        let item = Item::new(&queue, |_| msecs_to_jiffies(3_600_000))?;
         let lost = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
         let crowd = Crowd::new(2)?;
 
@@ -155,8 +174,31 @@ mod tests {
             })?;
         }
         drop(crowd);
-        cancel_delayed_work_sync::<Item, 0>(&item);
+        item.end();
+        queue.drain();
         assert_eq!(lost.load(ordering::Relaxed), 0);
+        Ok(())
+    }
+
+    /// The later of two times holds, if it is set last; and so does the earlier one.
+    #[test]
+    fn a_timer_has_one_time() -> Result {
+        let queue = queue()?;
+        // An hour at first, then at once, then an hour.
+        let item = Item::new(&queue, |run| match run {
+            1 => 0,
+            _ => msecs_to_jiffies(3_600_000),
+        })?;
+        let runs = || item.traces.runs.load(ordering::Relaxed);
+
+        item.kick();
+        assert!(comes_true(|| runs() == 1));
+        item.kick();
+        // The second run, and what its timer leads to.
+        assert!(comes_true(|| runs() == 3));
+        item.end();
+        queue.drain();
+        assert_eq!(runs(), 3);
         Ok(())
     }
 }

@@ -117,7 +117,7 @@ pub(super) fn connect(
 
     // Held until the device knows of the socket.
     let ns = dev.netns()?;
-    let socket = open(&ns, setup, remote)?;
+    let socket = open(dev, &ns, setup, remote)?;
     let endpoint = Endpoint::new(
         dev,
         Role::Initiator,
@@ -281,7 +281,7 @@ impl Endpoint {
         }
 
         let begun = self.dev.netns().and_then(|ns| {
-            let socket = open(&ns, &opening.setup, &opening.remote)?;
+            let socket = open(&self.dev, &ns, &opening.setup, &opening.remote)?;
 
             // If the device was shut down meanwhile, so will be this endpoint: it is one of its
             // members, and `inner` is locked.

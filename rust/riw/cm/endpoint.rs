@@ -24,18 +24,17 @@ use super::{
 use crate::{engine::rx::ROOM as RX_ROOM, qp::Qp};
 use core::net::SocketAddr;
 use kernel::{
-    impl_has_delayed_work, new_delayed_work, new_mutex,
+    impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
     sync::{
         aref::ARef,
         atomic::{ordering, AtomicFlag},
         Arc, Mutex, MutexGuard, SetOnce,
     },
-    time::Jiffies,
-    workqueue::{DelayedWork, WorkItem},
+    workqueue::{DelayedWork, Work, WorkItem},
 };
 use net::{
-    workqueue::{cancel_delayed_work, cancel_delayed_work_sync},
+    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
     Callbacks, LockedSock, SendBuf, Socket, TcpState,
 };
 use rdma::iw::{CmId, Event, Offer};
@@ -69,10 +68,15 @@ pub(crate) struct Endpoint {
     socket: Mutex<Option<Socket>>,
     /// Sets the connection up.
     #[pin]
-    setup_work: DelayedWork<Endpoint, 0>,
+    setup_work: Work<Endpoint, 0>,
     /// Ends the stream, and the connection with it.
     #[pin]
-    stream_work: DelayedWork<Endpoint, 1>,
+    stream_work: Work<Endpoint, 1>,
+    /// Kicks the endpoint at its deadline. Set and stopped under `inner`; it waits only if there is
+    /// a deadline.
+    #[pin]
+    timer: DelayedWork<Endpoint, 2>,
+    timer_queue: Arc<Queue>,
 }
 
 /// The state of a connection.
@@ -140,11 +144,15 @@ impl End<'_> {
     }
 }
 
-impl_has_delayed_work! {
-    impl HasDelayedWork<Endpoint, 0> for Endpoint { self.setup_work }
+impl_has_work! {
+    impl HasWork<Endpoint, 0> for Endpoint { self.setup_work }
+    impl HasWork<Endpoint, 1> for Endpoint { self.stream_work }
 }
 impl_has_delayed_work! {
-    impl HasDelayedWork<Endpoint, 1> for Endpoint { self.stream_work }
+    impl HasDelayedWork<Endpoint, 2> for Endpoint { self.timer }
+}
+impl_has_queue! {
+    impl HasQueue for Endpoint { self.timer_queue }
 }
 
 impl Endpoint {
@@ -165,8 +173,10 @@ impl Endpoint {
                 qp: SetOnce::new(),
                 inner <- new_mutex!(inner, "riw::cm::Endpoint::inner"),
                 socket <- new_mutex!(None, "riw::cm::Endpoint::socket"),
-                setup_work <- new_delayed_work!("riw::cm::Endpoint::setup_work"),
-                stream_work <- new_delayed_work!("riw::cm::Endpoint::stream_work"),
+                setup_work <- new_work!("riw::cm::Endpoint::setup_work"),
+                stream_work <- new_work!("riw::cm::Endpoint::stream_work"),
+                timer <- new_delayed_work!("riw::cm::Endpoint::timer"),
+                timer_queue: dev.shared.stream_queue.clone(),
             }),
             GFP_KERNEL,
         )
@@ -240,10 +250,10 @@ impl Endpoint {
     /// Closes the connection. Process context, may sleep.
     ///
     /// On return no callback and no work of the endpoint touches the queue pair any more, and
-    /// [`Qp::detach`] has been called.
+    /// [`Qp::detach`] has been called: work that runs now had to wait for `inner`, and finds the
+    /// end.
     pub(crate) fn teardown(self: &Arc<Self>) {
         self.end(&mut self.inner.lock(), &End::graceful(ECONNABORTED));
-        self.cancel_work();
     }
 
     // For the rest of connection management.
@@ -260,28 +270,36 @@ impl Endpoint {
         self.evicted.load(ordering::Acquire)
     }
 
-    /// Resets the connection. On return no callback and no work of it runs, and the socket is gone.
-    /// May sleep.
+    /// Resets the connection. On return no callback of it runs, and the socket is gone. May sleep.
     pub(super) fn shutdown(self: &Arc<Self>) {
         self.end(&mut self.inner.lock(), &End::abort(ENETDOWN));
-        self.cancel_work();
     }
 
     /// Has the work look at what is to be done. Any context.
     pub(super) fn kick(self: &Arc<Self>) {
         let shared = &self.dev.shared;
 
+        // If it is queued already it has not begun to look.
         if self.rdma.load(ordering::Acquire) {
-            shared.stream_queue.kick::<Self, 1>(self.clone());
+            let _ = shared.stream_queue.enqueue::<Arc<Self>, 1>(self.clone());
         } else {
-            shared.setup_queue.kick::<Self, 0>(self.clone());
+            let _ = shared.setup_queue.enqueue::<Arc<Self>, 0>(self.clone());
         }
     }
 
-    /// Waits until no work of the endpoint runs, after its end; none will. May sleep.
-    fn cancel_work(self: &Arc<Self>) {
-        cancel_delayed_work_sync::<Self, 0>(self);
-        cancel_delayed_work_sync::<Self, 1>(self);
+    /// Sets the timer to the deadline. If that is past, does first what is due then. May sleep.
+    fn set_timer(self: &Arc<Self>, inner: &mut Inner) {
+        if inner
+            .deadline
+            .is_some_and(|deadline| deadline.left().is_none())
+        {
+            self.expire(inner);
+        }
+        match inner.deadline {
+            // A deadline that has passed since then is seen at once.
+            Some(deadline) => mod_delayed_work::<Self, 2>(self, deadline.left().unwrap_or(0)),
+            None => cancel_delayed_work::<Self, 2>(self),
+        }
     }
 
     /// Goes on with a connection that has `begun`, or ends it if that has failed. May sleep.
@@ -432,7 +450,7 @@ impl Endpoint {
         inner.deadline = None;
         inner.opening = None;
         if let Some(request) = inner.request.take() {
-            request.leave(self);
+            request.leave(inner.remote.ip().into(), self);
         }
 
         if let Some(socket) = self.take_socket() {
@@ -486,9 +504,7 @@ impl Endpoint {
         }
         inner.id = None;
         self.dev.remove(self.token);
-        // What is queued would find nothing to do, but keep the endpoint.
-        cancel_delayed_work::<Self, 0>(self);
-        cancel_delayed_work::<Self, 1>(self);
+        cancel_delayed_work::<Self, 2>(self);
     }
 
     /// Does what there is to be done for a connection of a queue pair. May sleep.
@@ -533,15 +549,6 @@ impl Endpoint {
         let before = core::mem::replace(&mut ending.moved, moved);
 
         moved != before && !self.told.load(ordering::Acquire) && ending.limit.left().is_some()
-    }
-
-    /// How long the connection has until its deadline, if it has one. If that is past, does what is
-    /// due then. May sleep.
-    fn time_left(self: &Arc<Self>, inner: &mut Inner) -> Option<Jiffies> {
-        if inner.deadline?.left().is_none() {
-            self.expire(inner);
-        }
-        inner.deadline?.left()
     }
 
     /// Time is up. May sleep.
@@ -603,11 +610,7 @@ impl WorkItem<0> for Endpoint {
             Phase::AwaitRequest | Phase::Reported => this.step_accept(&mut inner),
             Phase::AwaitFirst | Phase::Rdma | Phase::Closed => return,
         }
-        if let Some(left) = this.time_left(&mut inner) {
-            // If it is queued already it runs at once, and comes here again.
-            let queue = &this.dev.shared.setup_queue;
-            let _ = queue.enqueue_delayed::<Arc<Self>, 0>(this.clone(), left);
-        }
+        this.set_timer(&mut inner);
     }
 }
 
@@ -622,11 +625,16 @@ impl WorkItem<1> for Endpoint {
             return;
         }
         this.step_rdma(&mut inner);
-        if let Some(left) = this.time_left(&mut inner) {
-            // As above.
-            let queue = &this.dev.shared.stream_queue;
-            let _ = queue.enqueue_delayed::<Arc<Self>, 1>(this.clone(), left);
-        }
+        this.set_timer(&mut inner);
+    }
+}
+
+impl WorkItem<2> for Endpoint {
+    type Pointer = Arc<Self>;
+
+    /// The deadline may be past.
+    fn run(this: Arc<Self>) {
+        this.kick();
     }
 }
 

@@ -8,14 +8,14 @@
 
 use super::{CmDevice, Deadline, Member, LINGER_LOOK, LINGER_TIME, LINGER_TIME_MAX};
 use kernel::{
-    impl_has_delayed_work, new_delayed_work, new_mutex,
+    impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
     sync::{Arc, Mutex},
     time::Jiffies,
-    workqueue::{DelayedWork, WorkItem},
+    workqueue::{DelayedWork, Work, WorkItem},
 };
 use net::{
-    workqueue::{cancel_delayed_work, cancel_delayed_work_sync},
+    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
     Callbacks, LockedSock, Socket, TcpState,
 };
 
@@ -31,8 +31,14 @@ pub(super) struct Linger {
     /// `None` once the end has come.
     #[pin]
     state: Mutex<Option<State>>,
+    /// Looks at the socket.
     #[pin]
-    work: DelayedWork<Linger>,
+    work: Work<Linger, 0>,
+    /// Kicks the linger when it is time to look. Set and stopped under `state`; it waits only as
+    /// long as there is a socket.
+    #[pin]
+    timer: DelayedWork<Linger, 1>,
+    timer_queue: Arc<Queue>,
 }
 
 struct State {
@@ -42,8 +48,14 @@ struct State {
     unacknowledged: u32,
 }
 
+impl_has_work! {
+    impl HasWork<Linger, 0> for Linger { self.work }
+}
 impl_has_delayed_work! {
-    impl HasDelayedWork<Linger> for Linger { self.work }
+    impl HasDelayedWork<Linger, 1> for Linger { self.timer }
+}
+impl_has_queue! {
+    impl HasQueue for Linger { self.timer_queue }
 }
 
 impl Linger {
@@ -63,7 +75,9 @@ impl Linger {
                 refused,
                 limit: Deadline::new(LINGER_TIME_MAX),
                 state <- new_mutex!(None, "riw::cm::Linger::state"),
-                work <- new_delayed_work!("riw::cm::Linger::work"),
+                work <- new_work!("riw::cm::Linger::work"),
+                timer <- new_delayed_work!("riw::cm::Linger::timer"),
+                timer_queue: dev.shared.stream_queue.clone(),
             }),
             GFP_KERNEL,
         );
@@ -99,12 +113,18 @@ impl Linger {
 
     /// Has the work look at the socket. Any context.
     fn kick(self: &Arc<Self>) {
-        self.dev.shared.stream_queue.kick::<Self, 0>(self.clone());
+        // If it is queued already it has not begun to look.
+        let _ = self.timer_queue.enqueue::<Arc<Self>, 0>(self.clone());
     }
 
-    /// Releases the socket. May sleep.
-    fn end(self: &Arc<Self>) {
-        let state = self.state.lock().take();
+    /// Releases the socket: resets the connection, if there still is one. On return no callback of
+    /// it runs. May sleep.
+    pub(super) fn end(self: &Arc<Self>) {
+        let state = {
+            let mut state = self.state.lock();
+            cancel_delayed_work::<Self, 1>(self);
+            state.take()
+        };
 
         if let Some(state) = state {
             state.socket.clear_callbacks();
@@ -114,10 +134,19 @@ impl Linger {
         }
     }
 
+    /// Sets the timer for the next look. Returns false if there is nothing to wait for. May sleep.
+    fn look(self: &Arc<Self>) -> bool {
+        let mut state = self.state.lock();
+
+        let left = Option::as_mut(&mut state).and_then(|state| self.time_left(state));
+        if let Some(left) = left {
+            mod_delayed_work::<Self, 1>(self, left);
+        }
+        left.is_some()
+    }
+
     /// How long to go on waiting; `None` if there is nothing to wait for. May sleep.
-    fn look(&self) -> Option<Jiffies> {
-        let mut guard = self.state.lock();
-        let state = Option::as_mut(&mut guard)?;
+    fn time_left(&self, state: &mut State) -> Option<Jiffies> {
         let unacknowledged = state.socket.with_locked(|sk| {
             sk.discard();
             (sk.state() != TcpState::Closed).then(|| sk.unacknowledged())
@@ -131,29 +160,23 @@ impl Linger {
         let next = Deadline::new(LINGER_LOOK).left().unwrap_or(1);
         Some(next.min(state.deadline.left()?).min(self.limit.left()?))
     }
-
-    /// Resets the connection. On return nothing of it is left. May sleep.
-    pub(super) fn shutdown(self: &Arc<Self>) {
-        self.end();
-        cancel_delayed_work_sync::<Self, 0>(self);
-    }
 }
 
-impl WorkItem for Linger {
+impl WorkItem<0> for Linger {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        match this.look() {
-            Some(left) => {
-                // If it is queued already it runs at once, which is as well.
-                let queue = &this.dev.shared.stream_queue;
-                let _ = queue.enqueue_delayed::<Arc<Self>, 0>(this.clone(), left);
-            }
-            None => {
-                this.end();
-                cancel_delayed_work::<Self, 0>(&this);
-            }
+        if !this.look() {
+            this.end();
         }
+    }
+}
+
+impl WorkItem<1> for Linger {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.kick();
     }
 }
 

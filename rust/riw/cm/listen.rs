@@ -18,13 +18,17 @@ use super::{
 };
 use core::net::SocketAddr;
 use kernel::{
-    impl_has_delayed_work, new_delayed_work, new_mutex,
+    impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
     sync::{aref::ARef, Arc, Mutex},
     time::msecs_to_jiffies,
-    workqueue::{DelayedWork, WorkItem},
+    workqueue::{DelayedWork, Work, WorkItem},
 };
-use net::{addr, netns, workqueue::cancel_delayed_work_sync, Family, ListenSocket, Netns, Socket};
+use net::{
+    addr, netns,
+    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
+    Family, ListenSocket, Netns, Socket,
+};
 use rdma::iw::{CmId, Event, Setup};
 
 /// Connections that may wait to be accepted from TCP, if the backlog is lower. The consumer's backlog
@@ -47,14 +51,20 @@ struct Key {
 /// A listening socket.
 #[pin_data]
 pub(super) struct Listener {
-    shared: Arc<Shared>,
     key: Key,
     #[pin]
     subscriptions: Mutex<KVec<Arc<Subscription>>>,
+    /// Held while connections are taken, until each belongs to its device.
     #[pin]
     socket: Mutex<Option<ListenSocket>>,
+    /// Takes connections.
     #[pin]
-    work: DelayedWork<Listener>,
+    work: Work<Listener, 0>,
+    /// Kicks the listener when it is to try again. Set and stopped under `socket`; it waits only as
+    /// long as there is one.
+    #[pin]
+    timer: DelayedWork<Listener, 1>,
+    queue: Arc<Queue>,
 }
 
 /// One of iw_cm's listening ids.
@@ -76,8 +86,14 @@ struct SubscriptionState {
     half_open: HalfOpen<Arc<Endpoint>>,
 }
 
+impl_has_work! {
+    impl HasWork<Listener, 0> for Listener { self.work }
+}
 impl_has_delayed_work! {
-    impl HasDelayedWork<Listener> for Listener { self.work }
+    impl HasDelayedWork<Listener, 1> for Listener { self.timer }
+}
+impl_has_queue! {
+    impl HasQueue for Listener { self.queue }
 }
 
 /// Begins to listen, as [`CmOperations::create_listen`](rdma::iw::CmOperations::create_listen)
@@ -194,11 +210,12 @@ impl Listener {
 
         let this = Arc::pin_init(
             pin_init!(Self {
-                shared: shared.clone(),
                 key,
                 subscriptions <- new_mutex!(KVec::new(), "riw::cm::Listener::subscriptions"),
                 socket <- new_mutex!(None, "riw::cm::Listener::socket"),
-                work <- new_delayed_work!("riw::cm::Listener::work"),
+                work <- new_work!("riw::cm::Listener::work"),
+                timer <- new_delayed_work!("riw::cm::Listener::timer"),
+                queue: shared.setup_queue.clone(),
             }),
             GFP_KERNEL,
         )?;
@@ -213,17 +230,21 @@ impl Listener {
 
     /// Has the work look for connections. Any context.
     fn kick(self: &Arc<Self>) {
-        self.shared.setup_queue.kick::<Self, 0>(self.clone());
+        // If it is queued already it has not begun to look.
+        let _ = self.queue.enqueue::<Arc<Self>, 0>(self.clone());
     }
 
-    /// Closes the socket. On return no callback and no work of the listener runs. May sleep.
+    /// Closes the socket. On return no callback of the listener runs, and no connection is being
+    /// taken: whoever takes some holds `socket`, or finds none. May sleep.
     fn close(self: &Arc<Self>) {
-        let socket = self.socket.lock().take();
+        let socket = {
+            let mut socket = self.socket.lock();
+            cancel_delayed_work::<Self, 1>(self);
+            socket.take()
+        };
 
-        if let Some(socket) = socket {
-            socket.clear_listener();
-        }
-        cancel_delayed_work_sync::<Self, 0>(self);
+        // Its callback runs no more when it is dropped.
+        drop(socket);
     }
 
     /// Closes the socket if it has no subscription.
@@ -235,8 +256,8 @@ impl Listener {
     }
 
     /// Takes a connection from TCP. `EAGAIN` if there is none.
-    fn take(&self) -> Result {
-        let child = self.socket.lock().as_ref().ok_or(EAGAIN)?.accept()?;
+    fn take(&self, socket: &ListenSocket) -> Result {
+        let child = socket.accept()?;
 
         match self.candidates(&child) {
             Ok((dev, candidates)) => {
@@ -298,25 +319,33 @@ impl net::Listener for Listener {
     }
 }
 
-impl WorkItem for Listener {
+impl WorkItem<0> for Listener {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
+        let guard = this.socket.lock();
+        let Some(socket) = guard.as_ref() else {
+            return;
+        };
+
         for _ in 0..BATCH {
-            match this.take() {
+            match this.take(socket) {
                 Ok(()) => {}
                 Err(e) if e == EAGAIN || e == EINVAL => return,
                 Err(_) => {
                     // No callback comes for a connection that is there already.
-                    let delay = msecs_to_jiffies(RETRY_TIME);
-                    let _ = this
-                        .shared
-                        .setup_queue
-                        .enqueue_delayed::<Arc<Self>, 0>(this.clone(), delay);
-                    return;
+                    return mod_delayed_work::<Self, 1>(&this, msecs_to_jiffies(RETRY_TIME));
                 }
             }
         }
+        this.kick();
+    }
+}
+
+impl WorkItem<1> for Listener {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
         this.kick();
     }
 }

@@ -20,8 +20,8 @@
 //!
 //! # Locks
 //!
-//! `Documentation/locking.md` has them in their order. `CmDevice::shutdown` and `Shared::listeners`
-//! are held while work is waited for; so that work takes neither.
+//! `Documentation/locking.md` has them in their order. What is ended is ended under the lock that its
+//! work takes first, and its timer is stopped there. So nobody waits for work.
 //!
 //! # Lifetimes
 //!
@@ -114,7 +114,7 @@ enum Disconnect {
 pub(crate) struct Shared {
     /// Sets connections up, one item at a time. Ordered: some consumers rely on it that connection
     /// requests are reported in the order of arrival. So nothing here may wait for a stream.
-    setup_queue: Arc<net::workqueue::Queue>,
+    setup_queue: Arc<Queue>,
     /// Ends streams and connections. An item may wait for its own queue pair's transmit pass, and
     /// thereby for memory; no other waits for it.
     stream_queue: Arc<Queue>,
@@ -254,7 +254,7 @@ impl CmDevice {
         for member in members.values() {
             match member {
                 Member::Endpoint(endpoint) => endpoint.shutdown(),
-                Member::Linger(linger) => linger.shutdown(),
+                Member::Linger(linger) => linger.end(),
                 Member::Subscription(subscription) => subscription.close(),
             }
         }

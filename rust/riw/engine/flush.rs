@@ -11,7 +11,6 @@ use kernel::{
     sync::{atomic::ordering, Arc},
     time::msecs_to_jiffies,
 };
-use net::workqueue::cancel_delayed_work;
 use rdma::event::Event;
 
 /// Milliseconds between looks for receive requests in ERROR, from one that has found some to one
@@ -54,8 +53,6 @@ impl Qp {
             let mut status = self.status.lock();
             if taken > 0 {
                 status.watch_ms = 0;
-                // It may be waiting for long.
-                cancel_delayed_work::<Self, 1>(self);
             }
             // Under the lock: who makes the queue pair dead cancels the watch after that.
             if !more && !status.dead {
