@@ -97,7 +97,7 @@ pub(crate) struct Riw;
 static LINK: Slot<Adder> = Slot::new();
 
 /// What the module holds while it is loaded. The order of the fields is that of taking down: no
-/// new devices, then none, then no events, then no work.
+/// new devices, then none, then no events, then no work, then no sockets.
 struct Module {
     _link: Pin<KBox<Registration<Adder>>>,
     _devices: Present,

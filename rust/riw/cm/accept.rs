@@ -22,16 +22,15 @@ use rdma::iw::{CmId, ConnParam, Event, Offer};
 pub(super) struct Request {
     reader: Reader,
     responder: Option<Responder>,
-    source: Source,
     /// Who may be asked for the connection. The first one is the one that is.
     candidates: KVec<Arc<Subscription>>,
 }
 
 impl Request {
-    /// The connection waits for nobody's decision any more.
-    pub(super) fn leave(&self, endpoint: &Endpoint) {
+    /// The connection, which comes from `source`, waits for nobody's decision any more.
+    pub(super) fn leave(&self, source: Source, endpoint: &Endpoint) {
         if let Some(subscription) = self.candidates.first() {
-            subscription.leave(self.source, endpoint);
+            subscription.leave(source, endpoint);
         }
     }
 }
@@ -77,7 +76,6 @@ fn respond(
     let request = Request {
         reader: Reader::new(Kind::Request),
         responder: None,
-        source: remote.ip().into(),
         candidates,
     };
     let endpoint = Endpoint::new(
@@ -121,7 +119,7 @@ impl Endpoint {
         match complete {
             Ok(true) => {
                 // It is not silent any more.
-                request.leave(self);
+                request.leave(inner.remote.ip().into(), self);
                 let judged = Responder::request(&request.reader, &self.dev.settings.policy());
 
                 inner.deadline = None;
