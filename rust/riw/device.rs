@@ -5,12 +5,11 @@
 use crate::{
     abi,
     cm::{self, CmDevice},
-    cq::Cq,
     identity::Identity,
     limit::Limit,
     mr,
-    numbers::Numbers,
-    qp::{self, Qp},
+    qp::{self, table::Numbers, Qp},
+    queue::{completion::Cq, receive::RecvQueue},
     Riw,
 };
 use kernel::{
@@ -143,7 +142,7 @@ impl rdma::Driver for Riw {
     type Pd = Pd;
     type Cq = Cq;
     type Qp = Arc<Qp>;
-    type Srq = crate::recvq::RecvQueue;
+    type Srq = RecvQueue;
     type Mr = mr::Mr;
 
     const DRIVER_ID: u32 = rdma::ops::DRIVER_SIW;
@@ -261,20 +260,20 @@ impl rdma::Driver for Riw {
         Qp::new(pd, attr, udata)
     }
 
-    fn publish_qp(qp: &qp::Handle) -> u32 {
+    fn publish_qp(qp: &qp::QpObject) -> u32 {
         qp.publish(qp);
         qp.number
     }
 
-    fn modify_qp(qp: &qp::Handle, attr: &QpAttr<'_>) -> Result {
+    fn modify_qp(qp: &qp::QpObject, attr: &QpAttr<'_>) -> Result {
         qp.modify(attr)
     }
 
-    fn query_qp(qp: &qp::Handle, attr: &mut QpAttr<'_>) {
+    fn query_qp(qp: &qp::QpObject, attr: &mut QpAttr<'_>) {
         qp.query(attr);
     }
 
-    fn destroy_qp(qp: &qp::Handle) {
+    fn destroy_qp(qp: &qp::QpObject) {
         qp.destroy();
     }
 
@@ -282,11 +281,11 @@ impl rdma::Driver for Riw {
         dev.qps.remove(number);
     }
 
-    fn ring_doorbell(qp: &qp::Handle) -> Result {
+    fn ring_doorbell(qp: &qp::QpObject) -> Result {
         qp.ring_doorbell()
     }
 
-    fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<qp::Handle>> {
+    fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<qp::QpObject>> {
         dev.qps.with(number, |qp| qp.handle())
     }
 

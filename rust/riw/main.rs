@@ -23,20 +23,14 @@ use rdma::link::{Registration, Slot};
 
 mod abi;
 mod cm;
-mod cq;
 mod device;
-mod engine;
-mod fifo;
 mod identity;
 mod limit;
 mod mr;
-mod numbers;
-mod owner;
 mod qp;
-mod recvq;
-mod ring;
+mod queue;
 mod settings;
-mod sq;
+mod stream;
 
 module! {
     type: Module,

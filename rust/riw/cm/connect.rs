@@ -6,7 +6,7 @@ use super::{
     endpoint::{End, Endpoint, Inner, Phase},
     CmDevice, Deadline, Disconnect, Member, Role,
 };
-use crate::{device, engine::crc, qp::Qp};
+use crate::{device, qp::Qp, stream::crc};
 use core::net::SocketAddr;
 use iwarp::{
     startup::{Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, StartupError},

@@ -21,7 +21,7 @@ use super::{
     accept::Request, connect::Opening, linger::Linger, Closed, CmDevice, Deadline, Disconnect,
     Role, CLOSE_TIME, ENDING_TIME, LINGER_TIME_MAX, PROBES,
 };
-use crate::{engine::rx::ROOM as RX_ROOM, qp::Qp};
+use crate::{qp::Qp, stream::receive::ROOM as RX_ROOM};
 use core::net::SocketAddr;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,

@@ -32,7 +32,7 @@ impl CmOperations for Riw {
         id: &CmId,
         token: usize,
         param: &ConnParam<'_>,
-    ) -> Result<ARef<qp::Handle>> {
+    ) -> Result<ARef<qp::QpObject>> {
         let endpoint = dev.cm.endpoint(token).ok_or(ECONNRESET)?;
         let qp = Qp::lookup(dev, param.qpn);
 
@@ -49,7 +49,7 @@ impl CmOperations for Riw {
         }
     }
 
-    fn abandon(id: &CmId, qp: &qp::Handle) -> bool {
+    fn abandon(id: &CmId, qp: &qp::QpObject) -> bool {
         // Without an endpoint the connection has ended, which is reported after its beginning.
         qp.endpoint().is_none_or(|endpoint| endpoint.abandon(id))
     }

@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 32;
 ///
 /// The connection manager is told a queue pair by its number, which any user can read
 /// (`rdma resource show qp`) or guess. So a look-up finds those of the calling process only: see
-/// [`Owner`](crate::owner::Owner).
+/// [`Owner`](super::owner::Owner).
 ///
 /// Interrupts are off while the lock is held: iw_cm looks numbers up under a lock of its own, which
 /// is taken with interrupts off.

@@ -16,7 +16,7 @@ use rdma::{
 };
 
 #[cfg(CONFIG_KUNIT = "y")]
-#[path = "kunit/ring.rs"]
+#[path = "../kunit/ring.rs"]
 mod kunit;
 
 /// A ring of entries of `W` words. Which entry is next is its user's business.

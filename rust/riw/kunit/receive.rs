@@ -6,7 +6,7 @@
 #![allow(clippy::arithmetic_side_effects)]
 
 use super::RecvQueue;
-use crate::{abi, ring::Ring};
+use crate::{abi, queue::ring::Ring};
 use kernel::{
     prelude::*,
     sync::{

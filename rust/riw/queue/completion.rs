@@ -2,7 +2,7 @@
 
 //! Completion queues.
 
-use crate::{abi, device, ring::Ring, Riw};
+use crate::{abi, device, queue::ring::Ring, Riw};
 use kernel::{
     prelude::*,
     sync::{
@@ -14,11 +14,11 @@ use net::sync::{new_bh_spinlock, BhSpinLock};
 use rdma::{cq::CqInitAttr, Device, Udata};
 
 #[cfg(CONFIG_KUNIT = "y")]
-#[path = "kunit/cq.rs"]
+#[path = "../kunit/completion.rs"]
 mod kunit;
 
 /// A completion queue as the verbs have it.
-pub(crate) type Handle = rdma::cq::Cq<Riw>;
+pub(crate) type CqObject = rdma::cq::Cq<Riw>;
 
 /// The driver's part of a completion queue.
 #[pin_data]
@@ -62,7 +62,7 @@ impl News {
 
     /// Tells the consumer of `cq`. Any context; the caller holds no lock that a consumer could
     /// want, for it may call verbs from its handler.
-    pub(crate) fn tell(self, cq: &Handle) {
+    pub(crate) fn tell(self, cq: &CqObject) {
         if self.notify {
             cq.notify();
         }

@@ -2,17 +2,17 @@
 
 //! Receive queues: of one queue pair, or shared by several.
 
-use crate::{abi, limit::Quota, ring::Ring, Riw};
+use crate::{abi, limit::Quota, queue::ring::Ring, Riw};
 use kernel::prelude::*;
 use net::sync::{new_bh_spinlock, BhSpinLock};
 use rdma::{pd::Pd, srq::SrqAttr, Udata};
 
 #[cfg(CONFIG_KUNIT = "y")]
-#[path = "kunit/recvq.rs"]
+#[path = "../kunit/receive.rs"]
 mod kunit;
 
 /// A shared receive queue as the verbs have it.
-pub(crate) type Shared = rdma::srq::Srq<Riw>;
+pub(crate) type SrqObject = rdma::srq::Srq<Riw>;
 
 /// Receive requests that wait for messages.
 #[pin_data]

@@ -9,7 +9,7 @@ use super::{control_word, Cq};
 use crate::{
     abi::{self, Cqe, Opcode, Status},
     limit::Limit,
-    ring::Ring,
+    queue::ring::Ring,
 };
 use kernel::{
     prelude::*,

@@ -4,8 +4,10 @@
 
 pub(crate) mod crc;
 pub(crate) mod flush;
+mod gather;
+mod octets;
+mod place;
 pub(crate) mod reads;
+pub(crate) mod receive;
 pub(crate) mod runner;
-pub(crate) mod rx;
-pub(crate) mod stream;
-pub(crate) mod tx;
+pub(crate) mod transmit;

@@ -3,24 +3,25 @@
 //! Transmitting: requests become FPDUs, many at a time become one send.
 
 use crate::{
-    abi::{self, Opcode, SgList, Sqe, Status, MAX_INLINE},
+    abi::{self, Opcode, Sqe, Status, MAX_INLINE},
     cm::{Endpoint, Role},
-    engine::{
-        crc,
-        reads::{Inbound, Outbound},
-    },
     mr::Target,
     qp::Qp,
+    stream::{
+        crc,
+        gather::{Active, Gatherer, Source, Stop},
+        reads::Outbound,
+    },
 };
 use iwarp::{
-    qp::State, startup::Parameters, Access, Crc, Denied, Error, Gather, Message, Outstanding,
-    Quote, ReadRequest, Segmenter, Stag, TxConfig,
+    qp::State, startup::Parameters, Access, Error, Message, Outstanding, Quote, ReadRequest,
+    Segmenter, Stag, TxConfig,
 };
 use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
 };
-use net::{MemCgroup, Room, SendBuf};
+use net::{MemCgroup, SendBuf};
 
 /// The most bytes that are gathered before they are sent.
 const BATCH: usize = 256 * 1024;
@@ -47,30 +48,6 @@ struct Stream {
     first: Option<Message>,
     /// The last message was of the send queue: an answer to the peer is next if there is one.
     answer_next: bool,
-}
-
-/// The message at hand.
-enum Active {
-    /// A request of the send queue.
-    Request { number: u32, source: Source },
-    /// The answer to the peer's oldest read.
-    Response(Inbound),
-    /// A frame that stands for nothing else.
-    Bare,
-}
-
-/// The payload of a request.
-enum Source {
-    Buffers(SgList),
-    Inline([u8; MAX_INLINE]),
-}
-
-/// Why gathering stopped.
-enum Stop {
-    /// A buffer is not there, or not to be read.
-    Denied(Denied),
-    /// No memory.
-    Memory,
 }
 
 impl Tx {
@@ -280,13 +257,7 @@ impl Qp {
     /// Gathers one FPDU of the message at hand, and does what its last one means.
     fn emit(&self, stream: &mut Stream, buf: &mut SendBuf) -> Result<(), (Error, Quote)> {
         let mark = buf.mark();
-        let mut gatherer = Gatherer {
-            from: Payload {
-                qp: self,
-                active: stream.active.as_ref(),
-            },
-            buf,
-        };
+        let mut gatherer = Gatherer::new(self, stream.active.as_ref(), buf);
 
         match stream.segmenter.poll_transmit(&mut gatherer) {
             Ok(Some(emitted)) if emitted.last => {
@@ -620,121 +591,6 @@ impl Qp {
         };
         if let Some(endpoint) = endpoint {
             endpoint.close();
-        }
-    }
-}
-
-/// Gathers an FPDU in the send buffer.
-struct Gatherer<'a> {
-    from: Payload<'a>,
-    buf: &'a mut SendBuf,
-}
-
-/// Where the payload of the message at hand is.
-struct Payload<'a> {
-    qp: &'a Qp,
-    active: Option<&'a Active>,
-}
-
-impl Payload<'_> {
-    /// Fills `to` with the message's bytes from `offset` on.
-    fn copy(&self, offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
-        match self.active {
-            Some(Active::Request {
-                source: Source::Buffers(sgl),
-                ..
-            }) => self.gather(sgl, offset, to),
-            Some(Active::Request {
-                source: Source::Inline(data),
-                ..
-            }) => {
-                // CAST: A 32-bit number fits.
-                let from = offset as usize;
-                let data = data
-                    .get(from..from.saturating_add(to.len()))
-                    .ok_or(Denied::Bounds)?;
-                to.put(data).map_err(|_| Denied::Bounds)
-            }
-            Some(Active::Response(inbound)) => {
-                let request = &inbound.request;
-                let addr = request
-                    .src_to
-                    .checked_add(offset.into())
-                    .ok_or(Denied::Wrap)?;
-                let len = u32::try_from(to.len()).map_err(|_| Denied::Bounds)?;
-                self.read(request.src_stag, Access::REMOTE_READ, addr, len, to)
-            }
-            _ => Err(Denied::Bounds),
-        }
-    }
-
-    fn gather(&self, sgl: &SgList, mut offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
-        for sge in sgl.iter() {
-            if to.is_empty() {
-                break;
-            }
-            if offset >= sge.len {
-                offset = offset.wrapping_sub(sge.len);
-                continue;
-            }
-            let room = sge.len.wrapping_sub(offset);
-            let n = u32::try_from(to.len()).unwrap_or(u32::MAX).min(room);
-            let addr = sge.addr.checked_add(offset.into()).ok_or(Denied::Wrap)?;
-
-            self.read(Stag(sge.lkey), Access::NONE, addr, n, to)?;
-            offset = 0;
-        }
-        if to.is_empty() {
-            Ok(())
-        } else {
-            Err(Denied::Bounds)
-        }
-    }
-
-    fn read(
-        &self,
-        stag: Stag,
-        want: Access,
-        addr: u64,
-        len: u32,
-        to: &mut Room<'_>,
-    ) -> Result<(), Denied> {
-        let target = Target::find(&self.qp.mrs, stag, self.qp.pd, want, addr, len)?;
-
-        // CAST: A 32-bit number fits.
-        target.read(0, len as usize, to)
-    }
-}
-
-impl Gather for Gatherer<'_> {
-    type Error = Stop;
-
-    fn bytes(&mut self, bytes: &[u8]) -> Result<(), Stop> {
-        self.buf.append(bytes).map_err(|_| Stop::Memory)
-    }
-
-    fn payload(&mut self, offset: u32, len: u32, crc: Option<Crc>) -> Result<Option<Crc>, Stop> {
-        let mut crc = crc;
-        let mut at = offset;
-        let mut denied = None;
-
-        // CAST: A 32-bit number fits.
-        let appended = self.buf.append_with(len as usize, |to| {
-            if let Err(e) = self.from.copy(at, to) {
-                denied = Some(e);
-                return Err(EFAULT);
-            }
-            // The CRC is of the copy: what the process writes to its buffer now can not make it
-            // wrong.
-            let copy = to.filled();
-            crc = crc.map(|crc| crc.update::<crc::Kernel>(copy));
-            at = at.saturating_add(u32::try_from(copy.len())?);
-            Ok(())
-        });
-
-        match appended {
-            Ok(()) => Ok(crc),
-            Err(_) => Err(denied.map_or(Stop::Memory, Stop::Denied)),
         }
     }
 }

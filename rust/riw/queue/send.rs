@@ -4,9 +4,11 @@
 
 use crate::{
     abi::{self, Cqe, Opcode, Sqe, Status},
-    cq::{self, News},
-    fifo::Fifo,
-    ring::Ring,
+    queue::{
+        completion::{CqObject, News},
+        fifo::Fifo,
+        ring::Ring,
+    },
 };
 use kernel::{
     prelude::*,
@@ -29,7 +31,7 @@ const CHUNK: u32 = 64;
 #[pin_data]
 pub(crate) struct SendQueue {
     ring: Ring<{ abi::SQE_WORDS }>,
-    cq: ARef<cq::Handle>,
+    cq: ARef<CqObject>,
     /// The number of the queue pair.
     qp: u32,
     /// Every request gives a completion.
@@ -85,7 +87,7 @@ impl SendQueue {
     /// A queue of the entries of `ring`. May sleep.
     pub(crate) fn new(
         ring: Ring<{ abi::SQE_WORDS }>,
-        cq: ARef<cq::Handle>,
+        cq: ARef<CqObject>,
         qp: u32,
         signal_all: bool,
     ) -> Result<impl PinInit<Self>> {

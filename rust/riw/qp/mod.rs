@@ -2,16 +2,21 @@
 
 //! Queue pairs: their parts, their state, and the verbs on them.
 
+mod owner;
+pub(crate) mod table;
+
 use crate::{
     abi,
     cm::{Closed, Endpoint, Role},
-    cq, device,
-    engine::{reads::Reads, runner::Runner, rx::Rx, tx::Tx},
+    device,
     limit::Quota,
-    owner::Owner,
-    recvq::{self, RecvQueue},
-    ring::Ring,
-    sq::SendQueue,
+    queue::{
+        completion::CqObject,
+        receive::{RecvQueue, SrqObject},
+        ring::Ring,
+        send::SendQueue,
+    },
+    stream::{reads::Reads, receive::Rx, runner::Runner, transmit::Tx},
     Riw,
 };
 use iwarp::{
@@ -41,15 +46,17 @@ use rdma::{
     Device, Udata,
 };
 
+use owner::Owner;
+
 /// A queue pair as the verbs have it.
-pub(crate) type Handle = rdma::qp::Qp<Riw>;
+pub(crate) type QpObject = rdma::qp::Qp<Riw>;
 
 /// Where a queue pair takes its receive requests from.
 pub(crate) enum Receives {
     /// A queue of its own.
     Own(Arc<RecvQueue>),
     /// A queue that it shares.
-    Shared(ARef<recvq::Shared>),
+    Shared(ARef<SrqObject>),
 }
 
 /// A queue pair.
@@ -65,7 +72,7 @@ pub(crate) struct Qp {
     pub(crate) memcg: MemCgroup,
     pub(crate) pd: u64,
     pub(crate) mrs: Arc<MrTable<Riw>>,
-    pub(crate) recv_cq: ARef<cq::Handle>,
+    pub(crate) recv_cq: ARef<CqObject>,
     pub(crate) receives: Receives,
     cap: QpCap,
     queue: Arc<Queue>,
@@ -74,7 +81,7 @@ pub(crate) struct Qp {
     /// The verbs' object, until it is destroyed. Interrupts are off while the lock is held, as
     /// they are for who looks for the queue pair by its number ([`Numbers`](crate::numbers)).
     #[pin]
-    handle: SpinLockIrq<Option<ARef<Handle>>>,
+    handle: SpinLockIrq<Option<ARef<QpObject>>>,
     #[pin]
     pub(crate) sq: SendQueue,
     #[pin]
@@ -275,12 +282,12 @@ impl Qp {
     }
 
     /// The verbs' object is complete.
-    pub(crate) fn publish(&self, handle: &Handle) {
+    pub(crate) fn publish(&self, handle: &QpObject) {
         *self.handle.lock() = Some(handle.into());
     }
 
     /// The verbs' object, unless it is being destroyed. Any context.
-    pub(crate) fn handle(&self) -> Option<ARef<Handle>> {
+    pub(crate) fn handle(&self) -> Option<ARef<QpObject>> {
         self.handle.lock().clone()
     }
 

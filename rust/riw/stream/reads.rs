@@ -2,7 +2,7 @@
 
 //! RDMA Reads under way: those of this side, and those of the peer.
 
-use crate::fifo::Fifo;
+use crate::queue::fifo::Fifo;
 use iwarp::{Outstanding, ReadRequest};
 use kernel::prelude::*;
 

@@ -4,8 +4,8 @@
 
 use crate::{
     abi::{Cqe, Opcode, Status},
-    cq::News,
     qp::{Qp, Receives},
+    queue::completion::News,
 };
 use kernel::{
     sync::{atomic::ordering, Arc},
