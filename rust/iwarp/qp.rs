@@ -10,7 +10,10 @@ pub enum State {
     Idle,
     /// Connected: work is processed.
     Rts,
-    /// This side's half of the connection is closed gracefully, behind what is outstanding.
+    /// The consumer or the peer wants to close. Outstanding work is processed; then this side closes
+    /// its half.
+    Draining,
+    /// This side has closed its half. The peer may still send.
     Closing,
     /// The stream ends with an error: a Terminate is being sent or was received. All work is
     /// completed as flushed, and the connection closed gracefully behind what has been sent.
@@ -24,8 +27,10 @@ pub enum State {
 pub enum Event {
     /// MPA's startup has succeeded.
     Established,
-    /// The user wants to close, and no work is outstanding.
+    /// The user wants to close.
     Close,
+    /// No work is outstanding.
+    Drained,
     /// The user wants to close at once, or moves the queue pair to Error.
     Abort,
     /// The peer closed its half, at a boundary, and no work of this side is outstanding.
@@ -72,7 +77,7 @@ pub const fn next(state: State, event: Event) -> Option<Transition> {
         (State::Idle, Event::Abort) => to(State::Error),
         (State::Idle, Event::Reset) => to(State::Idle),
 
-        (State::Rts, Event::Close | Event::PeerClosed) => to(State::Closing),
+        (State::Rts, Event::Close | Event::PeerClosed) => to(State::Draining),
         (State::Rts, Event::Abort) => to(State::Error),
         // Nothing can come any more that would say how the outstanding work ended.
         (State::Rts, Event::PeerClosedEarly) => failed,
@@ -80,6 +85,14 @@ pub const fn next(state: State, event: Event) -> Option<Transition> {
         // The peer's Terminate is answered by a close (RFC 5040 §6.2.1).
         (State::Rts, Event::TerminateReceived) => to(State::Terminate),
         (State::Rts, Event::Lost) => to(State::Error),
+
+        // As long as this half is open, a Terminate can be sent.
+        (State::Draining, Event::Drained) => to(State::Closing),
+        (State::Draining, Event::PeerClosed) => to(State::Draining),
+        (State::Draining, Event::Abort) => to(State::Error),
+        (State::Draining, Event::Failed | Event::PeerClosedEarly) => failed,
+        (State::Draining, Event::TerminateReceived) => to(State::Terminate),
+        (State::Draining, Event::Lost) => to(State::Error),
 
         // The peer may close second, or both at a time.
         (State::Closing, Event::PeerClosed) => to(State::Closing),

@@ -122,8 +122,6 @@ pub(crate) struct Status {
     pub(crate) terminate: Option<Terminate>,
     /// The peer has to speak first (RFC 5044 §7.1.2), and has not.
     pub(crate) silent: bool,
-    /// The endpoint has been told to close.
-    pub(crate) closing: bool,
     /// The event for the end of a shared receive queue's use has been given.
     last_wqe_told: bool,
     /// Milliseconds between looks for receive requests, in ERROR; 0 when some were found.
@@ -254,7 +252,6 @@ impl Qp {
                     endpoint: None,
                     terminate: None,
                     silent: false,
-                    closing: false,
                     last_wqe_told: false,
                     watch_ms: 0,
                     dead: false,
@@ -301,36 +298,29 @@ impl Qp {
     /// the event leads to. Returns whether the stream was going on, this side's half of it not
     /// closed, or `None` if the event meant nothing in the state there was.
     pub(crate) fn event(self: &Arc<Self>, event: Event, error: Option<Terminate>) -> Option<bool> {
-        let (open, ending, closing) = {
+        let (open, ending, draining) = {
             let mut status = self.status.lock();
-            // As long as this side's half is not closed, its peer can be told of an error.
-            let from = match (status.state, event) {
-                (State::Closing, Event::Failed | Event::PeerClosedEarly) if !status.closing => {
-                    State::Rts
-                }
-                (state, _) => state,
-            };
-            let transition = next(from, event)?;
             let was = status.state;
-            let open = is_live(was) && !status.closing;
+            let transition = next(was, event)?;
+            let open = matches!(was, State::Rts | State::Draining);
 
             self.enter(&mut status, transition.state);
             if transition.send_terminate && status.terminate.is_none() {
                 status.terminate = error;
             }
             let ends = was == State::Rts && transition.state != State::Rts;
-            let closing = ends && transition.state == State::Closing;
-            if closing {
+            let draining = ends && transition.state == State::Draining;
+            if draining {
                 self.reads.lock().close();
             }
             (
                 open,
                 status.endpoint.clone().filter(|_| ends),
-                closing.then_some(event),
+                draining.then_some(event),
             )
         };
 
-        match closing {
+        match draining {
             // Nothing was outstanding.
             Some(Event::PeerClosed) => self.sq.end_now(),
             Some(_) => self.sq.end(),
@@ -426,7 +416,6 @@ impl Qp {
             return Err(EINVAL);
         }
         status.endpoint = Some(endpoint);
-        status.closing = false;
         Ok(())
     }
 
@@ -586,7 +575,6 @@ impl Qp {
             self.enter(&mut status, transition.state);
             status.unconnected = QpState::Init;
             status.terminate = None;
-            status.closing = false;
             status.last_wqe_told = false;
             status.watch_ms = 0;
         }
@@ -604,7 +592,7 @@ impl Qp {
         attr.set_state(match status.state {
             State::Idle => status.unconnected,
             State::Rts => QpState::ReadyToSend,
-            State::Closing => QpState::Draining,
+            State::Draining | State::Closing => QpState::Draining,
             State::Terminate | State::Error => QpState::Error,
         });
         attr.set_access(status.access);
@@ -648,7 +636,7 @@ impl Qp {
 
 /// Whether data is taken in a state.
 fn is_live(state: State) -> bool {
-    matches!(state, State::Rts | State::Closing)
+    matches!(state, State::Rts | State::Draining | State::Closing)
 }
 
 /// Checks the sizes that are asked for.

@@ -14,8 +14,9 @@ use crate::{
     },
 };
 use iwarp::{
-    qp::State, startup::Parameters, Access, Error, Message, Outstanding, Quote, ReadRequest,
-    Segmenter, Stag, TxConfig,
+    qp::{Event, State},
+    startup::Parameters,
+    Access, Error, Message, Outstanding, Quote, ReadRequest, Segmenter, Stag, TxConfig,
 };
 use kernel::{
     prelude::*,
@@ -127,16 +128,10 @@ impl Qp {
     fn pass(self: &Arc<Self>) -> Pass {
         let mut tx = self.tx.lock();
         // As long as `tx` is held the queue pair is not reset.
-        let (state, endpoint, dead, silent, closing) = {
+        let (state, endpoint, dead, silent) = {
             let status = self.status.lock();
             let endpoint = status.endpoint.clone();
-            (
-                status.state,
-                endpoint,
-                status.dead,
-                status.silent,
-                status.closing,
-            )
+            (status.state, endpoint, status.dead, status.silent)
         };
 
         match state {
@@ -144,20 +139,20 @@ impl Qp {
             State::Idle => Pass::Done,
             State::Rts if silent => Pass::Done,
             // Everything that is posted now is flushed when the connection has ended.
-            State::Closing if closing => Pass::Done,
-            State::Rts | State::Closing => {
+            State::Closing => Pass::Done,
+            State::Rts | State::Draining => {
                 let failed = match &endpoint {
                     // What the peer's silence keeps back is not waited for when closing.
                     Some(endpoint) if !silent => self.stream(&mut tx, endpoint),
                     _ => Ok(Pass::Done),
                 };
-                let close = state == State::Closing
+                let drained = state == State::Draining
                     && matches!(failed, Ok(Pass::Done))
                     && (silent || self.is_drained(&tx));
 
                 drop(tx);
-                if close {
-                    self.close(state);
+                if drained && self.event(Event::Drained, None).is_some() {
+                    self.close(State::Closing);
                 }
                 failed.unwrap_or_else(|(error, quote)| {
                     // What has been gathered goes out before the Terminate does.
@@ -575,16 +570,13 @@ impl Qp {
         reads && self.sq.is_idle() && tx.buf.is_empty()
     }
 
-    /// Closes this side's half of the connection, once; if the state is another by now, what that
-    /// wants is for the next pass.
+    /// Closes this side's half of the connection, unless the state is another by now: then the next
+    /// pass does what that needs.
     fn close(&self, state: State) {
         let endpoint = {
-            let mut status = self.status.lock();
+            let status = self.status.lock();
 
             if status.state != state {
-                return;
-            }
-            if core::mem::replace(&mut status.closing, true) {
                 return;
             }
             status.endpoint.clone()
