@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections of a listener whose Request has not come.
+//! Connections of a subscription whose Request has not come.
 
 use core::net::IpAddr;
 use kernel::{prelude::*, rbtree::RBTree};
@@ -9,7 +9,7 @@ use kernel::{prelude::*, rbtree::RBTree};
 #[path = "../kunit/half_open.rs"]
 mod kunit;
 
-/// Half-open connections of a listener. TCP's part of one and riw's take some 5 KiB together.
+/// Half-open connections of a subscription. TCP's part of one and riw's take some 5 KiB together.
 pub(super) const MAX: usize = 1024;
 
 /// Where connections come from, as far as one host is told from another: an address, or the /64 of a
