@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The states of a queue pair, and what each event does to it (RFC 5040 §6, §7; the states are
-//! those that the iWARP verbs name).
+//! those that the iWARP verbs name). `states.md` has a drawing.
 
 /// A state of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

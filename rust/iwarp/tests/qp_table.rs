@@ -41,6 +41,31 @@ fn table() -> String {
     out
 }
 
+/// The table as a drawing.
+fn diagram() -> String {
+    let mut out = String::from(
+        "<!-- SPDX-License-Identifier: GPL-2.0 -->\n\
+         <!-- Made from `next` of qp.rs: tests/qp_table.rs compares them. -->\n\n\
+         ```mermaid\nstateDiagram-v2\n    [*] --> Idle\n",
+    );
+
+    for from in STATES {
+        for to in STATES {
+            let label = |event: &Event| match next(from, *event) {
+                Some(t) if t.state != to => None,
+                Some(t) if t.send_terminate => Some(format!("{event:?} (send Terminate)")),
+                Some(_) => Some(format!("{event:?}")),
+                None => None,
+            };
+            let labels: Vec<_> = EVENTS.iter().filter_map(label).collect();
+            if !labels.is_empty() {
+                out += &format!("    {from:?} --> {to:?}: {}\n", labels.join(", "));
+            }
+        }
+    }
+    out + "```\n"
+}
+
 const SNAPSHOT: &str = "\
 Idle Established -> Rts
 Idle Abort -> Error
@@ -78,6 +103,11 @@ Error Reset -> Idle
 #[test]
 fn the_table_is_as_it_was() {
     assert_eq!(table(), SNAPSHOT);
+}
+
+#[test]
+fn the_drawing_is_of_this_table() {
+    assert_eq!(diagram(), include_str!("../states.md"));
 }
 
 #[test]
