@@ -103,8 +103,9 @@ pub(super) fn listen(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32
         if !is_everywhere(setup) {
             return Err(e);
         }
-        // A device that is about to go takes no listener, and those of rdma_cm go with it.
-        if dev.is_shut_down() {
+        // The device is about to go, or its namespace is: rdma_cm drops the listener with the
+        // device.
+        if dev.netns().is_err() {
             return Ok(dev.token());
         }
         if dev.is_registering() {
