@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Callbacks of a socket, and what they may do with it.
+//! Socket callbacks, and the operations that they may do on the socket.
 //!
-//! # When callbacks run, and when not any more
+//! # When callbacks run
 //!
-//! TCP calls them in a softirq with the socket's spin lock held (`bh_lock_sock()`), or, for what
-//! came in while a task owned the socket, from that task as it gives the socket up (the backlog in
-//! `release_sock()`). In both cases nobody else works on the socket: that is what [`LockedSock`]
-//! stands for. Listening sockets are the exception: TCP tells them of a new connection without
-//! holding their lock, which is why they have a trait of their own.
+//! TCP calls them in a softirq with the socket's spin lock held (`bh_lock_sock()`). For segments
+//! that arrive while a task owns the socket, that task calls them when it releases the socket (the
+//! backlog in `release_sock()`). In both cases the caller has exclusive use of the socket;
+//! [`LockedSock`] stands for that. Listening sockets are the exception: TCP reports a new
+//! connection without holding the listener's lock. So they have their own trait, [`Listener`].
 //!
-//! Each callback runs below a reader's `sk_callback_lock` and looks for its owner there. Taking the
-//! callbacks off is done as that lock's writer: it waits for those that run, and whoever comes
-//! later finds no owner. Hence after [`Socket::clear_callbacks`] none runs any more, and the
-//! owner's reference can be dropped. And hence a callback must not call that itself.
+//! Each callback takes `sk_callback_lock` as a reader and looks up its owner under it.
+//! [`Socket::clear_callbacks`] removes the owner as the writer: it waits for running callbacks, and
+//! later callbacks find no owner. So the reference to the owner can be dropped after it. For the
+//! same reason a callback must not call it.
 //!
 //! [`Socket::clear_callbacks`]: crate::Socket::clear_callbacks
 
@@ -27,30 +27,32 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
-/// Who is told what happens to a connection.
+/// Receives the events of a connection.
 ///
-/// All are called in atomic context, with softirqs disabled: they must not sleep, nor take what is
-/// taken around `lock_sock()`.
+/// All methods are called in atomic context, with softirqs disabled. They must not sleep, and must
+/// not take a lock under which `lock_sock()` is called.
 pub trait Callbacks: Sized + Send + Sync + 'static {
-    /// There is something to be read, or the peer has sent its FIN.
+    /// Data can be read, or the peer has sent its FIN.
     fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>);
 
-    /// The connection's state changed: see [`LockedSock::state`].
+    /// The state of the connection has changed: see [`LockedSock::state`].
     fn state_change(self: &Arc<Self>, sk: &mut LockedSock<'_>);
 
-    /// There is room in the send buffer again, a third of it at least.
+    /// At least a third of the send buffer is free again.
     ///
-    /// Comes only after a [`Socket::send`](crate::Socket::send) that failed with `EAGAIN`, or a
-    /// [`Socket::room`](crate::Socket::room) that found none.
+    /// Called only after [`Socket::send`](crate::Socket::send) has failed with `EAGAIN`, or
+    /// [`Socket::room`](crate::Socket::room) has returned 0.
     fn write_space(self: &Arc<Self>);
 
-    /// The connection failed, or an ICMP error came. The socket's lock may or may not be held.
+    /// The connection has failed, or an ICMP error has arrived. The socket's lock may or may not be
+    /// held.
     fn error_report(self: &Arc<Self>);
 }
 
-/// Who is told of new connections to a listening socket.
+/// Receives the events of a listening socket.
 pub trait Listener: Sized + Send + Sync + 'static {
-    /// There may be a connection to be accepted. In atomic context, the socket is **not** locked.
+    /// The accept queue may have a connection. Atomic context, must not sleep; the socket is
+    /// **not** locked.
     fn connection_ready(self: &Arc<Self>);
 }
 
@@ -89,12 +91,12 @@ impl From<u32> for TcpState {
     }
 }
 
-/// A TCP socket whose lock is held.
+/// A TCP socket whose lock is held. Its methods may be called in any such context; none sleeps.
 ///
 /// # Invariants
 ///
-/// `sk` is a TCP socket; for the lifetime of this object it lives, and is locked by `lock_sock()`
-/// or `bh_lock_sock()` by the running context, which is not in the midst of reading from it.
+/// `sk` is a TCP socket. For the lifetime of this object it is alive, and the current context has
+/// locked it by `lock_sock()` or `bh_lock_sock()`, not inside `tcp_read_sock()` or the like.
 pub struct LockedSock<'a> {
     sk: NonNull<sock>,
     _scope: PhantomData<&'a ()>,
@@ -102,11 +104,13 @@ pub struct LockedSock<'a> {
 }
 
 impl LockedSock<'_> {
+    /// Wraps a locked socket.
+    ///
     /// # Safety
     ///
-    /// `sk` must be as the type's invariant says until the result is dropped.
+    /// `sk` must fulfil the type's invariant until the result is dropped.
     pub(crate) unsafe fn new(sk: NonNull<sock>) -> Self {
-        // INVARIANT: As the caller says.
+        // INVARIANT: The caller promises a socket that fulfils it.
         Self {
             sk,
             _scope: PhantomData,
@@ -114,117 +118,123 @@ impl LockedSock<'_> {
         }
     }
 
-    /// The connection's state.
+    /// Returns the state of the connection.
     pub fn state(&self) -> TcpState {
-        // SAFETY: By the type's invariant the socket is valid.
+        // SAFETY: By the type's invariant the socket is alive.
         unsafe { state_of(self.sk) }
     }
 
-    /// The error that ended the connection, if one did.
+    /// Returns the error that ended the connection, if any.
     pub fn error(&self) -> Option<Error> {
-        // SAFETY: By the type's invariant the socket is valid.
+        // SAFETY: By the type's invariant the socket is alive.
         unsafe { error_of(self.sk) }
     }
 
-    /// Bytes sent that the peer has not acknowledged yet; this side's FIN counts as one.
+    /// Returns the number of bytes queued or sent that the peer has not acknowledged. The local FIN
+    /// counts as one byte.
     pub fn unacknowledged(&self) -> u32 {
-        // SAFETY: By the type's invariant it is a TCP socket.
+        // SAFETY: By the type's invariant it is a TCP socket, and alive.
         unsafe { bindings::tcp_unacked(self.sk.as_ptr()) }
     }
 
-    /// Bytes that the peer has acknowledged and that it has sent, since the connection was made.
+    /// Returns the number of bytes acknowledged by the peer plus bytes received from it, since the
+    /// connection was made. It grows while the connection makes progress.
     pub fn moved(&self) -> u64 {
-        // SAFETY: By the type's invariant it is a TCP socket, and locked.
+        // SAFETY: By the type's invariant it is a TCP socket, alive, and locked, so the counters
+        // are stable.
         unsafe { bindings::tcp_moved(self.sk.as_ptr()) }
     }
 
-    /// The bytes received in order and not taken yet, up to urgent data.
+    /// Returns a cursor over the bytes received in order and not taken yet, up to urgent data.
     pub fn unread(&self) -> Unread<'_> {
-        // SAFETY: By the type's invariant it is a locked TCP socket. Taking bytes from it needs
-        // `self` mutably, and so not before the result is dropped.
+        // SAFETY: By the type's invariant it is a locked TCP socket. Taking bytes needs a mutable
+        // borrow of `self`, which the borrow in the result excludes.
         unsafe { Unread::new(self.sk.as_ptr()) }
     }
 
-    /// Takes the first `count` bytes from the socket, or all there are up to urgent data. They are
-    /// gone, and the peer is told in due course that there is room again.
+    /// Takes (frees) the first `count` bytes of the receive queue, or all up to urgent data if
+    /// there are fewer. TCP opens the receive window accordingly.
     pub fn take(&mut self, count: usize) {
         if count != 0 {
-            // SAFETY: By the type's invariant it is a locked TCP socket, and nobody is reading from
-            // it.
+            // SAFETY: By the type's invariant it is a locked TCP socket, and this is not inside
+            // another read. `&mut self` excludes an `Unread`.
             unsafe { bindings::tcp_take(self.sk.as_ptr(), count) }
         }
     }
 
-    /// Takes whatever is there, and has [`Callbacks::data_ready`] called for every byte again.
+    /// Takes all bytes up to urgent data, and asks for [`Callbacks::data_ready`] at every byte, as
+    /// `wait_for(1)` does.
     pub fn discard(&mut self) {
         self.wait_for(1);
         self.take(usize::MAX);
     }
 
-    /// Whether urgent data has come or is announced. What lies behind them cannot be read.
+    /// Whether urgent data was received or announced and not taken. Later bytes cannot be read.
     pub fn has_urgent(&self) -> bool {
-        // SAFETY: By the type's invariant it is a locked TCP socket.
+        // SAFETY: By the type's invariant it is a TCP socket, alive and locked.
         unsafe { bindings::tcp_has_urgent(self.sk.as_ptr()) }
     }
 
-    /// Has [`Callbacks::data_ready`] called when `count` bytes are unread, rather than for every
-    /// byte. Less than that only after an end, or if TCP can queue no more before some is taken.
+    /// Delays [`Callbacks::data_ready`] until `count` bytes are unread. It is called earlier only
+    /// if the connection ends, or if TCP cannot queue more before some bytes are taken.
     ///
-    /// Returns false if that is so now: no call may come then.
+    /// Returns false if there is no need to wait: `count` bytes are unread, or TCP cannot queue
+    /// more. The callback may not be called then.
     pub fn wait_for(&mut self, count: u32) -> bool {
-        // SAFETY: By the type's invariant it is a locked TCP socket.
+        // SAFETY: By the type's invariant it is a TCP socket, alive and locked, so that this
+        // context may change its low-water mark.
         unsafe { bindings::tcp_wait_for(self.sk.as_ptr(), count) }
     }
 }
 
-/// The state of a socket.
+/// Returns the state of a socket. Any context.
 ///
 /// # Safety
 ///
 /// `sk` must be valid.
 pub(crate) unsafe fn state_of(sk: NonNull<sock>) -> TcpState {
-    // SAFETY: As the caller says.
+    // SAFETY: The caller promises a valid socket; the state is read atomically, without a lock.
     TcpState::from(unsafe { bindings::sk_state(sk.as_ptr()) } as u32)
 }
 
-/// The pending error of a socket.
+/// Returns the pending error of a socket, and keeps it pending. Any context.
 ///
 /// # Safety
 ///
 /// `sk` must be valid.
 pub(crate) unsafe fn error_of(sk: NonNull<sock>) -> Option<Error> {
-    // SAFETY: As the caller says.
+    // SAFETY: The caller promises a valid socket; the error is read atomically, without a lock.
     match unsafe { bindings::sk_err(sk.as_ptr()) } {
         0 => None,
         err => Some(Error::from_errno(-err)),
     }
 }
 
-/// What a callback does with its hook, whose type the hook alone knows.
+/// An operation of a callback on its hook. The operation knows the hook's type.
 ///
 /// # Safety
 ///
-/// To be called from a callback of TCP, for the hook that it has found in `sk_user_data`, of which
-/// this is one of the operations.
+/// Only a TCP callback may call it, under `sk_callback_lock`, for its socket `sk` and the hook
+/// found in `sk_user_data`. It must be one of that hook's operations, for this callback.
 type Operation = unsafe fn(hook: *const c_void, sk: NonNull<sock>);
 
-/// The operations of a type of hook.
+/// The operations of one type of hook.
 struct Operations {
     data_ready: Operation,
     state_change: Operation,
     write_space: Operation,
     error_report: Operation,
-    /// Drops the hook. Not to be called from a callback.
+    /// Drops the hook. May sleep; not from a callback.
     release: unsafe fn(*mut c_void),
 }
 
-/// What `sk_user_data` points to.
+/// The target of `sk_user_data`.
 ///
-/// TCP may have looked up a callback before the owner changes, and call it afterwards. So the
-/// callbacks are the same functions for all owners, and which operations go with an owner is said
-/// here, where it is found together with the owner.
+/// TCP may load a callback pointer before the owner changes, and call it afterwards. So all owners
+/// share the same callback functions. The hook holds the owner together with the operations for its
+/// type, so that one look-up finds both.
 ///
-/// The alignment is what the flags in that pointer need.
+/// The alignment keeps the low bits of the pointer free for the flags of `sk_user_data`.
 #[repr(C, align(8))]
 struct Hook<T> {
     operations: &'static Operations,
@@ -232,9 +242,13 @@ struct Hook<T> {
 }
 
 impl<T: Send + Sync + 'static> Hook<T> {
+    /// Installs a new hook for `owner`. May sleep. `ENOMEM` if there is no memory, `EBUSY` if the
+    /// socket has user data.
+    ///
     /// # Safety
     ///
-    /// `sk` must be a valid TCP socket, and `operations` be for hooks of type `T`.
+    /// `sk` must be a valid TCP socket, and `operations` must be for hooks of type `T` and for this
+    /// kind of socket.
     unsafe fn install(sk: NonNull<sock>, owner: Arc<T>, operations: &'static Operations) -> Result {
         let callbacks = bindings::riw_sk_callbacks {
             data_ready: Some(data_ready),
@@ -244,40 +258,47 @@ impl<T: Send + Sync + 'static> Hook<T> {
         };
         let hook = KBox::into_raw(KBox::new(Self { operations, owner }, GFP_KERNEL)?);
 
-        // SAFETY: The socket is valid. On success it owns the hook, until `remove`.
+        // SAFETY: The caller promises a valid socket. On success the socket owns the hook until
+        // `remove`, so the hook outlives its callbacks.
         let ret = unsafe { bindings::sk_hook(sk.as_ptr(), hook.cast(), &callbacks) };
         if ret != 0 {
-            // SAFETY: Nobody else has seen it.
+            // SAFETY: The hook comes from `KBox::into_raw` above, and the socket did not take it.
             unsafe { Self::release(hook.cast()) };
             return Err(Error::from_errno(ret));
         }
         Ok(())
     }
 
+    /// Drops a hook. May sleep: it may drop the last reference to the owner.
+    ///
     /// # Safety
     ///
-    /// `hook` must come from [`KBox::into_raw`] of a `Hook<T>`, and not be used afterwards.
+    /// `hook` must come from [`KBox::into_raw`] of a `Hook<T>`, and must not be used afterwards.
     unsafe fn release(hook: *mut c_void) {
-        // SAFETY: As the caller says.
+        // SAFETY: The caller promises a pointer from `KBox::into_raw`, and gives up its ownership.
         drop(unsafe { KBox::from_raw(hook.cast::<Self>()) });
     }
 
+    /// Ignores a callback.
+    ///
     /// # Safety
     ///
-    /// As an [`Operation`].
+    /// As for an [`Operation`].
     unsafe fn ignore(_hook: *const c_void, _sk: NonNull<sock>) {}
 
+    /// Returns the owner.
+    ///
     /// # Safety
     ///
-    /// `hook` must be a `Hook<T>` that is there for `'a`.
+    /// `hook` must point to a `Hook<T>` that is valid for `'a`.
     unsafe fn owner<'a>(hook: *const c_void) -> &'a Arc<T> {
-        // SAFETY: As the caller says.
+        // SAFETY: The caller promises a `Hook<T>` that is valid for `'a`.
         unsafe { &(*hook.cast::<Self>()).owner }
     }
 }
 
 impl<T: Callbacks> Hook<T> {
-    /// For the socket of a connection.
+    /// The operations for the socket of a connection.
     const CONNECTION: Operations = Operations {
         data_ready: Self::data_ready,
         state_change: Self::state_change,
@@ -286,27 +307,38 @@ impl<T: Callbacks> Hook<T> {
         release: Self::release,
     };
 
+    /// Calls [`Callbacks::data_ready`].
+    ///
     /// # Safety
     ///
-    /// As an [`Operation`].
+    /// As for an [`Operation`], of the callback `sk_data_ready`.
     unsafe fn data_ready(hook: *const c_void, sk: NonNull<sock>) {
-        // SAFETY: As the caller says. TCP holds the lock of a socket that is not listening.
+        // SAFETY: The hook is a `Hook<T>`, as this is one of its operations, and is valid under
+        // `sk_callback_lock`. TCP has locked `sk`, which does not listen, for the callback
+        // `sk_data_ready`.
         unsafe { Self::owner(hook).data_ready(&mut LockedSock::new(sk)) }
     }
 
+    /// Calls [`Callbacks::state_change`].
+    ///
     /// # Safety
     ///
-    /// As an [`Operation`].
+    /// As for an [`Operation`], of the callback `sk_state_change`.
     unsafe fn state_change(hook: *const c_void, sk: NonNull<sock>) {
-        // SAFETY: As for `data_ready`.
+        // SAFETY: The hook is a `Hook<T>`, as this is one of its operations, and is valid under
+        // `sk_callback_lock`. TCP has locked `sk`, which does not listen, for the callback
+        // `sk_state_change`.
         unsafe { Self::owner(hook).state_change(&mut LockedSock::new(sk)) }
     }
 
+    /// Calls [`Callbacks::write_space`] if there is enough room.
+    ///
     /// # Safety
     ///
-    /// As an [`Operation`].
+    /// As for an [`Operation`].
     unsafe fn write_space(hook: *const c_void, sk: NonNull<sock>) {
-        // SAFETY: As the caller says; the socket is valid.
+        // SAFETY: The caller promises a valid socket. The hook is a `Hook<T>`, as this is one of
+        // its operations, and is valid under `sk_callback_lock`.
         unsafe {
             if bindings::sk_stream_writeable(sk.as_ptr()) {
                 Self::owner(hook).write_space();
@@ -314,17 +346,20 @@ impl<T: Callbacks> Hook<T> {
         }
     }
 
+    /// Calls [`Callbacks::error_report`].
+    ///
     /// # Safety
     ///
-    /// As an [`Operation`].
+    /// As for an [`Operation`].
     unsafe fn error_report(hook: *const c_void, _sk: NonNull<sock>) {
-        // SAFETY: As the caller says.
+        // SAFETY: The hook is a `Hook<T>`, as this is one of its operations, and is valid under
+        // `sk_callback_lock`.
         unsafe { Self::owner(hook).error_report() }
     }
 }
 
 impl<T: Listener> Hook<T> {
-    /// For a listening socket.
+    /// The operations for a listening socket.
     const LISTENER: Operations = Operations {
         data_ready: Self::connection_ready,
         state_change: Self::ignore,
@@ -333,101 +368,120 @@ impl<T: Listener> Hook<T> {
         release: Self::release,
     };
 
+    /// Calls [`Listener::connection_ready`].
+    ///
     /// # Safety
     ///
-    /// As an [`Operation`].
+    /// As for an [`Operation`].
     unsafe fn connection_ready(hook: *const c_void, _sk: NonNull<sock>) {
-        // SAFETY: As the caller says.
+        // SAFETY: The hook is a `Hook<T>`, as this is one of its operations, and is valid under
+        // `sk_callback_lock`.
         unsafe { Self::owner(hook).connection_ready() }
     }
 }
 
-/// Takes the callbacks off, and restores `original`.
-///
-/// When it returns none runs any more.
+/// Removes the callbacks and restores `original`. May sleep. No callback runs after it returns.
 ///
 /// # Safety
 ///
-/// `sk` must be valid, with `original` the callbacks it had at first. May sleep; not from a
-/// callback.
+/// `sk` must be valid, and `original` must be the callbacks that it had at first. Must not be
+/// called from a callback.
 pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callbacks) {
-    // SAFETY: As the caller says.
+    // SAFETY: The caller promises a valid socket and its original callbacks.
     let hook = unsafe { bindings::sk_unhook(sk.as_ptr(), original) };
 
     if !hook.is_null() {
-        // SAFETY: It was installed by `Hook::install`, and begins with its operations whatever its
-        // type. Nobody uses it any more: callbacks find none from now on, and those that had found
-        // it have returned, since we were the writer of the lock that they read.
+        // SAFETY: `Hook::install` installed the hook; whatever its type, it begins with its
+        // operations. It is not in use: `sk_unhook()` waited for running callbacks as the writer of
+        // `sk_callback_lock`, and later callbacks find no hook.
         unsafe { ((*hook.cast::<&Operations>()).release)(hook) };
     }
 }
 
-/// Installs the callbacks of a connection.
+/// Installs the callbacks of a connection. May sleep. `ENOMEM` if there is no memory, `EBUSY` if
+/// the socket has user data.
 ///
 /// # Safety
 ///
 /// `sk` must be a valid TCP socket, not listening.
 pub(crate) unsafe fn install<T: Callbacks>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
-    // SAFETY: As the caller says.
+    // SAFETY: The caller promises a valid TCP socket that does not listen. `CONNECTION` is for `T`.
     unsafe { Hook::install(sk, owner, &Hook::<T>::CONNECTION) }
 }
 
-/// Installs the callback of a listening socket.
+/// Installs the callback of a listening socket. May sleep. `ENOMEM` if there is no memory, `EBUSY`
+/// if the socket has user data.
 ///
 /// # Safety
 ///
 /// `sk` must be a valid TCP socket.
 pub(crate) unsafe fn install_listener<T: Listener>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
-    // SAFETY: As the caller says.
+    // SAFETY: The caller promises a valid TCP socket. `LISTENER` is for `T`, and relies on no lock.
     unsafe { Hook::install(sk, owner, &Hook::<T>::LISTENER) }
 }
 
-/// Does what the socket's hook, if it has one, has for a callback.
+/// Runs an operation of the socket's hook, if it has a hook, under `sk_callback_lock`.
 ///
 /// # Safety
 ///
-/// To be called by a callback, with TCP's socket.
+/// Only a TCP callback may call it, with the socket that TCP passed and the operation for this
+/// callback.
 unsafe fn enter(sk: *mut sock, operation: impl FnOnce(&Operations) -> Operation) {
-    // SAFETY: TCP calls its callbacks with a valid socket.
+    // SAFETY: The caller promises the socket that TCP passed, which is valid. `sk_callback_exit()`
+    // below releases the lock.
     let hook = unsafe { bindings::sk_callback_enter(sk) };
 
     if !hook.is_null() {
-        // SAFETY: It is there until `remove` has got the lock that we have as a reader, and begins
-        // with its operations. The socket is not null.
+        // SAFETY: `remove` needs `sk_callback_lock` as the writer, so the hook is valid while this
+        // function holds it as a reader. The hook begins with its operations. TCP's socket is not
+        // null.
         unsafe { operation(*hook.cast::<&Operations>())(hook, NonNull::new_unchecked(sk)) };
     }
-    // SAFETY: Goes with the call above.
+    // SAFETY: `sk_callback_enter()` above took the lock on this socket.
     unsafe { bindings::sk_callback_exit(sk) };
 }
 
+/// The callback `sk_data_ready`.
+///
 /// # Safety
 ///
-/// To be called by TCP, as `sk_data_ready` of a socket or of a listening one's child.
+/// Only TCP may call it, as `sk_data_ready` of a hooked socket, or of a child that inherited it
+/// from a hooked listener.
 unsafe extern "C" fn data_ready(sk: *mut sock) {
-    // SAFETY: As the caller says.
+    // SAFETY: Only TCP calls this callback, with a valid socket. The operation is for this
+    // callback.
     unsafe { enter(sk, |operations| operations.data_ready) }
 }
 
+/// The callback `sk_state_change`.
+///
 /// # Safety
 ///
-/// To be called by TCP, as `sk_state_change`.
+/// Only TCP may call it, as `sk_state_change`.
 unsafe extern "C" fn state_change(sk: *mut sock) {
-    // SAFETY: As the caller says.
+    // SAFETY: Only TCP calls this callback, with a valid socket. The operation is for this
+    // callback.
     unsafe { enter(sk, |operations| operations.state_change) }
 }
 
+/// The callback `sk_write_space`.
+///
 /// # Safety
 ///
-/// To be called by TCP, as `sk_write_space`.
+/// Only TCP may call it, as `sk_write_space`.
 unsafe extern "C" fn write_space(sk: *mut sock) {
-    // SAFETY: As the caller says.
+    // SAFETY: Only TCP calls this callback, with a valid socket. The operation is for this
+    // callback.
     unsafe { enter(sk, |operations| operations.write_space) }
 }
 
+/// The callback `sk_error_report`.
+///
 /// # Safety
 ///
-/// To be called by TCP, as `sk_error_report`.
+/// Only TCP may call it, as `sk_error_report`.
 unsafe extern "C" fn error_report(sk: *mut sock) {
-    // SAFETY: As the caller says.
+    // SAFETY: Only TCP calls this callback, with a valid socket. The operation is for this
+    // callback.
     unsafe { enter(sk, |operations| operations.error_report) }
 }

@@ -4,10 +4,10 @@
 
 use riw_bindings as bindings;
 
-/// Continues a CRC32c (Castagnoli) over `data`.
+/// Continues a CRC32c (Castagnoli) over `data`. Any context. Returns the new value.
 ///
-/// `crc` is the value so far, `!0` at the start of most protocols' checksums; nothing is inverted
-/// here. Any context.
+/// `crc` is the value so far; most protocols start with `!0`. Neither the start value nor the
+/// result is inverted here.
 ///
 /// C header: [`include/linux/crc32c.h`](srctree/include/linux/crc32c.h)
 #[inline]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What suites of KUnit share that need several things to happen at once. Only in kernels that
-//! have KUnit.
+//! Helpers for KUnit suites that run several functions at once. Only built if KUnit is built in.
 
 use crate::workqueue::{Flags, Queue};
 use kernel::{
@@ -19,22 +18,22 @@ mod sendbuf;
 mod sync;
 mod workqueue;
 
-/// How long nothing may move before a test calls it a hang: longer than any machine is busy.
+/// Time without progress after which a test reports a hang: longer than any machine is busy.
 const PATIENCE: Delta = Delta::from_secs(60);
 
-/// How often something is looked at, or done, before others have their turn.
+/// The number of polls or steps before a thread yields the CPU.
 const LOOKS: usize = 200;
 
-/// Functions that run at once, each in a worker of its own, from the moment at which all are there.
-/// Dropping it waits for their end.
+/// A set of functions that run at once, each in its own worker. None starts before all workers run.
+/// The drop waits for the functions to return. Process context, may sleep.
 ///
-/// Assertions are for the test's own thread, after that: KUnit hears of no others, and one that
-/// fails ends its thread without dropping anything.
+/// Use assertions only in the test's own thread, after the drop: KUnit does not see others. A
+/// failed assertion ends its thread without dropping anything.
 pub struct Crowd {
     queue: Queue,
-    /// Those who are not there yet.
+    /// Workers that do not run yet.
     absent: Arc<Atomic<u32>>,
-    /// Who goes on until the end has come to it.
+    /// Stops the functions of [`keep`](Self::keep).
     over: Arc<Atomic<bool>>,
 }
 
@@ -45,7 +44,8 @@ impl Drop for Crowd {
 }
 
 impl Crowd {
-    /// For `size` functions. May sleep.
+    /// Makes a crowd for exactly `size` functions: fewer do not start until a time-out. May sleep.
+    /// `ENOMEM` if there is no memory.
     pub fn new(size: u32) -> Result<Self> {
         Ok(Self {
             queue: Queue::new(c"kunit_crowd", Flags::UNBOUND)?,
@@ -54,12 +54,13 @@ impl Crowd {
         })
     }
 
-    /// Has one more function run. May sleep.
+    /// Adds a function. May sleep. `ENOMEM` if there is no memory.
     pub fn add(&self, function: impl FnMut() + Send + 'static) -> Result {
         self.add_boxed(KBox::new(function, GFP_KERNEL)?)
     }
 
-    /// Has one more function run, again and again until this is dropped. May sleep.
+    /// Adds a function that is called again and again until the drop. May sleep. `ENOMEM` if there
+    /// is no memory.
     pub fn keep(&self, mut step: impl FnMut() + Send + 'static) -> Result {
         let over = self.over.clone();
 
@@ -73,8 +74,8 @@ impl Crowd {
         })
     }
 
-    // `try_spawn` has a work item for each type of function and crate, all of one lock class, but
-    // not of one name, which lockdep does not like.
+    // Not `try_spawn`: its work items, one for each function type and crate, share a lock class but
+    // not its name, which lockdep reports.
     fn add_boxed(&self, function: KBox<dyn FnMut() + Send>) -> Result {
         let member = pin_init!(Member {
             work <- new_work!("net::kunit::Member::work"),
@@ -109,14 +110,15 @@ impl WorkItem for Member {
     }
 }
 
-/// Lets others have the CPU, which not every kernel takes away from a thread of its own. To be
-/// called at least once in some thousand steps.
+/// Yields the CPU: not every kernel preempts a kernel thread. Process context, may sleep. Call it
+/// at least once in some thousand steps.
 pub fn let_others_run() {
-    // SAFETY: No requirements but process context, in which all of this runs.
+    // SAFETY: `schedule()` only needs process context, in which tests and workers run.
     unsafe { bindings::schedule() };
 }
 
-/// Looks until `condition` holds, which another thread makes true. Returns false if it never does.
+/// Polls until `condition` holds, which another thread makes true. Process context, may sleep.
+/// Returns false if it does not hold within `PATIENCE`.
 pub fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
     let begin = Instant::<Monotonic>::now();
 

@@ -2,9 +2,9 @@
 
 //! Networking: TCP sockets with callbacks, network devices and their events.
 //!
-//! What a transport protocol over kernel TCP needs, such as iWARP, NVMe over TCP or RDS: a
-//! [`Socket`] in the network namespace of a device, its [`Callbacks`], received data in place
-//! ([`LockedSock::unread`]), and a buffer whose pages are handed to TCP ([`SendBuf`]).
+//! For transport protocols over kernel TCP, such as iWARP, NVMe over TCP or RDS: a [`Socket`] in
+//! the network namespace of a device, its [`Callbacks`], access to received data in place
+//! ([`LockedSock::unread`]), and a send buffer that hands its pages to TCP ([`SendBuf`]).
 //!
 //! C headers: [`include/net/sock.h`](srctree/include/net/sock.h),
 //! [`include/net/tcp.h`](srctree/include/net/tcp.h),
@@ -40,5 +40,5 @@ pub use receive::{Fragment, RecvBuf, Unread};
 pub use sendbuf::{Room, SendBuf};
 pub use socket::{Family, ListenSocket, Socket};
 
-/// The prefix of what this crate logs.
+/// The prefix of this crate's log messages.
 const __LOG_PREFIX: &[u8] = b"net\0";

@@ -1,42 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory cgroups, to charge what the kernel holds for a user to that user.
+//! Memory cgroups, to charge the user for kernel memory that serves the user.
 //!
 //! C header: [`include/linux/memcontrol.h`](srctree/include/linux/memcontrol.h)
 
 use kernel::bindings::mem_cgroup;
 use riw_bindings as bindings;
 
-/// A reference to a memory cgroup.
+/// A reference to a memory cgroup, or none if memory cgroups are disabled. May be cloned and
+/// dropped in any context.
 ///
 /// # Invariants
 ///
-/// The pointer is null, or one reference of the memory cgroup is ours.
+/// The pointer is null, or this object owns one reference to the memory cgroup.
 pub struct MemCgroup(*mut mem_cgroup);
 
-// SAFETY: A reference may be dropped by any thread.
+// SAFETY: The reference count is atomic: any thread may drop a reference.
 unsafe impl Send for MemCgroup {}
-// SAFETY: There is nothing that one could do with a shared one but to charge memory to it, which
-// all threads may.
+// SAFETY: Shared access only takes references and charges memory, which any thread may do at any
+// time.
 unsafe impl Sync for MemCgroup {}
 
 impl MemCgroup {
-    /// That of the calling process; the root's for a kernel thread. Process context.
+    /// Returns the memory cgroup of the calling process; for a kernel thread, the root. Process
+    /// context.
     pub fn current() -> Self {
-        // INVARIANT: What is returned comes with a reference.
-        // SAFETY: A task's `mm` is its own to read.
+        // INVARIANT: A pointer that is not null comes with a reference.
+        // SAFETY: `current->mm` is stable for the running task.
         Self(unsafe { bindings::current_memcg() })
     }
 
-    /// Calls `f`; what it allocates with `__GFP_ACCOUNT` is charged to this memory cgroup, or to that
-    /// of the calling process where the kernel knows none.
+    /// Calls `f` and returns its result. Charges memory that `f` allocates with `__GFP_ACCOUNT` to
+    /// this memory cgroup; without one, to the calling process as usual. Any context that `f`
+    /// allows.
     pub fn charge<R>(&self, f: impl FnOnce() -> R) -> R {
-        // SAFETY: The memory cgroup is null, or valid until the one before it is back below: a closure
-        // does not unwind in the kernel.
+        // SAFETY: `self` keeps the memory cgroup alive until `before` is restored below. `f` cannot
+        // unwind past that: the kernel does not unwind.
         let before = unsafe { bindings::set_active_memcg(self.0) };
         let result = f();
 
-        // SAFETY: Who has set it waits for us to return.
+        // SAFETY: `before` was active when this function was called. Its setter restores its own
+        // predecessor only after this function returns, and keeps `before` alive until then.
         unsafe { bindings::set_active_memcg(before) };
         result
     }
@@ -44,15 +48,17 @@ impl MemCgroup {
 
 impl Clone for MemCgroup {
     fn clone(&self) -> Self {
-        // INVARIANT: The reference just taken, if there is a memory cgroup.
-        // SAFETY: It is null, or valid as one reference is ours.
+        // INVARIANT: The result is null, or comes with a new reference.
+        // SAFETY: The pointer is null, which `get_memcg()` accepts, or valid by the reference of
+        // `self`.
         Self(unsafe { bindings::get_memcg(self.0) })
     }
 }
 
 impl Drop for MemCgroup {
     fn drop(&mut self) {
-        // SAFETY: The reference is ours, or there is none, which is ignored.
+        // SAFETY: By the type's invariant `self` owns the reference, or the pointer is null, which
+        // `put_memcg()` ignores.
         unsafe { bindings::put_memcg(self.0) }
     }
 }

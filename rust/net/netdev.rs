@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Network devices, as those who run over them see them.
+//! Network devices, for protocols that run over them.
 //!
 //! C header: [`include/linux/netdevice.h`](srctree/include/linux/netdevice.h)
 
@@ -16,83 +16,85 @@ use riw_bindings as bindings;
 
 /// A network device (`struct net_device`).
 ///
-/// A reference to it ([`ARef<NetDevice>`]) must not be kept beyond [`Event::Unregister`]: the
-/// device does not go before the last one has gone.
+/// Drop all references ([`ARef<NetDevice>`]) on [`Event::Unregister`]: the unregistration waits for
+/// them.
 ///
-/// All methods may be called from any context unless they say otherwise. What they return may be
-/// out of date by then, except under rtnl.
+/// All methods may be called from any context unless they say otherwise. Except under RTNL, their
+/// results may be out of date at once.
 ///
 /// [`Event::Unregister`]: crate::Event::Unregister
 #[repr(transparent)]
 pub struct NetDevice(Opaque<bindings::net_device>);
 
-// SAFETY: A network device may be used from any thread.
+// SAFETY: The reference count is safe from any thread, and so is the last drop.
 unsafe impl Send for NetDevice {}
-// SAFETY: As above.
+// SAFETY: The methods only take references and read fields that any thread may read without a lock.
 unsafe impl Sync for NetDevice {}
 
-// SAFETY: `dev_hold()` keeps the device from being freed.
+// SAFETY: `dev_hold()` keeps the device from being freed until the matching `dev_put()`.
 unsafe impl AlwaysRefCounted for NetDevice {
     fn inc_ref(&self) {
-        // SAFETY: The device is valid.
+        // SAFETY: The device behind `&self` is alive.
         unsafe { bindings::dev_hold(self.as_raw()) }
     }
 
     unsafe fn dec_ref(obj: NonNull<Self>) {
-        // SAFETY: The caller owns a reference.
+        // SAFETY: The caller promises that it owns a reference, and gives it up.
         unsafe { bindings::dev_put(obj.as_ptr().cast()) }
     }
 }
 
 impl NetDevice {
-    /// Borrows a device from its raw pointer.
+    /// Borrows a device from its raw pointer. Any context.
     ///
     /// # Safety
     ///
     /// `dev` must point to a device that lives for `'a`.
     pub unsafe fn from_raw<'a>(dev: *mut bindings::net_device) -> &'a Self {
-        // SAFETY: As the caller says; the type is transparent.
+        // SAFETY: The caller promises a device that lives for `'a`. The type is transparent over
+        // it.
         unsafe { &*dev.cast() }
     }
 
-    /// The pointer to the C struct.
+    /// Returns the pointer to the C struct, valid as long as `self`.
     pub fn as_raw(&self) -> *mut bindings::net_device {
         self.0.get()
     }
 
-    /// Looks a device up by its index. Process context.
+    /// Looks up a device by its index. Process context. `None` if there is no such device.
     pub fn by_index(ns: &Netns, ifindex: u32) -> Option<ARef<Self>> {
         let ifindex = i32::try_from(ifindex).ok()?;
-        // SAFETY: The namespace is valid.
+        // SAFETY: `ns` keeps the namespace alive.
         let dev = unsafe { bindings::dev_get_by_index(ns.as_raw(), ifindex) };
 
-        // SAFETY: If it is not null we own the reference that was taken for us.
+        // SAFETY: A result that is not null comes with a reference, which the `ARef` now owns.
         NonNull::new(dev).map(|dev| unsafe { ARef::from_raw(dev.cast()) })
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> Name {
         let mut name = Name([0; Name::SIZE]);
 
-        // SAFETY: The device is valid; a name has `IFNAMSIZ` bytes with the NUL at its end.
+        // SAFETY: The device behind `&self` is alive. The buffer has `IFNAMSIZ` bytes, the most
+        // that are written.
         unsafe { bindings::dev_name_copy(self.as_raw(), name.0.as_mut_ptr().cast()) };
         name
     }
 
-    /// Its index in its namespace.
+    /// Returns the index in its namespace.
     pub fn ifindex(&self) -> u32 {
-        // SAFETY: The device is valid.
+        // SAFETY: The device behind `&self` is alive.
         unsafe { bindings::dev_ifindex(self.as_raw()) as u32 }
     }
 
-    /// The kind of its hardware address, `ARPHRD_ETHER` for example.
+    /// Returns the type of the hardware address, for example `ARPHRD_ETHER`.
     pub fn kind(&self) -> u32 {
-        // SAFETY: The device is valid.
+        // SAFETY: The device behind `&self` is alive.
         unsafe { bindings::dev_type(self.as_raw()) }
     }
 
-    /// Whether it is an Ethernet device (or one like it, such as a bridge, bond, VLAN or dummy), a
-    /// device for bare IP such as tun or WireGuard, or loopback.
+    /// Whether it is an Ethernet device (also a bridge, bond, VLAN or dummy), a device without a
+    /// link header such as tun or WireGuard, or loopback.
     pub fn is_ethernet_like(&self) -> bool {
         matches!(
             self.kind(),
@@ -100,9 +102,9 @@ impl NetDevice {
         )
     }
 
-    /// The longest packet it takes, in bytes, without the link's header.
+    /// Returns the MTU in bytes, without the link header.
     pub fn mtu(&self) -> u32 {
-        // SAFETY: The device is valid.
+        // SAFETY: The device behind `&self` is alive.
         unsafe { bindings::dev_mtu(self.as_raw()) }
     }
 
@@ -116,58 +118,61 @@ impl NetDevice {
         self.flags() & bindings::net_device_flags_IFF_LOOPBACK != 0
     }
 
-    /// Whether it is up and can pass packets (`IFF_RUNNING`), as users are shown it.
+    /// Whether it is up and can pass packets: `IFF_RUNNING` as user space sees it.
     pub fn is_running(&self) -> bool {
         self.flags() & bindings::net_device_flags_IFF_RUNNING != 0
     }
 
     fn flags(&self) -> u32 {
-        // SAFETY: The device is valid.
+        // SAFETY: The device behind `&self` is alive.
         unsafe { bindings::dev_flags(self.as_raw()) }
     }
 
     /// Whether the link has a carrier.
     pub fn has_carrier(&self) -> bool {
-        // SAFETY: The device is valid.
+        // SAFETY: The device behind `&self` is alive.
         unsafe { bindings::dev_carrier(self.as_raw()) }
     }
 
-    /// Its RFC 2863 state (`IF_OPER_UP` and so on).
+    /// Returns the RFC 2863 operational state, for example `IF_OPER_UP`.
     pub fn operstate(&self) -> u32 {
-        // SAFETY: The device is valid.
+        // SAFETY: The device behind `&self` is alive.
         unsafe { bindings::dev_operstate(self.as_raw()) }
     }
 
-    /// Whether it is a VLAN over another device.
+    /// Whether it is a VLAN device.
     pub fn is_vlan(&self) -> bool {
-        // SAFETY: The device is valid.
+        // SAFETY: The device behind `&self` is alive.
         unsafe { bindings::dev_is_vlan(self.as_raw()) }
     }
 
-    /// The index of the bridge, bond or the like that it is a port of.
+    /// Returns the index of the bridge, bond or other master device that it is a port of. `None` if
+    /// it is no port.
     pub fn master(&self) -> Option<u32> {
-        // SAFETY: The device is valid.
+        // SAFETY: The device behind `&self` is alive.
         let master = unsafe { bindings::dev_master(self.as_raw()) };
 
         u32::try_from(master).ok().filter(|&master| master != 0)
     }
 
-    /// Its hardware address.
+    /// Returns the hardware address.
     pub fn address(&self) -> Address {
         let mut address = Address {
             bytes: [0; Address::MAX],
             len: 0,
         };
 
-        // SAFETY: The device is valid, and no address is longer than `MAX_ADDR_LEN`.
+        // SAFETY: The device behind `&self` is alive. The buffer has `MAX_ADDR_LEN` bytes, and no
+        // address is longer.
         let len = unsafe { bindings::dev_address(self.as_raw(), address.bytes.as_mut_ptr()) };
         address.len = Address::MAX.min(len as usize);
         address
     }
 
-    /// Its namespace; `None` if that is being dismantled.
+    /// Returns a reference to its namespace. `None` if the namespace is being torn down.
     pub fn netns(&self) -> Option<Netns> {
-        // SAFETY: The device is valid; the result is null, or a new reference.
+        // SAFETY: The device behind `&self` is alive. The result is null or a new reference, which
+        // the `Netns` now owns.
         unsafe { Netns::from_raw(bindings::dev_net(self.as_raw())) }
     }
 }

@@ -8,69 +8,68 @@ use core::{net::SocketAddr, ptr::NonNull};
 use kernel::bindings::AF_INET;
 use riw_bindings as bindings;
 
-/// Which namespace it is: for comparing, as long as a namespace exists.
+/// The identity of a namespace, for comparing. Reused once the namespace is freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id(usize);
 
 /// A counted reference to a network namespace.
 ///
-/// As long as it is held the namespace is not dismantled.
+/// It prevents the teardown of the namespace. May be cloned and dropped in any context.
 ///
 /// # Invariants
 ///
-/// `net` is a namespace of which one reference is ours.
+/// `net` is a namespace, and this object owns one reference to it.
 pub struct Netns {
     net: NonNull<bindings::net>,
 }
 
-// SAFETY: A namespace may be used from any thread.
+// SAFETY: The reference count is atomic: any thread may drop a reference.
 unsafe impl Send for Netns {}
-// SAFETY: As above.
+// SAFETY: Shared access takes references and calls functions that use RCU or read constants. Both
+// are safe from any thread.
 unsafe impl Sync for Netns {}
 
 impl Netns {
-    /// Takes over a reference.
+    /// Takes over a reference. `None` if `net` is null.
     ///
     /// # Safety
     ///
     /// `net` must be null, or a namespace of which the caller owns one reference.
     pub(crate) unsafe fn from_raw(net: *mut bindings::net) -> Option<Self> {
-        // INVARIANT: As the caller says.
+        // INVARIANT: The caller promises that `net` comes with a reference.
         NonNull::new(net).map(|net| Self { net })
     }
 
-    /// The namespace of the calling task. Process context.
-    ///
-    /// `None` if the task is about to exit and has none.
+    /// Returns the namespace of the calling task. Process context. `None` if the task is exiting
+    /// and has left its namespace.
     pub fn current() -> Option<Self> {
-        // SAFETY: It returns null or a new reference.
+        // SAFETY: `current_net()` returns null or a new reference, which this function owns.
         unsafe { Self::from_raw(bindings::current_net()) }
     }
 
-    /// Which namespace it is.
+    /// Returns the namespace's identity. Any context.
     pub fn id(&self) -> Id {
         Id(self.net.as_ptr().addr())
     }
 
-    /// A number that no other namespace has, not even after this one is gone. Any context.
+    /// Returns the namespace's cookie, which is never reused. Any context.
     pub fn cookie(&self) -> u64 {
-        // SAFETY: The namespace is valid.
+        // SAFETY: By the type's invariant the namespace is valid.
         unsafe { bindings::net_cookie(self.as_raw()) }
     }
 
-    /// The pointer to the C struct, valid as long as `self`.
+    /// Returns the pointer to the C struct, valid as long as `self`. Any context.
     pub fn as_raw(&self) -> *mut bindings::net {
         self.net.as_ptr()
     }
 
-    /// As [`Self::as_raw`].
+    /// As [`Self::as_raw`], but typed as not null.
     pub(crate) fn raw(&self) -> NonNull<bindings::net> {
         self.net
     }
 
-    /// The index of the network device that has `addr` as one of its addresses, at the moment.
-    ///
-    /// For a link-local address that is its scope. Any context.
+    /// Returns the index of the network device that currently has the address `addr`; for an IPv6
+    /// address with a scope, the scope, unchecked. Any context. `None` if no device has it.
     pub fn owner_of(&self, addr: &SocketAddr) -> Option<u32> {
         let (family, octets) = match addr {
             SocketAddr::V4(v4) => (AF_INET, &v4.ip().octets()[..]),
@@ -82,43 +81,43 @@ impl Netns {
         for (word, bytes) in aligned.iter_mut().zip(octets.chunks_exact(4)) {
             *word = u32::from_ne_bytes(bytes.try_into().unwrap_or_default());
         }
-        // SAFETY: The namespace is valid, and the address has the length that goes with its family.
+        // SAFETY: By the type's invariant the namespace is valid. `aligned` is aligned for, and at
+        // least as long as, an address of either family.
         let index =
             unsafe { bindings::ip_owner(self.as_raw(), family as i32, aligned.as_ptr().cast()) };
 
         u32::try_from(index).ok().filter(|&index| index != 0)
     }
 
-    /// The index of the device that the VLAN device with index `ifindex` runs over.
-    ///
-    /// `None` if there is no such device or it is no VLAN. Any context.
+    /// Returns the index of the real device below the VLAN device `ifindex`. Any context. `None` if
+    /// the device does not exist or is not a VLAN.
     pub fn vlan_real(&self, ifindex: u32) -> Option<u32> {
         let ifindex = i32::try_from(ifindex).ok()?;
-        // SAFETY: The namespace is valid.
+        // SAFETY: By the type's invariant the namespace is valid.
         let real = unsafe { bindings::vlan_real(self.as_raw(), ifindex) };
 
         u32::try_from(real).ok().filter(|&real| real != 0)
     }
 
-    /// Whether `port` is one of those that sockets are given when they ask for none. Any context.
+    /// Whether `port` is in the range of ephemeral ports (`ip_local_port_range`). Any context.
     pub fn is_ephemeral(&self, port: u16) -> bool {
-        // SAFETY: The namespace is valid.
+        // SAFETY: By the type's invariant the namespace is valid.
         unsafe { bindings::port_is_ephemeral(self.as_raw(), port) }
     }
 }
 
 impl Clone for Netns {
     fn clone(&self) -> Self {
-        // SAFETY: We own a reference, hence there can be one more.
+        // SAFETY: By the type's invariant `self` owns a reference, so the count is not zero.
         unsafe { bindings::get_net(self.as_raw()) };
-        // INVARIANT: The reference just taken.
+        // INVARIANT: The new object owns the reference taken above.
         Self { net: self.net }
     }
 }
 
 impl Drop for Netns {
     fn drop(&mut self) {
-        // SAFETY: The reference is ours.
+        // SAFETY: By the type's invariant `self` owns a reference, and does not use it after this.
         unsafe { bindings::put_net(self.as_raw()) }
     }
 }

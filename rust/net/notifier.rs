@@ -11,32 +11,32 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
-/// What happened to a network device.
+/// An event of a network device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It has been registered, or has come into this namespace.
+    /// The device was registered, or moved into this namespace.
     Register,
-    /// It is being unregistered, or leaves its namespace. References to it must be dropped.
+    /// The device is being unregistered, or leaves its namespace. Drop all references to it.
     Unregister,
-    /// It was set up.
+    /// The device was set up.
     Up,
-    /// It is about to be set down.
+    /// The device is about to be set down.
     GoingDown,
-    /// It was set down.
+    /// The device was set down.
     Down,
-    /// Its state or flags changed, such as the carrier.
+    /// The state or flags changed, such as the carrier.
     Change,
-    /// Its MTU changed.
+    /// The MTU changed.
     ChangeMtu,
-    /// Its hardware address changed.
+    /// The hardware address changed.
     ChangeAddress,
-    /// Its name changed.
+    /// The name changed.
     ChangeName,
-    /// It became a port of another device, or is none any more.
+    /// The device became, or is no longer, a port of another device.
     ChangeUpper,
-    /// Its offloads changed.
+    /// The offloads changed.
     ChangeFeatures,
-    /// Something else: `NETDEV_…` in number.
+    /// Another event, by its `NETDEV_…` number.
     Other(usize),
 }
 
@@ -59,25 +59,26 @@ impl From<usize> for Event {
     }
 }
 
-/// Who is told of events.
+/// Receives the events of network devices.
 pub trait Notify: Send + Sync + 'static {
-    /// An event, of any network device in any namespace.
+    /// Handles an event of any network device in any namespace.
     ///
-    /// Process context, may sleep; rtnl is held, and for most events except for
-    /// [`Event::Unregister`] the device's instance lock as well
+    /// Process context, may sleep. RTNL is held; for most events, but not for
+    /// [`Event::Unregister`], the device's instance lock is held, too
     /// (`Documentation/networking/netdevices.rst`).
     fn event(&self, dev: &NetDevice, event: Event);
 }
 
-/// A registered listener for events of network devices.
+/// A registered netdev notifier.
 ///
-/// The kernel replays [`Event::Register`] (and [`Event::Up`]) for all devices there are while it is
-/// being registered, and [`Event::Down`] and [`Event::Unregister`] while it is being dropped.
-/// Dropping waits for running callbacks. Neither may happen under rtnl.
+/// During registration the kernel replays [`Event::Register`] for all devices, and [`Event::Up`]
+/// for those that are up. During the drop it replays [`Event::GoingDown`], [`Event::Down`] and
+/// [`Event::Unregister`]. The drop waits for running callbacks: process context, may sleep; RTNL
+/// must not be held.
 ///
 /// # Invariants
 ///
-/// `block` is registered, and is the field of this struct in a [`Pin`]ned place.
+/// `block` is registered, and is a field of a pinned [`Notifier`].
 #[pin_data(PinnedDrop)]
 #[repr(C)]
 pub struct Notifier<T: Notify> {
@@ -86,45 +87,52 @@ pub struct Notifier<T: Notify> {
     target: T,
 }
 
-// SAFETY: `block` is only touched by the kernel's notifier chain, which has its own lock; `target`
-// is `Send`.
+// SAFETY: Only the notifier chain accesses `block`, under RTNL; any thread may unregister it.
+// `target` is `Send`.
 unsafe impl<T: Notify> Send for Notifier<T> {}
-// SAFETY: As above; `target` is `Sync`.
+// SAFETY: A shared reference only gives access to `target`, which is `Sync`. Only the notifier
+// chain accesses `block`, under RTNL.
 unsafe impl<T: Notify> Sync for Notifier<T> {}
 
 impl<T: Notify> Notifier<T> {
-    /// Registers `target` for all events. Process context, may sleep; rtnl must not be held.
+    /// Registers `target` for all events. Process context, may sleep; RTNL must not be held. Fails
+    /// with the errors of `register_netdevice_notifier()`.
     pub fn register(target: T) -> impl PinInit<Self, Error> {
-        // `target` comes first, since callbacks begin before the registration returns.
+        // Initialise `target` first: callbacks begin before the registration returns.
         try_pin_init!(Self {
             target,
             block <- Opaque::try_ffi_init(|slot: *mut notifier_block| {
-                // SAFETY: The slot is valid for writes.
+                // SAFETY: `slot` points to the field that is being initialised: it is valid for
+                // writes.
                 unsafe {
                     slot.write(notifier_block {
                         notifier_call: Some(Self::call),
                         ..Default::default()
                     })
                 };
-                // SAFETY: The block is initialised, pinned, and unregistered by drop.
+                // SAFETY: The block is initialised above, pinned, and unregistered by `drop` before
+                // its memory is freed.
                 to_result(unsafe { bindings::register_netdevice_notifier(slot) })
             }),
         })
     }
 
+    /// Passes an event of the notifier chain to `target`.
+    ///
     /// # Safety
     ///
-    /// To be called by the notifier chain, with the block of a `Notifier<T>`.
+    /// Only the notifier chain may call it, with the block of a `Notifier<T>`.
     unsafe extern "C" fn call(
         block: *mut notifier_block,
         event: usize,
         info: *mut c_void,
     ) -> c_int {
-        // SAFETY: By the type's invariant the block is a field of a `Notifier`, the target of which
-        // was initialised before it was registered.
+        // SAFETY: The caller promises the block of a `Notifier<T>`, which lives until the block is
+        // unregistered. `register` initialised `target` before it registered the block.
         let target =
             unsafe { &(*kernel::container_of!(Opaque::cast_from(block), Self, block)).target };
-        // SAFETY: `info` is the chain's, whose device is valid during the call.
+        // SAFETY: The caller promises that `info` comes from the chain. The chain keeps the device
+        // alive during the call.
         let dev = unsafe { NetDevice::from_raw(bindings::netdev_notifier_dev(info)) };
 
         target.event(dev, event.into());
@@ -144,7 +152,8 @@ impl<T: Notify> core::ops::Deref for Notifier<T> {
 #[pinned_drop]
 impl<T: Notify> PinnedDrop for Notifier<T> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type's invariant it is registered. Afterwards no callback runs.
+        // SAFETY: By the type's invariant the block is registered. No callback runs after this, so
+        // the memory may be freed.
         let _ = unsafe { bindings::unregister_netdevice_notifier(self.block.get()) };
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What keeps a network namespace until the last socket in it has gone.
+//! Keeps a network namespace alive until its last socket is released.
 //!
 //! C header: [`include/net/net_namespace.h`](srctree/include/net/net_namespace.h)
 
@@ -16,67 +16,70 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
-/// Whether there is a registration: the C struct behind it is one.
+/// Whether a [`Pernet`] exists. The C struct that it registers is static, so there can be only one.
 static REGISTERED: Atomic<bool> = Atomic::new(false);
 
 /// A registration as a subsystem of every network namespace.
 ///
-/// A socket of the kernel's has no reference to its namespace: one that had would keep the namespace
-/// for ever, since it is the going of a namespace's devices that has sockets closed. Instead the
-/// dismantling of a namespace waits for the last [`Socket`](crate::Socket) in it, after its devices
-/// have been unregistered.
+/// A kernel socket has no reference to its namespace. With a reference the namespace would never go
+/// away: sockets are closed when the namespace's devices are unregistered, which is part of its
+/// teardown. Instead, the teardown first unregisters the devices, then waits for the last
+/// [`Socket`](crate::Socket).
 ///
-/// Dropping it waits for the sockets of all namespaces. Each socket has a reference, so whoever keeps
-/// another until the end decides where that is: process context, may sleep; not in a callback for an
-/// event of a device.
+/// Dropping it waits for the sockets of all namespaces: process context, may sleep; not in a netdev
+/// notifier callback. Each socket holds a reference; the owner must keep its own reference longest,
+/// so that the drop does not run in a socket's context.
 pub struct Pernet(());
 
 impl Pernet {
-    /// Registers. `EBUSY` if that was done before. Process context, may sleep; RTNL must not be
-    /// held.
+    /// Registers the subsystem. Process context, may sleep; RTNL must not be held. `EBUSY` if a
+    /// registration exists, `ENOMEM` if there is no memory.
     pub fn register() -> Result<Arc<Self>> {
         if REGISTERED.xchg(true, ordering::Full) {
             return Err(EBUSY);
         }
-        // SAFETY: It is not registered.
+        // SAFETY: The exchange of `REGISTERED` lets one caller register, and only while no
+        // registration exists.
         if let Err(e) = to_result(unsafe { bindings::register_pernet() }) {
             REGISTERED.store(false, ordering::Release);
             return Err(e);
         }
-        // If there is no memory, this one is dropped, and unregisters.
+        // If the allocation fails, `Self` is dropped and unregisters.
         Ok(Arc::new(Self(()), GFP_KERNEL)?)
     }
 }
 
 impl Drop for Pernet {
     fn drop(&mut self) {
-        // SAFETY: It was registered, once.
+        // SAFETY: A `Pernet` exists only after a successful `register_pernet()`, and is dropped
+        // once.
         unsafe { bindings::unregister_pernet() };
         REGISTERED.store(false, ordering::Release);
     }
 }
 
-/// A socket, as far as its namespace is concerned.
+/// One socket in the socket count of a namespace.
 ///
 /// # Invariants
 ///
-/// `net` is a namespace that counts this, and so is not dismantled.
+/// The socket count of `net` includes this object, so the teardown of `net` waits for it.
 pub(crate) struct Counted {
     net: NonNull<bindings::net>,
     pernet: Arc<Pernet>,
 }
 
-// SAFETY: It may be counted in one thread and no more in another.
+// SAFETY: The count is an atomic of the namespace: any thread may decrement it.
 unsafe impl Send for Counted {}
-// SAFETY: All that can be done with a shared one is to count one more, which is atomic.
+// SAFETY: Shared access only clones, which increments the count atomically.
 unsafe impl Sync for Counted {}
 
 impl Counted {
-    /// Counts a socket in a namespace.
+    /// Counts a socket in a namespace. Any context.
     pub(crate) fn new(pernet: &Arc<Pernet>, ns: &Netns) -> Self {
-        // SAFETY: The namespace is held, and there is a registration.
+        // SAFETY: `ns` holds a reference to the namespace. `pernet` is a registration, so the
+        // namespace has the count.
         unsafe { bindings::count_socket(ns.as_raw()) };
-        // INVARIANT: It was counted just now, before its namespace could be dismantled.
+        // INVARIANT: The count was incremented while `ns` held the namespace.
         Self {
             net: ns.raw(),
             pernet: pernet.clone(),
@@ -86,9 +89,10 @@ impl Counted {
 
 impl Clone for Counted {
     fn clone(&self) -> Self {
-        // SAFETY: By the type's invariant the namespace is there, and `pernet` is the registration.
+        // SAFETY: By the type's invariant the namespace is alive, and `pernet` is a registration,
+        // so it has the count.
         unsafe { bindings::count_socket(self.net.as_ptr()) };
-        // INVARIANT: It was counted just now, while the one before it still is.
+        // INVARIANT: The count was incremented while `self` is included in it.
         Self {
             net: self.net,
             pernet: self.pernet.clone(),
@@ -98,7 +102,8 @@ impl Clone for Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // SAFETY: It is counted by the type's invariant. `pernet` is dropped after this.
+        // SAFETY: By the type's invariant the namespace is alive and counts this object. The field
+        // `pernet` is dropped later, so the registration still exists.
         unsafe { bindings::uncount_socket(self.net.as_ptr()) };
     }
 }

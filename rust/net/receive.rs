@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Received bytes, where they lie.
+//! Access to received bytes in place.
 //!
 //! C header: [`include/linux/skbuff.h`](srctree/include/linux/skbuff.h)
 
@@ -9,11 +9,11 @@ use core::{marker::PhantomData, ops::Range};
 use kernel::{bindings::sock, prelude::*};
 use riw_bindings as bindings;
 
-/// Bytes in a row, in memory that others may write to meanwhile: a sender on this machine owns the
-/// pages that it has spliced into a socket.
+/// Contiguous received bytes, which may change at any time: a sender on this machine can still
+/// write to pages that it spliced into its socket.
 ///
-/// They can be copied and summed, never borrowed. Whoever reads them twice may read two different
-/// values.
+/// So the bytes can be copied and summed, but never borrowed as a slice. Two reads may give
+/// different values.
 ///
 /// # Invariants
 ///
@@ -26,43 +26,45 @@ pub struct Fragment<'a> {
 }
 
 impl Fragment<'_> {
-    /// Bytes.
+    /// Returns the number of bytes. Any context.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes. Any context.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The address, for C code to read [`len`](Self::len) bytes from. Any context.
+    /// Returns the address, from which C code may read [`len`](Self::len) bytes. Any context.
     #[inline]
     pub fn as_ptr(&self) -> *const u8 {
         self.start
     }
 
-    /// Copies as many of the bytes as `to` has room for. Any context.
+    /// Copies the first bytes, at most `to.len()`, to the front of `to`. Any context.
     #[inline]
     pub fn copy_to(&self, to: &mut [u8]) {
         let len = self.len.min(to.len());
 
-        // SAFETY: By the type's invariant, and because `to` has room for `len` bytes.
+        // SAFETY: By the type's invariant C code may read `len` bytes from `start`. `to` has room
+        // for `len` bytes and is borrowed exclusively.
         unsafe { bindings::copy_received(to.as_mut_ptr(), self.start, len) }
     }
 
-    /// Runs a CRC32c on over the bytes, as [`crc32c`](crate::crc32c) does. Any context.
+    /// Continues a CRC32c over the bytes, as [`crc32c`](crate::crc32c) does. Any context. Returns
+    /// the new value.
     #[inline]
     pub fn crc32c(&self, crc: u32) -> u32 {
-        // SAFETY: By the type's invariant.
+        // SAFETY: By the type's invariant C code may read `len` bytes from `start`.
         unsafe { bindings::crc32c(crc, self.start.cast(), self.len) }
     }
 }
 
 impl<'a> From<&'a [u8]> for Fragment<'a> {
     fn from(bytes: &'a [u8]) -> Self {
-        // INVARIANT: The slice is valid for `'a`.
+        // INVARIANT: The slice is valid for reads of its length, for `'a`.
         Self {
             start: bytes.as_ptr(),
             len: bytes.len(),
@@ -71,13 +73,13 @@ impl<'a> From<&'a [u8]> for Fragment<'a> {
     }
 }
 
-/// Bytes that a socket has received in order and that were not taken, from some place on. They end
-/// in front of urgent data.
+/// A cursor over the bytes that a socket has received in order and that are not taken yet. It ends
+/// before urgent data.
 ///
 /// # Invariants
 ///
-/// `sk` is a TCP socket that is locked for `'a`, and nothing is taken from it meanwhile. `place` is
-/// in its receive queue, `len` bytes before the end, if `len` is not 0.
+/// `sk` is a TCP socket that is locked for `'a`; no bytes are taken from it during `'a`. If `len`
+/// is not 0, `place` is in its receive queue, with at least `len` bytes behind it.
 #[derive(Clone, Copy)]
 pub struct Unread<'a> {
     sk: *mut sock,
@@ -87,15 +89,19 @@ pub struct Unread<'a> {
 }
 
 impl<'a> Unread<'a> {
+    /// Makes a cursor at the first byte that is not taken.
+    ///
     /// # Safety
     ///
-    /// `sk` must be a TCP socket that is locked for `'a`, from which nothing is taken meanwhile.
+    /// `sk` must be a TCP socket that is locked for `'a`. No bytes may be taken from it during
+    /// `'a`.
     pub(crate) unsafe fn new(sk: *mut sock) -> Self {
         let mut place = bindings::riw_rx_place::default();
-        // SAFETY: As the caller says.
+        // SAFETY: The caller promises a locked TCP socket, so its receive queue is stable.
         let len = unsafe { bindings::rx_begin(sk, &mut place) };
 
-        // INVARIANT: As the caller and `rx_begin()` say.
+        // INVARIANT: The caller promises the socket's part for `'a`. `rx_begin()` sets `place` to
+        // the first of `len` bytes in the queue.
         Self {
             sk,
             place,
@@ -104,41 +110,43 @@ impl<'a> Unread<'a> {
         }
     }
 
-    /// Bytes.
+    /// Returns the number of bytes behind the cursor. Any context.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether no bytes are behind the cursor. Any context.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Goes on behind the next `count` bytes, or at the end. They stay in the socket: see
-    /// [`LockedSock::take`].
+    /// Moves the cursor over the next `count` bytes, or to the end if there are fewer. The bytes
+    /// stay in the socket until [`LockedSock::take`]. Any context.
     #[inline]
     pub fn advance(&mut self, count: usize) {
         let count = count.min(self.len);
 
         self.len -= count;
-        // SAFETY: By the type's invariants, so many bytes lie behind the place.
-        // INVARIANT: The place is by as many bytes nearer to the end.
+        // SAFETY: By the type's invariants the socket is locked and at least `count` bytes are
+        // behind the place.
+        // INVARIANT: The place moves by `count` bytes, and `len` has shrunk by as many.
         unsafe { bindings::rx_advance(self.sk, &mut self.place, count) };
     }
 
-    /// Calls `f` with the bytes of `range` in order, piece by piece. `EFAULT`, after some of them
-    /// perhaps, where there are none or where no CPU can read them (memory of a device). `f` must
-    /// not sleep, whatever the context.
+    /// Calls `f` with the bytes of `range` (relative to the cursor), piece by piece, in order. Any
+    /// context; `f` must never sleep. `EFAULT` if the range goes beyond the end, or if the CPU
+    /// cannot read the bytes (device memory); `f` may have got some of them then.
     pub fn each<F: FnMut(Fragment<'_>)>(&self, range: Range<usize>, mut f: F) -> Result {
         let len = range.len();
 
         if range.end > self.len {
             return Err(EFAULT);
         }
-        // SAFETY: By the type's invariants the bytes lie behind the place. `call` gets the pointer
-        // to `f`, which nobody else uses.
+        // SAFETY: By the type's invariants the socket is locked, and the check above keeps the
+        // range within the bytes behind the place. `call` gets the only pointer to `f`, of its type
+        // `F`.
         let done = unsafe {
             bindings::rx_each(
                 self.sk,
@@ -157,52 +165,56 @@ impl<'a> Unread<'a> {
     }
 }
 
+/// Passes a piece of received data to the closure at `f`.
+///
 /// # Safety
 ///
-/// `f` must point to an `F` that nobody else uses; `data` must be valid for reads of `len` bytes by
-/// C code until this returns.
+/// `f` must be the only pointer in use to a valid `F`. `data` must be valid for reads of `len`
+/// bytes by C code until this returns.
 unsafe extern "C" fn call<F: FnMut(Fragment<'_>)>(f: *mut c_void, data: *const u8, len: usize) {
-    // INVARIANT: As the caller says; the lifetime ends with the call below.
+    // INVARIANT: The caller promises valid `data` until this returns, and `F` takes a fragment of
+    // any lifetime, so that it cannot keep it.
     let fragment = Fragment {
         start: data,
         len,
         _memory: PhantomData,
     };
 
-    // SAFETY: As the caller says.
+    // SAFETY: The caller promises exclusive access to a valid `F` at `f`.
     unsafe { (*f.cast::<F>())(fragment) }
 }
 
-/// A copy of received bytes, for a reader that has to make room in the socket before it can use them.
+/// A copy of received bytes, for a reader that must free socket memory before it can use the bytes.
 pub struct RecvBuf(KVVec<u8>);
 
 impl RecvBuf {
-    /// With room for `size` bytes, charged to `memcg`. May sleep.
+    /// Allocates an empty buffer for `size` bytes, charged to `memcg`. May sleep. `ENOMEM` if there
+    /// is no memory.
     pub fn new(size: usize, memcg: &MemCgroup) -> Result<Self> {
         let buf = memcg.charge(|| KVVec::with_capacity(size, GFP_KERNEL_ACCOUNT))?;
 
         Ok(Self(buf))
     }
 
-    /// Bytes that are there.
+    /// Returns the number of bytes in the buffer. Any context.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the buffer is empty. Any context.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Appends the first `count` bytes of `from`. `ENOSPC` if there is no room for them, `EFAULT` as
-    /// [`Unread::each`]; nothing is appended then. Any context.
+    /// Appends a copy of the first `count` bytes of `from`, all or nothing. Any context. `ENOSPC`
+    /// if there is not enough room, `EFAULT` if `from` lacks the bytes or the CPU cannot read them.
     pub fn append(&mut self, from: &Unread<'_>, count: usize) -> Result {
         let old = self.0.len();
 
         if count > self.0.capacity() - old {
             return Err(ENOSPC);
         }
-        // There is room, so that nothing is allocated.
+        // The capacity is checked above: this does not allocate.
         self.0.extend_with(count, 0, GFP_ATOMIC)?;
         let mut at = old;
         let read = from.each(0..count, |fragment| {
@@ -217,7 +229,8 @@ impl RecvBuf {
         read
     }
 
-    /// Calls `f` with the bytes of `range`. `EFAULT` if there are none.
+    /// Calls `f` once with the bytes of `range`. Any context that `f` allows. `EFAULT` if the range
+    /// goes beyond the end.
     pub fn each(&self, range: Range<usize>, mut f: impl FnMut(Fragment<'_>)) -> Result {
         f(self.0.get(range).ok_or(EFAULT)?.into());
         Ok(())

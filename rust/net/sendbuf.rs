@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Bytes to be sent, in pages that TCP takes over.
+//! A send buffer that hands its pages to TCP without copying.
 
 use crate::MemCgroup;
 use core::{mem::MaybeUninit, ptr::NonNull};
@@ -10,16 +10,16 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
-/// A new page is to have room for so many times what waits to be sent before it.
+/// The size of a new chunk, in multiples of the bytes that wait to be sent.
 const AHEAD: usize = 8;
 
 /// A compound page, filled from its front.
 ///
 /// # Invariants
 ///
-/// - `page` is a page of `size` bytes, mapped at `address`, of which one reference is ours.
-/// - `start <= end <= size`. Bytes below `start` have been handed to TCP; those from `start` to
-///   `end` wait for that; those from `end` on nobody else can see.
+/// - `page` is a page of `size` bytes, mapped at `address`. The chunk owns one reference to it.
+/// - `start <= end <= size`. TCP was given the bytes below `start`. The bytes from `start` to `end`
+///   wait to be sent. Nothing else can see the bytes from `end` on.
 struct Chunk {
     page: NonNull<page>,
     address: NonNull<u8>,
@@ -29,19 +29,19 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// An empty one for `size` bytes, which is not more than a wish. It is charged to `memcg`, or
-    /// to the running task.
+    /// Allocates an empty chunk, charged to `memcg` or to the current task. May sleep. `size` in
+    /// bytes is a hint: the chunk may be smaller or larger. `ENOMEM` if there is no memory.
     fn new(size: usize, memcg: Option<&MemCgroup>) -> Result<Self> {
-        // SAFETY: It may sleep, as documented for those who call.
+        // SAFETY: The callers' context may sleep (see above), and the size is not 0.
         let alloc = || unsafe { bindings::staging_alloc(size.max(1)) };
         let page = memcg.map_or_else(alloc, |memcg| memcg.charge(alloc));
         let page = NonNull::new(page).ok_or(ENOMEM)?;
-        // SAFETY: The page is valid, and in the kernel's direct mapping.
+        // SAFETY: The page is new and owned. `GFP_KERNEL` gives a page in the direct mapping.
         let address = unsafe { bindings::staging_address(page.as_ptr()) };
-        // SAFETY: The page is valid.
+        // SAFETY: The page is new and owned.
         let size = unsafe { bindings::staging_size(page.as_ptr()) };
 
-        // INVARIANT: It is a new page, and empty.
+        // INVARIANT: The page is new, so nothing else sees its bytes. `Self` owns its reference.
         Ok(Self {
             page,
             address: NonNull::new(address.cast()).ok_or(ENOMEM)?,
@@ -51,25 +51,27 @@ impl Chunk {
         })
     }
 
-    /// Begins again at the front, if all that was there has been sent and acknowledged.
+    /// Restarts at the front if nothing else references the page: all bytes are sent and
+    /// acknowledged.
     fn reuse(&mut self) {
-        // SAFETY: The page is valid.
+        // SAFETY: By the type's invariants the chunk owns a reference to the page.
         if self.start == self.end && !unsafe { bindings::staging_shared(self.page.as_ptr()) } {
-            // INVARIANT: No one else has a reference to the page, so nobody can see its bytes.
+            // INVARIANT: This is the only reference to the page, so nothing else sees its bytes.
             self.start = 0;
             self.end = 0;
         }
     }
 
-    /// Has `fill` write the next `len` bytes; there must be room for them. `EIO` if it does not
-    /// write them all.
+    /// Appends `len` bytes that `fill` writes; the chunk must have that much room. Returns the
+    /// error of `fill`, or `EIO` if it does not fill all bytes; nothing is appended then.
     fn append(&mut self, len: usize, fill: &mut dyn FnMut(&mut Room<'_>) -> Result) -> Result {
         debug_assert!(len <= self.size - self.end);
-        // SAFETY: By the type's invariants these bytes are in the page, and nobody else sees them.
+        // SAFETY: By the type's invariants these bytes are in the page (the caller guarantees the
+        // room), and nothing else sees them.
         let bytes = unsafe {
             core::slice::from_raw_parts_mut(self.address.add(self.end).as_ptr().cast(), len)
         };
-        // INVARIANT: Nothing is filled yet.
+        // INVARIANT: `filled` is 0.
         let mut room = Room { bytes, filled: 0 };
 
         fill(&mut room)?;
@@ -83,13 +85,14 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: The reference is ours.
+        // SAFETY: By the type's invariants the chunk owns the reference, and does not use it after
+        // this.
         unsafe { bindings::put_page(self.page.as_ptr()) }
     }
 }
 
-/// Room at the end of a [`SendBuf`], which is filled from its front. What it holds before is stale
-/// kernel memory, and cannot be read.
+/// Room at the end of a [`SendBuf`], filled from its front. Bytes that are not filled are stale
+/// kernel memory and cannot be read.
 ///
 /// # Invariants
 ///
@@ -100,27 +103,27 @@ pub struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// Bytes that are not filled yet.
+    /// Returns the number of bytes that are not filled yet. Any context.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.filled
     }
 
-    /// Whether all bytes are filled.
+    /// Whether no room is left: all bytes are filled. Any context.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes that are filled.
+    /// Returns the filled bytes. Any context.
     pub fn filled(&self) -> &[u8] {
-        // SAFETY: By the type's invariant these bytes are there and initialised.
+        // SAFETY: By the type's invariant the first `filled` of `bytes` are initialised.
         unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.filled) }
     }
 
-    /// Fills the next bytes with a copy of `from`. `EINVAL`, and nothing copied, if there are not
-    /// so many.
+    /// Fills the next bytes with a copy of `from`. Any context. `EINVAL` if there is not enough
+    /// room; nothing is copied then.
     pub fn put(&mut self, from: &[u8]) -> Result {
-        // SAFETY: All `from.len()` bytes are written. They do not overlap `from`, since they are
-        // borrowed exclusively.
+        // SAFETY: The closure writes exactly `from.len()` bytes. They do not overlap `from`: the
+        // room is borrowed exclusively.
         unsafe {
             self.put_with(from.len(), |to| {
                 to.copy_from_nonoverlapping(from.as_ptr(), from.len());
@@ -129,54 +132,56 @@ impl Room<'_> {
         }
     }
 
-    /// Has `write` fill the next `len` bytes, to which it gets a pointer. `EINVAL`, and `write` not
-    /// called, if there are not so many. If it fails they count as not filled.
+    /// Calls `write` with a pointer to the next `len` bytes, to fill them. Any context that `write`
+    /// allows. `EINVAL` if there is not enough room; `write` is not called then. Returns the error
+    /// of `write`; the bytes count as not filled then.
     ///
     /// # Safety
     ///
-    /// `write` must write to those `len` bytes only, and to all of them if it returns `Ok`.
+    /// `write` may write only these `len` bytes, and must write all of them if it returns `Ok`.
     pub unsafe fn put_with(&mut self, len: usize, write: impl FnOnce(*mut u8) -> Result) -> Result {
         let to = self.bytes.get_mut(self.filled..).ok_or(EINVAL)?;
         let to = to.get_mut(..len).ok_or(EINVAL)?;
 
         write(to.as_mut_ptr().cast())?;
-        // INVARIANT: They have been written, as the caller says.
+        // INVARIANT: The caller promises that `write` has written all `len` bytes.
         self.filled += len;
         Ok(())
     }
 }
 
-/// Bytes waiting to be sent.
+/// A buffer of bytes that wait to be sent.
 ///
-/// They are written once, into pages that [`Socket::send`](crate::Socket::send) hands to TCP
-/// without copying. As in a page fragment cache a partly filled page goes on being filled.
+/// Bytes are written once, into pages that [`Socket::send`](crate::Socket::send) hands to TCP
+/// without copying. As in a page fragment cache, a partly filled page is filled further.
 ///
-/// **Bytes that TCP has got are never written again**: writing happens behind all bytes there are
-/// only, and [`rollback`](Self::rollback) does not go back beyond what was sent. A page is used
-/// from its front again only when this is its only user. Pages are as large as what waits before
-/// them asks for, so that a connection that says little keeps little.
+/// **Bytes that TCP has are never written again**: new bytes go behind all others, and
+/// [`rollback`](Self::rollback) stops at the bytes already sent. A page is reused from its front
+/// only when nothing else references it. The size of a new page follows the bytes that wait, so
+/// that a quiet connection keeps little memory.
 ///
-/// Methods that add bytes allocate memory and may sleep.
+/// Methods that append allocate memory and may sleep. The other methods do not sleep.
 pub struct SendBuf {
-    /// Oldest first. Only the last one may have room.
+    /// Oldest first. Only the last chunk may have room.
     chunks: KVec<Chunk>,
-    /// Bytes ever appended, less those rolled back.
+    /// Bytes ever appended, less bytes rolled back.
     appended: u64,
-    /// Bytes ever sent; not above `appended`.
+    /// Bytes ever sent; at most `appended`.
     sent: u64,
-    /// What the pages are charged to, also while TCP has them; if none, the task that allocates.
+    /// The pages are charged to this, also while TCP has them; if `None`, to the current task.
     memcg: Option<MemCgroup>,
 }
 
-// SAFETY: The pages are its own.
+// SAFETY: The buffer owns a reference to each page, and no page or memory cgroup is bound to a
+// thread.
 unsafe impl Send for SendBuf {}
 
-/// A position in a [`SendBuf`], to return to.
+/// A position in a [`SendBuf`], for [`SendBuf::rollback`].
 #[derive(Clone, Copy)]
 pub struct Mark(u64);
 
 impl SendBuf {
-    /// Makes an empty buffer, without pages.
+    /// Makes an empty buffer, without pages. Any context.
     pub const fn new() -> Self {
         Self {
             chunks: KVec::new(),
@@ -186,7 +191,7 @@ impl SendBuf {
         }
     }
 
-    /// Makes an empty buffer whose pages are charged to `memcg`, until TCP has freed them.
+    /// Makes an empty buffer whose pages are charged to `memcg` until TCP frees them. Any context.
     pub fn charged_to(memcg: MemCgroup) -> Self {
         Self {
             memcg: Some(memcg),
@@ -194,17 +199,17 @@ impl SendBuf {
         }
     }
 
-    /// Bytes that wait to be sent.
+    /// Returns the number of bytes that wait to be sent.
     pub fn len(&self) -> usize {
         (self.appended - self.sent) as usize
     }
 
-    /// Whether none waits.
+    /// Whether no bytes wait to be sent.
     pub fn is_empty(&self) -> bool {
         self.appended == self.sent
     }
 
-    /// Appends a copy of `bytes`; all or nothing. May sleep.
+    /// Appends a copy of `bytes`, all or nothing. May sleep. `ENOMEM` if there is no memory.
     pub fn append(&mut self, mut bytes: &[u8]) -> Result {
         self.append_with(bytes.len(), |room| {
             let (now, later) = bytes.split_at(room.len());
@@ -214,10 +219,10 @@ impl SendBuf {
         })
     }
 
-    /// Appends `len` bytes that `fill` writes, piece by piece. May sleep.
+    /// Appends `len` bytes that `fill` writes, all or nothing. May sleep.
     ///
-    /// `fill` is given the room of the pieces in order. If it fails, or memory runs out, nothing is
-    /// appended. `EIO` if it does not fill a piece completely.
+    /// Calls `fill` with one piece of room after the other, in order. Returns the error of `fill`,
+    /// `EIO` if it does not fill a piece completely, or `ENOMEM` if there is no memory.
     pub fn append_with(
         &mut self,
         len: usize,
@@ -248,7 +253,7 @@ impl SendBuf {
         Ok(())
     }
 
-    /// The last chunk, with room in it.
+    /// Returns the last chunk, with room in it; allocates one if needed. May sleep.
     fn tail(&mut self) -> Result<&mut Chunk> {
         if let Some(last) = self.chunks.last_mut() {
             if last.end == last.size {
@@ -265,19 +270,19 @@ impl SendBuf {
         self.chunks.last_mut().ok_or(ENOMEM)
     }
 
-    /// Drops chunks at the front that have been sent, except for the last of all.
+    /// Drops the sent chunks at the front, but never the last chunk.
     fn drop_sent(&mut self) {
         while self.chunks.len() > 1 && self.chunks.first().is_some_and(|c| c.start == c.end) {
             let _ = self.chunks.remove(0);
         }
     }
 
-    /// The position behind all bytes appended so far.
+    /// Returns the position behind all bytes appended so far.
     pub fn mark(&self) -> Mark {
         Mark(self.appended)
     }
 
-    /// Drops what was appended since `mark`, as far as it was not sent.
+    /// Drops the bytes appended since `mark`, except bytes already sent.
     pub fn rollback(&mut self, mark: Mark) {
         let mut surplus = self.appended.saturating_sub(mark.0.max(self.sent));
 
@@ -297,13 +302,14 @@ impl SendBuf {
         }
     }
 
-    /// Drops everything that was not sent.
+    /// Drops all bytes that wait to be sent.
     pub fn clear(&mut self) {
         self.chunks.clear();
         self.appended = self.sent;
     }
 
-    /// Describes bytes at the front, in order; returns how many entries and bytes that is.
+    /// Describes the bytes at the front in `vecs`, in order. Returns the number of entries and of
+    /// bytes.
     pub(crate) fn describe(&self, vecs: &mut [bio_vec]) -> (usize, usize) {
         let unsent = self.chunks.iter().filter(|chunk| chunk.start != chunk.end);
         let (mut count, mut bytes) = (0, 0);
@@ -322,7 +328,7 @@ impl SendBuf {
         (count, bytes)
     }
 
-    /// Notes that TCP has taken the first `bytes`, of those described before.
+    /// Marks the first `bytes` of the described bytes as sent.
     pub(crate) fn consume(&mut self, mut bytes: usize) {
         bytes = bytes.min(self.len());
         self.sent += bytes as u64;

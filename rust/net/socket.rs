@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! TCP sockets of the kernel's own.
+//! Kernel TCP sockets.
 //!
 //! C headers: [`include/linux/net.h`](srctree/include/linux/net.h),
 //! [`include/net/tcp.h`](srctree/include/net/tcp.h)
@@ -25,7 +25,7 @@ use riw_bindings as bindings;
 pub enum Family {
     /// IPv4
     V4,
-    /// IPv6, and IPv4 by mapped addresses unless that is turned off
+    /// IPv6, and IPv4 by mapped addresses unless [`Socket::set_v6only`] turns it off
     V6,
 }
 
@@ -38,40 +38,41 @@ impl From<&SocketAddr> for Family {
     }
 }
 
-/// A TCP socket that belongs to the kernel.
+/// A kernel TCP socket.
 ///
-/// It has no file, and **keeps no reference to its network namespace**: that can begin to go, but
-/// then waits for the last socket in it ([`Pernet`]), for ever if need be. So a socket is to be
-/// dropped when its network device goes, before the callback for
+/// It has no file and **holds no reference to its network namespace**. The teardown of the
+/// namespace waits for its last socket ([`Pernet`]), without a timeout. So drop the socket when its
+/// network device goes away, before the callback for
 /// [`Event::Unregister`](crate::Event::Unregister) returns.
 ///
-/// TCP retransmits nothing once the socket has been dropped, a FIN neither. To close a connection so
-/// that the peer learns of it, call [`shutdown_write`](Self::shutdown_write) and wait for
-/// [`TcpState::Closed`] first.
+/// After the drop TCP retransmits nothing, not even a FIN. For an orderly close, first call
+/// [`shutdown_write`](Self::shutdown_write) and wait for [`TcpState::Closed`].
 ///
-/// A socket that listens is a [`ListenSocket`].
+/// A listening socket is a [`ListenSocket`].
 ///
-/// All methods are for process context and may sleep, for other users of the socket only: none
-/// waits for the peer. They may be called from several threads at once.
+/// All methods, and the drop, need process context. They may sleep to wait for other users of the
+/// socket, but never wait for the peer. Several threads may call them at once.
 ///
 /// # Invariants
 ///
-/// `sock` is a TCP socket that is ours, and has a `struct sock`. `original` are the callbacks that
-/// it had when it was made.
+/// This object owns `sock`, a TCP socket with a `struct sock`. `original` are the callbacks that it
+/// had at first.
 pub struct Socket {
     sock: NonNull<socket>,
     original: bindings::riw_sk_callbacks,
-    /// Dropped when the socket has been released.
+    /// A field, so that it is dropped after `drop` has released the socket.
     counted: Counted,
 }
 
-// SAFETY: A socket may be used from any thread; what it needs locks for it locks itself.
+// SAFETY: A socket is not bound to a thread: any thread may use and release it.
 unsafe impl Send for Socket {}
-// SAFETY: As above.
+// SAFETY: The socket's functions take the socket lock where they need it, so that threads may call
+// them at once.
 unsafe impl Sync for Socket {}
 
 impl Socket {
-    /// Makes a socket in a network namespace.
+    /// Makes a socket in a network namespace. Process context, may sleep. `EAFNOSUPPORT` if the
+    /// kernel lacks the address family; otherwise the errors of `sock_create_kern()`.
     pub fn new(pernet: &Arc<Pernet>, ns: &Netns, family: Family) -> Result<Self> {
         let counted = Counted::new(pernet, ns);
         let family = match family {
@@ -80,7 +81,8 @@ impl Socket {
         };
         let mut sock = core::ptr::null_mut();
 
-        // SAFETY: The namespace is valid, and `sock` takes the result.
+        // SAFETY: `ns` keeps the namespace alive, and `counted` does after that. `sock` is valid
+        // for the write of the result.
         to_result(unsafe {
             bindings::sock_create_kern(
                 ns.as_raw(),
@@ -93,7 +95,8 @@ impl Socket {
 
         let mut original = bindings::riw_sk_callbacks::default();
         let sock = NonNull::new(sock).ok_or(ENOMEM)?;
-        // SAFETY: The socket is new, and has its `struct sock`.
+        // SAFETY: The socket is new, with a `struct sock`, and no other code uses it: its lock
+        // class and settings may change.
         unsafe {
             let sk = (*sock.as_ptr()).sk;
 
@@ -101,7 +104,7 @@ impl Socket {
             bindings::sk_setup(sk);
             bindings::sk_callbacks(sk, &mut original);
         }
-        // INVARIANT: It was created for us, and nobody has changed its callbacks.
+        // INVARIANT: The socket is new and owned, and its callbacks are still the first ones.
         Ok(Self {
             sock,
             original,
@@ -110,29 +113,30 @@ impl Socket {
     }
 
     fn sk(&self) -> NonNull<sock> {
-        // SAFETY: By the type's invariant the socket is valid, and this pointer is not null.
+        // SAFETY: By the type's invariants the socket is valid, and its `struct sock` exists.
         unsafe { NonNull::new_unchecked((*self.sock.as_ptr()).sk) }
     }
 
-    /// Lets the address be used although old connections of it linger.
+    /// Allows binding to an address that old connections still use (`SO_REUSEADDR`).
     pub fn set_reuseaddr(&self) {
-        // SAFETY: The socket is valid.
+        // SAFETY: By the type's invariants the socket is valid. The function locks it.
         unsafe { bindings::sock_set_reuseaddr(self.sk().as_ptr()) }
     }
 
-    /// Has every `send` go out at once (no Nagle).
+    /// Turns Nagle's algorithm off: every `send` goes out at once.
     pub fn set_nodelay(&self) {
-        // SAFETY: It is a valid TCP socket.
+        // SAFETY: By the type's invariants it is a valid TCP socket. The function locks it.
         unsafe { bindings::tcp_sock_set_nodelay(self.sk().as_ptr()) }
     }
 
-    /// Has TCP probe a peer from which nothing has come for `idle` seconds, up to `probes` times,
-    /// `interval` seconds apart; if none is answered the connection ends with `ETIMEDOUT`. `EINVAL`
-    /// if a value is 0, or too large for TCP: 32767 s, 127 probes. May sleep.
+    /// Turns keepalive on. After `idle` seconds without a segment from the peer, TCP sends up to
+    /// `probes` probes, `interval` seconds apart; if all stay unanswered, the connection ends with
+    /// `ETIMEDOUT`. May sleep. `EINVAL` if a value is 0 or above TCP's limit: 32767 s, 127 probes.
     pub fn set_keepalive(&self, idle: u16, interval: u16, probes: u16) -> Result {
         let sk = self.sk().as_ptr();
 
-        // SAFETY: It is a valid TCP socket. Each of these locks it.
+        // SAFETY: By the type's invariants it is a valid TCP socket. Each of these functions locks
+        // it.
         unsafe {
             to_result(bindings::tcp_sock_set_keepidle(sk, idle.into()))?;
             to_result(bindings::tcp_sock_set_keepintvl(sk, interval.into()))?;
@@ -142,37 +146,42 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether an IPv6 socket is for IPv6 only. To be set before it is bound.
+    /// Restricts an IPv6 socket to IPv6, or not. Call it before [`bind`](Self::bind).
     pub fn set_v6only(&self, on: bool) {
-        // SAFETY: The socket is valid.
+        // SAFETY: By the type's invariants the socket is valid. The helper locks it.
         unsafe { bindings::sk_set_v6only(self.sk().as_ptr(), on) }
     }
 
-    /// The type of service (or traffic class) of what is sent; the two ECN bits are ignored.
+    /// Sets the type of service (traffic class) of sent packets; ignores the two ECN bits.
     pub fn set_tos(&self, tos: u8) {
-        // SAFETY: It is a valid socket, of IPv4 or IPv6.
+        // SAFETY: By the type's invariants the socket is valid, of IPv4 or IPv6. The helper locks
+        // it.
         unsafe { bindings::sk_set_tos(self.sk().as_ptr(), tos.into()) }
     }
 
-    /// Makes the receive buffer large enough for `count` unread bytes, whatever the size of segments
-    /// (but for very small ones), as far as the namespace's `tcp_rmem` allows.
-    /// [`Callbacks::data_ready`] may be called before this returns.
+    /// Makes the receive buffer large enough for `count` unread bytes, within the namespace's
+    /// `tcp_rmem`. Very small segments may need more. [`Callbacks::data_ready`] may be called
+    /// before this returns.
     pub fn reserve(&self, count: u32) {
-        // SAFETY: It is a valid TCP socket.
+        // SAFETY: By the type's invariants it is a valid TCP socket. The helper locks it.
         unsafe { bindings::tcp_reserve(self.sock.as_ptr(), count) }
     }
 
-    /// Restricts the socket to the network device with that index.
+    /// Binds the socket to the network device with this index. `EINVAL` if `ifindex` is no valid
+    /// index; otherwise the errors of `sock_bindtoindex()`.
     pub fn bind_to(&self, ifindex: u32) -> Result {
         let ifindex = i32::try_from(ifindex).map_err(|_| EINVAL)?;
-        // SAFETY: The socket is valid.
+        // SAFETY: By the type's invariants the socket is valid. The function locks it: the last
+        // argument is true.
         to_result(unsafe { bindings::sock_bindtoindex(self.sk().as_ptr(), ifindex, true) })
     }
 
-    /// Gives the socket a local address; with port 0 one is chosen.
+    /// Binds the socket to a local address; port 0 chooses a free port. Fails as `bind()` does, for
+    /// example with `EADDRINUSE` or `EADDRNOTAVAIL`.
     pub fn bind(&self, addr: &SocketAddr) -> Result {
         let mut storage = addr::to_storage(addr);
-        // SAFETY: The address is as long as its family says.
+        // SAFETY: By the type's invariants the socket is valid. `storage` holds an address of the
+        // length passed.
         to_result(unsafe {
             bindings::kernel_bind(
                 self.sock.as_ptr(),
@@ -182,13 +191,14 @@ impl Socket {
         })
     }
 
-    /// Connects to a peer.
+    /// Starts to connect to a peer; does not wait for it.
     ///
-    /// As a rule that fails with `EINPROGRESS`, and [`Callbacks::state_change`] tells when the
-    /// connection is there. Failure is told by that and by [`Callbacks::error_report`].
+    /// Normally returns `EINPROGRESS`. [`Callbacks::state_change`] then reports success, and
+    /// failure together with [`Callbacks::error_report`]. Otherwise fails as `connect()` does.
     pub fn connect(&self, addr: &SocketAddr) -> Result {
         let mut storage = addr::to_storage(addr);
-        // SAFETY: The address is as long as its family says.
+        // SAFETY: By the type's invariants the socket is valid. `storage` holds an address of the
+        // length passed.
         to_result(unsafe {
             bindings::kernel_connect(
                 self.sock.as_ptr(),
@@ -206,10 +216,11 @@ impl Socket {
         }
     }
 
-    /// The address of this end.
+    /// Returns the local address.
     pub fn local_addr(&self) -> Result<SocketAddr> {
         let mut storage = bindings::__kernel_sockaddr_storage::default();
-        // SAFETY: The storage has room for every address.
+        // SAFETY: By the type's invariants the socket is valid, and the storage has room for every
+        // address.
         let len =
             unsafe { bindings::kernel_getsockname(self.sock.as_ptr(), (&raw mut storage).cast()) };
 
@@ -217,10 +228,11 @@ impl Socket {
         addr::from_storage(&storage).ok_or(EAFNOSUPPORT)
     }
 
-    /// The address of the peer.
+    /// Returns the address of the peer. `ENOTCONN` if there is none.
     pub fn peer_addr(&self) -> Result<SocketAddr> {
         let mut storage = bindings::__kernel_sockaddr_storage::default();
-        // SAFETY: The storage has room for every address.
+        // SAFETY: By the type's invariants the socket is valid, and the storage has room for every
+        // address.
         let len =
             unsafe { bindings::kernel_getpeername(self.sock.as_ptr(), (&raw mut storage).cast()) };
 
@@ -228,36 +240,37 @@ impl Socket {
         addr::from_storage(&storage).ok_or(EAFNOSUPPORT)
     }
 
-    /// The connection's state, at the moment.
+    /// Returns the current state of the connection.
     pub fn state(&self) -> TcpState {
-        // SAFETY: The socket is valid.
+        // SAFETY: By the type's invariants the socket is valid.
         unsafe { callbacks::state_of(self.sk()) }
     }
 
-    /// The most payload that a segment carries at the moment, in bytes: less the headers with the
+    /// Returns the current maximum payload of a segment in bytes, without headers and without the
     /// options that every segment has.
     pub fn mss(&self) -> u32 {
-        // SAFETY: It is a valid TCP socket.
+        // SAFETY: By the type's invariants it is a valid TCP socket.
         unsafe { bindings::tcp_mss(self.sk().as_ptr()) }
     }
 
-    /// Bytes that the send buffer has room for, if that is a third of it at least; a
-    /// [`send`](Self::send) may take some more or less. Otherwise 0, and [`Callbacks::write_space`]
-    /// tells when there is as much.
+    /// Returns the free space in the send buffer in bytes, if at least a third is free; a
+    /// [`send`](Self::send) may take a little more or less. Otherwise returns 0, and
+    /// [`Callbacks::write_space`] reports when a third is free.
     pub fn room(&self) -> usize {
-        // SAFETY: It is a valid TCP socket, and has its `struct socket`.
+        // SAFETY: By the type's invariants it is a valid TCP socket, with its `struct socket`.
         unsafe { bindings::tcp_room(self.sk().as_ptr()) }
     }
 
-    /// The error that ended the connection, if one did.
+    /// Returns the error that ended the connection, if any.
     pub fn error(&self) -> Option<Error> {
-        // SAFETY: The socket is valid.
+        // SAFETY: By the type's invariants the socket is valid.
         unsafe { callbacks::error_of(self.sk()) }
     }
 
-    /// Receives what there is, as much of it as fits.
+    /// Receives available bytes, as many as fit into `buf`.
     ///
-    /// Returns 0 after the peer's FIN. `EAGAIN` if there is nothing.
+    /// Returns the number of bytes; 0 after the peer's FIN. `EAGAIN` if no bytes are available;
+    /// otherwise the error that ended the connection.
     pub fn recv(&self, buf: &mut [u8]) -> Result<usize> {
         let mut msg = msghdr::default();
         let mut vec = kvec {
@@ -265,7 +278,8 @@ impl Socket {
             iov_len: buf.len(),
         };
 
-        // SAFETY: The socket is valid, and the buffer valid for writes.
+        // SAFETY: By the type's invariants the socket is valid. `vec` describes `buf`, which is
+        // borrowed exclusively and so valid for writes.
         let ret = unsafe {
             bindings::kernel_recvmsg(
                 self.sock.as_ptr(),
@@ -280,24 +294,24 @@ impl Socket {
         usize::try_from(ret).map_err(|_| Error::from_errno(ret))
     }
 
-    /// Sends what is in `buf`, as much of it as TCP takes now; what is sent has gone from the buffer.
-    /// The pages are handed to TCP and not copied, if the network device can gather.
+    /// Sends the bytes of `buf`, as many as TCP takes now, and removes them from `buf`. TCP gets
+    /// the pages without a copy if the network device supports scatter-gather.
     ///
-    /// `EAGAIN` if TCP has no room for what is left: [`Callbacks::write_space`] tells when it has.
-    /// No callback follows any other error: what is left cannot be sent. That need not be the end of
-    /// the connection: a security module may refuse, too.
+    /// `EAGAIN` if TCP has no room for the rest: [`Callbacks::write_space`] reports room later. No
+    /// callback follows any other error: the rest cannot be sent. Such an error need not end the
+    /// connection, for example if a security module refuses.
     pub fn send(&self, buf: &mut SendBuf) -> Result {
         while !buf.is_empty() {
-            // TCP takes less than it could and says no more if it fails in midway. So it is asked
-            // until it has said why.
+            // TCP returns a short count if it fails midway. Ask again until it returns the error.
             self.splice(buf)?;
         }
         Ok(())
     }
 
-    /// Sends some of `buf`, at least a byte.
+    /// Sends at least one byte of `buf`, and as many as one `sendmsg` takes. Same errors as `send`;
+    /// `EIO` if TCP takes nothing.
     fn splice(&self, buf: &mut SendBuf) -> Result {
-        /// As many as a socket buffer has room for, or nearly.
+        /// About as many fragments as one skb has room for (`MAX_SKB_FRAGS`).
         const VECS: usize = 16;
         /// `ITER_SOURCE`
         const SOURCE: u32 = 1;
@@ -316,8 +330,9 @@ impl Socket {
             ..Default::default()
         };
 
-        // SAFETY: The first `count` entries describe pages that `buf` has references to, and
-        // bytes in them that are not written again.
+        // SAFETY: By the type's invariants the socket is valid. The first `count` entries of `vecs`
+        // describe pages that `buf` has references to; `buf` never writes these bytes again, so
+        // that TCP may keep the pages.
         let ret = unsafe {
             bindings::iov_iter_bvec(&mut msg.msg_iter, SOURCE, vecs.as_ptr(), count, offered);
             bindings::sock_sendmsg(self.sock.as_ptr(), &mut msg)
@@ -331,27 +346,28 @@ impl Socket {
         }
     }
 
-    /// Sends a FIN behind all that was sent.
+    /// Sends a FIN after all sent data (half-close). `ENOTCONN` if there is no connection.
     pub fn shutdown_write(&self) -> Result {
-        // SAFETY: The socket is valid.
+        // SAFETY: By the type's invariants the socket is valid.
         to_result(unsafe {
             bindings::kernel_sock_shutdown(self.sock.as_ptr(), bindings::sock_shutdown_cmd_SHUT_WR)
         })
     }
 
-    /// Drops the connection with a RST, and what was not sent with it.
+    /// Resets the connection (RST) and discards unsent data.
     pub fn abort(self) {
-        // SAFETY: The socket is valid.
+        // The drop of `self` then resets the connection.
+        // SAFETY: By the type's invariants the socket is valid. The function locks it.
         unsafe { bindings::sock_no_linger(self.sk().as_ptr()) }
     }
 
-    /// Calls `f` with the socket locked. What comes in meanwhile is processed afterwards, before
-    /// this returns; callbacks are called for it then.
+    /// Calls `f` with the socket locked, and returns its result. Segments that arrive meanwhile,
+    /// and the callbacks for them, are processed before this returns.
     pub fn with_locked<R>(&self, f: impl FnOnce(&mut LockedSock<'_>) -> R) -> R {
         let sk = self.sk();
 
-        // SAFETY: The socket is valid; a closure does not unwind in the kernel, so that the lock
-        // is given back.
+        // SAFETY: By the type's invariants the socket is valid. `f` runs between lock and unlock,
+        // outside any other read. It cannot unwind past the unlock: the kernel does not unwind.
         unsafe {
             bindings::lock_sock(sk.as_ptr());
             let result = f(&mut LockedSock::new(sk));
@@ -360,22 +376,24 @@ impl Socket {
         }
     }
 
-    /// Has `owner` called from now on for what happens to the connection.
+    /// Installs `owner` for the callbacks of the connection.
     ///
-    /// What has happened already it is not told: look once afterwards. The socket has a reference
-    /// to `owner` until [`clear_callbacks`](Self::clear_callbacks), or until it is dropped. `EBUSY`
-    /// if there are callbacks, or someone else uses the socket.
+    /// Earlier events are not reported: check the state once afterwards. The socket holds a
+    /// reference to `owner` until [`clear_callbacks`](Self::clear_callbacks) or its drop. `EBUSY`
+    /// if callbacks are installed or other code uses `sk_user_data`, `ENOMEM` if there is no
+    /// memory.
     pub fn set_callbacks<T: Callbacks>(&self, owner: Arc<T>) -> Result {
-        // SAFETY: The socket is valid. It does not listen: what does is a `ListenSocket`, which
-        // does not lend its `Socket`.
+        // SAFETY: By the type's invariants it is a valid TCP socket. It does not listen: only a
+        // `ListenSocket` listens, and it does not lend its `Socket`.
         unsafe { callbacks::install(self.sk(), owner) }
     }
 
-    /// Takes the callbacks off. When it returns none runs, and none will.
+    /// Removes the callbacks. After it returns, no callback runs.
     ///
     /// Not from a callback, nor from [`with_locked`](Self::with_locked).
     pub fn clear_callbacks(&self) {
-        // SAFETY: The socket is valid, and `original` its own by the type's invariant.
+        // SAFETY: By the type's invariants the socket is valid, and `original` are its first
+        // callbacks. A callback must not call this; it would deadlock before the hook is dropped.
         unsafe { callbacks::remove(self.sk(), &self.original) }
     }
 }
@@ -383,41 +401,43 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         self.clear_callbacks();
-        // SAFETY: The socket is ours, and not used any more.
+        // SAFETY: By the type's invariants this object owns the socket. It is not used after this.
         unsafe { bindings::sock_release(self.sock.as_ptr()) }
     }
 }
 
-/// A TCP socket that takes connections.
+/// A listening TCP socket.
 ///
-/// What is said of [`Socket`] holds for it as well.
+/// The rules for namespace, drop and context of [`Socket`] apply.
 pub struct ListenSocket(Socket);
 
 impl ListenSocket {
-    /// Has `socket`, which must have a local address, take connections. `backlog` of them may wait
-    /// to be accepted.
+    /// Makes `socket`, which must be bound, listen. Up to `backlog` connections may wait in the
+    /// accept queue. Fails as `listen()` does, for example with `EADDRINUSE`.
     pub fn new(socket: Socket, backlog: u32) -> Result<Self> {
         let backlog = c_int::try_from(backlog).unwrap_or(c_int::MAX);
 
-        // They would be called without the socket's lock.
+        // TCP calls a listener's callbacks without the lock that `Callbacks` relies on.
         socket.clear_callbacks();
-        // SAFETY: The socket is valid.
+        // SAFETY: By the type's invariants of `Socket` the socket is valid.
         to_result(unsafe { bindings::kernel_listen(socket.sock.as_ptr(), backlog) })?;
         Ok(Self(socket))
     }
 
-    /// Changes how many connections may wait to be accepted.
+    /// Changes how many connections may wait in the accept queue.
     pub fn set_backlog(&self, backlog: u32) -> Result {
         let backlog = c_int::try_from(backlog).unwrap_or(c_int::MAX);
-        // SAFETY: The socket is valid.
+        // SAFETY: By the type's invariants of `Socket` the socket is valid.
         to_result(unsafe { bindings::kernel_listen(self.0.sock.as_ptr(), backlog) })
     }
 
-    /// Accepts a connection. `EAGAIN` if there is none.
+    /// Accepts a connection. `EAGAIN` if the accept queue is empty, `EBUSY` if other code uses the
+    /// child's `sk_user_data`; otherwise the errors of `kernel_accept()`.
     pub fn accept(&self) -> Result<Socket> {
         let mut child = core::ptr::null_mut();
 
-        // SAFETY: The socket is valid, and `child` takes the result.
+        // SAFETY: By the type's invariants of `Socket` the socket is valid. `child` is valid for
+        // the write of the result.
         to_result(unsafe {
             bindings::kernel_accept(
                 self.0.sock.as_ptr(),
@@ -426,14 +446,15 @@ impl ListenSocket {
             )
         })?;
 
-        // INVARIANT: The child is ours now. Its callbacks are those that its listener would have
-        // if it were not for ours, or it is dropped with what it has.
+        // INVARIANT: `kernel_accept()` passes ownership of the child. It inherited the listener's
+        // callbacks; `sk_disinherit()` below gives it the original ones, or it is dropped.
         let child = Socket {
             sock: NonNull::new(child).ok_or(EAGAIN)?,
             original: self.0.original,
             counted: self.0.counted.clone(),
         };
-        // SAFETY: The socket is valid.
+        // SAFETY: By the type's invariants the child is valid, and `original` are callbacks for a
+        // TCP socket of its family. No other code uses the child yet.
         unsafe {
             to_result(bindings::sk_disinherit(
                 child.sk().as_ptr(),
@@ -444,24 +465,23 @@ impl ListenSocket {
         Ok(child)
     }
 
-    /// The address it takes connections at.
+    /// Returns the local address.
     pub fn local_addr(&self) -> Result<SocketAddr> {
         self.0.local_addr()
     }
 
-    /// Has `owner` called from now on when a connection can be accepted.
+    /// Installs `owner` for the callbacks of the accept queue.
     ///
-    /// Of those that are there already it is not told: look once afterwards. The socket has a
-    /// reference to `owner` until [`clear_listener`](Self::clear_listener), or until it is
-    /// dropped. `EBUSY` if there is one, or someone else uses the socket.
+    /// Earlier connections are not reported: call [`accept`](Self::accept) once afterwards. The
+    /// socket holds a reference to `owner` until [`clear_listener`](Self::clear_listener) or its
+    /// drop. `EBUSY` if an owner is installed or other code uses `sk_user_data`, `ENOMEM` if there
+    /// is no memory.
     pub fn set_listener<T: Listener>(&self, owner: Arc<T>) -> Result {
-        // SAFETY: The socket is valid.
+        // SAFETY: By the type's invariants of `Socket` it is a valid TCP socket.
         unsafe { callbacks::install_listener(self.0.sk(), owner) }
     }
 
-    /// Takes the owner off. When it returns it is not being called, and will not be.
-    ///
-    /// Not from the callback.
+    /// Removes the owner. After it returns, the callback does not run. Not from the callback.
     pub fn clear_listener(&self) {
         self.0.clear_callbacks();
     }

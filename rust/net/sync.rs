@@ -11,7 +11,7 @@ use kernel::{
 };
 use riw_bindings as helpers;
 
-/// Creates a [`BhSpinLock`] initialiser with a lock class of its own.
+/// Creates an initialiser of a [`BhSpinLock`] with its own lock class.
 #[macro_export]
 macro_rules! new_bh_spinlock {
     ($inner:expr, $name:literal) => {
@@ -24,101 +24,105 @@ macro_rules! new_bh_spinlock {
 }
 pub use new_bh_spinlock;
 
-/// A spin lock that keeps softirqs off the CPU while it is held.
+/// A spin lock that disables softirqs on this CPU while it is held.
 ///
-/// For what process context shares with softirqs, such as socket callbacks. Taken in process
-/// context or in a softirq; not with interrupts disabled, nor in an interrupt.
+/// For data that process context shares with softirqs, such as socket callbacks. Process context
+/// or softirq; not with interrupts disabled, nor in a hard interrupt.
 pub type BhSpinLock<T> = Lock<T, BhSpinLockBackend>;
 
-/// A [`Guard`] of a [`BhSpinLock`].
+/// The [`Guard`] of a [`BhSpinLock`]. Its holder must not sleep.
 pub type BhSpinLockGuard<'a, T> = Guard<'a, T, BhSpinLockBackend>;
 
-/// A `spinlock_t` taken by `spin_lock_bh()`.
+/// The backend of [`BhSpinLock`]: a `spinlock_t` taken by `spin_lock_bh()`.
 pub struct BhSpinLockBackend;
 
-// SAFETY: A `spinlock_t` has one owner. `relock` is the default one, which calls `lock`.
+// SAFETY: A `spinlock_t` has one owner at a time, from `lock` to `unlock`. `relock` is the default,
+// which calls `lock`.
 unsafe impl Backend for BhSpinLockBackend {
     type State = bindings::spinlock_t;
     type GuardState = ();
 
     unsafe fn init(ptr: *mut Self::State, name: *const c_char, key: *mut bindings::lock_class_key) {
-        // SAFETY: The caller says that `ptr` is valid for writes, `name` and `key` for ever.
+        // SAFETY: The caller promises that `ptr` is valid for writes, and that `name` and `key` are
+        // valid for the life of the lock.
         unsafe { bindings::__spin_lock_init(ptr, name, key) }
     }
 
     #[inline]
     unsafe fn lock(ptr: *mut Self::State) -> Self::GuardState {
-        // SAFETY: The caller says that the lock is initialised.
+        // SAFETY: The caller promises that `init` has initialised the lock.
         unsafe { helpers::spin_lock_bh(ptr) }
     }
 
     #[inline]
     unsafe fn unlock(ptr: *mut Self::State, _guard_state: &Self::GuardState) {
-        // SAFETY: The caller says that it owns the lock.
+        // SAFETY: The caller promises that it holds the lock, by `lock` or `try_lock`.
         unsafe { helpers::spin_unlock_bh(ptr) }
     }
 
     #[inline]
     unsafe fn try_lock(ptr: *mut Self::State) -> Option<Self::GuardState> {
-        // SAFETY: The caller says that the lock is initialised.
+        // SAFETY: The caller promises that `init` has initialised the lock.
         (unsafe { helpers::spin_trylock_bh(ptr) } != 0).then_some(())
     }
 
     #[inline]
     unsafe fn assert_is_held(ptr: *mut Self::State) {
-        // SAFETY: The caller says that the lock is initialised.
+        // SAFETY: The caller promises that `init` has initialised the lock.
         unsafe { bindings::spin_assert_is_held(ptr) }
     }
 }
 
-/// Uses of something, in stretches that do not sleep, for whose end one can wait.
+/// Tracks users that do not sleep; [`wait`](Self::wait) drains them.
 ///
-/// Who waits is not held up by those that begin later, if these find out by other means that
-/// they should not.
+/// To retire an object, first mark it dead, then wait. A user must test the mark inside
+/// [`during`](Self::during) and return at once if it is set: then later users do not hold up the
+/// wait.
 ///
-/// Used where a [`BhSpinLock`] may be taken. All are of one lockdep class, so that one may not be
-/// used within another's use.
+/// Process context or softirq, as for a [`BhSpinLock`]. Do not nest: all instances share one
+/// lockdep class.
 #[pin_data]
 pub struct BhUses {
-    /// Shared by each use.
+    /// Each user holds it as a reader.
     #[pin]
     raw: Opaque<helpers::rwlock_t>,
 }
 
 impl BhUses {
-    /// No uses.
+    /// Makes a tracker without users.
     pub fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             raw <- Opaque::ffi_init(|raw: *mut helpers::rwlock_t| {
-                // SAFETY: `raw` is ours and pinned.
+                // SAFETY: `raw` points to this field, which is pinned and valid for writes.
                 unsafe { helpers::rwlock_init(raw) }
             }),
         })
     }
 
-    /// Calls `f` as a use. `f` must not sleep.
+    /// Calls `f` as a user. Process context or softirq; `f` must not sleep.
     pub fn during<R>(&self, f: impl FnOnce() -> R) -> R {
-        // SAFETY: The lock is initialised, and given back below.
+        // SAFETY: `new` initialised the lock. `_unlock` releases it.
         unsafe { helpers::read_lock_bh(self.raw.get()) };
         let _unlock = ScopeGuard::new(|| {
-            // SAFETY: It was taken above.
+            // SAFETY: This function took the lock as a reader, on this CPU: softirqs are disabled.
             unsafe { helpers::read_unlock_bh(self.raw.get()) }
         });
 
         f()
     }
 
-    /// Waits until the uses that have begun are over. What was written before is seen by those
-    /// that begin after it.
+    /// Waits until all current users are done. Users that begin later see the caller's earlier
+    /// writes. Process context or softirq; spins; not inside [`during`](Self::during).
     pub fn wait(&self) {
-        // SAFETY: The lock is initialised.
+        // SAFETY: `new` initialised the lock. It is released below.
         unsafe { helpers::write_lock_bh(self.raw.get()) };
-        // SAFETY: It was taken above.
+        // SAFETY: The line above took the lock as the writer.
         unsafe { helpers::write_unlock_bh(self.raw.get()) };
     }
 }
 
-// SAFETY: A `rwlock_t` belongs to no thread.
+// SAFETY: A `rwlock_t` is not bound to a thread; a lock that is held is borrowed, so it cannot
+// move.
 unsafe impl Send for BhUses {}
-// SAFETY: A lock is there to be used by many threads.
+// SAFETY: All methods only take and release the lock, which synchronizes the threads itself.
 unsafe impl Sync for BhUses {}

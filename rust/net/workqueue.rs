@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work queues of one's own, and delayed items that keep them.
+//! Owned work queues, and delayed work items that hold a reference to their queue.
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
@@ -14,16 +14,16 @@ use kernel::{
     workqueue::{HasDelayedWork, RawWorkItem, Work, WorkItem},
 };
 
-/// Properties of a [`Queue`]; to be joined by `|`.
+/// Flags of a [`Queue`], combined with `|`.
 #[derive(Clone, Copy)]
 pub struct Flags(u32);
 
 impl Flags {
-    /// Items run on any CPU, not on the one that queued them.
+    /// Items may run on any CPU, not only on the CPU that queued them.
     pub const UNBOUND: Self = Self(bindings::wq_flags_WQ_UNBOUND);
-    /// Has a thread of its own for when memory is short, so that it always makes progress.
+    /// The queue has a rescuer thread, so that it makes progress when memory is short.
     pub const MEM_RECLAIM: Self = Self(bindings::wq_flags_WQ_MEM_RECLAIM);
-    /// Can be seen and tuned below `/sys/bus/workqueue/devices`.
+    /// The queue appears in `/sys/bus/workqueue/devices`, where it can be tuned.
     pub const SYSFS: Self = Self(bindings::wq_flags_WQ_SYSFS);
 }
 
@@ -37,30 +37,30 @@ impl core::ops::BitOr for Flags {
 
 /// An owned work queue.
 ///
-/// Dropping it runs what is queued and waits for that. An item that waits for its time is not queued
-/// yet, but it keeps its queue: see [`HasQueue`].
+/// Dropping it drains it: process context, may sleep, not from one of its items. A delayed item
+/// whose timer runs is not queued yet, but holds a reference to its queue: see [`HasQueue`].
 ///
 /// # Invariants
 ///
-/// `queue` was made by `alloc_workqueue()`, and nobody else destroys it.
+/// `queue` comes from `alloc_workqueue()`. Only `drop` destroys it.
 pub struct Queue {
     queue: NonNull<bindings::workqueue_struct>,
 }
 
-// SAFETY: A work queue belongs to no thread.
+// SAFETY: A work queue is not bound to a thread: any thread may use or destroy it.
 unsafe impl Send for Queue {}
-// SAFETY: Its functions may be called by several threads at once: they take its locks.
+// SAFETY: Shared access only queues and drains, which the work queue serializes with its own locks.
 unsafe impl Sync for Queue {}
 
 impl Queue {
-    /// Makes a queue. Process context, may sleep.
+    /// Makes a queue. Process context, may sleep. `ENOMEM` if there is no memory.
     pub fn new(name: &CStr, flags: Flags) -> Result<Self> {
-        // As many items at once as the kernel thinks right.
+        // 0: the kernel's default limit of active items.
         Self::with_max(name, flags.0, 0)
     }
 
-    /// Makes a queue whose items run one at a time, in the order in which they were queued. Process
-    /// context, may sleep.
+    /// Makes a queue whose items run one at a time, in the order in which they were queued.
+    /// Process context, may sleep. `ENOMEM` if there is no memory.
     pub fn ordered(name: &CStr, flags: Flags) -> Result<Self> {
         let ordered = bindings::wq_flags_WQ_UNBOUND | bindings::wq_flags___WQ_ORDERED;
 
@@ -68,7 +68,7 @@ impl Queue {
     }
 
     fn with_max(name: &CStr, flags: u32, max_active: c_int) -> Result<Self> {
-        // SAFETY: All strings are terminated; the format takes one string.
+        // SAFETY: Both strings are NUL-terminated, and `%s` takes the one argument, a string.
         let queue = unsafe {
             bindings::alloc_workqueue_noprof(
                 c"%s".as_ptr().cast(),
@@ -78,24 +78,24 @@ impl Queue {
             )
         };
 
-        // INVARIANT: It is a new queue.
+        // INVARIANT: `alloc_workqueue()` made this queue, and nothing else has its pointer.
         Ok(Self {
             queue: NonNull::new(queue).ok_or(ENOMEM)?,
         })
     }
 
-    /// Waits until what is queued has run, and what that has queued, and so on. Only work items may
-    /// queue anything meanwhile. Process context, may sleep; not from a work item.
+    /// Waits until the queue is empty and idle. Meanwhile only items of the queue may queue items
+    /// on it. Process context, may sleep; not from an item of the queue.
     pub fn drain(&self) {
-        // SAFETY: By the type's invariant the queue is valid.
+        // SAFETY: By the type's invariant the queue is valid until `drop`.
         unsafe { bindings::drain_workqueue(self.queue.as_ptr()) }
     }
 
-    /// Has an item run. An item that is queued already keeps its place; one that is running runs
-    /// once more. Any context.
+    /// Queues an item. An item that is already queued keeps its place; an item that is running
+    /// runs once more. Any context.
     ///
-    /// What is returned for an item in an `Arc` says whether it was queued now; if not, it gives the
-    /// reference back.
+    /// For an item in an `Arc`, returns an error with the `Arc` in it if the item was already
+    /// queued.
     pub fn enqueue<W, const ID: u64>(&self, item: W) -> W::EnqueueOutput
     where
         W: RawWorkItem<ID> + Send + 'static,
@@ -104,29 +104,31 @@ impl Queue {
     }
 
     fn kernel(&self) -> &kernel::workqueue::Queue {
-        // SAFETY: By the type's invariant it is valid for as long as `self`.
+        // SAFETY: By the type's invariant the queue is valid until `drop`, so as long as `self`.
         unsafe { kernel::workqueue::Queue::from_raw(self.queue.as_ptr()) }
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // SAFETY: By the type's invariant it is ours.
+        // SAFETY: By the type's invariant the queue is valid and nothing else destroys it. No timer
+        // points to it: a delayed item with a running timer holds a reference (`HasQueue`).
         unsafe { bindings::destroy_workqueue(self.queue.as_ptr()) }
     }
 }
 
-/// An object that keeps the queue on which its delayed items run. [`impl_has_queue`] implements it.
+/// An object that holds a reference to the queue of its delayed items. Implemented by
+/// [`impl_has_queue`].
 ///
-/// The timer of an item that waits for its time has a pointer to the queue, and the item is kept
-/// until it has run or is cancelled. So is the queue, then.
+/// The timer of a delayed item has a raw pointer to the queue. The item lives until it has run or
+/// is cancelled, and keeps the queue alive.
 ///
 /// # Safety
 ///
-/// As long as somebody else has a reference to the object, `queue` must return the same queue, and
-/// the object must keep that.
+/// As long as the object is shared, `queue` must return the same queue, and the object must keep
+/// that queue alive.
 pub unsafe trait HasQueue {
-    /// The queue.
+    /// Returns the queue. Any context.
     fn queue(&self) -> &Queue;
 }
 
@@ -135,14 +137,14 @@ pub unsafe trait HasQueue {
 #[macro_export]
 macro_rules! impl_has_queue {
     ($(impl HasQueue for $self:ty { self.$field:ident })*) => {$(
-        // SAFETY: The field is an `Arc` itself: a raw pointer is not coerced. It cannot be replaced
-        // as long as somebody else has a reference to the object.
+        // SAFETY: The raw pointer below only compiles if the field is itself an `Arc<Queue>`, which
+        // keeps the queue alive. The field of a shared object cannot be replaced.
         unsafe impl $crate::workqueue::HasQueue for $self {
             fn queue(&self) -> &$crate::workqueue::Queue {
                 let queue: *const ::kernel::sync::Arc<$crate::workqueue::Queue> =
                     &raw const self.$field;
 
-                // SAFETY: It points to a field of `self`.
+                // SAFETY: It points to a field of `self`, which is valid for the result's lifetime.
                 unsafe { &*queue }
             }
         }
@@ -150,32 +152,32 @@ macro_rules! impl_has_queue {
 }
 pub use impl_has_queue;
 
-/// Has an item run on its queue when `delay` has passed. If it was waiting for another time, or was
-/// queued, that is forgotten. Any context.
+/// Queues an item on its queue after `delay` (in jiffies). Replaces a running timer, and takes the
+/// item off the queue if it is queued. Any context.
 ///
-/// If two callers do this for one item at the same time, either's delay may hold.
+/// If two callers race, either delay may win.
 pub fn mod_delayed_work<T, const ID: u64>(item: &Arc<T>, delay: Jiffies)
 where
     T: HasQueue + WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID> + Send + Sync + 'static,
 {
     cancel_delayed_work::<T, ID>(item);
-    // `HasQueue` is why the queue is there when the time has come. The reference that comes back
-    // where somebody else was first is not the last one.
+    // `HasQueue` keeps the queue alive until the timer expires. If another caller wins the race,
+    // this drops a reference, but not the last one: the caller has `item`.
     let _ = item
         .queue()
         .kernel()
         .enqueue_delayed::<Arc<T>, ID>(item.clone(), delay);
 }
 
-/// Takes a delayed item off its queue, or stops its timer. Does not wait for it if it runs. Any
+/// Takes a delayed item off its queue, or stops its timer. Does not wait for a running item. Any
 /// context.
 pub fn cancel_delayed_work<T, const ID: u64>(item: &Arc<T>)
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
 {
     let object: *const T = &**item;
-    // SAFETY: The object is valid. By the requirements of `HasDelayedWork` its work is part of a
-    // delayed work, which is initialised; and the pointers stay within the object.
+    // SAFETY: `item` keeps the object alive. `HasDelayedWork` guarantees that its work is the
+    // `work` field of an initialised `delayed_work` in the object.
     let cancelled = unsafe {
         let work = Work::raw_get(T::raw_get_work(object.cast_mut()));
 
@@ -183,8 +185,8 @@ where
     };
 
     if cancelled {
-        // SAFETY: It had been queued, for which `Arc::into_raw` was called, and it will not run: the
-        // reference is ours.
+        // SAFETY: Queueing the item turned an `Arc` into a raw pointer for `run` to take back. It
+        // was cancelled, so `run` does not, and this is the only owner of that reference.
         drop(unsafe { Arc::from_raw(object) });
     }
 }

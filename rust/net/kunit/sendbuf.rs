@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Bytes to be sent: none that nobody has written.
+//! The send buffer sends only bytes that were written.
 
 use crate::SendBuf;
 use kernel::prelude::*;
@@ -9,10 +9,10 @@ use kernel::prelude::*;
 mod tests {
     use super::*;
 
-    /// Across pages, so that there are several pieces.
+    /// Several pages, so that there are several pieces.
     const LEN: usize = 3 * 4096 + 100;
 
-    /// What is not filled is not sent, nor what was filled before it.
+    /// If `fill` leaves a piece unfilled, nothing is appended, not even earlier pieces.
     #[test]
     fn nothing_unwritten_is_appended() -> Result {
         let mut buf = SendBuf::new();
@@ -34,7 +34,7 @@ mod tests {
         Ok(())
     }
 
-    /// A piece is filled from its front, and not beyond its end.
+    /// A piece is filled from its front, and never beyond its end.
     #[test]
     fn room_is_filled_to_its_end() -> Result {
         let mut buf = SendBuf::new();

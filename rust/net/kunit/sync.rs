@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Uses of something, against those who take it away, as a peer does with a region.
+//! `BhUses`: users of an object race with its removal, as for a memory region that a peer
+//! invalidates.
 
 use super::{comes_true, let_others_run, Crowd};
 use crate::sync::BhUses;
@@ -12,13 +13,13 @@ use kernel::{
     },
 };
 
-/// What is used.
+/// The object that users race for.
 #[pin_data]
 struct Shared {
     there: Atomic<bool>,
     #[pin]
     uses: BhUses,
-    /// Who took it away has waited, and may do with it what he likes.
+    /// The remover has waited for all users, and owns the object.
     taken: Atomic<bool>,
     used: Atomic<u32>,
     wrong: Atomic<u32>,
@@ -38,7 +39,7 @@ impl Shared {
         )
     }
 
-    /// Uses it for a moment, if it is there.
+    /// Uses the object for a moment, if it is not removed.
     fn touch(&self) {
         self.uses.during(|| {
             if !self.there.load(ordering::Acquire) {
@@ -62,7 +63,7 @@ mod tests {
     const USERS: u32 = 2;
     const ROUNDS: usize = 2000;
 
-    /// What is taken away is not used any more when the wait is over, and the wait ends.
+    /// After the wait a removed object has no users, and the wait ends.
     #[test]
     fn what_is_taken_away_is_left_alone() -> Result {
         let shared = Shared::new()?;
@@ -76,14 +77,14 @@ mod tests {
         for _ in 0..ROUNDS {
             let before = shared.used.load(ordering::Relaxed);
 
-            // Somebody is at it now, or has just been.
+            // A user is active now, or was a moment ago.
             met += usize::from(comes_true(|| shared.used.load(ordering::Relaxed) != before));
             shared.there.xchg(false, ordering::Full);
             shared.uses.wait();
             shared.taken.store(true, ordering::Relaxed);
             let_others_run();
             shared.taken.store(false, ordering::Relaxed);
-            // Who sees it given back sees that before.
+            // Release: a user that sees `there` also sees `taken` cleared.
             shared.there.store(true, ordering::Release);
         }
         drop(crowd);

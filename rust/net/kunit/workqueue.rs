@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Timers against those who kick an item and those who end it.
+//! Delayed items: their timers race with callers that queue the item and with its end.
 
 use super::{comes_true, Crowd};
 use crate::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Flags, Queue};
@@ -15,20 +15,20 @@ use kernel::{
     workqueue::{DelayedWork, Work, WorkItem},
 };
 
-/// What is left to see when an item has gone.
+/// Counters that outlive their item.
 struct Traces {
     runs: Atomic<u32>,
     drops: Atomic<u32>,
 }
 
-/// An item that sets its timer again whenever it runs, as those of a connection do.
+/// An item that rearms its timer at each run, as the items of a connection do.
 #[pin_data(PinnedDrop)]
 struct Item {
     queue: Arc<Queue>,
-    /// For how long, by the number of its runs.
+    /// The delay of the timer, by the number of earlier runs.
     pause: fn(u32) -> Jiffies,
     traces: Arc<Traces>,
-    /// Whether the end has come.
+    /// Whether the item has ended: it does not rearm its timer any more.
     #[pin]
     over: Mutex<bool>,
     #[pin]
@@ -119,13 +119,13 @@ mod tests {
         )?)
     }
 
-    /// Whatever an item was about, and whoever kicks it meanwhile: once it has ended and its queue
-    /// is empty nobody has a reference to it, and each was given back once.
+    /// After its end and a drain of the queue, no reference to an item is left, and none was
+    /// dropped twice, even if callers queued it meanwhile.
     #[test]
     fn what_has_ended_is_gone() -> Result {
         for round in 0..40 {
             let queue = queue()?;
-            // Its next run is queued at once, or by its timer. CAST: 0 to 2.
+            // A delay of 0 queues the next run at once, others start the timer. CAST: 0 to 2.
             let item = Item::new(&queue, |run| (run % 3) as Jiffies)?;
             let traces = item.traces.clone();
             let crowd = Crowd::new(2)?;
@@ -138,7 +138,7 @@ mod tests {
                     }
                 })?;
             }
-            // Into the midst of it, at another moment in each round.
+            // End it while it is busy, at another moment in each round.
             let ran = comes_true(|| traces.runs.load(ordering::Relaxed) > round % 8);
             item.end();
             drop(crowd);
@@ -151,7 +151,7 @@ mod tests {
         Ok(())
     }
 
-    /// A kick is never lost: after it the item runs, though its timer is set for later.
+    /// No wakeup is lost: a queued item runs at once, although its timer is set for later.
     #[test]
     fn a_kick_is_followed_by_a_run() -> Result {
         let queue = queue()?;
@@ -180,11 +180,11 @@ mod tests {
         Ok(())
     }
 
-    /// The later of two times holds, if it is set last; and so does the earlier one.
+    /// The delay set last holds, whether it is the longer or the shorter one.
     #[test]
     fn a_timer_has_one_time() -> Result {
         let queue = queue()?;
-        // An hour at first, then at once, then an hour.
+        // An hour, then no delay, then an hour.
         let item = Item::new(&queue, |run| match run {
             1 => 0,
             _ => msecs_to_jiffies(3_600_000),
@@ -194,7 +194,7 @@ mod tests {
         item.kick();
         assert!(comes_true(|| runs() == 1));
         item.kick();
-        // The second run, and what its timer leads to.
+        // The second run, and the third by its timer.
         assert!(comes_true(|| runs() == 3));
         item.end();
         queue.drain();
