@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The helpers, for bindgen: prototypes only. */
+/* The prototypes of the helpers, for bindgen. */
 #include "helpers/rdma.h"
 #include "helpers/net.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Raw bindings of what the `kernel` crate does not bind: ib_core, iw_cm, TCP sockets.
+//! Raw bindings that the `kernel` crate lacks: ib_core, iw_cm, TCP sockets.
 //!
-//! Only `rdma` and `net` may use this crate; they wrap it. Types that the `kernel` crate binds
-//! already are its own here too, so that a pointer that it hands out needs no cast. Where it has
-//! a type only as an opaque one (`ib_device`, say), the definition here shadows it.
+//! Only `rdma` and `net` may use this crate; they wrap it. Types that the `kernel` crate binds are
+//! re-exported, so that its pointers need no cast. Where the `kernel` crate has only an opaque type
+//! (such as `ib_device`), the definition here shadows it.
 //!
-//! `rdma.h` and `net.h` name the headers, the `.params` files what is taken from them; `helpers/`
-//! holds C for macros and inline functions.
+//! `rdma.h` and `net.h` list the headers, the `.params` files select the items to bind; `helpers/`
+//! has C wrappers of macros and inline functions.
 
 #![crate_name = "riw_bindings"]
 #![allow(

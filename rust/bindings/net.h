@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What rust/net binds. */
+/* Headers that rust/net binds. */
 #include <linux/crc32c.h>
 #include <linux/if_arp.h>
 #include <linux/netdevice.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* C for what net/ has as macros and inline functions. */
+/* C wrappers of macros and inline functions that rust/net needs. */
 #include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/memcontrol.h>
@@ -23,8 +23,8 @@ static struct lock_class_key riw_slock_key[2];
 static struct lock_class_key riw_lock_key[2];
 
 /*
- * A lock class of our own: these sockets' locks are taken below those of verbs objects, and never
- * with user memory at stake, so what lockdep learns from other sockets does not hold for them.
+ * Own lock classes: these socket locks nest inside the locks of verbs objects, and user memory is
+ * never accessed under them. The lock order that lockdep learns from other sockets does not apply.
  */
 void riw_helper_sk_reclassify(struct sock *sk)
 {
@@ -44,8 +44,8 @@ void riw_helper_sk_reclassify(struct sock *sk)
 #endif
 
 /*
- * The task's page fragment belongs to whatever the task does when it calls us, which may be a
- * sendmsg() of its own that faulted.
+ * Do not use the task's page fragment: the task may be inside another sendmsg() that uses it and
+ * faulted.
  */
 void riw_helper_sk_setup(struct sock *sk)
 {
@@ -68,7 +68,7 @@ static void riw_sk_set_callbacks(struct sock *sk, const struct riw_sk_callbacks 
 	WRITE_ONCE(sk->sk_error_report, callbacks->error_report);
 }
 
-/* Ours has this flag and no other (BPF sets more). */
+/* riw's pointer has exactly this flag. BPF sets more flags. */
 static void *riw_sk_user_data(const struct sock *sk)
 {
 	uintptr_t user_data = (uintptr_t)READ_ONCE(sk->sk_user_data);
@@ -84,7 +84,7 @@ int riw_helper_sk_hook(struct sock *sk, void *user_data, const struct riw_sk_cal
 
 	write_lock_bh(&sk->sk_callback_lock);
 	if (!sk->sk_user_data) {
-		/* A listener's children must not inherit it. */
+		/* NOCOPY: a listener's children must not inherit the pointer. */
 		__rcu_assign_sk_user_data_with_flags(sk, user_data, SK_USER_DATA_NOCOPY);
 		riw_sk_set_callbacks(sk, callbacks);
 		ret = 0;
@@ -107,7 +107,7 @@ void *riw_helper_sk_unhook(struct sock *sk, const struct riw_sk_callbacks *origi
 	return user_data;
 }
 
-/* A listener's child has its callbacks, but no user data. */
+/* A listener's child inherits the callbacks, but not the user data. */
 int riw_helper_sk_disinherit(struct sock *sk, const struct riw_sk_callbacks *original)
 {
 	int ret = -EBUSY;
@@ -132,7 +132,7 @@ void riw_helper_sk_callback_exit(struct sock *sk)
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
-/* As sk_stream_write_space(): the flag is what makes TCP tell us, once. */
+/* As in sk_stream_write_space(): TCP calls sk_write_space() only while the flag is set. */
 bool riw_helper_sk_stream_writeable(struct sock *sk)
 {
 	if (!sk->sk_socket || !sk_stream_is_writeable(sk))
@@ -162,9 +162,9 @@ u32 riw_helper_tcp_mss(struct sock *sk)
 }
 
 /*
- * Bytes that the send buffer has room for, at least a third of it; else 0, and TCP calls
- * sk_write_space() when there is that much: as in tcp_poll(), the flag asks for it before the last
- * look.
+ * Returns the free space in the send buffer in bytes, if at least a third is free. Otherwise
+ * returns 0, and TCP calls sk_write_space() when a third is free. As in tcp_poll(), test again
+ * after setting the flag, to avoid a lost wakeup.
  */
 size_t riw_helper_tcp_room(struct sock *sk)
 {
@@ -177,7 +177,7 @@ size_t riw_helper_tcp_room(struct sock *sk)
 	return max(sk_stream_wspace(sk), 1);
 }
 
-/* Bytes that the peer has acknowledged, and that it has sent. The socket is locked. */
+/* Returns bytes acknowledged by the peer plus bytes received. The socket must be locked. */
 u64 riw_helper_tcp_moved(struct sock *sk)
 {
 	return tcp_sk(sk)->bytes_acked + tcp_sk(sk)->bytes_received;
@@ -197,13 +197,13 @@ static size_t riw_rx_size(const struct riw_rx_place *place)
 	return skb_frag_size(&skb_shinfo(place->skb)->frags[place->frag - 1]);
 }
 
-/* To the piece behind this one. False if there is none, or none that a CPU can read. */
+/* Moves to the next piece. Returns false if there is none, or if the CPU cannot read it. */
 static bool riw_rx_next(struct sock *sk, struct riw_rx_place *place)
 {
 	const struct sk_buff *next;
 
 	if (place->frag < skb_shinfo(place->skb)->nr_frags) {
-		/* Else it is in the memory of a device. */
+		/* Not readable: device memory. */
 		if (!skb_frags_readable(place->skb))
 			return false;
 		place->frag++;
@@ -215,7 +215,7 @@ static bool riw_rx_next(struct sock *sk, struct riw_rx_place *place)
 		if (skb_queue_is_last(&sk->sk_receive_queue, place->head))
 			return false;
 		next = skb_queue_next(&sk->sk_receive_queue, place->head);
-		/* Of what came twice, the beginning of the next skb is there already. */
+		/* The skbs may overlap: skip the part of the next one that this one has. */
 		place->offset += TCP_SKB_CB(place->head)->seq + place->head->len -
 				 TCP_SKB_CB(next)->seq;
 		place->head = next;
@@ -225,7 +225,7 @@ static bool riw_rx_next(struct sock *sk, struct riw_rx_place *place)
 	return true;
 }
 
-/* To the piece that the next byte is in. False if there is none. */
+/* Moves to the piece that holds the next byte. Returns false if there is none. */
 static bool riw_rx_settle(struct sock *sk, struct riw_rx_place *place)
 {
 	size_t size;
@@ -240,7 +240,10 @@ static bool riw_rx_settle(struct sock *sk, struct riw_rx_place *place)
 	return true;
 }
 
-/* To the first byte that was not taken. Returns how many there are, up to urgent data. */
+/*
+ * Moves to the first byte that is not taken. Returns the number of bytes from there on, up to
+ * urgent data. The socket must be locked.
+ */
 size_t riw_helper_rx_begin(struct sock *sk, struct riw_rx_place *place)
 {
 	u32 offset;
@@ -256,7 +259,7 @@ size_t riw_helper_rx_begin(struct sock *sk, struct riw_rx_place *place)
 	return count > 0 ? count : 0;
 }
 
-/* There must be so many bytes. */
+/* The caller guarantees that `count` bytes follow. */
 void riw_helper_rx_advance(struct sock *sk, struct riw_rx_place *place, size_t count)
 {
 	if (!count)
@@ -266,8 +269,9 @@ void riw_helper_rx_advance(struct sock *sk, struct riw_rx_place *place, size_t c
 }
 
 /*
- * Calls the actor for `len` bytes, `skip` bytes behind a place; there must be so many. Returns how
- * many bytes it has got: fewer, if no CPU can read the rest.
+ * Calls the actor for `len` bytes, from `skip` bytes behind `from` on, piece by piece. The caller
+ * guarantees that the bytes exist. Returns the number of bytes passed: fewer than `len` if the CPU
+ * cannot read the rest. The actor must not sleep.
  */
 size_t riw_helper_rx_each(struct sock *sk, const struct riw_rx_place *from, size_t skip, size_t len,
 			  riw_rx_actor_t actor, void *ctx)
@@ -314,7 +318,7 @@ static int riw_tcp_count(read_descriptor_t *desc, struct sk_buff *skb, unsigned 
 	return len;
 }
 
-/* Takes so many bytes from the queue, or all there are up to urgent data. */
+/* Takes `count` bytes from the queue, or all up to urgent data. The socket must be locked. */
 void riw_helper_tcp_take(struct sock *sk, size_t count)
 {
 	read_descriptor_t desc = { .count = count };
@@ -330,11 +334,11 @@ bool riw_helper_tcp_has_urgent(struct sock *sk)
 }
 
 /*
- * Has TCP wait for so many unread bytes before it calls data_ready(). False if it does not wait:
- * they are there, or the window is closing, or there is no memory for more.
+ * Makes TCP call data_ready() only when `count` bytes are unread. Returns false if there is no need
+ * to wait: the bytes are there, the window is closing, or there is no memory for more.
  *
- * This is what tcp_set_rcvlowat() does but for two things: it would call data_ready() from here, and
- * it makes room, which riw_helper_tcp_reserve() has done.
+ * Not tcp_set_rcvlowat(): it calls data_ready() from here. It also enlarges the receive buffer,
+ * which riw_helper_tcp_reserve() has done.
  */
 bool riw_helper_tcp_wait_for(struct sock *sk, u32 count)
 {
@@ -348,7 +352,7 @@ void riw_helper_tcp_reserve(struct socket *sock, u32 count)
 	struct sock *sk = sock->sk;
 
 	lock_sock(sk);
-	/* Not exported under its own name. */
+	/* tcp_set_rcvlowat(), which is not exported. */
 	READ_ONCE(sock->ops)->set_rcvlowat(sk, count);
 	WRITE_ONCE(sk->sk_rcvlowat, 1);
 	release_sock(sk);
@@ -368,7 +372,7 @@ void riw_helper_sk_set_tos(struct sock *sk, int tos)
 	ip_sock_set_tos(sk, tos);
 }
 
-/* Before the socket is bound. */
+/* Must be called before the socket is bound. */
 void riw_helper_sk_set_v6only(struct sock *sk, bool on)
 {
 	lock_sock(sk);
@@ -377,11 +381,11 @@ void riw_helper_sk_set_v6only(struct sock *sk, bool on)
 }
 
 /*
- * For some bytes (not 0), up to order 3 if that is to be had without effort, of order 0 otherwise;
- * charged to the active memory cgroup.
+ * Allocates a (compound) page for `size` bytes (not 0): up to order 3 if that needs no effort,
+ * otherwise order 0. Charges the active memory cgroup. May sleep.
  *
- * At the limit of the memory cgroup a process meets the OOM killer. A worker, whose process may be
- * gone already, gets NULL.
+ * At the limit of the memory cgroup, a process meets the OOM killer. A worker gets NULL: its
+ * process may be gone.
  */
 struct page *riw_helper_staging_alloc(size_t size)
 {
@@ -398,7 +402,7 @@ struct page *riw_helper_staging_alloc(size_t size)
 	return alloc_page(gfp);
 }
 
-/* That of the task, with a reference; NULL if there are none. */
+/* Returns the task's memory cgroup with a reference; NULL if memory cgroups are disabled. */
 struct mem_cgroup *riw_helper_current_memcg(void)
 {
 	return get_mem_cgroup_from_mm(current->mm);
@@ -409,7 +413,7 @@ struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg)
 	return set_active_memcg(memcg);
 }
 
-/* The caller has a reference, so that there can be one more; or it is NULL. */
+/* `memcg` is NULL, or the caller has a reference, so that taking another cannot fail. */
 struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg)
 {
 	return mem_cgroup_tryget(memcg) ? memcg : NULL;
@@ -463,7 +467,7 @@ struct net *riw_helper_dev_net(struct net_device *dev)
 
 static unsigned int riw_net_id;
 
-/* How many sockets of ours a namespace has. */
+/* The number of riw's sockets in a namespace. */
 static atomic_t *riw_net_sockets(struct net *net)
 {
 	return net_generic(net, riw_net_id);
@@ -497,7 +501,7 @@ void riw_helper_count_socket(struct net *net)
 	atomic_inc(riw_net_sockets(net));
 }
 
-/* The namespace may be gone on return. */
+/* The namespace may be freed on return. */
 void riw_helper_uncount_socket(struct net *net)
 {
 	atomic_dec_and_wake_up(riw_net_sockets(net));
@@ -518,7 +522,7 @@ void riw_helper_put_net(struct net *net)
 	put_net(net);
 }
 
-/* The netdev that has a local address; 0 if none has it. */
+/* Returns the index of the netdev that has a local address; 0 if there is none. */
 int riw_helper_ip_owner(struct net *net, int family, const void *addr)
 {
 	struct net_device *dev = NULL;
@@ -537,7 +541,7 @@ int riw_helper_ip_owner(struct net *net, int family, const void *addr)
 	return ifindex;
 }
 
-/* The netdev below a VLAN; 0 if it is none. */
+/* Returns the index of the real netdev below a VLAN device; 0 if `ifindex` is not a VLAN. */
 int riw_helper_vlan_real(struct net *net, int ifindex)
 {
 	struct net_device *dev;
@@ -648,7 +652,7 @@ int riw_helper_spin_trylock_bh(spinlock_t *lock)
 	return spin_trylock_bh(lock);
 }
 
-/* All are of one lockdep class. */
+/* All locks initialized here share one lockdep class. */
 void riw_helper_rwlock_init(rwlock_t *lock)
 {
 	rwlock_init(lock);

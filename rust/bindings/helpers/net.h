@@ -8,7 +8,7 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
-/* The callbacks of a socket that rust/net replaces. */
+/* The socket callbacks that rust/net replaces. */
 struct riw_sk_callbacks {
 	void (*data_ready)(struct sock *sk);
 	void (*write_space)(struct sock *sk);
@@ -16,15 +16,15 @@ struct riw_sk_callbacks {
 	void (*error_report)(struct sock *sk);
 };
 
-/* A place in the receive queue of a socket: `offset` bytes into a piece, or beyond its end. */
+/* A place in a socket's receive queue: `offset` bytes into a piece, which may be behind its end. */
 struct riw_rx_place {
 	const struct sk_buff *head;	/* in the queue */
-	const struct sk_buff *skb;	/* that, or one of its frag_list */
+	const struct sk_buff *skb;	/* head, or in its frag_list */
 	unsigned int frag;		/* 0: the linear part; n: fragment n - 1 */
 	unsigned int offset;
 };
 
-/* Gets received data, which may change meanwhile. */
+/* Called with received data, which may change during the call. Must not sleep. */
 typedef void (*riw_rx_actor_t)(void *ctx, const u8 *data, size_t len);
 
 void riw_helper_sk_reclassify(struct sock *sk);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* C for what rdma/ has as macros and inline functions. */
+/* C wrappers of macros and inline functions that rust/rdma needs. */
 #include <linux/ethtool.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
@@ -12,15 +12,18 @@
 #include <rdma/uverbs_ioctl.h>
 #include "rdma.h"
 
-/* The netdev of the port, with a reference, or NULL. */
+/* Returns the netdev of port 1 with a reference, or NULL. */
 struct net_device *riw_helper_ib_netdev(struct ib_device *dev)
 {
 	return ib_device_get_netdev(dev, 1);
 }
 
 /*
- * Whether ethtool reports the speed of the port's netdev. A reference keeps the memory of a netdev
- * that is being unregistered, but its driver may have given up what its ethtool operations use.
+ * Returns whether ethtool reports a speed for the netdev of port 1. May sleep; RTNL must not be
+ * held.
+ *
+ * A netdev that is being unregistered still has its memory, but its driver may have freed data that
+ * its ethtool operations use.
  */
 bool riw_helper_ib_netdev_has_speed(struct ib_device *dev)
 {
@@ -56,7 +59,7 @@ u64 riw_helper_get_random_u64(void)
 	return get_random_u64();
 }
 
-/* No secret: what is hashed twice has to give the same. */
+/* The key is no secret: equal input must give equal hashes. */
 u64 riw_helper_hash_3u64(u64 a, u64 b, u64 c)
 {
 	static const siphash_key_t key;
@@ -74,7 +77,7 @@ bool riw_helper_ib_device_try_get(struct ib_device *dev)
 	return ib_device_try_get(dev);
 }
 
-/* Whether user space has given an attribute of the method that is being called. */
+/* Returns whether user space has passed an attribute to the current method. */
 bool riw_helper_uverbs_attr_given(struct ib_udata *udata, unsigned int attr)
 {
 	return uverbs_attr_is_valid(rdma_udata_to_uverbs_attr_bundle(udata), attr);
@@ -85,7 +88,7 @@ u64 riw_helper_mmap_offset(const struct rdma_user_mmap_entry *entry)
 	return rdma_user_mmap_get_offset(entry);
 }
 
-/* Unlike xa_reserve(), says when the index is taken. */
+/* Unlike xa_reserve(), fails with -EBUSY if the index is taken. */
 int riw_helper_xa_reserve(struct xarray *xa, unsigned long index, gfp_t gfp)
 {
 	return xa_insert(xa, index, NULL, gfp);
@@ -93,16 +96,18 @@ int riw_helper_xa_reserve(struct xarray *xa, unsigned long index, gfp_t gfp)
 
 void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr)
 {
-	/* As kfree_rcu() does it with a struct rcu_head. */
+	/* The same cast as in kfree_rcu(). */
 	BUILD_BUG_ON(sizeof(*rcu) < sizeof(struct kvfree_rcu_head));
 	kvfree_call_rcu((struct kvfree_rcu_head *)rcu, ptr);
 }
 
 /*
- * vmalloc_user(), but accounted, and without a word in the log when a process asks for too much.
- * Nor are the pages aligned to SHMLBA: that would not do where data caches alias, since user space
- * maps rings of any number of pages, one behind the other. Of the architectures that have Rust and
- * 64 bits none has such caches.
+ * Like vmalloc_user(), but charged to the memory cgroup, and without a warning if a process asks
+ * for too much. May sleep.
+ *
+ * The memory is not aligned to SHMLBA: user space maps rings of any number of pages one behind the
+ * other. That would be wrong where data caches alias, but no 64-bit architecture with Rust has such
+ * caches.
  */
 static_assert(!IS_ENABLED(CONFIG_ARCH_HAS_CPU_CACHE_ALIASING));
 void *riw_helper_shared_alloc(size_t size)
@@ -110,7 +115,10 @@ void *riw_helper_shared_alloc(size_t size)
 	return __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 }
 
-/* Maps all of what riw_helper_shared_alloc() returned; each mapped page has a reference. */
+/*
+ * Maps the whole area of riw_helper_shared_alloc(). The mapping holds a reference to each page. The
+ * caller guarantees that `vma` has the size of the area.
+ */
 int riw_helper_shared_map(struct vm_area_struct *vma, void *addr)
 {
 	unsigned long at;
@@ -142,7 +150,10 @@ struct ib_umem *riw_helper_ib_umem_get_va(struct ib_device *device, unsigned lon
 	return ib_umem_get_va(device, addr, size, access);
 }
 
-/* The pages of a region in order, `count` at most; returns how many there are. */
+/*
+ * Stores the first `count` pages of a region in order. Returns the number of pages: `count` + 1 if
+ * there are more.
+ */
 size_t riw_helper_ib_umem_pages(struct ib_umem *umem, struct page **pages, size_t count)
 {
 	struct sg_page_iter iter;

@@ -10,7 +10,7 @@ enum riw_core_cap {
 	RIW_RDMA_CORE_PORT_IWARP = RDMA_CORE_PORT_IWARP,
 };
 
-/* A function here is bound under its name less `riw_helper_`. */
+/* Rust sees a helper under its name without `riw_helper_`. */
 struct net_device *riw_helper_ib_netdev(struct ib_device *dev);
 bool riw_helper_ib_netdev_has_speed(struct ib_device *dev);
 void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu);
