@@ -1,45 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by the tools that build for a kernel: what its configuration says.
+# Sourced by the tools: functions that read and check the configuration of a kernel.
 
 set -euo pipefail
 shopt -s inherit_errexit
-PATH=$PATH:/usr/sbin:/sbin # which `su` leaves out: depmod, modinfo
+PATH=$PATH:/usr/sbin:/sbin # for depmod and modinfo: `su` omits these directories
 
 die() {
 	echo "riw: $*" >&2
 	exit 1
 }
 
-# config KDIR NAME: the value of a configuration symbol, without quotes.
+# config KDIR NAME: prints the value of a configuration symbol, without quotes.
 config() {
 	sed -n "s/^CONFIG_$2=\"\\?\\([^\"]*\\)\"\\?\$/\\1/p" "$1/.config"
 }
 
-# The compiler that the kernel in KDIR was built with, as a command.
+# kernel_cc KDIR: prints the command of the C compiler that built the kernel.
 kernel_cc() {
 	local text
 	text=$(config "$1" CC_VERSION_TEXT)
-	# gcc's begins with the command, clang's with whose it is.
+	# The text of gcc begins with the command, the text of clang with the vendor.
 	case $text in
 	*'clang version'*) echo clang ;;
 	*) echo "${text%% *}" ;;
 	esac
 }
 
-# release KDIR: the version of that kernel.
+# release KDIR: prints the release of the kernel.
 release() {
 	sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' "$1/include/generated/utsrelease.h"
 }
 
-# check_release RELEASE: whether riw can be built for that version of Linux.
+# check_release RELEASE: fails unless riw supports this release of Linux.
 check_release() {
 	printf '7.3\n%s\n' "$1" | sort -CV ||
 		die "needs Linux 7.3 or later, this is $1: apt install -t trixie-backports linux-image-amd64 linux-headers-amd64 linux-source, and boot it; or give KDIR="
 }
 
-# check_kernel KDIR: whether riw can be built for the kernel in KDIR, with the
-# compilers at hand.
+# check_kernel KDIR: fails unless riw can be built for the kernel in KDIR with
+# the installed compilers.
 check_kernel() {
 	local release name version want cc
 	[ -e "$1/.config" ] || die "$1 is no kernel to build for: it has no .config"
@@ -53,7 +53,7 @@ check_kernel() {
 	for name in bindgen make rustc; do
 		command -v "$name" >/dev/null || die "no $name: apt install bindgen make rustc rust-src"
 	done
-	# Crates of different compilers do not go together, not even of two builds of one.
+	# rustc only accepts crates of the very same build of rustc.
 	version=$(rustc --version)
 	want=$(config "$1" RUSTC_VERSION_TEXT)
 	[ "$version" = "$want" ] ||
