@@ -12,6 +12,6 @@ use riw_bindings as bindings;
 /// C header: [`include/linux/crc32c.h`](srctree/include/linux/crc32c.h)
 #[inline]
 pub fn crc32c(crc: u32, data: &[u8]) -> u32 {
-    // SAFETY: The slice is valid for reads of its length.
+    // SAFETY: `data` is a slice, so it is valid for reads of `data.len()` bytes.
     unsafe { bindings::crc32c(crc, data.as_ptr().cast(), data.len()) }
 }

@@ -135,8 +135,8 @@ impl Socket {
     pub fn set_keepalive(&self, idle: u16, interval: u16, probes: u16) -> Result {
         let sk = self.sk().as_ptr();
 
-        // SAFETY: By the type's invariants it is a valid TCP socket. Each of these functions locks
-        // it.
+        // SAFETY: By the type's invariants it is a valid TCP socket. Each of these functions takes
+        // the socket lock where it needs it.
         unsafe {
             to_result(bindings::tcp_sock_set_keepidle(sk, idle.into()))?;
             to_result(bindings::tcp_sock_set_keepintvl(sk, interval.into()))?;
@@ -453,8 +453,9 @@ impl ListenSocket {
             original: self.0.original,
             counted: self.0.counted.clone(),
         };
-        // SAFETY: By the type's invariants the child is valid, and `original` are callbacks for a
-        // TCP socket of its family. No other code uses the child yet.
+        // SAFETY: By the type's invariants the child is valid. `original` are callbacks for a TCP
+        // socket, installed under `sk_callback_lock`. `sk_setup()` changes a setting that only
+        // senders read, and nothing sends on the child yet.
         unsafe {
             to_result(bindings::sk_disinherit(
                 child.sk().as_ptr(),
