@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Settings of a device that can be read and changed in sysfs, as numbers.
+//! Numeric settings of a device in sysfs.
 //!
 //! C headers: `include/linux/device.h`, `include/linux/sysfs.h`
 
@@ -13,11 +13,12 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
-/// A file below the device's directory (`struct device_attribute`), which its owner may write.
+/// A writable file below the device's directory in sysfs (`struct device_attribute`,
+/// `include/linux/device.h`). It holds a `u32` in decimal.
 ///
 /// # Invariants
 ///
-/// `raw` is at offset 0, and its own `struct attribute` at the offset 0 of that.
+/// `raw` is at offset 0 of this struct, and `attr` at offset 0 of `raw`.
 #[repr(C)]
 pub struct Attribute<T: Driver> {
     raw: bindings::device_attribute,
@@ -25,11 +26,16 @@ pub struct Attribute<T: Driver> {
     set: fn(&Device<T>, u32) -> Result,
 }
 
-// SAFETY: Nothing in it changes; the name that it points to is static.
+// SAFETY: An `Attribute` is never written to after `new`. `raw` points to a static name, and the
+// other fields are function pointers.
 unsafe impl<T: Driver> Sync for Attribute<T> {}
 
 impl<T: Driver> Attribute<T> {
-    /// A file `name` with what `get` returns, which takes what `set` takes. Both may sleep.
+    /// Defines the file `name`, with mode 0644. A read returns `get`, a write calls `set`.
+    ///
+    /// Both functions run in process context with the device registered, and may sleep. A writer
+    /// gets the error of `set`, or `EINVAL` or `ERANGE` if it did not write a `u32`. Reads use
+    /// `sysfs_emit()` (`fs/sysfs/file.c`), writes `kstrtouint()` (`lib/kstrtox.c`).
     pub const fn new(
         name: &'static CStr,
         get: fn(&Device<T>) -> u32,
@@ -39,14 +45,15 @@ impl<T: Driver> Attribute<T> {
             assert!(core::mem::offset_of!(Self, raw) == 0);
             assert!(core::mem::offset_of!(bindings::device_attribute, attr) == 0);
         }
-        // SAFETY: Zeros are valid: no name, no mode, no callbacks.
+        // SAFETY: All-zero bytes are a valid `device_attribute`: null pointers, no mode, no
+        // callbacks.
         let mut raw: bindings::device_attribute = unsafe { core::mem::zeroed() };
 
         raw.attr.name = name.as_ptr().cast();
         raw.attr.mode = 0o644;
         raw.__bindgen_anon_1.show = Some(Self::show);
         raw.__bindgen_anon_2.store = Some(Self::store);
-        // INVARIANT: As asserted above.
+        // INVARIANT: The assertions above check both offsets.
         Self { raw, get, set }
     }
 
@@ -55,16 +62,19 @@ impl<T: Driver> Attribute<T> {
         attr: *mut bindings::device_attribute,
         buf: *mut c_char,
     ) -> isize {
-        // SAFETY: sysfs passes what it was given: the first field of an `Attribute`.
+        // SAFETY: sysfs passes the `device_attribute` of the file. The files with this callback are
+        // made by `new` only, and by the type invariant that is the start of an `Attribute<T>`,
+        // which is static.
         let attr = unsafe { &*attr.cast::<Self>() };
-        // SAFETY: The files are there only while the device is registered, and their removal waits
-        // for the calls under way.
+        // SAFETY: The file exists only while the device is registered, and removal of the file
+        // waits for running callbacks. So `dev` belongs to a `Device<T>` whose data is initialized.
         let dev = unsafe { Device::<T>::from_raw(bindings::rdma_device_to_ibdev(dev)) };
 
-        // SAFETY: `buf` is the page of the call; the format takes one number.
+        // SAFETY: sysfs passes a buffer of one page, as sysfs_emit() requires. The format takes one
+        // `unsigned int`, which is the argument.
         let written =
             unsafe { bindings::sysfs_emit(buf, c"%u\n".as_ptr().cast(), (attr.get)(dev)) };
-        // CAST: At most a page.
+        // CAST: At most one page.
         written as isize
     }
 
@@ -75,13 +85,17 @@ impl<T: Driver> Attribute<T> {
         count: usize,
     ) -> isize {
         from_result(|| {
-            // SAFETY: As above.
+            // SAFETY: sysfs passes the `device_attribute` of the file. By the type invariant it is
+            // the start of an `Attribute<T>`, which is static: `new` alone makes files with this
+            // callback.
             let attr = unsafe { &*attr.cast::<Self>() };
-            // SAFETY: As above.
+            // SAFETY: The file exists only while the device is registered, and its removal waits
+            // for running callbacks, so the data of the `Device<T>` is initialized.
             let dev = unsafe { Device::<T>::from_raw(bindings::rdma_device_to_ibdev(dev)) };
             let mut value = 0;
 
-            // SAFETY: sysfs terminates what was written; the result is ours.
+            // SAFETY: sysfs adds a NUL to the written bytes, so `buf` is a string. `value` is a
+            // local variable.
             to_result(unsafe { bindings::kstrtouint(buf, 0, &mut value) })?;
             (attr.set)(dev, value)?;
             isize::try_from(count).map_err(|_| EINVAL)
@@ -89,17 +103,21 @@ impl<T: Driver> Attribute<T> {
     }
 }
 
-/// A directory of attributes (`struct attribute_group`).
+/// A directory of [`Attribute`]s (`struct attribute_group`, `include/linux/sysfs.h`).
 pub struct Attributes<T: Driver> {
     raw: bindings::attribute_group,
     _of: PhantomData<&'static Attribute<T>>,
 }
 
-// SAFETY: As with `Attribute`.
+// SAFETY: An `Attributes` is never written to after `new`, and points only to static data that is
+// `Sync`.
 unsafe impl<T: Driver> Sync for Attributes<T> {}
 
 impl<T: Driver> Attributes<T> {
-    /// The directory `name` with what is in `list`, the last of which is `None`, and no other.
+    /// Defines the directory `name` with the files of `list`. Any context.
+    ///
+    /// The last element of `list` must be `None`, and no other. `new` panics otherwise, which in a
+    /// static is a build error.
     pub const fn new<const N: usize>(
         name: &'static CStr,
         list: &'static [Option<&'static Attribute<T>>; N],
@@ -111,12 +129,13 @@ impl<T: Driver> Attributes<T> {
         }
         assert!(N > 0);
 
-        // SAFETY: Zeros are valid: no name, no attributes.
+        // SAFETY: All-zero bytes are a valid `attribute_group`: null pointers, no attributes.
         let mut raw: bindings::attribute_group = unsafe { core::mem::zeroed() };
 
         raw.name = name.as_ptr().cast();
-        // By the invariant of `Attribute` this is an array of pointers to `struct attribute`, with
-        // null, which is `None`, at its end. Nobody writes to it.
+        // An `Attribute` begins with its `struct attribute`, and `None` is null. So `list` has the
+        // layout of a null-terminated array of pointers to `struct attribute`. sysfs does not write
+        // to it.
         raw.__bindgen_anon_2.attrs = list.as_ptr().cast_mut().cast();
         Self {
             raw,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Completion queues.
+//!
+//! C sources: `core/uverbs_std_types_cq.c`, `core/uverbs_cmd.c`, `core/verbs.c`
 
 use crate::{
     device::{Callbacks, Device},
@@ -11,19 +13,21 @@ use crate::{
 use kernel::{error::from_result, ffi::c_int, prelude::*};
 use riw_bindings as bindings;
 
-/// A completion queue (`struct ib_cq`).
+/// A completion queue (`struct ib_cq`, `include/rdma/ib_verbs.h`).
 pub type Cq<T> = Object<bindings::ib_cq, T, <T as Driver>::Cq>;
 
-/// What is asked of a new completion queue (`struct ib_cq_init_attr`).
+/// The attributes of a new completion queue (`struct ib_cq_init_attr`, `include/rdma/ib_verbs.h`).
+/// `cqe` counts entries.
 pub type CqInitAttr = bindings::ib_cq_init_attr;
 
 impl<T: Driver> Cq<T> {
-    /// Tells the consumer that there is a completion. Any context, under no lock that the consumer
-    /// could want: it may call verbs from here.
+    /// Calls the completion handler of the consumer (`ib_cq::comp_handler`). Any context; the
+    /// caller holds no lock that a verb could take, since the handler may call verbs.
     pub fn notify(&self) {
         let cq = self.base();
 
-        // SAFETY: The queue is alive; ib_core sets the handler before it calls the driver.
+        // SAFETY: `self` is alive, so its `struct ib_cq` is valid. ib_core sets handler and context
+        // before it calls `create_cq`, and does not change them.
         unsafe {
             if let Some(handler) = (*cq).comp_handler {
                 handler(cq, (*cq).cq_context);
@@ -31,11 +35,13 @@ impl<T: Driver> Cq<T> {
         }
     }
 
-    /// Reports that the queue has overflowed. Any context, under no lock.
+    /// Reports an overflow to the event handler of the consumer (`ib_cq::event_handler`). Any
+    /// context; the caller holds no lock that a verb could take.
     pub fn error(&self) {
         let cq = self.base();
 
-        // SAFETY: The queue is alive, so are its device and handler.
+        // SAFETY: `self` is alive, and so is its device, which ib_core unregisters after its
+        // objects are destroyed. Handler, context and element are of this queue.
         unsafe {
             event::raise(
                 (*cq).event_handler,
@@ -48,8 +54,8 @@ impl<T: Driver> Cq<T> {
     }
 }
 
-/// Attributes by which user space brings memory for a queue; drivers allocate it and offer it for
-/// mapping.
+/// Attributes by which user space passes its own memory for a queue. They are refused: drivers of
+/// this crate allocate the queues and offer them to mmap().
 const BUFFER_ATTRS: [u32; 5] = [
     bindings::uverbs_attrs_create_cq_cmd_attr_ids_UVERBS_ATTR_CREATE_CQ_BUFFER_VA,
     bindings::uverbs_attrs_create_cq_cmd_attr_ids_UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH,
@@ -58,7 +64,7 @@ const BUFFER_ATTRS: [u32; 5] = [
     bindings::uverbs_attrs_create_cq_cmd_attr_ids_UVERBS_ATTR_CREATE_CQ_BUF_UMEM,
 ];
 
-/// Fills in the callbacks of this file.
+/// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.size_ib_cq = Cq::<T>::SIZE;
     ops.create_cq = Some(Callbacks::<T>::create_cq);
@@ -72,21 +78,24 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
 impl<T: Driver> Callbacks<T> {
     /// # Safety
     ///
-    /// `cq` must be new, of the size asked for, and its device registered; `attr` must be valid.
+    /// `cq` must be new, of `size_ib_cq` bytes, with its device set and registered. `attr` must be
+    /// valid.
     unsafe fn new_cq(
         cq: *mut bindings::ib_cq,
         attr: *const bindings::ib_cq_init_attr,
         udata: Option<Udata<'_, T>>,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: By the caller's promise.
+            // SAFETY: By the caller's promise `attr` is valid to read.
             let mut attr = unsafe { *attr };
 
             if let Some(udata) = &udata {
                 udata.refuse(&BUFFER_ATTRS)?;
             }
 
-            // SAFETY: By the caller's promise.
+            // SAFETY: By the caller's promise `cq` is new, of the right size, and its device is
+            // registered. ib_core frees it after an error, or after `destroy_cq`, which calls
+            // `destroy`.
             unsafe {
                 let dev = Device::from_raw((*cq).device);
                 Cq::<T>::create(cq, T::create_cq(dev, &mut attr, udata)?);
@@ -96,13 +105,14 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
-    /// For a kernel user.
+    /// The variant for kernel users.
     unsafe extern "C" fn create_cq(
         cq: *mut bindings::ib_cq,
         attr: *const bindings::ib_cq_init_attr,
         _bundle: *mut bindings::uverbs_attr_bundle,
     ) -> c_int {
-        // SAFETY: ib_core calls this for a new queue of a registered device, with valid attributes.
+        // SAFETY: ib_core passes a new queue of `size_ib_cq` bytes on a registered device, and
+        // valid attributes.
         unsafe { Self::new_cq(cq, attr, None) }
     }
 
@@ -111,8 +121,9 @@ impl<T: Driver> Callbacks<T> {
         attr: *const bindings::ib_cq_init_attr,
         bundle: *mut bindings::uverbs_attr_bundle,
     ) -> c_int {
-        // SAFETY: uverbs calls this for a new queue of a registered device, with valid attributes
-        // and a bundle that outlives the call. The bundle begins with the udata.
+        // SAFETY: uverbs passes a new queue of `size_ib_cq` bytes on a registered device, valid
+        // attributes, and a bundle that outlives the call. `driver_udata` is the first member of
+        // the bundle, and its context is of this driver.
         unsafe { Self::new_cq(cq, attr, Udata::from_raw(bundle.cast())) }
     }
 
@@ -121,10 +132,11 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: ib_core's pointer, valid for the call.
+            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
             unsafe { Exchange::check_empty(udata)? };
-            // SAFETY: `create_cq` succeeded; the queue pairs that used it are gone but for the last
-            // moments of their work, for which this waits.
+            // SAFETY: ib_core calls this once for a queue that was created, after the queue pairs
+            // that use it are destroyed. Their remaining work holds
+            // [`ARef`](kernel::sync::aref::ARef)s, which `destroy` waits for.
             unsafe { Cq::<T>::destroy(cq) };
             Ok(0)
         })
@@ -136,14 +148,14 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         let solicited = flags & bindings::ib_cq_notify_flags_IB_CQ_SOLICITED_MASK
             == bindings::ib_cq_notify_flags_IB_CQ_SOLICITED;
-        // SAFETY: The queue is alive during the call.
+        // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it runs.
         let missed = T::req_notify_cq(unsafe { Cq::<T>::from_base(cq) }, solicited);
 
         (missed && flags & bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS != 0).into()
     }
 
-    /// Only ib_core's check for the mandatory verbs sees this: completion queues of kernel users
-    /// are refused, and a user process polls its memory.
+    /// Present only because ib_core requires the verb. Kernel users cannot create completion
+    /// queues, and a user process polls the ring that it has mapped.
     unsafe extern "C" fn poll_cq(
         _cq: *mut bindings::ib_cq,
         _entries: c_int,

@@ -2,7 +2,7 @@
 
 //! RDMA devices.
 //!
-//! C header: `include/rdma/ib_verbs.h`
+//! C header: `include/rdma/ib_verbs.h`. C source: `core/device.c`
 
 use crate::{
     cq, iw,
@@ -24,20 +24,21 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
-/// In `kernel_cap_flags`: a user may unregister the device.
+/// In `kernel_cap_flags`: `rdma link delete` may unregister the device (`IBK_ALLOW_USER_UNREG`,
+/// `include/rdma/ib_verbs.h`).
 // CAST: A bit.
 pub const ALLOW_USER_UNREG: u64 = bindings::ib_kernel_cap_flags_IBK_ALLOW_USER_UNREG as u64;
 
-/// What a device can do (`struct ib_device_attr`).
+/// The capabilities of a device (`struct ib_device_attr`, `include/rdma/ib_verbs.h`).
 pub type DeviceAttr = bindings::ib_device_attr;
 
-/// An RDMA device (`struct ib_device`) with the data of its driver.
+/// An RDMA device (`struct ib_device`, `include/rdma/ib_verbs.h`) with the driver's data.
 ///
 /// # Invariants
 ///
-/// `base` is at offset 0 and initialised. `data` is initialised from before the device's ops are
-/// set until ib_core calls `dealloc_driver`, the last of all callbacks. A `&Device` only exists in
-/// between: in callbacks, and as long as a [`Registered`] does.
+/// `base` is at offset 0 and initialized. `data` is initialized before the device's ops are set,
+/// and dropped by `dealloc_driver`, the last callback. A `&Device` exists only in between: in
+/// callbacks, and while an object of the device or a [`Registered`] exists.
 #[repr(C)]
 pub struct Device<T: Driver> {
     base: Opaque<bindings::ib_device>,
@@ -45,18 +46,20 @@ pub struct Device<T: Driver> {
     data: MaybeUninit<T::Device>,
 }
 
-/// A device that cannot be unregistered as long as this exists.
+/// A device that stays registered as long as this exists (`ib_device_try_get()`,
+/// `include/rdma/ib_verbs.h`). Unregistration waits for the drop, so drop it soon.
 pub struct Registered<T: Driver>(NonNull<Device<T>>);
 
 impl<T: iw::CmOperations> Device<T> {
-    /// Makes a device on `netdev` and registers it as `name`.
+    /// Creates a device on `netdev` and registers it as `name` (`_ib_alloc_device()`,
+    /// `ib_register_device()`, `core/device.c`). Process context; may sleep.
     ///
-    /// It belongs to the network namespace of `netdev`. ib_core owns it from here on; the returned
-    /// handle is for unregistering it. May sleep.
+    /// The device belongs to the network namespace of `netdev`. ib_core owns it from here on, and
+    /// may free it at any time.
     ///
-    /// Fails with `EINVAL` for a name with a `%`, which ib_core takes for a pattern and uses as a
-    /// format, `ENODEV` if that namespace is being dismantled, `ENFILE` if there is a device of
-    /// that name.
+    /// Returns a handle to unregister it. Fails with `EINVAL` if `name` contains a `%`, which
+    /// ib_core would use as a format, `ENODEV` if the namespace is being dismantled, `ENFILE` if
+    /// the name is taken, `ENOMEM` without memory, or another error of ib_core.
     pub fn register(
         name: &CStr,
         netdev: &net::NetDevice,
@@ -72,65 +75,70 @@ impl<T: iw::CmOperations> Device<T> {
         }
         let mrs = Arc::pin_init(MrTable::new(), GFP_KERNEL)?;
 
-        // Nothing else keeps the namespace: `netdev` may be moved to another one meanwhile.
+        // This reference keeps the namespace: `netdev` may move to another one meanwhile.
         let netns = netdev.netns().ok_or(ENODEV)?;
-        // SAFETY: The size is that of a struct with an ib_device at its start; `netns` is held until
-        // the device is registered.
+        // SAFETY: A `Self` of that size begins with an ib_device. `netns` is held until the device
+        // is registered.
         let raw = unsafe { bindings::_ib_alloc_device(size_of::<Self>(), netns.as_raw()) };
         let this = NonNull::new(raw.cast::<Self>()).ok_or(ENOMEM)?;
 
-        // SAFETY: The memory is ours alone and has room for `data`.
+        // SAFETY: ib_core allocated `size_of::<Self>()` zeroed bytes, aligned to 8, and nothing
+        // else accesses them yet. So each field may be written.
         unsafe {
             (&raw mut (*this.as_ptr()).mrs).write(mrs);
             let Ok(()) =
                 pin_init::raw_try_init((&raw mut (*this.as_ptr()).data).cast::<T::Device>(), data);
         }
 
-        // INVARIANT: `data` is initialised, now the ops may be set.
-        // SAFETY: The device is not registered: nobody else looks at it. `netdev` is alive.
+        // INVARIANT: `data` and `mrs` are initialized, so the ops may be set.
+        // SAFETY: `raw` is a new device that is not registered, so nothing else accesses it.
+        // `netdev` is a reference, so it is alive. The ops and the attribute group are static.
         let done = unsafe {
             bindings::ib_set_device_ops(raw, &const { Self::ops() });
             (*raw).ops.device_group = T::attributes().as_raw();
-            // Each verb checks what user space sends along with it: see `udata`.
+            // Each verb checks the data that user space sends: see `udata`.
             (*raw).ops.set_uverbs_robust_udata(1);
             (*raw).ops.owner = this_module::<T::OwnerModule>().as_ptr();
             info.apply(&mut *raw, netdev);
             to_result(bindings::ib_device_set_netdev(raw, netdev.as_raw(), 1))
         }
         .and_then(|()| {
-            // The name given by the user is kept by udev.
-            // SAFETY: As above.
+            // Tells udev to keep the user's name.
+            // SAFETY: `raw` is allocated and not registered yet, so nothing else accesses it.
             unsafe {
                 (*raw).name_assign_type =
                     bindings::rdma_nl_name_assign_type_RDMA_NAME_ASSIGN_TYPE_USER;
-                // Our own reference, for the caller: ib_core may unregister and free the device
+                // The reference of the returned handle: ib_core may unregister and free the device
                 // as soon as it is registered.
                 bindings::get_device(Self::core_device(raw));
             }
-            // SAFETY: The device is complete; `name` is a string.
+            // SAFETY: The ops, the netdev and all fields that ib_core requires are set. `name` is a
+            // NUL-terminated string.
             let ret = unsafe {
                 bindings::ib_register_device(raw, name.as_ptr().cast(), core::ptr::null_mut())
             };
             to_result(ret).inspect_err(|_| {
-                // SAFETY: The reference taken above.
+                // SAFETY: `get_device()` above took the reference that is dropped here.
                 unsafe { bindings::put_device(Self::core_device(raw)) }
             })
         });
 
         match done {
-            // INVARIANT: The reference taken above is handed over.
+            // INVARIANT: The handle owns the reference of `get_device()` above.
             Ok(()) => Ok(Handle(this)),
             Err(e) => {
-                // SAFETY: The device is not registered. This calls `dealloc_driver`.
+                // SAFETY: The device is allocated and not registered. `data` is dropped by
+                // `dealloc_driver`, which ib_dealloc_device() calls.
                 unsafe { bindings::ib_dealloc_device(raw) };
                 Err(e)
             }
         }
     }
 
-    /// The verbs, as ib_core calls them.
+    /// Returns the verbs of driver `T`.
     const fn ops() -> bindings::ib_device_ops {
-        // SAFETY: Null is a valid value of every field: it means that the verb is not offered.
+        // SAFETY: All-zero bytes are valid `ib_device_ops`: a null callback means that the verb is
+        // not offered.
         let mut ops: bindings::ib_device_ops = unsafe { core::mem::zeroed() };
 
         ops.driver_id = T::DRIVER_ID;
@@ -150,60 +158,65 @@ impl<T: iw::CmOperations> Device<T> {
 }
 
 impl<T: Driver> Device<T> {
-    /// Borrows a device from ib_core's pointer.
+    /// Borrows a device from ib_core's pointer. Any context.
     ///
     /// # Safety
     ///
-    /// `raw` must be a device made by [`Self::register`] whose `data` is initialised for `'a`.
+    /// [`Self::register`] must have made `raw`, and its `data` must stay initialized for `'a`.
     pub(crate) unsafe fn from_raw<'a>(raw: *mut bindings::ib_device) -> &'a Self {
-        // SAFETY: By the caller's promise; `base` is at offset 0.
+        // SAFETY: By the caller's promise `raw` is the start of a `Device<T>` whose data is
+        // initialized for `'a`; `base` is at offset 0.
         unsafe { &*raw.cast() }
     }
 
-    /// The `struct device` within an ib_device.
+    /// Returns the `struct device` of an ib_device. Any context.
     ///
     /// # Safety
     ///
     /// `raw` must be an allocated ib_device.
     unsafe fn core_device(raw: *mut bindings::ib_device) -> *mut bindings::device {
-        // SAFETY: By the caller's promise; no reference is made.
+        // SAFETY: By the caller's promise `raw` is allocated, so the pointer to its field is within
+        // it. No reference is made.
         unsafe { (&raw mut (*raw).__bindgen_anon_1.dev).cast() }
     }
 
-    /// ib_core's part.
+    /// Returns ib_core's part. Any context.
     pub(crate) fn as_raw(&self) -> *mut bindings::ib_device {
         self.base.get()
     }
 
-    /// The device on `netdev` that has this driver's id, if there is one: `Err` if another driver
-    /// made it (siw has the same id). Any context.
+    /// Finds the device on `netdev` with this driver's id (`ib_device_get_by_netdev()`,
+    /// `core/device.c`). Any context.
+    ///
+    /// Fails with `EBUSY` if another driver made it; siw has the same id.
     pub fn on(netdev: &net::NetDevice) -> Result<Option<Registered<T>>> {
-        // SAFETY: `netdev` is alive.
+        // SAFETY: `netdev` is a reference, so it is alive.
         let raw = unsafe { bindings::ib_device_get_by_netdev(netdev.as_raw(), T::DRIVER_ID) };
         let Some(this) = NonNull::new(raw) else {
             return Ok(None);
         };
 
-        // SAFETY: ib_device_get_by_netdev() took a reference that holds it registered.
+        // SAFETY: ib_device_get_by_netdev() returned a device with a reference that keeps it
+        // registered, so its ops are set and readable.
         let dealloc = unsafe { (*this.as_ptr()).ops.dealloc_driver };
-        // A callback of this type's own says whose device it is.
+        // A callback of this type identifies the driver.
         let ours = Self::dealloc_driver_callback as unsafe extern "C" fn(_);
         if dealloc.is_none_or(|dealloc| dealloc as usize != ours as usize) {
-            // SAFETY: Gives that reference back.
+            // SAFETY: ib_device_get_by_netdev() took the reference that is dropped here.
             unsafe { bindings::ib_device_put(this.as_ptr()) };
             return Err(EBUSY);
         }
         Ok(Some(Registered(this.cast())))
     }
 
-    /// The memory regions of the device.
+    /// Returns the memory regions of the device. Any context.
     pub fn mrs(&self) -> &Arc<MrTable<T>> {
         &self.mrs
     }
 
-    /// ib_core's `struct device`, for messages.
+    /// Returns ib_core's `struct device`, for `dev_*!` messages. Any context.
     pub fn as_dev(&self) -> &CoreDevice {
-        // SAFETY: The embedded device lives as long as `self`.
+        // SAFETY: ib_core initialized the embedded device, which lives as long as `self`.
         unsafe { CoreDevice::from_raw(Self::core_device(self.as_raw())) }
     }
 
@@ -213,11 +226,12 @@ impl<T: Driver> Device<T> {
         udata: *mut bindings::ib_udata,
     ) -> kernel::ffi::c_int {
         from_result(|| {
-            // SAFETY: ib_core's pointer, valid for the call.
+            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
             unsafe { Exchange::check_empty(udata)? };
-            // SAFETY: Called for a registered device, or while it is being registered.
+            // SAFETY: ib_core calls this for a device that is registered or being registered, so
+            // its `data` is initialized.
             let dev = unsafe { Self::from_raw(dev) };
-            // SAFETY: `attr` is valid, and nobody else's for the call.
+            // SAFETY: ib_core passes valid attributes that only this call accesses.
             let attr = unsafe { &mut *attr };
 
             *attr = DeviceAttr::default();
@@ -230,7 +244,8 @@ impl<T: Driver> Device<T> {
         dev: *mut bindings::ib_device,
         to: *mut kernel::ffi::c_char,
     ) {
-        // SAFETY: The attributes were set when the device was registered, which it is or was.
+        // SAFETY: ib_core passes a device that is or was registered. Registration called
+        // `query_device`, which set the attributes; they do not change afterwards.
         let fw_ver = unsafe { (*dev).attrs.fw_ver };
         let Version {
             major,
@@ -240,10 +255,11 @@ impl<T: Driver> Device<T> {
         let mut text = [0u8; bindings::IB_FW_VERSION_NAME_MAX as usize];
 
         if let Some(mut text) = NullTerminatedFormatter::new(&mut text) {
-            // There is room for three numbers of 16 bits.
+            // Three 16-bit numbers fit.
             let _ = write!(text, "{major}.{minor}.{patch}");
         }
-        // SAFETY: `to` has room for that many bytes, and is nobody else's for the call.
+        // SAFETY: ib_core passes a buffer of `IB_FW_VERSION_NAME_MAX` bytes, the length of `text`,
+        // that only this call accesses.
         unsafe {
             to.cast::<u8>()
                 .copy_from_nonoverlapping(text.as_ptr(), text.len())
@@ -251,9 +267,12 @@ impl<T: Driver> Device<T> {
     }
 
     unsafe extern "C" fn dealloc_driver_callback(dev: *mut bindings::ib_device) {
-        // SAFETY: The ops were set after `data` was initialised, and this is the last of them.
+        // SAFETY: ib_core calls this once, as the last callback of a device whose ops are set, so
+        // `data` is initialized until it is dropped below.
         T::dealloc_device(unsafe { Self::from_raw(dev) });
-        // SAFETY: As above; nobody uses `data` any more.
+        // SAFETY: `data` and `mrs` were initialized before the ops were set. ib_core calls nothing
+        // else for the device, and no object, `Registered` or callback exists any more, so no
+        // reference to them remains.
         unsafe {
             (*dev.cast::<Self>()).data.assume_init_drop();
             core::ptr::drop_in_place(&raw mut (*dev.cast::<Self>()).mrs);
@@ -265,55 +284,66 @@ impl<T: Driver> Deref for Device<T> {
     type Target = T::Device;
 
     fn deref(&self) -> &T::Device {
-        // SAFETY: By the type's invariants.
+        // SAFETY: By the type invariants `data` is initialized while a `&Device` exists.
         unsafe { self.data.assume_init_ref() }
     }
 }
 
-/// A device that was registered, and may not be any more.
+/// A handle of a device that was registered (`get_device()`, `drivers/base/core.c`). It keeps the
+/// memory, but not the registration.
 ///
 /// # Invariants
 ///
-/// Holds a reference that keeps the memory of the ib_device.
+/// The handle owns a reference to the memory of the ib_device.
 pub struct Handle<T: Driver>(NonNull<Device<T>>);
 
 impl<T: Driver> Handle<T> {
-    /// Holds the device registered, unless it is being unregistered already. Any context.
+    /// Keeps the device registered (`ib_device_try_get()`, `include/rdma/ib_verbs.h`). Any context.
+    ///
+    /// Returns `None` if it is being unregistered or was unregistered.
     pub fn try_get(&self) -> Option<Registered<T>> {
-        // SAFETY: The memory is there, by the type's invariant; the count may be zero.
+        // SAFETY: By the type invariant the handle keeps the memory. ib_device_try_get() handles a
+        // count of zero.
         unsafe { bindings::ib_device_try_get(self.0.as_ptr().cast()) }.then(|| Registered(self.0))
     }
 
-    /// Unregisters the device. If somebody does so already, waits until that is done: after this
-    /// no callback of the driver runs for it any more, and none will. May sleep.
+    /// Unregisters the device (`ib_unregister_device()`, `core/device.c`). Process context; may
+    /// sleep.
+    ///
+    /// If another thread is doing so already, waits for it. Afterwards no callback of the driver
+    /// runs for the device.
     pub fn unregister(self) {
-        // SAFETY: The memory is there, by the type's invariant; whether the device is still
-        // registered is looked at by the function, under the device's lock.
+        // SAFETY: By the type invariant the handle keeps the memory. The function checks under the
+        // device's lock whether the device is still registered.
         unsafe { bindings::ib_unregister_device(self.0.as_ptr().cast()) };
     }
 }
 
 impl<T: Driver> Drop for Handle<T> {
     fn drop(&mut self) {
-        // SAFETY: Gives back the reference of the type's invariant.
+        // SAFETY: By the type invariant the handle owns a reference, which is dropped here.
         unsafe { bindings::put_device(Device::<T>::core_device(self.0.as_ptr().cast())) };
     }
 }
 
-// SAFETY: The reference may be given back, and the functions above called, from any thread.
+// SAFETY: References to a device belong to no thread: any may drop them.
 unsafe impl<T: Driver> Send for Handle<T> {}
-// SAFETY: As above.
+// SAFETY: `&self` allows only ib_device_try_get(), which counts atomically.
 unsafe impl<T: Driver> Sync for Handle<T> {}
 
-// SAFETY: ib_core's part is used as ib_core allows, from any thread; the driver's is `Send`.
+// SAFETY: ib_core's part is only accessible in this crate, which follows ib_core's rules for use
+// from any thread. `data` is `Send`, and so is `mrs`.
 unsafe impl<T: Driver> Send for Device<T> {}
-// SAFETY: As above.
+// SAFETY: `&Device` gives access to `data`, which is `Sync`, and `mrs`, which is `Sync`. ib_core's
+// part is only accessible in this crate, which follows ib_core's locking rules.
 unsafe impl<T: Driver> Sync for Device<T> {}
 
 impl<T: Driver> Registered<T> {
-    /// Has ib_core unregister the device from a worker of its own. Any context.
+    /// Has a worker of ib_core unregister the device (`ib_unregister_device_queued()`,
+    /// `core/device.c`). Any context.
     pub fn unregister_later(&self) {
-        // SAFETY: The device is held registered; its ops have `dealloc_driver`.
+        // SAFETY: `self` keeps the device registered, and its ops have `dealloc_driver`, as the
+        // function requires.
         unsafe { bindings::ib_unregister_device_queued(self.as_raw()) };
     }
 }
@@ -322,48 +352,53 @@ impl<T: Driver> Deref for Registered<T> {
     type Target = Device<T>;
 
     fn deref(&self) -> &Device<T> {
-        // SAFETY: The reference holds the device registered, so `data` is initialised.
+        // SAFETY: The reference that `self` stands for keeps the device registered, so its `data`
+        // is initialized.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl<T: Driver> Drop for Registered<T> {
     fn drop(&mut self) {
-        // SAFETY: Gives back the reference that the value stands for.
+        // SAFETY: `self` owns a reference of ib_device_try_get() or ib_device_get_by_netdev(),
+        // which is dropped here.
         unsafe { bindings::ib_device_put(self.as_raw()) };
     }
 }
 
-// SAFETY: A counted reference to a `Device`, which is `Send` and `Sync`.
+// SAFETY: A counted reference to a `Device`, which is `Send` and `Sync`, may be dropped by any
+// thread.
 unsafe impl<T: Driver> Send for Registered<T> {}
-// SAFETY: As above.
+// SAFETY: `&Registered` gives access to a `&Device` only, and `Device` is `Sync`.
 unsafe impl<T: Driver> Sync for Registered<T> {}
 
-/// How many CPUs there can be.
+/// Returns the number of possible CPUs (`num_possible_cpus()`, `include/linux/cpumask.h`). Any
+/// context.
 pub fn possible_cpus() -> i32 {
-    // SAFETY: No requirements.
+    // SAFETY: num_possible_cpus() has no preconditions.
     unsafe { bindings::num_possible_cpus() }
         .try_into()
         .unwrap_or(i32::MAX)
 }
 
-/// An unpredictable number. Any context.
+/// Returns an unpredictable number (`get_random_u64()`, `drivers/char/random.c`). Any context.
 pub fn random() -> u64 {
-    // SAFETY: No requirements.
+    // SAFETY: get_random_u64() has no preconditions.
     unsafe { bindings::get_random_u64() }
 }
 
-/// A hash of three numbers, the same whenever and wherever it is made. Any context.
+/// Returns a hash of three numbers, which is the same on all machines (`siphash_3u64()`,
+/// `lib/siphash.c`, with a zero key). Any context.
 pub fn hash(a: u64, b: u64, c: u64) -> u64 {
-    // SAFETY: No requirements.
+    // SAFETY: hash_3u64() has no preconditions: it only reads its arguments.
     unsafe { bindings::hash_3u64(a, b, c) }
 }
 
-/// What a device says of itself.
+/// The description of a device (fields of `struct ib_device`, `include/rdma/ib_verbs.h`).
 pub struct Info {
-    /// The GUID of the device, an EUI-64 that no other device of the host has.
+    /// The GUID of the device: an EUI-64, unique on the host, in network byte order.
     pub node_guid: [u8; 8],
-    /// A line for people.
+    /// A human-readable description (`node_desc`).
     pub description: &'static CStr,
     /// The number of completion vectors.
     pub completion_vectors: i32,
@@ -377,14 +412,14 @@ impl Info {
         dev.num_comp_vectors = self.completion_vectors;
         // User space rings the doorbell by this command.
         dev.uverbs_cmd_mask |= 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_SEND;
-        // The TCP port is the one that the user names; no port mapper.
+        // The user chooses the TCP port; there is no port mapper.
         dev.iw_driver_flags = bindings::iw_flags_IW_F_NO_PORT_MAP;
         copy_name(&mut dev.node_desc, self.description.to_bytes());
         copy_name(&mut dev.iw_ifname, netdev.name().to_bytes());
     }
 }
 
-/// Copies a name into a zeroed array of C, leaving at least one zero at its end.
+/// Copies a name into a zeroed C array, with at least one zero at the end.
 fn copy_name(to: &mut [kernel::ffi::c_char], from: &[u8]) {
     let room = to.len().saturating_sub(1);
 
@@ -393,5 +428,5 @@ fn copy_name(to: &mut [kernel::ffi::c_char], from: &[u8]) {
     }
 }
 
-/// The driver of a device, as a type; used where only its callbacks are named.
+/// Namespace for the callbacks of driver `T`.
 pub(crate) struct Callbacks<T: Driver>(PhantomData<T>);

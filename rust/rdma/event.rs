@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Asynchronous events.
+//!
+//! C sources: `core/cache.c`, `core/device.c`
 
 use crate::{device::Device, Driver};
 use kernel::ffi::c_void;
 use riw_bindings as bindings;
 
-/// What can happen to an object without being asked for (`enum ib_event_type`).
+/// An asynchronous event (`enum ib_event_type`, `include/rdma/ib_verbs.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A completion queue has overflowed.
+    /// A completion queue overflowed.
     CqError,
-    /// A queue pair went to ERROR for a reason that no completion tells.
+    /// A queue pair went to ERROR, and no completion gives the reason.
     QpFatal,
-    /// A work request of the peer was wrong in itself.
+    /// The peer sent an invalid request.
     QpRequestError,
-    /// A work request of the peer asked for what it may not.
+    /// The peer requested an access that it is not allowed.
     QpAccessError,
-    /// A queue pair in ERROR has taken the last request that it will from its shared receive queue.
+    /// A queue pair in ERROR has consumed its last WR from the shared receive queue.
     LastWqeReached,
-    /// A shared receive queue has fewer requests than its limit.
+    /// The number of WRs in a shared receive queue dropped below the limit.
     SrqLimit,
-    /// The address of a port has changed.
+    /// The GID of a port changed.
     GidChange,
 }
 
@@ -39,15 +41,16 @@ impl Event {
     }
 }
 
-/// The event handler of an object.
+/// The event handler of an object (`event_handler` of `struct ib_qp` and others).
 type Handler = Option<unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void)>;
 
-/// Calls an object's event handler. Any context.
+/// Calls an object's event handler, if it has one. Any context; the caller holds no lock that the
+/// handler could take.
 ///
 /// # Safety
 ///
-/// `handler` and `context` must be those of the object that `element` names, which must be alive,
-/// as must be its `device`.
+/// `handler` and `context` must be those of the object in `element`. The object and `device` must
+/// be alive.
 pub(crate) unsafe fn raise(
     handler: Handler,
     context: *mut c_void,
@@ -62,13 +65,17 @@ pub(crate) unsafe fn raise(
     };
 
     if let Some(handler) = handler {
-        // SAFETY: By the caller's promise.
+        // SAFETY: By the caller's promise the object is alive, so its handler may be called with
+        // its own context. `event` names the object, and is valid during the call.
         unsafe { handler(&mut event, context) };
     }
 }
 
 impl<T: Driver> Device<T> {
-    /// Reports an event of the device's port to everybody who listens. Any context.
+    /// Dispatches an event of the device's port to all registered handlers (`ib_dispatch_event()`,
+    /// `core/cache.c`). Any context.
+    ///
+    /// The handlers run later, from a workqueue. The event is lost if there is no memory.
     pub fn port_event(&self, event: Event) {
         let event = bindings::ib_event {
             device: self.as_raw(),
@@ -76,16 +83,18 @@ impl<T: Driver> Device<T> {
             event: event.code(),
         };
 
-        // SAFETY: The device is registered as long as `self` can be used; the event is copied.
+        // SAFETY: `self` is a live device, and ib_dispatch_event() copies the event. Unregistration
+        // of the device flushes that workqueue.
         unsafe { bindings::ib_dispatch_event(&event) };
     }
 
-    /// Reports that the port can carry traffic, or cannot any more, to everybody who listens, if
-    /// the state of its netdev says other than what was reported last. Process context.
+    /// Dispatches a port event if the state of `netdev` differs from the last one reported
+    /// (`ib_dispatch_port_state_event()`, `core/device.c`). Process context.
     ///
-    /// ib_core does so by itself, except for bonds and teams and their ports.
+    /// ib_core does so itself, except for bonds, teams and their ports.
     pub fn port_changed(&self, netdev: &net::NetDevice) {
-        // SAFETY: As above; the netdev is alive.
+        // SAFETY: `self` and `netdev` are references, so both structs are alive during the call,
+        // and ib_core takes its own locks.
         unsafe { bindings::ib_dispatch_port_state_event(self.as_raw(), netdev.as_raw()) };
     }
 }

@@ -2,24 +2,25 @@
 
 //! Connection management of iWARP devices.
 //!
-//! iw_cm calls a provider to connect, accept, reject and listen ([`CmOperations`]), and is told by
-//! events what came of it ([`CmId::event`]). It trusts its providers: an event that its state does
-//! not allow for is a `BUG()` there. The rules, which a provider has to keep:
+//! iw_cm calls a provider to connect, accept, reject and listen ([`CmOperations`]). The provider
+//! reports the results by events ([`CmId::event`]). iw_cm trusts its providers: an event that is
+//! invalid in its state is a `BUG()`. A provider must keep these rules:
 //!
-//! - An error returned by `connect` or `accept` precludes events, before and after.
-//! - After `connect` has been called and unless it failed, one [`Event::ConnectReply`] must come,
-//!   since destruction of the id waits for it. If its status is an error it is the last event.
-//! - After `accept` has been called and unless it failed, one [`Event::Established`] must come, for
-//!   the same reason, whatever happens to the connection.
-//! - [`Event::Close`] is the last event of a connection, and comes at most once, after one of those.
-//!   [`Event::Disconnect`] may come before it.
-//! - iw_cm lets a consumer accept or reject an id again until it has processed that
-//!   [`Event::Established`], which is a `BUG()` then or later if the second call fails and the event
-//!   comes nevertheless, or is on its way: see [`CmOperations::abandon`].
-//! - A [`Event::ConnectRequest`] that iw_cm has taken is answered by `accept` or `reject`; or not at
-//!   all, if the listening id is destroyed or memory is short meanwhile: the provider is not told.
+//! - If `connect` or `accept` fails, no event may follow, nor precede the failure.
+//! - If `connect` succeeds, exactly one [`Event::ConnectReply`] must follow: destruction of the id
+//!   waits for it. If its status is an error, it is the last event.
+//! - If `accept` succeeds, exactly one [`Event::Established`] must follow, whatever happens to the
+//!   connection: destruction of the id waits for it.
+//! - [`Event::Close`] is the last event of a connection. It may follow one of those two, at most
+//!   once. [`Event::Disconnect`] may precede it.
+//! - Until iw_cm has processed [`Event::Established`], a consumer can accept or reject the id
+//!   again. If that second call fails and the event still comes, or is already queued, iw_cm hits a
+//!   `BUG()`: see [`CmOperations::abandon`].
+//! - iw_cm answers a [`Event::ConnectRequest`] that it has taken by `accept` or `reject`. If the
+//!   listening id is destroyed or memory is short meanwhile, it does not answer, and the provider
+//!   is not informed.
 //!
-//! C header: `include/rdma/iw_cm.h`
+//! C header: `include/rdma/iw_cm.h`. C source: `core/iwcm.c`
 
 use crate::{device::Device, qp::Qp, Driver};
 use core::{
@@ -37,27 +38,30 @@ use kernel::{
 use net::addr;
 use riw_bindings as bindings;
 
-/// Keeps iw_cm loaded: it is called by pointers that its ids carry ([`CmId`]), which make no
-/// dependency of modules.
+/// Keeps iw_cm loaded. This crate calls it by function pointers in its ids ([`CmId`]), which create
+/// no module dependency; a symbol of iw_cm does.
 #[used]
 static IW_CM: unsafe extern "C" fn(c_int) -> *const c_char = bindings::iwcm_reject_msg;
 
-/// One end of a connection, or a listener, as iw_cm has it (`struct iw_cm_id`).
+/// A connection endpoint or a listener of iw_cm (`struct iw_cm_id`, `include/rdma/iw_cm.h`).
 ///
-/// An [`ARef<CmId>`] keeps the memory and nothing else: iw_cm may have destroyed the id meanwhile,
-/// and drops the events that come then.
+/// An [`ARef<CmId>`] keeps only the memory. iw_cm may have destroyed the id, and drops events for
+/// it then.
 #[repr(transparent)]
 pub struct CmId(Opaque<bindings::iw_cm_id>);
 
-// SAFETY: iw_cm locks its ids; what it does not lock is not reachable from here.
+// SAFETY: An id belongs to no thread: iw_cm locks it, and its reference count is atomic.
 unsafe impl Send for CmId {}
-// SAFETY: As above.
+// SAFETY: `&self` allows only events and references, which iw_cm accepts from any thread under its
+// own lock. No other field is reachable.
 unsafe impl Sync for CmId {}
 
-// SAFETY: iw_cm counts references by these functions, and frees the id with the last one.
+// SAFETY: `add_ref` and `rem_ref` of the id count its references. iw_cm frees the id with the last
+// one.
 unsafe impl AlwaysRefCounted for CmId {
     fn inc_ref(&self) {
-        // SAFETY: The id is valid, and its functions are set when it is made, for good.
+        // SAFETY: `self` is a live id. iw_cm sets `add_ref` when it creates an id, and does not
+        // change it.
         unsafe {
             if let Some(add_ref) = (*self.0.get()).add_ref {
                 add_ref(self.0.get());
@@ -68,7 +72,8 @@ unsafe impl AlwaysRefCounted for CmId {
     unsafe fn dec_ref(obj: NonNull<Self>) {
         let id = obj.as_ptr().cast::<bindings::iw_cm_id>();
 
-        // SAFETY: As above; the caller owns a reference.
+        // SAFETY: The caller owns a reference, so the id is alive until `rem_ref` drops it. iw_cm
+        // sets `rem_ref` when it creates an id, and does not change it.
         unsafe {
             if let Some(rem_ref) = (*id).rem_ref {
                 rem_ref(id);
@@ -77,64 +82,66 @@ unsafe impl AlwaysRefCounted for CmId {
     }
 }
 
-/// Something that happened to a connection.
+/// An event of a connection (`struct iw_cm_event`, `include/rdma/iw_cm.h`).
 pub enum Event<'a> {
-    /// To a listener: a peer wants to connect.
+    /// For a listener: a peer requests a connection.
     ConnectRequest {
-        /// The address that the peer connects to.
+        /// The local address of the connection.
         local: SocketAddr,
         /// The peer's address.
         remote: SocketAddr,
         /// Read depths and private data of the request.
         offer: Offer<'a>,
-        /// What `accept` or `reject` is to be called with.
+        /// The provider's token for the request, which `accept` or `reject` gets. Its highest bit
+        /// is lost.
         token: usize,
     },
-    /// The answer to `connect`.
+    /// The result of `connect`.
     ConnectReply {
-        /// `Err` if there is no connection: with `ECONNREFUSED` if the peer rejected it,
-        /// `ECONNRESET` if the peer's TCP did, `ETIMEDOUT` if it did not answer.
+        /// `Err` if there is no connection: `ECONNREFUSED` if the peer rejected it, `ECONNRESET` if
+        /// the peer's TCP reset it, `ETIMEDOUT` if the peer did not answer.
         status: Result,
-        /// This end's address.
+        /// The local address of the connection.
         local: SocketAddr,
         /// The peer's address.
         remote: SocketAddr,
         /// Read depths and private data of the reply.
         offer: Offer<'a>,
     },
-    /// The connection that `accept` has accepted is there.
+    /// The result of `accept`.
     Established {
-        /// `Err` if the connection was lost before.
+        /// `Err` if the connection was lost before it was established.
         status: Result,
-        /// The read depths.
+        /// The read depths of the connection.
         offer: Offer<'static>,
     },
-    /// The connection is about to end: iw_cm need not end it any more.
+    /// The connection is about to end; iw_cm need not end it.
     Disconnect,
     /// The connection has ended.
     Close,
 }
 
-/// What comes with a request or a reply.
+/// Read depths and private data of a connect request or reply.
 #[derive(Clone, Copy, Default)]
 pub struct Offer<'a> {
-    /// Inbound read depth.
+    /// Inbound read depth, in RDMA Reads.
     pub ird: u32,
-    /// Outbound read depth.
+    /// Outbound read depth, in RDMA Reads.
     pub ord: u32,
-    /// Private data, 255 bytes at most.
+    /// Private data, at most [`CmId::PRIVATE_DATA_MAX`] bytes.
     pub private_data: &'a [u8],
 }
 
 impl CmId {
-    /// The longest private data that iw_cm can pass on.
+    /// The maximum length of private data in an event, in bytes.
     pub const PRIVATE_DATA_MAX: usize = u8::MAX as usize;
 
-    /// Tells iw_cm of something that happened. See the rules above. Any context.
+    /// Reports an event to iw_cm (`cm_event_handler()`, `core/iwcm.c`). See the rules of this
+    /// module. Any context.
     ///
-    /// `ENOMEM` if iw_cm could not take it: more connections wait than the backlog allows, or there
-    /// is no memory to copy private data to. `EINVAL` if those are too long. Events without
-    /// private data of a connection are always taken.
+    /// Fails with `ENOMEM` if more connect requests are pending than the backlog allows, or without
+    /// memory for private data; `EINVAL` if the private data is too long. Other events of a
+    /// connection do not fail: iw_cm preallocates them.
     pub fn event(&self, event: &Event<'_>) -> Result {
         let mut raw = bindings::iw_cm_event::default();
 
@@ -176,7 +183,9 @@ impl CmId {
             }
         }
 
-        // SAFETY: The id is valid. iw_cm copies the event, and its private data where it has some.
+        // SAFETY: `self` is a live id. iw_cm copies the event, and the private data of a connect
+        // request or reply, before the handler returns. It keeps a pointer to the private data of
+        // an [`Event::Established`], which is static.
         unsafe {
             match (*self.0.get()).event_handler {
                 Some(handler) => to_result(handler(self.0.get(), &mut raw)),
@@ -192,7 +201,7 @@ impl Offer<'_> {
         raw.ord = u8::try_from(self.ord).unwrap_or(u8::MAX);
         raw.private_data_len = u8::try_from(self.private_data.len()).map_err(|_| EINVAL)?;
         if !self.private_data.is_empty() {
-            // It is not written to.
+            // iw_cm does not write to it.
             raw.private_data = self.private_data.as_ptr().cast_mut().cast();
         }
         Ok(())
@@ -203,17 +212,17 @@ fn to_errno(status: Result) -> c_int {
     status.map_or_else(|err| err.to_errno(), |()| 0)
 }
 
-/// What the provider keeps with the id of a connection that was reported (`provider_data`).
+/// The `provider_data` of the id of a reported connection.
 enum Provider {
-    /// It has not been accepted. The token of its report.
+    /// Not yet accepted. The token of the request.
     Reported(usize),
-    /// It has been accepted, for this queue pair: the one to which iw_cm has a reference on behalf of
-    /// the id. `None`: not known.
+    /// Accepted for this queue pair. iw_cm holds a reference to it on behalf of the id. `None` if
+    /// it is unknown.
     Accepted(Option<NonNull<bindings::ib_qp>>),
 }
 
 impl Provider {
-    /// As a pointer: queue pairs are aligned, tokens are made odd.
+    /// Encodes the value as a pointer. Queue pairs are aligned, so an odd pointer is a token.
     fn into_raw(self) -> *mut c_void {
         match self {
             Self::Reported(token) => ptr::without_provenance_mut(token << 1 | 1),
@@ -223,10 +232,10 @@ impl Provider {
 
     /// # Safety
     ///
-    /// `id` must be valid, and made by iw_cm for an [`Event::ConnectRequest`]; `provider_data` must
-    /// not be changed meanwhile.
+    /// `id` must be a live id that iw_cm made for an [`Event::ConnectRequest`]. `provider_data`
+    /// must not change during the call.
     unsafe fn of(id: *mut bindings::iw_cm_id) -> Self {
-        // SAFETY: As the caller says.
+        // SAFETY: By the caller's promise the id is alive and `provider_data` does not change.
         let raw = unsafe { (*id).provider_data };
 
         if raw.addr() & 1 != 0 {
@@ -237,14 +246,14 @@ impl Provider {
     }
 }
 
-/// What a consumer wants of a connection (`struct iw_cm_conn_param`).
+/// The connection parameters of a consumer (`struct iw_cm_conn_param`, `include/rdma/iw_cm.h`).
 #[derive(Clone, Copy)]
 pub struct ConnParam<'a> {
-    /// To be sent to the peer.
+    /// Private data to send to the peer, at most 255 bytes.
     pub private_data: &'a [u8],
-    /// Inbound read depth.
+    /// Inbound read depth, in RDMA Reads.
     pub ird: u32,
-    /// Outbound read depth.
+    /// Outbound read depth, in RDMA Reads.
     pub ord: u32,
     /// The number of the queue pair.
     pub qpn: u32,
@@ -253,9 +262,10 @@ pub struct ConnParam<'a> {
 impl ConnParam<'_> {
     /// # Safety
     ///
-    /// `raw` must be valid, and its private data too, for `'a`.
+    /// `raw` and its private data must be valid for `'a`.
     unsafe fn from_raw<'a>(raw: *mut bindings::iw_cm_conn_param) -> ConnParam<'a> {
-        // SAFETY: As the caller says.
+        // SAFETY: By the caller's promise `raw` is valid to read, and its private data is null or
+        // valid for its length for `'a`.
         unsafe {
             ConnParam {
                 private_data: private_data((*raw).private_data, (*raw).private_data_len.into()),
@@ -274,28 +284,29 @@ unsafe fn private_data<'a>(data: *const c_void, len: usize) -> &'a [u8] {
     if data.is_null() || len == 0 {
         return &[];
     }
-    // SAFETY: As the caller says.
+    // SAFETY: `data` is not null, so by the caller's promise it is valid for `len` bytes for `'a`.
     unsafe { slice::from_raw_parts(data.cast(), len) }
 }
 
-/// What the consumer has set of an id before it is connected or listens.
+/// The settings of an id before it connects or listens (`struct iw_cm_id`, `include/rdma/iw_cm.h`).
 #[derive(Clone, Copy)]
 pub struct Setup {
-    /// The address of this end.
+    /// The local address.
     pub local: SocketAddr,
-    /// The type of service, if it was set.
+    /// The type of service (the IPv4 TOS or IPv6 traffic class), if set.
     pub tos: Option<u8>,
-    /// A wildcard address of IPv6 is for that only, and not for IPv4.
+    /// Whether an IPv6 wildcard address excludes IPv4 (`rdma_set_afonly()`).
     pub family_only: bool,
 }
 
 impl Setup {
     /// # Safety
     ///
-    /// `id` must be valid, with its addresses not being changed.
+    /// `id` must be valid, and its addresses must not change during the call.
     unsafe fn from_raw(id: *mut bindings::iw_cm_id) -> Result<Self> {
-        // No reference to all of the id: iw_cm changes other fields of it meanwhile.
-        // SAFETY: As the caller says.
+        // iw_cm may change other fields of the id meanwhile, so no reference covers all of it.
+        // SAFETY: By the caller's promise `id` is valid and `m_local_addr` does not change, so it
+        // may be borrowed. The flags are read from a raw pointer.
         unsafe {
             Ok(Self {
                 local: addr::from_storage(&(*id).m_local_addr).ok_or(EAFNOSUPPORT)?,
@@ -306,13 +317,14 @@ impl Setup {
     }
 }
 
-/// The connection management that a provider offers.
+/// The connection management callbacks of a provider (`iw_*` of `struct ib_device_ops`,
+/// `include/rdma/ib_verbs.h`).
 ///
-/// All are called in process context and may sleep; but iw_cm's own consumers wait for them with
-/// locks held, so they should not wait for a peer.
+/// iw_cm calls all of them in process context, and they may sleep. They should not wait for a peer:
+/// consumers of iw_cm call it with locks held. iw_cm returns an error to its consumer as it is.
 pub trait CmOperations: Driver {
-    /// Connects the queue pair that `param` names to `remote`, and tells by
-    /// [`Event::ConnectReply`] when that is done.
+    /// Connects the queue pair in `param` to `remote` (`iw_connect`). [`Event::ConnectReply`]
+    /// reports the result.
     fn connect(
         dev: &Device<Self>,
         id: &CmId,
@@ -321,10 +333,10 @@ pub trait CmOperations: Driver {
         param: &ConnParam<'_>,
     ) -> Result;
 
-    /// Accepts the connection that was reported with `token`, for the queue pair that `param`
-    /// names, and tells by [`Event::Established`] when that is done.
+    /// Accepts the connect request with `token` for the queue pair in `param` (`iw_accept`).
+    /// [`Event::Established`] reports the result.
     ///
-    /// Returns the queue pair, as [`Driver::qp_by_number`] does. If it fails the consumer cannot
+    /// Returns the queue pair, as [`Driver::qp_by_number`] does. After an error the consumer cannot
     /// reject the connection any more.
     fn accept(
         dev: &Device<Self>,
@@ -333,26 +345,28 @@ pub trait CmOperations: Driver {
         param: &ConnParam<'_>,
     ) -> Result<ARef<Qp<Self>>>;
 
-    /// Ends the connection that was accepted by `id` for `qp`: the consumer accepts or rejects the
-    /// id once more. If [`Event::Established`] has not been reported by now, it must not be, nor any
-    /// other event.
+    /// Ends the connection that was accepted by `id` for `qp`, because the consumer accepts or
+    /// rejects the id once more. If [`Event::Established`] has not been reported yet, neither it
+    /// nor any other event may be reported afterwards.
     ///
-    /// Returns whether it has been reported.
+    /// Returns whether [`Event::Established`] has been reported.
     fn abandon(id: &CmId, qp: &Qp<Self>) -> bool;
 
-    /// Rejects the connection that was reported with `token`. No event follows.
+    /// Rejects the connect request with `token` (`iw_reject`). No event follows. `private_data` is
+    /// for the peer.
     fn reject(dev: &Device<Self>, token: usize, private_data: &[u8]) -> Result;
 
-    /// Begins to listen; each connection is reported to `id` by [`Event::ConnectRequest`].
+    /// Starts to listen (`iw_create_listen`). [`Event::ConnectRequest`] reports each connection to
+    /// `id`. `backlog` counts connect requests.
     ///
     /// Returns a token for [`Self::destroy_listen`].
     fn create_listen(dev: &Device<Self>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize>;
 
-    /// Ends listening. Afterwards no event comes to the id.
+    /// Stops listening (`iw_destroy_listen`). No event may reach the id after it returns.
     fn destroy_listen(dev: &Device<Self>, token: usize) -> Result;
 }
 
-/// Adds the callbacks of `T` to a table of operations.
+/// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: CmOperations>(
     mut ops: bindings::ib_device_ops,
 ) -> bindings::ib_device_ops {
@@ -364,27 +378,29 @@ pub(crate) const fn fill<T: CmOperations>(
     ops
 }
 
-/// The device of an id.
+/// Returns the device of an id. Any context.
 ///
 /// # Safety
 ///
-/// `id` must be one that iw_cm calls a provider's callbacks with, for a device of driver `T`.
+/// `id` must be one that iw_cm passes to a callback of driver `T`, and only used during that
+/// callback.
 unsafe fn device<'a, T: CmOperations>(id: *mut bindings::iw_cm_id) -> &'a Device<T> {
-    // SAFETY: As the caller says. Ids are destroyed before their device is unregistered, and
-    // callbacks called with living ones only.
+    // SAFETY: By the caller's promise iw_cm passed `id` to a callback of `T`, so it is alive and
+    // its device is one of `T`. iw_cm destroys ids before their device is unregistered, so the data
+    // of the device is initialized.
     unsafe { Device::from_raw((*id).device) }
 }
 
 /// # Safety
 ///
-/// To be called by iw_cm.
+/// Only iw_cm may call this, with a live id of a device of driver `T` and valid parameters.
 unsafe extern "C" fn connect<T: CmOperations>(
     id: *mut bindings::iw_cm_id,
     param: *mut bindings::iw_cm_conn_param,
 ) -> c_int {
     from_result(|| {
-        // SAFETY: iw_cm passes a valid id, which it does not change meanwhile, and valid
-        // parameters.
+        // SAFETY: iw_cm passes a live id of a device of `T`, whose addresses it does not change
+        // during the call, and valid parameters.
         unsafe {
             let setup = Setup::from_raw(id)?;
             let remote = addr::from_storage(&(*id).m_remote_addr).ok_or(EAFNOSUPPORT)?;
@@ -398,14 +414,17 @@ unsafe extern "C" fn connect<T: CmOperations>(
 
 /// # Safety
 ///
-/// To be called by iw_cm.
+/// Only iw_cm may call this, with a live id that it made for an [`Event::ConnectRequest`] of driver
+/// `T`, and valid parameters.
 unsafe extern "C" fn accept<T: CmOperations>(
     id: *mut bindings::iw_cm_id,
     param: *mut bindings::iw_cm_conn_param,
 ) -> c_int {
     from_result(|| {
-        // SAFETY: iw_cm passes a valid id and valid parameters. The id was made for a connection
-        // that was reported. rdma_cm has one consumer at a time accept or reject it.
+        // SAFETY: iw_cm passes valid parameters and a live id that it made for a connect request of
+        // `T`. rdma_cm lets one consumer at a time accept or reject it, so `provider_data` does not
+        // change meanwhile. If an earlier accept has set it, iw_cm had a reference to that queue
+        // pair, as `accept_again` requires.
         unsafe {
             let param = ConnParam::from_raw(param);
             let dev = device::<T>(id);
@@ -415,8 +434,8 @@ unsafe extern "C" fn accept<T: CmOperations>(
                 Provider::Reported(token) => Some(T::accept(dev, cm_id, token, &param)?),
                 Provider::Accepted(first) => accept_again::<T>(dev, cm_id, first, &param)?,
             };
-            // iw_cm has a reference to the same: a number is not given to another queue pair while
-            // there is one.
+            // iw_cm has a reference to this queue pair: its number is not reused while there is
+            // one.
             let qp = qp.as_ref().and_then(|qp| NonNull::new(qp.base()));
             (*id).provider_data = Provider::Accepted(qp).into_raw();
         }
@@ -424,22 +443,24 @@ unsafe extern "C" fn accept<T: CmOperations>(
     })
 }
 
-/// A second accept of an id, whose connection `first` has. Returns the second one's queue pair, if it
-/// is not being destroyed.
+/// Handles a second accept of an id whose connection belongs to `first`. Process context; may
+/// sleep.
 ///
-/// If iw_cm has an event of the id to process, an error would be a `BUG()`.
+/// Returns the second queue pair, if it is not being destroyed. Fails with `EINVAL` if no event of
+/// the id is queued: then the error is no `BUG()` in iw_cm.
 ///
 /// # Safety
 ///
-/// iw_cm must have had a reference to `first` on behalf of the id until this accept.
+/// Until this accept iw_cm must have had a reference to `first` on behalf of the id.
 unsafe fn accept_again<T: CmOperations>(
     dev: &Device<T>,
     id: &CmId,
     first: Option<NonNull<bindings::ib_qp>>,
     param: &ConnParam<'_>,
 ) -> Result<Option<ARef<Qp<T>>>> {
-    // SAFETY: iw_cm has overwritten its reference by that to the second queue pair, and forgotten it.
-    // As the caller says it had one, which is owned here now.
+    // SAFETY: By the caller's promise iw_cm had a reference to `first`. It has overwritten the
+    // pointer by the second queue pair without dropping that reference, so the `ARef` owns it from
+    // here on.
     let first = first.map(|first| unsafe { ARef::<Qp<T>>::from_raw(first.cast()) });
 
     if first.is_none_or(|first| T::abandon(id, &first)) {
@@ -451,15 +472,18 @@ unsafe fn accept_again<T: CmOperations>(
 
 /// # Safety
 ///
-/// To be called by iw_cm.
+/// Only iw_cm may call this, with a live id that it made for an [`Event::ConnectRequest`] of driver
+/// `T`, and `data` that is null or valid for `len` bytes.
 unsafe extern "C" fn reject<T: CmOperations>(
     id: *mut bindings::iw_cm_id,
     data: *const c_void,
     len: u8,
 ) -> c_int {
     from_result(|| {
-        // SAFETY: iw_cm passes a valid id and valid data. The id was made for a connection that was
-        // reported. rdma_cm has one consumer at a time accept or reject it.
+        // SAFETY: iw_cm passes a live id that it made for a connect request of `T`, and `data` that
+        // is null or valid for `len` bytes. rdma_cm lets one consumer at a time accept or reject
+        // the id, so `provider_data` does not change meanwhile. If it is a queue pair, iw_cm keeps
+        // its reference to it until the id is destroyed.
         unsafe {
             match Provider::of(id) {
                 Provider::Reported(token) => {
@@ -467,7 +491,7 @@ unsafe extern "C" fn reject<T: CmOperations>(
                 }
                 Provider::Accepted(qp) => {
                     if let Some(qp) = qp {
-                        // iw_cm keeps its reference to the queue pair until the id is destroyed.
+                        // iw_cm keeps its reference to `qp`.
                         T::abandon(&*id.cast(), Qp::<T>::from_base(qp.as_ptr()));
                     }
                     return Err(EINVAL);
@@ -480,7 +504,7 @@ unsafe extern "C" fn reject<T: CmOperations>(
 
 /// # Safety
 ///
-/// To be called by iw_cm.
+/// Only iw_cm may call this, with a live id of a device of driver `T`.
 unsafe extern "C" fn create_listen<T: CmOperations>(
     id: *mut bindings::iw_cm_id,
     backlog: c_int,
@@ -488,8 +512,8 @@ unsafe extern "C" fn create_listen<T: CmOperations>(
     from_result(|| {
         let backlog = u32::try_from(backlog).unwrap_or(0);
 
-        // SAFETY: iw_cm passes a valid id, which it does not change meanwhile. `provider_data` is
-        // for the provider only.
+        // SAFETY: iw_cm passes a live id of a device of `T`, whose addresses it does not change
+        // during the call. It leaves `provider_data` of a listening id to the provider.
         unsafe {
             let setup = Setup::from_raw(id)?;
             let token = T::create_listen(device(id), &*id.cast(), &setup, backlog)?;
@@ -502,10 +526,11 @@ unsafe extern "C" fn create_listen<T: CmOperations>(
 
 /// # Safety
 ///
-/// To be called by iw_cm.
+/// Only iw_cm may call this, with a live id for which [`create_listen`] has succeeded.
 unsafe extern "C" fn destroy_listen<T: CmOperations>(id: *mut bindings::iw_cm_id) -> c_int {
     from_result(|| {
-        // SAFETY: iw_cm passes a valid id, for which `create_listen` has succeeded.
+        // SAFETY: iw_cm passes a live id of a device of `T` for which `create_listen` has
+        // succeeded, so `provider_data` is its token.
         unsafe { T::destroy_listen(device(id), (*id).provider_data.addr())? };
         Ok(0)
     })

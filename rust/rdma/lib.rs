@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Abstractions for the RDMA subsystem: what a verbs provider needs.
+//! Abstractions for the RDMA subsystem: the kernel side of a verbs provider.
 //!
-//! A driver implements [`Driver`], whose methods are the verbs, and makes devices with
-//! [`Device::register`]. ib_core allocates the objects (protection domains, completion queues,
-//! queue pairs and so on) with room for the driver's part, which is initialised in place and
-//! dropped after the object's last user is gone: see [`object::Object`].
+//! A driver implements [`Driver`], whose methods are the verbs, and registers devices with
+//! [`Device::register`]. ib_core allocates each verbs object (protection domain, completion queue,
+//! queue pair and so on) with room for the driver's data. The data is initialized in place, and
+//! dropped after the last reference to the object: see [`object::Object`].
+//!
+//! Comments name the C function that an item wraps, and its file; `core/` stands for
+//! `drivers/infiniband/core/`.
 //!
 //! C headers: `include/rdma/ib_verbs.h`, `include/rdma/iw_cm.h`, `include/rdma/ib_umem.h`.
 
@@ -37,5 +40,5 @@ pub use object::Object;
 pub use ops::Driver;
 pub use udata::{Exchange, Udata};
 
-/// The prefix of what this crate logs.
+/// The prefix of this crate's log messages.
 const __LOG_PREFIX: &[u8] = b"rdma\0";

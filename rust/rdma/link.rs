@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `rdma link add`: devices that are made by command.
+//! Link types: devices that `rdma link add` creates.
 //!
-//! C header: `include/rdma/rdma_netlink.h`
+//! C header: `include/rdma/rdma_netlink.h`. C source: `core/nldev.c`
 
 use core::pin::Pin;
 use kernel::{
@@ -14,30 +14,31 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
-/// A type of link that can be added.
+/// A link type (`struct rdma_link_ops`, `include/rdma/rdma_netlink.h`).
 pub trait Link: Send + Sync + Sized + 'static {
-    /// The name of the type: `rdma link add NAME type TYPE netdev NETDEV`.
+    /// The name of the type in `rdma link add NAME type TYPE netdev NETDEV`.
     const TYPE: &'static CStr;
 
-    /// Where the registration is found: a static of the implementer's.
+    /// Returns the slot that holds the registration: a static of the implementer. Any context.
     fn slot() -> &'static Slot<Self>;
 
-    /// Makes the device `name` on `netdev`. May sleep.
+    /// Creates and registers the device `name` on `netdev` (`rdma_link_ops::newlink`). Called in
+    /// process context with `link_ops_rwsem` of `core/nldev.c` held; may sleep.
     ///
-    /// The netlink call's extended error is not within reach of a driver: what is wrong beyond
-    /// the errno can only be said in the kernel's log.
+    /// Netlink returns the error to the user. ib_core does not pass the extended ack to drivers, so
+    /// any more detail can only go to the kernel log.
     fn add(&self, name: &CStr, netdev: &net::NetDevice) -> Result;
 }
 
-/// Leads from ib_core's call, which has no context, to the registration.
+/// Leads from ib_core's `newlink` call, which carries no context, to the registration.
 ///
 /// # Invariants
 ///
-/// Null, or points to the target of a [`Registration`], as long as that is registered.
+/// The pointer is null, or points to the target of a live [`Registration`].
 pub struct Slot<L: Link>(Atomic<*mut L>);
 
 impl<L: Link> Slot<L> {
-    /// Empty.
+    /// Creates an empty slot. Any context.
     pub const fn new() -> Self {
         Self(Atomic::new(core::ptr::null_mut()))
     }
@@ -49,22 +50,27 @@ impl<L: Link> Default for Slot<L> {
     }
 }
 
-// SAFETY: What is pointed to is `Send` and `Sync`.
+// SAFETY: The pointer is only accessed atomically. It gives access to an `L`, which is `Send` and
+// `Sync`.
 unsafe impl<L: Link> Sync for Slot<L> {}
 
-/// The registration of a type of link. Dropping it waits for calls under way.
+/// The registration of a link type. Dropping it waits for running `newlink` calls
+/// (`rdma_link_unregister()`, `core/nldev.c`). May sleep.
 #[pin_data(PinnedDrop)]
 pub struct Registration<L: Link> {
     #[pin]
     target: L,
-    /// ib_core has the type in its list.
+    /// Whether ib_core has the type in its list.
     registered: Atomic<bool>,
     #[pin]
     ops: Opaque<bindings::rdma_link_ops>,
 }
 
 impl<L: Link> Registration<L> {
-    /// Registers the type, for `target` to serve. `EBUSY` if it is registered. May sleep.
+    /// Registers the type, served by `target` (`rdma_link_register()`, `core/nldev.c`). Process
+    /// context; may sleep.
+    ///
+    /// Fails with `EBUSY` if the type is registered already, `ENOMEM` without memory.
     pub fn new(target: L) -> Result<Pin<KBox<Self>>> {
         let ops = bindings::rdma_link_ops {
             type_: L::TYPE.as_ptr().cast(),
@@ -80,8 +86,8 @@ impl<L: Link> Registration<L> {
             GFP_KERNEL,
         )?;
 
-        // INVARIANT: ib_core calls, and so looks into the slot, only after the registration below.
-        // `drop` empties the slot.
+        // INVARIANT: `target` is pinned in a box, and `drop` empties the slot before the box is
+        // freed. ib_core uses the slot only after the registration below.
         if L::slot()
             .0
             .cmpxchg(core::ptr::null_mut(), this.target(), ordering::Release)
@@ -89,11 +95,13 @@ impl<L: Link> Registration<L> {
         {
             return Err(EBUSY);
         }
-        // SAFETY: `ops` is pinned, and stays until `drop` has unregistered it.
+        // SAFETY: `ops` is initialized and pinned, and stays valid until `drop` has unregistered
+        // it.
         unsafe { bindings::rdma_link_register(this.ops.get()) };
-        // If another module has a type of that name, ib_core says so in the log only.
-        // SAFETY: `ops` are valid, and were zeroed: null is what is not in a list. Neighbours in the
-        // list may come and go meanwhile, so that the pointer is read as it is and not followed.
+        // ib_core reports a name that is taken by a warning only, and does not list `ops` then.
+        // SAFETY: `ops` is valid. Its list entry was zeroed, so a null `next` means that ib_core
+        // has not listed it. Other entries may be added or removed concurrently, so the pointer is
+        // read once, volatile, and not followed.
         let next = unsafe { (&raw const (*this.ops.get()).list.next).read_volatile() };
         if next.is_null() {
             return Err(EBUSY);
@@ -102,18 +110,20 @@ impl<L: Link> Registration<L> {
         Ok(this)
     }
 
-    /// The address of the target, as the slot has it; not to be written through.
+    /// Returns the address of the target, as the slot holds it. Must not be written through.
     fn target(&self) -> *mut L {
         (&raw const self.target).cast_mut()
     }
 
     unsafe extern "C" fn newlink(name: *const c_char, netdev: *mut bindings::net_device) -> c_int {
         from_result(|| {
-            // SAFETY: This is called under a lock that unregistering takes too; only after that
-            // is the slot emptied and the target dropped.
+            // SAFETY: By the invariant of the slot the pointer is null or points to a live target.
+            // `newlink` runs under `link_ops_rwsem`; `drop` takes it for writing before it empties
+            // the slot and drops the target, so the target outlives this call.
             let target = unsafe { L::slot().0.load(ordering::Acquire).as_ref() }.ok_or(ENODEV)?;
 
-            // SAFETY: ib_core passes a string, and holds a reference to the netdev.
+            // SAFETY: ib_core passes a NUL-terminated name, and a netdev that it holds a reference
+            // to during the call.
             unsafe {
                 target.add(
                     CStr::from_ptr(name.cast()),
@@ -129,17 +139,21 @@ impl<L: Link> Registration<L> {
 impl<L: Link> PinnedDrop for Registration<L> {
     fn drop(self: Pin<&mut Self>) {
         if self.registered.load(ordering::Relaxed) {
-            // SAFETY: It is. Waits for the lock that `newlink` is called under.
+            // SAFETY: `registered` says that `ops` is in ib_core's list. This waits for
+            // `link_ops_rwsem`, under which `newlink` runs, so no call uses `ops` or the target
+            // afterwards.
             unsafe { bindings::rdma_link_unregister(self.ops.get()) };
         }
-        // Another registration may have the slot, if this one has failed.
+        // If this registration failed, another one may own the slot.
         let _ = L::slot()
             .0
             .cmpxchg(self.target(), core::ptr::null_mut(), ordering::Release);
     }
 }
 
-// SAFETY: ib_core locks its list of link types; the target is `Send` and `Sync`.
+// SAFETY: ib_core locks its list of link types, so `ops` may be unregistered by any thread. The
+// target is `Send`.
 unsafe impl<L: Link> Send for Registration<L> {}
-// SAFETY: As above.
+// SAFETY: `&self` gives access to the target, which is `Sync`, and to an atomic. ib_core accesses
+// `ops` under its own lock.
 unsafe impl<L: Link> Sync for Registration<L> {}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory regions, and the table in which the wire's STags are looked up.
+//! Memory regions, and the table that looks up STags from the wire.
+//!
+//! C sources: `core/uverbs_cmd.c`, `core/uverbs_std_types_mr.c`, `core/verbs.c`
 
 use crate::{
     device::{Callbacks, Device},
@@ -13,7 +15,8 @@ use core::mem::MaybeUninit;
 use kernel::{error::Error, ffi::c_int, prelude::*, sync::aref::ARef, types::Opaque};
 use riw_bindings as bindings;
 
-/// ib_core's part of a region, with what delays its freeing.
+/// ib_core's part of a region (`struct ib_mr`, `include/rdma/ib_verbs.h`), and the RCU head that
+/// delays freeing.
 #[repr(C)]
 pub struct MrBase {
     ib: Opaque<bindings::ib_mr>,
@@ -21,28 +24,28 @@ pub struct MrBase {
     index: u32,
 }
 
-/// A memory region (`struct ib_mr`).
+/// A memory region (`struct ib_mr`, `include/rdma/ib_verbs.h`).
 pub type Mr<T> = Object<MrBase, T, <T as Driver>::Mr>;
 
-/// User memory to be registered.
+/// The arguments of a registration (`ib_device_ops::reg_user_mr`, `include/rdma/ib_verbs.h`).
 pub struct MrRequest {
     /// The address in the calling process.
     pub start: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub length: u64,
-    /// The address by which the region is named in requests.
+    /// The address of the region in work requests and on the wire.
     pub iova: u64,
-    /// What is allowed (`enum ib_access_flags`).
+    /// The rights (`enum ib_access_flags`).
     pub access: u32,
-    /// The STag that the region will have.
+    /// The STag of the new region.
     pub stag: u32,
 }
 
-/// How often a free index (24 bits of the STag; 0 is none) is looked for at random. With half of
-/// them taken, one registration in 2^64 fails.
+/// Attempts to find a free index (the upper 24 bits of the STag; 0 is not used) at random. If half
+/// of them are taken, one registration in 2^64 fails.
 const ATTEMPTS: usize = 64;
 
-/// The regions of a device, by STag.
+/// The regions of a device, by STag (`struct xarray`, `lib/xarray.c`).
 #[pin_data]
 pub struct MrTable<T: Driver> {
     #[pin]
@@ -50,22 +53,26 @@ pub struct MrTable<T: Driver> {
 }
 
 impl<T: Driver> MrTable<T> {
-    /// No regions.
+    /// Creates an empty table. Any context.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self { table <- Table::new() })
     }
 
-    /// Finds the region that an STag is of, by the STag's index; whether the key fits and the
-    /// access is allowed is the caller's to check. Any context. Give the reference back soon:
-    /// deregistration waits for it.
+    /// Looks up a region by the index of an STag. The caller must check key, PD, rights and bounds.
+    /// Any context.
+    ///
+    /// Returns `None` if there is no region, or if it is being deregistered. Drop the reference
+    /// soon: deregistration waits for it.
     pub fn get(&self, stag: u32) -> Option<ARef<Mr<T>>> {
         self.table.get(stag >> 8)
     }
 
-    /// Reserves a random STag, which a peer cannot guess from others. May sleep.
+    /// Reserves a random STag: a peer cannot predict it from others. Process context; may sleep.
+    ///
+    /// Fails with `ENOSPC` if it finds no free index, `ENOMEM` without memory.
     fn reserve(&self) -> Result<u32> {
         for _ in 0..ATTEMPTS {
-            // SAFETY: No requirements.
+            // SAFETY: get_random_u32() has no preconditions.
             let stag = unsafe { bindings::get_random_u32() };
 
             if stag >> 8 == 0 {
@@ -81,7 +88,7 @@ impl<T: Driver> MrTable<T> {
     }
 }
 
-/// Fills in the callbacks of this file.
+/// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.reg_user_mr = Some(Callbacks::<T>::reg_user_mr);
     ops.dereg_mr = Some(Callbacks::<T>::dereg_mr);
@@ -104,7 +111,8 @@ impl<T: Driver> Callbacks<T> {
             if !dmah.is_null() {
                 return Err(EOPNOTSUPP);
             }
-            // SAFETY: ib_core's pointers, valid for the call.
+            // SAFETY: ib_core holds the domain during the call, and passes null or the valid
+            // `udata` of a bundle with a context of this driver.
             let (pd, udata) = unsafe { (Pd::<T>::from_base(pd), Udata::from_raw(udata)) };
             let udata = udata.ok_or(EOPNOTSUPP)?;
             let dev = pd.device();
@@ -113,7 +121,7 @@ impl<T: Driver> Callbacks<T> {
                 start,
                 length,
                 iova,
-                // CAST: A set of bits.
+                // CAST: A bit mask.
                 access: access as u32,
                 stag,
             };
@@ -134,10 +142,12 @@ impl<T: Driver> Callbacks<T> {
         let raw = KBox::into_raw(memory);
         let base: *mut MrBase = raw.cast();
 
-        // SAFETY: The memory is new, zeroed (which is how ib_core makes its part) and ours.
+        // SAFETY: The memory is new and of the size of an `Mr`, and nothing else accesses it. It is
+        // zeroed, which is a valid `MrBase` and how ib_core allocates its part. `dereg_mr` calls
+        // `destroy` before it frees it.
         unsafe { Mr::<T>::create(base, data) };
-        // SAFETY: Still ours alone. The region leaves the table in `dereg_mr`, which frees it
-        // after a grace period.
+        // SAFETY: Nothing else accesses the region before `fill`. `reg_user_mr` has reserved the
+        // index. `dereg_mr` removes the region from the table, and frees it after a grace period.
         unsafe {
             let ib = base.cast::<bindings::ib_mr>();
 
@@ -155,14 +165,15 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         let base: *mut MrBase = ib.cast();
 
-        // SAFETY: ib_core's pointer, valid for the call.
+        // SAFETY: ib_core passes null or a `udata` that is valid during the call.
         if let Err(e) = unsafe { Exchange::check_empty(udata) } {
             return e.to_errno();
         }
-        // SAFETY: Made by `reg_user_mr`, and deregistered once. After the removal only those who
-        // have a reference already use the region; `destroy` waits for them. Who has found it in
-        // the table and not taken a reference will fail to, and may look at the count of users
-        // until the grace period is over, which kfree_rcu() waits for.
+        // SAFETY: `new_mr` created the region, and ib_core deregisters it once. After the removal
+        // only holders of an `ARef` use the region, and `destroy` waits for them. A lookup that
+        // found the region earlier and has no reference fails to take one; it reads only `users`,
+        // inside an RCU read section, and kfree_rcu() frees the memory after that. The box came
+        // from kmalloc, as kfree_rcu() requires.
         unsafe {
             Device::<T>::from_raw((*(*ib).pd).device)
                 .mrs()
@@ -174,8 +185,8 @@ impl<T: Driver> Callbacks<T> {
         0
     }
 
-    /// Only ib_core's check for the mandatory verbs sees this: queue pairs of kernel users are
-    /// refused.
+    /// Present only because ib_core requires the verb. Kernel users cannot create queue pairs, so
+    /// they need no DMA region.
     unsafe extern "C" fn get_dma_mr(
         _pd: *mut bindings::ib_pd,
         _access: c_int,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory of a verbs object: ib_core's part and the driver's, with a count of their users.
+//! The memory of a verbs object: ib_core's part, the driver's part and a reference count.
+//!
+//! C sources: `core/uverbs_cmd.c`, `core/uverbs_std_types_*.c` and `core/verbs.c` allocate and free
+//! the memory, except that of memory regions, which [`crate::mr`] does.
 
 use core::{marker::PhantomData, mem::MaybeUninit, ops::Deref, ptr::NonNull};
 use kernel::{
@@ -13,20 +16,20 @@ use kernel::{
     types::Opaque,
 };
 
-/// A verbs object as ib_core allocates it: its own struct `B` (`struct ib_qp`, say), and behind it
-/// the data `D` of the driver `T`.
+/// A verbs object as ib_core allocates it (`rdma_zalloc_drv_obj()`, `include/rdma/ib_verbs.h`): its
+/// struct `B`, such as `struct ib_qp`, followed by the data `D` of driver `T`.
 ///
-/// ib_core frees the memory as soon as the driver's destroy callback has returned. So the object
-/// counts those who use it outside of a callback (each holds an [`ARef`]), and destruction waits
-/// for the last of them, without a time-out. What keeps a reference must therefore let go of it
-/// when the driver's destroy method tells it to.
+/// ib_core frees the memory as soon as the driver's destroy callback returns. So each user outside
+/// of a callback holds an [`ARef`], and the destroy callback waits for the last one, without a
+/// timeout. A long-lived holder must therefore drop its [`ARef`] when the driver's destroy method
+/// asks for it.
 ///
 /// # Invariants
 ///
-/// - `base` is at offset 0, and was initialised by ib_core.
-/// - `users` is the number of [`ARef`]s, plus one from creation to destruction, or saturated. While
-///   it is not zero, `data` is initialised and the memory is not freed.
-/// - A `&Object` exists only while a reference is held, or the initial one.
+/// - `base` is at offset 0, and ib_core has initialized it.
+/// - `users` counts the [`ARef`]s, plus one from creation to destruction; or it is saturated. While
+///   it is not zero, `data` is initialized and the memory is not freed.
+/// - A `&Object` exists only while an [`ARef`] or the initial reference is held.
 #[repr(C)]
 pub struct Object<B, T, D> {
     base: Opaque<B>,
@@ -37,80 +40,91 @@ pub struct Object<B, T, D> {
 }
 
 impl<B, T, D> Object<B, T, D> {
-    /// Bytes that ib_core is to allocate.
+    /// Size for ib_core to allocate, in bytes.
     pub(crate) const SIZE: usize = {
         assert!(core::mem::offset_of!(Self, base) == 0);
-        // kzalloc() aligns by 8 at least.
+        // kzalloc() aligns to at least 8 bytes.
         assert!(align_of::<Self>() <= 8);
         size_of::<Self>()
     };
 
-    /// Makes the driver's part of the object.
+    /// Initializes the driver's part and sets `users` to 1. Sleeps only if `data` does.
     ///
     /// # Safety
     ///
-    /// `base` must point to [`Self::SIZE`] bytes whose `B` ib_core has initialised and that no one
-    /// else uses yet. [`Self::destroy`] must be called before it is freed.
+    /// `base` must point to [`Self::SIZE`] bytes whose `B` ib_core has initialized and that nothing
+    /// else accesses yet. [`Self::destroy`] must be called before the memory is freed.
     pub(crate) unsafe fn create(base: *mut B, data: impl PinInit<D>) {
         let this = base.cast::<Self>();
 
-        // SAFETY: The caller says that the memory is ours; no reference to it exists.
+        // SAFETY: By the caller's promise `base` points to `SIZE` bytes that nothing else accesses.
+        // The three fields lie within them, behind `B`, so each write is in bounds and exclusive.
         unsafe {
             (&raw mut (*this).users).write(Refcount::new(1));
             let Ok(()) = pin_init::raw_try_init(&raw mut (*this).gone, Completion::new());
-            // INVARIANT: `data` is initialised, with `users` at 1.
+            // INVARIANT: `data` is initialized here, with `users` at 1.
             let Ok(()) = pin_init::raw_try_init((&raw mut (*this).data).cast::<D>(), data);
         }
     }
 
-    /// Borrows an object from ib_core's pointer to it.
+    /// Borrows an object from ib_core's pointer to it. Any context.
     ///
     /// # Safety
     ///
-    /// [`Self::create`] must have been called for `base`, and [`Self::destroy`] not have been called
+    /// [`Self::create`] must have been called for `base`, and [`Self::destroy`] must not be called
     /// before the end of `'a`.
     pub(crate) unsafe fn from_base<'a>(base: *mut B) -> &'a Self {
-        // SAFETY: The caller says that the object lives; only shared references to it exist.
+        // SAFETY: By the caller's promise the object was created and is not destroyed during `'a`,
+        // so `data` is initialized and the memory valid. Nothing makes a `&mut` to a created
+        // object.
         unsafe { &*base.cast::<Self>() }
     }
 
-    /// Waits until the last user has gone, and drops the driver's part. May sleep.
+    /// Drops the initial reference, waits for all [`ARef`]s to be dropped, then drops the driver's
+    /// part. May sleep, without a timeout.
     ///
     /// # Safety
     ///
-    /// As for [`Self::from_base`]; and no reference from there may be in use any more, only
-    /// [`ARef`]s.
+    /// [`Self::create`] must have been called for `base`, and `destroy` not yet. No reference from
+    /// [`Self::from_base`] may be in use; [`ARef`]s may be.
     pub(crate) unsafe fn destroy(base: *mut B) {
         let this = base.cast::<Self>();
 
-        // SAFETY: The initial reference is given back here, once, as the caller says.
+        // SAFETY: `create` took the initial reference, and by the caller's promise `destroy` is
+        // called once, so it is dropped once. `this` points to an object, so it is not null.
         unsafe { Self::dec_ref(NonNull::new_unchecked(this)) };
-        // SAFETY: The completion is initialised; the memory stays until we return.
+        // SAFETY: `create` initialized `gone`, and ib_core frees the memory only after this
+        // function.
         unsafe { (*this).gone.wait_for_completion() };
-        // SAFETY: `users` is zero, and can not rise from there: nobody else has access to `data`.
+        // SAFETY: `gone` is completed when `users` reaches zero, and `try_get` does not raise it
+        // from zero. So nothing else can access `data`, which `create` initialized.
         unsafe { (*this).data.assume_init_drop() };
     }
 
-    /// ib_core's part.
+    /// Returns ib_core's part. Any context.
     pub(crate) fn base(&self) -> *mut B {
         self.base.get()
     }
 
-    /// Takes a reference, unless the object is being destroyed and had its last one given back.
-    /// There is no `&Object` to one of which that is not known: its data may be gone.
+    /// Takes a reference. Any context.
+    ///
+    /// Returns `None` if `users` is zero: the object is being destroyed. The argument is a pointer
+    /// because a `&Object` promises initialized data, which may be gone here.
     ///
     /// # Safety
     ///
-    /// [`Self::create`] must have been called for `this`, and the memory not have been freed.
+    /// [`Self::create`] must have been called for `this`, and the memory must not be freed.
     pub(crate) unsafe fn try_get(this: NonNull<Self>) -> Option<ARef<Self>> {
-        // SAFETY: By the caller's promise the count is there, whatever else is.
+        // SAFETY: By the caller's promise `create` has initialized `users`, and the memory is still
+        // there. Nothing else of the object is accessed.
         let users = unsafe { &(*this.as_ptr()).users }.as_atomic();
         let mut count = users.load(ordering::Relaxed);
 
-        // What is saturated is negative.
+        // A saturated count is negative.
         while count > 0 {
             match users.cmpxchg(count, count.checked_add(1)?, ordering::Acquire) {
-                // SAFETY: The count was not zero, and has been raised for the new reference.
+                // SAFETY: The exchange raised `users` from a value above zero, so the object is
+                // alive, and the returned `ARef` owns the count that was added.
                 Ok(_) => return Some(unsafe { ARef::from_raw(this) }),
                 Err(now) => count = now,
             }
@@ -123,12 +137,14 @@ impl<B, T, D> Deref for Object<B, T, D> {
     type Target = D;
 
     fn deref(&self) -> &D {
-        // SAFETY: By the type invariants `data` is initialised while a `&Object` exists.
+        // SAFETY: By the type invariants `users` is not zero while a `&Object` exists, so `data` is
+        // initialized.
         unsafe { self.data.assume_init_ref() }
     }
 }
 
-// SAFETY: `users` holds the object alive: `destroy` waits for it to become zero.
+// SAFETY: `inc_ref` and `dec_ref` count in `users`, and `destroy` waits for it to become zero
+// before `data` is dropped and the memory freed.
 unsafe impl<B, T, D> AlwaysRefCounted for Object<B, T, D> {
     fn inc_ref(&self) {
         self.users.inc();
@@ -137,19 +153,21 @@ unsafe impl<B, T, D> AlwaysRefCounted for Object<B, T, D> {
     unsafe fn dec_ref(obj: NonNull<Self>) {
         let this = obj.as_ptr();
 
-        // SAFETY: The caller owns a reference, so the object is there until the count is lowered.
+        // SAFETY: The caller owns a reference, so `users` is not zero and the object is alive until
+        // the count is lowered here.
         if unsafe { &(*this).users }.dec_and_test() {
-            // SAFETY: `destroy` frees nothing before this completion has been signalled; and
-            // complete_all() takes the completion's lock, which the waiter takes as well before
-            // it returns.
+            // SAFETY: `destroy` returns, and the memory is freed, only after this completion. The
+            // waiter takes the lock of `gone` before it returns, and complete_all() holds that
+            // lock, so complete_all() no longer uses `gone` when the memory is freed.
             unsafe { &(*this).gone }.complete_all();
         }
     }
 }
 
-// SAFETY: ib_core's part is not reachable from outside of this crate, which uses it as ib_core's
-// own rules allow, from any thread; the driver's is `Send`.
+// SAFETY: Only this crate can access ib_core's part, and it follows ib_core's locking rules, which
+// allow any thread. `users` and `gone` may be used from any thread. `data` is `Send`.
 unsafe impl<B, T, D: Send + Sync> Send for Object<B, T, D> {}
 
-// SAFETY: As above.
+// SAFETY: A `&Object` gives access to `&D`, which is `Sync`. Only this crate can access ib_core's
+// part, and it follows ib_core's locking rules. `users` and `gone` are made for concurrent use.
 unsafe impl<B, T, D: Send + Sync> Sync for Object<B, T, D> {}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The verbs that a driver provides.
+//!
+//! C header: `include/rdma/ib_verbs.h` (`struct ib_device_ops`)
 
 use crate::{
     attr::Attributes,
@@ -15,99 +17,113 @@ use crate::{
 };
 use kernel::{prelude::*, sync::aref::ARef, ModuleMetadata};
 
-/// The driver id of siw (`RDMA_DRIVER_SIW`), by which rdma-core chooses its libsiw.
+/// The driver id of siw (`RDMA_DRIVER_SIW`, `include/uapi/rdma/ib_user_ioctl_verbs.h`), for which
+/// rdma-core chooses its libsiw.
 pub const DRIVER_SIW: u32 = riw_bindings::rdma_driver_id_RDMA_DRIVER_SIW;
 
-/// A verbs provider.
+/// A verbs provider. Each method implements the callback of the same name in `struct ib_device_ops`
+/// (`include/rdma/ib_verbs.h`), if its comment names no other.
 ///
-/// The methods are called by ib_core. Unless said otherwise they run in process context and may
-/// sleep, several at a time for one object; destruction of an object excludes every other call for
-/// it, but iw_cm may modify a queue pair until [`Driver::destroy_qp`] returns. `udata` is `None` for a kernel user.
+/// ib_core calls the methods. Unless their comments say otherwise, they run in process context and
+/// may sleep, and several may run concurrently for one object. Destruction of an object excludes
+/// all other calls for it, except that iw_cm may modify a queue pair until [`Driver::destroy_qp`]
+/// returns.
+///
+/// `udata` is `None` for a kernel user. ib_core returns an error to the consumer as it is.
 pub trait Driver: Sized + Send + Sync + 'static {
-    /// The module that must stay while an object is in use.
+    /// The module that must stay loaded while an object is in use.
     type OwnerModule: ModuleMetadata;
 
-    /// What [`Device`] carries for the driver.
+    /// The driver's data of a [`Device`].
     type Device: Send + Sync;
-    /// What a user context carries for the driver.
+    /// The driver's data of a user context.
     type Ucontext: Send + Sync;
-    /// What a protection domain carries for the driver.
+    /// The driver's data of a protection domain.
     type Pd: Send + Sync;
-    /// What a completion queue carries for the driver.
+    /// The driver's data of a completion queue.
     type Cq: Send + Sync;
-    /// What a queue pair carries for the driver.
+    /// The driver's data of a queue pair.
     type Qp: Send + Sync;
-    /// What a shared receive queue carries for the driver.
+    /// The driver's data of a shared receive queue.
     type Srq: Send + Sync;
-    /// What a memory region carries for the driver.
+    /// The driver's data of a memory region.
     type Mr: Send + Sync;
 
-    /// The id by which user space finds its driver (`enum rdma_driver_id`).
+    /// The id by which user space selects its driver (`enum rdma_driver_id`).
     const DRIVER_ID: u32;
-    /// The version of the ABI between this driver and its user-space part.
+    /// The version of the ABI with user space (`ib_device_ops::uverbs_abi_ver`).
     const ABI_VERSION: u32;
 
-    /// What can be set in sysfs.
+    /// Returns the settings in sysfs (`ib_device_ops::device_group`). Called once, at registration.
     fn attributes() -> &'static Attributes<Self>;
-    /// What the device can do. Must not sleep.
+    /// Fills in the capabilities of the device. Process context; must not sleep.
     fn query_device(dev: &Device<Self>, attr: &mut DeviceAttr);
-    /// The state of the device's port. `attr` comes with what ib_core knows of the netdev.
+    /// Fills in the state of the port. `attr` comes with the values that ib_core takes from the
+    /// netdev.
     fn query_port(dev: &Device<Self>, attr: &mut PortAttr) -> Result;
-    /// The address of the device's port.
+    /// Returns the GID of the port, in network byte order.
     fn query_gid(dev: &Device<Self>) -> [u8; 16];
-    /// The device has been unregistered: all its objects are gone, nothing calls it any more.
+    /// Called last (`ib_device_ops::dealloc_driver`): all objects of the device are destroyed and
+    /// no other method runs, or the device could not be registered.
     fn dealloc_device(dev: &Device<Self>);
 
-    /// Opens a user context.
+    /// Creates a user context.
     fn alloc_ucontext(
         dev: &Device<Self>,
         udata: &Exchange<'_>,
     ) -> Result<impl PinInit<Self::Ucontext>>;
-    /// Makes a protection domain.
+    /// Creates a protection domain.
     fn alloc_pd(dev: &Device<Self>) -> Result<impl PinInit<Self::Pd>>;
 
-    /// Makes a completion queue, and writes its true size to `attr`.
+    /// Creates a completion queue, and sets `attr.cqe` to its size in entries (`create_cq`,
+    /// `create_user_cq`).
     fn create_cq(
         dev: &Device<Self>,
         attr: &mut CqInitAttr,
         udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Self::Cq>>;
-    /// A consumer wants an event for the next completion, or the next solicited one. Returns
-    /// whether there are completions already. Any context.
+    /// Arms the queue: the next completion, or the next solicited one, triggers an event. Any
+    /// context; must not sleep.
+    ///
+    /// Returns whether completions are in the queue already.
     fn req_notify_cq(cq: &Cq<Self>, solicited_only: bool) -> bool;
 
-    /// Makes a shared receive queue, and writes its true size to `attr`.
+    /// Creates a shared receive queue, and sets `attr` to its size in WRs.
     fn create_srq(
         pd: &Pd<Self>,
         attr: &mut SrqAttr,
         udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Self::Srq>>;
-    /// Sets the limit of a shared receive queue, and arms its event.
+    /// Sets the limit of a shared receive queue, in WRs, and arms its event (`modify_srq`).
     fn set_srq_limit(srq: &Srq<Self>, limit: u32) -> Result;
-    /// Reads the attributes of a shared receive queue.
+    /// Returns the attributes of a shared receive queue.
     fn query_srq(srq: &Srq<Self>) -> SrqAttr;
 
-    /// Makes a queue pair, and writes its true sizes to `attr`.
+    /// Creates a queue pair, and sets `attr` to the sizes of its queues.
     fn create_qp(
         pd: &Pd<Self>,
         attr: &mut QpInitAttr<'_, Self>,
         udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Self::Qp>>;
-    /// The queue pair is complete and may be referenced. Returns its number.
+    /// Publishes a queue pair that is complete: references to it may be taken from now on
+    /// (`create_qp`).
+    ///
+    /// Returns its number.
     fn publish_qp(qp: &Qp<Self>) -> u32;
     /// Changes attributes of a queue pair.
     fn modify_qp(qp: &Qp<Self>, attr: &QpAttr<'_>) -> Result;
     /// Fills in the attributes of a queue pair.
     fn query_qp(qp: &Qp<Self>, attr: &mut QpAttr<'_>);
-    /// Ends a queue pair: on return no one may keep a reference to it for longer than it takes to
-    /// give it back. [`Self::qp_by_number`] finds it no more, nor another one by its number.
+    /// Ends a queue pair. On return each reference to it must be about to be dropped, and
+    /// [`Self::qp_by_number`] must find neither it nor another queue pair with its number.
     fn destroy_qp(qp: &Qp<Self>);
-    /// The last reference to a queue pair has been given back: its number may be another's.
+    /// Releases the number of a queue pair, after its last reference is dropped (`destroy_qp`).
     fn release_qp_number(dev: &Device<Self>, number: u32);
-    /// A user process has put work requests into its send queue.
+    /// Handles the doorbell: a user process has posted WRs to its send queue (`post_send` without a
+    /// WR).
     fn ring_doorbell(qp: &Qp<Self>) -> Result;
-    /// Finds a queue pair by its number, for the connection manager, on behalf of the calling
-    /// process. Process context, with a spin lock held and interrupts off.
+    /// Looks up a queue pair of the calling process by its number, for iw_cm (`iw_get_qp`). Process
+    /// context, maybe with a spin lock held and interrupts off; must not sleep.
     fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<Qp<Self>>>;
 
     /// Registers user memory.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Protection domains.
+//!
+//! C sources: `core/uverbs_cmd.c`, `core/verbs.c`
 
 use crate::{
     device::{Callbacks, Device},
@@ -10,19 +12,19 @@ use crate::{
 use kernel::{error::from_result, ffi::c_int};
 use riw_bindings as bindings;
 
-/// A protection domain (`struct ib_pd`).
+/// A protection domain (`struct ib_pd`, `include/rdma/ib_verbs.h`).
 pub type Pd<T> = Object<bindings::ib_pd, T, <T as Driver>::Pd>;
 
 impl<T: Driver> Pd<T> {
-    /// The device of the domain.
+    /// Returns the device of the domain. Any context.
     pub fn device(&self) -> &Device<T> {
-        // SAFETY: ib_core sets the device before it calls the driver, and the device outlives its
-        // objects.
+        // SAFETY: ib_core sets `device` before it calls `alloc_pd`, and unregisters the device only
+        // after all its objects are destroyed. So it points to a `Device<T>` that outlives `self`.
         unsafe { Device::from_raw((*self.base()).device) }
     }
 }
 
-/// Fills in the callbacks of this file.
+/// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.size_ib_pd = Pd::<T>::SIZE;
     ops.alloc_pd = Some(Callbacks::<T>::alloc_pd);
@@ -36,9 +38,11 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: ib_core's pointer, valid for the call.
+            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
             unsafe { Exchange::check_empty(udata)? };
-            // SAFETY: `pd` is new, of the size asked for, and its device is registered.
+            // SAFETY: ib_core passes a new object of `size_ib_pd` bytes whose `device` is set and
+            // registered. It frees the object after an error, or after `dealloc_pd`, which calls
+            // `destroy`.
             unsafe { Pd::<T>::create(pd, T::alloc_pd(Device::from_raw((*pd).device))?) };
             Ok(0)
         })
@@ -49,9 +53,10 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: ib_core's pointer, valid for the call.
+            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
             unsafe { Exchange::check_empty(udata)? };
-            // SAFETY: `alloc_pd` succeeded for it, and nobody uses it any more.
+            // SAFETY: ib_core calls this once for a domain that `alloc_pd` created, after all
+            // objects in the domain are destroyed, and calls no other verb with it.
             unsafe { Pd::<T>::destroy(pd) };
             Ok(0)
         })

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The one port of a device.
+//! The port of a device: always port 1.
+//!
+//! C sources: `core/device.c`, `core/verbs.c`
 
 use crate::{
     device::{Callbacks, Device},
@@ -10,12 +12,14 @@ use core::ptr::NonNull;
 use kernel::{error::from_result, ffi::c_int, sync::aref::ARef};
 use riw_bindings as bindings;
 
-/// The state and abilities of a port (`struct ib_port_attr`).
+/// The attributes of a port (`struct ib_port_attr`, `include/rdma/ib_verbs.h`).
 pub type PortAttr = bindings::ib_port_attr;
 
-/// Speed and width of a link as verbs know them (`active_speed`, `active_width`), nearest to what
-/// the netdev's driver reports through ethtool; the least there is if it reports nothing, or is
-/// gone. May sleep, takes the RTNL.
+/// Returns the speed (`enum ib_port_speed`) and width (`enum ib_port_width`) nearest to the speed
+/// that the netdev reports to ethtool (`ib_get_eth_speed()`, `core/verbs.c`). Process context;
+/// takes the RTNL, may sleep.
+///
+/// Returns the lowest values if the netdev reports no speed, or is gone.
 pub fn eth_speed<T: Driver>(dev: &Device<T>) -> (u16, u8) {
     let least = (
         bindings::ib_port_speed_IB_SPEED_SDR as u16,
@@ -23,29 +27,34 @@ pub fn eth_speed<T: Driver>(dev: &Device<T>) -> (u16, u8) {
     );
     let (mut speed, mut width) = least;
 
-    // ib_get_eth_speed() warns of a netdev without a speed each time it is asked.
-    // SAFETY: The device is registered, or being so.
+    // ib_get_eth_speed() logs a warning at each call for a netdev without a speed.
+    // SAFETY: `dev` is registered or being registered, so its `struct ib_device` is valid.
     if !unsafe { bindings::ib_netdev_has_speed(dev.as_raw()) } {
         return least;
     }
 
-    // SAFETY: The device is registered; the results are ours.
+    // SAFETY: `dev` is registered or being registered, so its `struct ib_device` is valid. The
+    // results are local variables.
     match unsafe { bindings::ib_get_eth_speed(dev.as_raw(), 1, &mut speed, &mut width) } {
         0 => (speed, width),
         _ => least,
     }
 }
 
-/// The netdev of the port, if ib_core still has one. Process context.
+/// Returns the netdev of the port (`ib_device_get_netdev()`, `core/device.c`). Process context;
+/// does not sleep.
+///
+/// Returns `None` if ib_core has let go of the netdev.
 pub fn netdev<T: Driver>(dev: &Device<T>) -> Option<ARef<net::NetDevice>> {
-    // SAFETY: The device is alive.
+    // SAFETY: `dev` is a reference, so its `struct ib_device` is valid.
     let netdev = NonNull::new(unsafe { bindings::ib_netdev(dev.as_raw()) })?;
 
-    // SAFETY: The function returns a reference, which is handed over. `NetDevice` is transparent.
+    // SAFETY: ib_device_get_netdev() has taken a reference, which the `ARef` owns from here on.
+    // `NetDevice` is transparent over `struct net_device`.
     Some(unsafe { ARef::from_raw(netdev.cast()) })
 }
 
-/// Reports whether the port can carry traffic.
+/// Sets the state of the port: ACTIVE if it can carry traffic, else DOWN. Any context.
 pub fn set_state(attr: &mut PortAttr, active: bool) {
     let (state, phys_state) = if active {
         (
@@ -64,13 +73,14 @@ pub fn set_state(attr: &mut PortAttr, active: bool) {
     attr.phys_state = phys_state as u8;
 }
 
-/// Reports the MTU, in bytes of a netdev, as the nearest that verbs know.
+/// Sets the MTU of the port, in bytes. For verbs that is the largest `enum ib_mtu` not above `mtu`,
+/// at least 256 (`ib_mtu_int_to_enum()`, `include/rdma/ib_verbs.h`). Any context.
 pub fn set_mtu(attr: &mut PortAttr, mtu: u32) {
-    // SAFETY: `attr` is valid.
+    // SAFETY: `attr` is an exclusive reference, so it is valid to write.
     unsafe { bindings::ib_port_mtu(attr, mtu) };
 }
 
-/// Fills in the callbacks of this file.
+/// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.query_port = Some(Callbacks::<T>::query_port);
     ops.query_gid = Some(Callbacks::<T>::query_gid);
@@ -86,7 +96,8 @@ impl<T: Driver> Callbacks<T> {
         attr: *mut bindings::ib_port_attr,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: The device is registered or being so; `attr` is the call's own.
+            // SAFETY: ib_core calls this for a device that is registered or being registered, so
+            // its data is initialized. Only this call accesses `attr`.
             T::query_port(unsafe { Device::from_raw(dev) }, unsafe { &mut *attr })?;
             Ok(0)
         })
@@ -98,23 +109,25 @@ impl<T: Driver> Callbacks<T> {
         _index: c_int,
         gid: *mut bindings::ib_gid,
     ) -> c_int {
-        // SAFETY: As above. A GID is 16 bytes in whatever way they are looked at.
+        // SAFETY: ib_core calls this for a device that is registered or being registered, so its
+        // data is initialized. Only this call accesses `gid`, a union whose fields all cover the
+        // same 16 bytes.
         unsafe { (*gid).raw = T::query_gid(Device::<T>::from_raw(dev)) };
         0
     }
 
-    /// iWARP has no partitions. But the connection manager asks for the first one when it resolves
-    /// a loopback address.
+    /// iWARP has no partitions, but rdma_cm queries the first one when it resolves a loopback
+    /// address.
     unsafe extern "C" fn query_pkey(
         _dev: *mut bindings::ib_device,
         _port: u32,
         _index: u16,
         pkey: *mut u16,
     ) -> c_int {
-        /// The partition that everybody is in.
+        /// The default partition.
         const DEFAULT: u16 = 0xffff;
 
-        // SAFETY: The result is the call's own.
+        // SAFETY: ib_core passes a valid pointer that only this call accesses.
         unsafe { *pkey = DEFAULT };
         0
     }
@@ -126,12 +139,13 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         let mut attr = PortAttr::default();
 
-        // SAFETY: ib_core calls this while it registers the device, with all ops set.
+        // SAFETY: ib_core calls this while it registers the device, when all ops are set. `attr` is
+        // a local variable.
         let ret = unsafe { bindings::ib_query_port(dev, port, &mut attr) };
         if ret != 0 {
             return ret;
         }
-        // SAFETY: `immutable` is the call's own.
+        // SAFETY: ib_core passes a valid struct that only this call accesses.
         unsafe {
             (*immutable).gid_tbl_len = attr.gid_tbl_len;
             (*immutable).pkey_tbl_len = attr.pkey_tbl_len.into();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Queue pairs.
+//!
+//! C sources: `core/uverbs_cmd.c`, `core/uverbs_std_types_qp.c`, `core/verbs.c`, `core/iwcm.c`
 
 use crate::{
     cq::Cq,
@@ -20,16 +22,17 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
-/// A queue pair (`struct ib_qp`).
+/// A queue pair (`struct ib_qp`, `include/rdma/ib_verbs.h`).
 pub type Qp<T> = Object<bindings::ib_qp, T, <T as Driver>::Qp>;
 
-/// Sizes of the queues of a queue pair (`struct ib_qp_cap`).
+/// Sizes of the queues of a queue pair, in WRs, SGEs and bytes of inline data (`struct ib_qp_cap`,
+/// `include/rdma/ib_verbs.h`).
 pub type QpCap = bindings::ib_qp_cap;
 
-/// The state of a queue pair as verbs have it (`enum ib_qp_state`).
+/// The verbs state of a queue pair (`enum ib_qp_state`, `include/rdma/ib_verbs.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QpState {
-    /// As made: nothing may be posted.
+    /// Newly created: nothing may be posted.
     Reset,
     /// Receives may be posted.
     Init,
@@ -37,11 +40,11 @@ pub enum QpState {
     ReadyToReceive,
     /// Ready to send.
     ReadyToSend,
-    /// Draining its send queue, to be closed.
+    /// The send queue drains before it is closed (SQD).
     Draining,
-    /// The send queue is in error.
+    /// The send queue is in error (SQE).
     SendError,
-    /// In error: every request is flushed.
+    /// All WRs are flushed.
     Error,
 }
 
@@ -72,86 +75,92 @@ impl QpState {
     }
 }
 
-/// What is asked of a new queue pair (`struct ib_qp_init_attr`).
+/// The attributes of a new queue pair (`struct ib_qp_init_attr`, `include/rdma/ib_verbs.h`). All
+/// methods: any context.
 ///
 /// # Invariants
 ///
-/// `raw` is ib_core's, valid for `'a`, with queues of driver `T`.
+/// ib_core owns `raw`, which is valid for `'a`. Its queues belong to a device of driver `T`.
 pub struct QpInitAttr<'a, T: Driver> {
     raw: &'a mut bindings::ib_qp_init_attr,
     _driver: PhantomData<T>,
 }
 
 impl<'a, T: Driver> QpInitAttr<'a, T> {
-    /// The sizes asked for; to be overwritten with those given.
+    /// Returns the requested sizes, to be overwritten with the actual ones.
     pub fn cap(&mut self) -> &mut QpCap {
         &mut self.raw.cap
     }
 
-    /// Whether the type is the reliable connection, the only one that iWARP has.
+    /// Whether the type is RC (`IB_QPT_RC`), the only one that iWARP has.
     pub fn is_connected(&self) -> bool {
         self.raw.qp_type == bindings::ib_qp_type_IB_QPT_RC
     }
 
-    /// Flags of creation (`enum ib_qp_create_flags`).
+    /// Returns the creation flags (`enum ib_qp_create_flags`).
     pub fn create_flags(&self) -> u32 {
         self.raw.create_flags
     }
 
-    /// Whether every request is to give a completion.
+    /// Whether every send WR is signaled (`IB_SIGNAL_ALL_WR`).
     pub fn signal_all(&self) -> bool {
         self.raw.sq_sig_type == bindings::ib_sig_type_IB_SIGNAL_ALL_WR
     }
 
-    /// Where completions of the send queue go.
+    /// Returns the completion queue of the send queue.
     pub fn send_cq(&self) -> Option<ARef<Cq<T>>> {
         let raw = self.raw.send_cq;
 
-        // SAFETY: ib_core holds the queue for the call.
+        // SAFETY: `raw` is not null, so by the type invariant it is a queue of driver `T`. ib_core
+        // holds it during the `create_qp` call, which `'a` does not outlive.
         (!raw.is_null()).then(|| unsafe { Cq::<T>::from_base(raw) }.into())
     }
 
-    /// Where completions of the receive queue go.
+    /// Returns the completion queue of the receive queue.
     pub fn recv_cq(&self) -> Option<ARef<Cq<T>>> {
         let raw = self.raw.recv_cq;
 
-        // SAFETY: ib_core holds the queue for the call.
+        // SAFETY: `raw` is not null, so by the type invariant it is a queue of driver `T`. ib_core
+        // holds it during the `create_qp` call, which `'a` does not outlive.
         (!raw.is_null()).then(|| unsafe { Cq::<T>::from_base(raw) }.into())
     }
 
-    /// The shared receive queue to use, if any.
+    /// Returns the shared receive queue, if any.
     pub fn srq(&self) -> Option<ARef<Srq<T>>> {
         let raw = self.raw.srq;
 
-        // SAFETY: ib_core holds the queue for the call.
+        // SAFETY: `raw` is not null, so by the type invariant it is a queue of driver `T`. ib_core
+        // holds it during the `create_qp` call, which `'a` does not outlive.
         (!raw.is_null()).then(|| unsafe { Srq::<T>::from_base(raw) }.into())
     }
 }
 
-/// Attributes of a queue pair that are changed or asked for (`struct ib_qp_attr` with its mask).
+/// Attributes of a queue pair to modify or to query (`struct ib_qp_attr` and its mask,
+/// `include/rdma/ib_verbs.h`). All methods: any context.
 pub struct QpAttr<'a> {
     raw: &'a mut bindings::ib_qp_attr,
     mask: u32,
 }
 
 impl QpAttr<'_> {
-    /// The attributes of an iWARP queue pair that can be changed. Its path is TCP's, and its read
-    /// depths are negotiated when it is connected.
+    /// The attributes of an iWARP queue pair that can be modified. TCP has the path, and MPA
+    /// negotiates the read depths.
     const MODIFIABLE: bindings::ib_qp_attr_mask = bindings::ib_qp_attr_mask_IB_QP_STATE
         | bindings::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS
         | bindings::ib_qp_attr_mask_IB_QP_PORT
         | bindings::ib_qp_attr_mask_IB_QP_PKEY_INDEX;
 
-    /// Copies the attributes that can be changed. Kernel users leave uninitialised what they do not
-    /// change, so that there must be no reference to the whole.
+    /// Copies the attributes that can be modified. Kernel users leave the others uninitialized, so
+    /// there must be no reference to the whole struct.
     ///
     /// # Safety
     ///
-    /// `raw` must be valid, with the attributes that `mask` names initialised.
+    /// `raw` must be valid, and the attributes in `mask` initialized.
     unsafe fn copy_modifiable(raw: *const bindings::ib_qp_attr, mask: u32) -> bindings::ib_qp_attr {
         let mut copy = bindings::ib_qp_attr::default();
 
-        // SAFETY: By the caller's promise.
+        // SAFETY: By the caller's promise `raw` is valid and each attribute in `mask` is
+        // initialized. Only these are read.
         unsafe {
             if mask & bindings::ib_qp_attr_mask_IB_QP_STATE != 0 {
                 copy.qp_state = (*raw).qp_state;
@@ -169,9 +178,11 @@ impl QpAttr<'_> {
         copy
     }
 
-    /// Whether the queue pair can be given these attributes. Fails with `EOPNOTSUPP` for an
-    /// attribute that cannot be changed, and with `EINVAL` for another port or partition than the
-    /// one there is: rdma_cm always names the port, and consumers go to INIT as InfiniBand's do.
+    /// Checks whether these attributes can be modified.
+    ///
+    /// Fails with `EOPNOTSUPP` for an attribute that cannot be modified, `EINVAL` for a port or a
+    /// partition that does not exist: rdma_cm always sets the port, and consumers go to INIT as on
+    /// InfiniBand.
     fn check_modifiable(&self) -> Result {
         if self.mask & !Self::MODIFIABLE != 0 {
             return Err(EOPNOTSUPP);
@@ -188,7 +199,7 @@ impl QpAttr<'_> {
         self.mask & mask != 0
     }
 
-    /// The state to go to. Fails with `EINVAL` if there is no such state.
+    /// Returns the requested state, if the mask has one. Fails with `EINVAL` for an unknown state.
     pub fn state(&self) -> Result<Option<QpState>> {
         if !self.has(bindings::ib_qp_attr_mask_IB_QP_STATE) {
             return Ok(None);
@@ -196,55 +207,58 @@ impl QpAttr<'_> {
         QpState::from_raw(self.raw.qp_state).map(Some).ok_or(EINVAL)
     }
 
-    /// What the peer shall be allowed (`enum ib_access_flags`).
+    /// Returns the requested rights of the peer (`enum ib_access_flags`), if the mask has them.
     pub fn access(&self) -> Option<u32> {
-        // CAST: A set of bits.
+        // CAST: A bit mask.
         self.has(bindings::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS)
             .then_some(self.raw.qp_access_flags as u32)
     }
 
-    /// Reports the state.
+    /// Sets the state to report.
     pub fn set_state(&mut self, state: QpState) {
         self.raw.qp_state = state.into_raw();
         self.raw.cur_qp_state = self.raw.qp_state;
     }
 
-    /// Reports what the peer is allowed.
+    /// Sets the rights of the peer to report (`enum ib_access_flags`).
     pub fn set_access(&mut self, access: u32) {
-        // CAST: A set of bits.
+        // CAST: A bit mask.
         self.raw.qp_access_flags = access as c_int;
     }
 
-    /// Reports the sizes of the queues.
+    /// Sets the queue sizes to report.
     pub fn set_cap(&mut self, cap: QpCap) {
         self.raw.cap = cap;
     }
 
-    /// Reports how many RDMA Reads may be outstanding: those of ours, and those of the peer.
+    /// Sets the read depths to report, in RDMA Reads: `ord` outbound, `ird` inbound.
     pub fn set_read_depths(&mut self, ord: u8, ird: u8) {
         self.raw.max_rd_atomic = ord;
         self.raw.max_dest_rd_atomic = ird;
     }
 
-    /// Reports the port.
+    /// Sets the port to report.
     pub fn set_port(&mut self) {
         self.raw.port_num = 1;
     }
 }
 
 impl<T: Driver> Qp<T> {
-    /// The device of the queue pair.
+    /// Returns the device of the queue pair. Any context.
     pub fn device(&self) -> &Device<T> {
-        // SAFETY: ib_core sets the device before it calls the driver, and the device outlives its
-        // objects.
+        // SAFETY: ib_core sets `device` before it calls `create_qp`, and unregisters the device
+        // only after all its objects are destroyed. So it points to a `Device<T>` that outlives
+        // `self`.
         unsafe { Device::from_raw((*self.base()).device) }
     }
 
-    /// Reports an event of the queue pair. Any context, under no lock.
+    /// Reports an event to the consumer (`ib_qp::event_handler`). Any context; the caller holds no
+    /// lock that a verb could take.
     pub fn event(&self, event: Event) {
         let qp = self.base();
 
-        // SAFETY: The queue pair is alive, so are its device and handler.
+        // SAFETY: `self` is alive, and so is its device, which ib_core unregisters after its
+        // objects are destroyed. Handler, context and element are of this queue pair.
         unsafe {
             event::raise(
                 (*qp).event_handler,
@@ -257,14 +271,15 @@ impl<T: Driver> Qp<T> {
     }
 }
 
-/// Attributes by which user space brings memory for the queues: see [`crate::cq`].
+/// Attributes by which user space passes its own memory for the queues. They are refused: see
+/// [`crate::cq`].
 const BUFFER_ATTRS: [u32; 3] = [
     bindings::uverbs_attrs_create_qp_cmd_attr_ids_UVERBS_ATTR_CREATE_QP_BUF_UMEM,
     bindings::uverbs_attrs_create_qp_cmd_attr_ids_UVERBS_ATTR_CREATE_QP_RQ_BUF_UMEM,
     bindings::uverbs_attrs_create_qp_cmd_attr_ids_UVERBS_ATTR_CREATE_QP_SQ_BUF_UMEM,
 ];
 
-/// Fills in the callbacks of this file.
+/// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.size_ib_qp = Qp::<T>::SIZE;
     ops.create_qp = Some(Callbacks::<T>::create_qp);
@@ -286,19 +301,23 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: ib_core's pointers, valid for the call.
+            // SAFETY: ib_core passes attributes that only this call accesses, and null or the
+            // `udata` of a bundle with a context of this driver. Both are valid during the call.
             let (attr, udata) = unsafe { (&mut *attr, Udata::<T>::from_raw(udata)) };
 
             if let Some(udata) = &udata {
                 udata.refuse(&BUFFER_ATTRS)?;
             }
-            // INVARIANT: As ib_core checked, the queues are of the same device as the domain.
+            // INVARIANT: `raw` is valid during the call. uverbs takes the queues from the context
+            // of the domain, and a kernel user from the same device, so they belong to driver `T`.
             let mut attr = QpInitAttr {
                 raw: attr,
                 _driver: PhantomData,
             };
 
-            // SAFETY: `qp` is new, of the size asked for; its domain is alive.
+            // SAFETY: ib_core passes a new object of `size_ib_qp` bytes, and holds its domain
+            // during the call. It frees the object after an error, or after `destroy_qp`, which
+            // calls `destroy`. Nothing after `create` fails.
             unsafe {
                 let pd = Pd::<T>::from_base((*qp).pd);
                 Qp::<T>::create(qp, T::create_qp(pd, &mut attr, udata)?);
@@ -315,11 +334,12 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: ib_core's pointer, valid for the call.
+            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
             unsafe { Exchange::check_empty(udata)? };
-            // CAST: A set of bits.
+            // CAST: A bit mask.
             let mask = mask as u32;
-            // SAFETY: ib_core passes attributes of which those in the mask are set.
+            // SAFETY: ib_core passes a valid struct in which the attributes of the mask are
+            // initialized.
             let mut modifiable = unsafe { QpAttr::copy_modifiable(attr, mask) };
             let attr = QpAttr {
                 raw: &mut modifiable,
@@ -327,9 +347,10 @@ impl<T: Driver> Callbacks<T> {
             };
 
             attr.check_modifiable()?;
-            // SAFETY: uverbs holds the queue pair during the call. So does iw_cm, as long as it has
-            // its reference; iw_cm_disconnect() does not look whether it still has, which is a race
-            // of its own with the destruction of the queue pair, for each driver.
+            // SAFETY: uverbs holds the queue pair during the call. iw_cm holds a reference, except
+            // in iw_cm_disconnect(): there it does not check that it still has one, and races with
+            // the destruction of the queue pair. That is a bug of iw_cm, which affects every
+            // driver.
             T::modify_qp(unsafe { Qp::<T>::from_base(qp) }, &attr)?;
             Ok(0)
         })
@@ -341,12 +362,13 @@ impl<T: Driver> Callbacks<T> {
         mask: c_int,
         init_attr: *mut bindings::ib_qp_init_attr,
     ) -> c_int {
-        // SAFETY: All are valid for the call. ib_core has not cleared them, and hands to the process
-        // what it finds in them afterwards.
+        // SAFETY: ib_core passes valid pointers, of which only this call accesses `attr` and
+        // `init_attr`, and a created queue pair. ib_core has not cleared the two, and copies them
+        // to user space afterwards, so they are initialized whole before references to them exist.
         unsafe {
             attr.write(bindings::ib_qp_attr::default());
             init_attr.write(bindings::ib_qp_init_attr::default());
-            // CAST: A set of bits.
+            // CAST: A bit mask.
             let mut attr = QpAttr {
                 raw: &mut *attr,
                 mask: mask as u32,
@@ -367,12 +389,12 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: ib_core's pointer, valid for the call.
+            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
             unsafe { Exchange::check_empty(udata)? };
-            // SAFETY: `create_qp` succeeded for it. uverbs calls no verb for it any more; whoever
-            // else uses it holds a reference, which `destroy` waits for (as to iw_cm see
-            // `modify_qp`). ib_core frees its own part, and lets the device go, only after this has
-            // returned.
+            // SAFETY: ib_core calls this once for a queue pair that was created, and calls no other
+            // verb for it. All other users hold an `ARef`, which `destroy` waits for, except iw_cm
+            // in the race that `modify_qp` describes. ib_core's part stays valid until this
+            // function returns, and so does the device.
             unsafe {
                 T::destroy_qp(Qp::<T>::from_base(qp));
                 Qp::<T>::destroy(qp);
@@ -382,8 +404,8 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
-    /// The doorbell of a user process: no work request, they are in its ring. What a process hands
-    /// to the kernel one by one is refused.
+    /// The doorbell of a user process, whose WRs are in its ring: `wr` is null. WRs passed to the
+    /// kernel are refused.
     unsafe extern "C" fn post_send(
         qp: *mut bindings::ib_qp,
         wr: *const bindings::ib_send_wr,
@@ -391,50 +413,54 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         from_result(|| {
             if !wr.is_null() {
-                // SAFETY: The caller's, to be set on error.
+                // SAFETY: ib_core passes a valid pointer for the WR that failed.
                 unsafe { *bad_wr = wr };
                 return Err(EOPNOTSUPP);
             }
-            // SAFETY: The queue pair is alive during the call.
+            // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for
+            // it runs.
             T::ring_doorbell(unsafe { Qp::<T>::from_base(qp) })?;
             Ok(0)
         })
     }
 
-    /// Only ib_core's check for the mandatory verbs sees this: queue pairs of kernel users are
-    /// refused, and a user process writes to its memory.
+    /// Present only because ib_core requires the verb. Kernel users cannot create queue pairs, and
+    /// a user process writes to its ring.
     unsafe extern "C" fn post_recv(
         _qp: *mut bindings::ib_qp,
         wr: *const bindings::ib_recv_wr,
         bad_wr: *mut *const bindings::ib_recv_wr,
     ) -> c_int {
-        // SAFETY: The caller's, to be set on error.
+        // SAFETY: ib_core passes a valid pointer for the WR that failed.
         unsafe { *bad_wr = wr };
         EOPNOTSUPP.to_errno()
     }
 
-    /// iw_cm takes its reference by `iw_add_ref` only after this has returned; a process that
-    /// destroys the queue pair in between would leave it with a dangling pointer. So the reference
-    /// is taken here. iw_cm always calls the two one after the other.
+    /// Finds a queue pair and takes iw_cm's reference. iw_cm takes it by `iw_add_ref` only after
+    /// this has returned: a process that destroys the queue pair in between would leave iw_cm with
+    /// a dangling pointer. iw_cm calls `iw_add_ref` once after each successful `iw_get_qp`, so that
+    /// one does nothing.
     unsafe extern "C" fn iw_get_qp(
         dev: *mut bindings::ib_device,
         number: c_int,
     ) -> *mut bindings::ib_qp {
-        // SAFETY: The device has a connection identifier, so it is registered.
+        // SAFETY: iw_cm passes the device of a live id. Ids are destroyed before their device is
+        // unregistered, so its data is initialized.
         let dev = unsafe { Device::<T>::from_raw(dev) };
 
-        // CAST: A number of 24 bits.
+        // CAST: Queue pair numbers have 24 bits.
         match T::qp_by_number(dev, number as c_uint) {
             Some(qp) => ARef::into_raw(qp).as_ptr().cast(),
             None => core::ptr::null_mut(),
         }
     }
 
-    /// See [`Self::iw_get_qp`].
+    /// Does nothing: `iw_get_qp` has taken the reference.
     unsafe extern "C" fn iw_add_ref(_qp: *mut bindings::ib_qp) {}
 
     unsafe extern "C" fn iw_rem_ref(qp: *mut bindings::ib_qp) {
-        // SAFETY: iw_cm gives back what `iw_get_qp` gave it.
+        // SAFETY: iw_cm drops a reference that `iw_get_qp` took from an `ARef`, so `qp` is not null
+        // and owns one count.
         drop(unsafe { ARef::<Qp<T>>::from_raw(NonNull::new_unchecked(qp.cast())) });
     }
 }

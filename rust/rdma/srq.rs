@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Shared receive queues.
+//!
+//! C sources: `core/uverbs_cmd.c`, `core/uverbs_std_types_srq.c`, `core/verbs.c`
 
 use crate::{
     device::Callbacks,
@@ -12,18 +14,21 @@ use crate::{
 use kernel::{error::from_result, ffi::c_int, prelude::*};
 use riw_bindings as bindings;
 
-/// A shared receive queue (`struct ib_srq`).
+/// A shared receive queue (`struct ib_srq`, `include/rdma/ib_verbs.h`).
 pub type Srq<T> = Object<bindings::ib_srq, T, <T as Driver>::Srq>;
 
-/// Size and limit of a shared receive queue (`struct ib_srq_attr`).
+/// Size and limit of a shared receive queue, in WRs (`struct ib_srq_attr`,
+/// `include/rdma/ib_verbs.h`).
 pub type SrqAttr = bindings::ib_srq_attr;
 
 impl<T: Driver> Srq<T> {
-    /// Reports that the queue has fallen below its limit. Any context, under no lock.
+    /// Reports to the consumer that the queue fell below its limit (`ib_srq::event_handler`). Any
+    /// context; the caller holds no lock that a verb could take.
     pub fn limit_reached(&self) {
         let srq = self.base();
 
-        // SAFETY: The queue is alive, so are its device and handler.
+        // SAFETY: `self` is alive, and so is its device, which ib_core unregisters after its
+        // objects are destroyed. Handler, context and element are of this queue.
         unsafe {
             event::raise(
                 (*srq).event_handler,
@@ -36,11 +41,12 @@ impl<T: Driver> Srq<T> {
     }
 }
 
-/// The attribute by which user space brings memory for a queue: see [`crate::cq`].
+/// The attribute by which user space passes its own memory for a queue. It is refused: see
+/// [`crate::cq`].
 const BUFFER_ATTRS: [u32; 1] =
     [bindings::uverbs_attrs_create_srq_cmd_attr_ids_UVERBS_ATTR_CREATE_SRQ_BUF_UMEM];
 
-/// Fills in the callbacks of this file.
+/// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.size_ib_srq = Srq::<T>::SIZE;
     ops.create_srq = Some(Callbacks::<T>::create_srq);
@@ -57,7 +63,8 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: ib_core's pointers, valid for the call.
+            // SAFETY: ib_core passes attributes that only this call accesses, and null or the
+            // `udata` of a bundle with a context of this driver. Both are valid during the call.
             let (attr, udata) = unsafe { (&mut *attr, Udata::<T>::from_raw(udata)) };
 
             if let Some(udata) = &udata {
@@ -66,7 +73,9 @@ impl<T: Driver> Callbacks<T> {
             if attr.srq_type != bindings::ib_srq_type_IB_SRQT_BASIC {
                 return Err(EOPNOTSUPP);
             }
-            // SAFETY: `srq` is new, of the size asked for; its domain is alive.
+            // SAFETY: ib_core passes a new object of `size_ib_srq` bytes, and holds its domain
+            // during the call. It frees the object after an error, or after `destroy_srq`, which
+            // calls `destroy`.
             unsafe {
                 let pd = Pd::<T>::from_base((*srq).pd);
                 Srq::<T>::create(srq, T::create_srq(pd, &mut attr.attr, udata)?);
@@ -82,13 +91,14 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: ib_core's pointer, valid for the call.
+            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
             unsafe { Exchange::check_empty(udata)? };
             if mask & bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR != 0 {
                 return Err(EOPNOTSUPP);
             }
             if mask & bindings::ib_srq_attr_mask_IB_SRQ_LIMIT != 0 {
-                // SAFETY: Both are valid for the call.
+                // SAFETY: ib_core passes valid attributes and a created queue, which it does not
+                // destroy while a verb for it runs.
                 unsafe { T::set_srq_limit(Srq::<T>::from_base(srq), (*attr).srq_limit)? };
             }
             Ok(0)
@@ -99,7 +109,8 @@ impl<T: Driver> Callbacks<T> {
         srq: *mut bindings::ib_srq,
         attr: *mut bindings::ib_srq_attr,
     ) -> c_int {
-        // SAFETY: Both are valid for the call.
+        // SAFETY: ib_core passes a created queue, which it does not destroy while a verb for it
+        // runs, and attributes that only this call accesses.
         unsafe { *attr = T::query_srq(Srq::<T>::from_base(srq)) };
         0
     }
@@ -109,10 +120,11 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: ib_core's pointer, valid for the call.
+            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
             unsafe { Exchange::check_empty(udata)? };
-            // SAFETY: `create_srq` succeeded; the queue pairs that used it are gone but for the
-            // last moments of their work, for which this waits.
+            // SAFETY: ib_core calls this once for a queue that was created, after the queue pairs
+            // that use it are destroyed. Their remaining work holds `ARef`s, which `destroy` waits
+            // for.
             unsafe { Srq::<T>::destroy(srq) };
             Ok(0)
         })

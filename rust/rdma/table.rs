@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A table of objects that the receive path looks up.
+//! The table of objects that the receive path looks up.
+//!
+//! C source: `lib/xarray.c`
 
 use crate::object::Object;
 use core::{marker::PhantomData, pin::Pin, ptr::NonNull};
@@ -16,8 +18,8 @@ use riw_bindings as bindings;
 #[path = "kunit/table.rs"]
 mod kunit;
 
-/// Objects by a number. Look-ups take no lock: they are under RCU, so what is in the table must not
-/// be freed before a grace period has passed since it was removed.
+/// Objects by number (`struct xarray`). A lookup takes no lock but runs under RCU, so an object
+/// must stay allocated for a grace period after its removal.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Table<B, T, D> {
     #[pin]
@@ -26,51 +28,62 @@ pub(crate) struct Table<B, T, D> {
 }
 
 impl<B, T, D> Table<B, T, D> {
-    /// An empty table.
+    /// Creates an empty table (`xa_init_flags()`, `include/linux/xarray.h`). Any context.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             xa <- Opaque::ffi_init(|xa: *mut bindings::xarray| {
-                // SAFETY: `xa` is ours and pinned.
+                // SAFETY: `ffi_init` passes a pointer to the field that is being initialized. It is
+                // pinned and nothing else uses it yet.
                 unsafe { bindings::xa_init_flags(xa, 0) }
             }),
             _objects: PhantomData,
         })
     }
 
-    /// Keeps `number` for an object to come. `EBUSY` if it is taken. May sleep.
+    /// Reserves `number` (`xa_insert()` of null, `include/linux/xarray.h`). Process context; may
+    /// sleep.
+    ///
+    /// Fails with `EBUSY` if the number is taken, `ENOMEM` without memory.
     pub(crate) fn reserve(&self, number: u32) -> Result {
-        // SAFETY: The array is initialised.
+        // SAFETY: `new` initialized the array, which is pinned. The array locks itself.
         to_result(unsafe {
             bindings::xa_reserve(self.xa.get(), number as usize, bindings::GFP_KERNEL)
         })
     }
 
-    /// Puts an object where a place is reserved. Cannot fail, does not sleep.
+    /// Stores `object` at a reserved number (`xa_store()`). Process context; does not sleep. Cannot
+    /// fail.
     ///
     /// # Safety
     ///
-    /// `object` must live until a grace period after [`Self::remove`] of the same number.
+    /// `object` must point to a created [`Object`] of the table's type, whose memory stays
+    /// allocated for a grace period after [`Self::remove`] of `number`. `number` must be reserved.
     pub(crate) unsafe fn fill(&self, number: u32, object: *mut B) {
-        // SAFETY: The array is initialised; the place exists, so nothing is allocated.
+        // SAFETY: `new` initialized the array. The number is reserved by the caller's promise, so
+        // its slot exists and xa_store() allocates nothing.
         unsafe {
             bindings::xa_store(self.xa.get(), number as usize, object.cast(), 0);
         }
     }
 
-    /// Takes out the object, or the reservation.
+    /// Removes the object or the reservation at `number` (`xa_erase()`). Process context; does not
+    /// sleep. A lookup that runs concurrently may still find the object.
     pub(crate) fn remove(&self, number: u32) {
-        // SAFETY: The array is initialised.
+        // SAFETY: `new` initialized the array, which is pinned. The array locks itself.
         unsafe { bindings::xa_erase(self.xa.get(), number as usize) };
     }
 
-    /// Finds an object that is not being destroyed. Any context.
+    /// Looks up the object at `number` (`xa_load()`). Any context.
+    ///
+    /// Returns `None` if there is none, or if it is being destroyed.
     pub(crate) fn get(&self, number: u32) -> Option<ARef<Object<B, T, D>>> {
         let _guard = rcu::read_lock();
-        // SAFETY: The array is initialised. A reserved place gives null.
+        // SAFETY: `new` initialized the array, and the guard keeps RCU from freeing its nodes. For
+        // a reserved number xa_load() returns null.
         let found = NonNull::new(unsafe { bindings::xa_load(self.xa.get(), number as usize) })?;
 
-        // SAFETY: What is found in the table is an object, and stays allocated until the guard is
-        // dropped.
+        // SAFETY: `fill` stores only created objects, and its caller promises that their memory
+        // stays for a grace period after the removal, so at least until `_guard` is dropped.
         unsafe { Object::try_get(found.cast()) }
     }
 }
@@ -78,12 +91,14 @@ impl<B, T, D> Table<B, T, D> {
 #[pinned_drop]
 impl<B, T, D> PinnedDrop for Table<B, T, D> {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: Nobody uses the array any more.
+        // SAFETY: `new` initialized the array. `&mut self` says that nothing else uses it.
         unsafe { bindings::xa_destroy(self.xa.get()) };
     }
 }
 
-// SAFETY: The array has its own lock; the objects are `Send` and `Sync` if their data is.
+// SAFETY: An xarray belongs to no thread. A table hands out its objects to any thread, and these
+// are `Send` and `Sync` because `D` is both.
 unsafe impl<B, T, D: Send + Sync> Send for Table<B, T, D> {}
-// SAFETY: As above.
+// SAFETY: The xarray has a lock of its own, and lookups run under RCU. The objects that it hands
+// out are `Send` and `Sync` because `D` is both.
 unsafe impl<B, T, D: Send + Sync> Sync for Table<B, T, D> {}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a user-space driver sends along with a verb, and gets back.
+//! Driver-specific requests and responses of verbs called from user space.
 //!
-//! ib_core promises user space of a device of this crate (`uverbs_robust_udata`) that no verb
-//! ignores what it sends: each reads a request by [`Exchange::request`], which refuses what the
-//! driver's ABI has no meaning for. Verbs of which a [`Driver`] does not see the exchange check it
-//! here.
+//! Devices of this crate set `uverbs_robust_udata`: no verb ignores data that user space sends. A
+//! verb reads its request by [`Exchange::request`], which refuses data that the driver's ABI does
+//! not define. This crate checks the verbs that do not pass the exchange to the [`Driver`].
+//!
+//! C header: `include/rdma/uverbs_ioctl.h`. C source: `core/ib_core_uverbs.c`
 
 use crate::{ucontext::Ucontext, Driver};
 use core::{marker::PhantomData, ops::Deref};
@@ -15,7 +16,8 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
-/// The driver's own request and response of a verb called from user space (`struct ib_udata`).
+/// The driver-specific request and response of a verb called from user space (`struct ib_udata`,
+/// `include/rdma/ib_verbs.h`).
 ///
 /// # Invariants
 ///
@@ -25,42 +27,41 @@ pub struct Exchange<'a> {
     _scope: PhantomData<&'a ()>,
 }
 
-/// An [`Exchange`] in a user context.
+/// An [`Exchange`] of a process that has a user context (`struct uverbs_attr_bundle`,
+/// `include/rdma/uverbs_ioctl.h`).
 ///
 /// # Invariants
 ///
-/// It is the `driver_udata` of a `struct uverbs_attr_bundle`, alive for `'a`, whose context is one of
-/// a device of driver `T` and open.
+/// The exchange is the `driver_udata` of a `struct uverbs_attr_bundle` that is alive for `'a`. The
+/// context of the bundle is open and belongs to a device of driver `T`.
 pub struct Udata<'a, T: Driver> {
     exchange: Exchange<'a>,
     _driver: PhantomData<T>,
 }
 
 impl<'a> Exchange<'a> {
-    /// Wraps ib_core's pointer; `None` for a kernel user, who has none.
-    ///
-    /// # Safety
-    ///
-    /// If not null, `raw` must be valid for `'a`.
+    /// Wraps ib_core's pointer. Any context. Returns `None` for a null pointer: the verb is called
+    /// by a kernel user.
     pub(crate) unsafe fn from_raw(raw: *mut bindings::ib_udata) -> Option<Self> {
-        // INVARIANT: By the caller's promise.
+        // INVARIANT: `raw` is not null, so by the caller's promise it is valid for `'a`.
         (!raw.is_null()).then_some(Self {
             raw,
             _scope: PhantomData,
         })
     }
 
-    /// For a verb that has neither a request nor a response of the driver's: checks that user space
-    /// sent none, and clears the room for one. `raw` is null for a kernel user. May sleep.
+    /// Handles a verb without a driver-specific request and response: checks that user space sent
+    /// none, and clears the response. `raw` is null for a kernel user. Process context; may sleep.
     ///
-    /// Fails with `EOPNOTSUPP` when user space sent something that is not zero, with `EFAULT` when
-    /// its memory cannot be accessed.
+    /// Fails with `EOPNOTSUPP` if the request has nonzero bytes, `EFAULT` if the memory of the
+    /// process cannot be accessed.
     ///
     /// # Safety
     ///
-    /// As for [`Self::from_raw`].
+    /// If not null, `raw` must be valid during the call.
     pub(crate) unsafe fn check_empty(raw: *mut bindings::ib_udata) -> Result {
-        // SAFETY: By the caller's promise; the result does not outlive the call.
+        // SAFETY: By the caller's promise `raw` is null or valid for this call, and `exchange` does
+        // not outlive it.
         let Some(exchange) = (unsafe { Self::from_raw(raw) }) else {
             return Ok(());
         };
@@ -69,19 +70,22 @@ impl<'a> Exchange<'a> {
         exchange.respond(&())
     }
 
-    /// Reads the driver's request; `()` where its ABI has none. May sleep.
+    /// Reads the driver-specific request (`_ib_copy_validate_udata_in()`, `core/ib_core_uverbs.c`);
+    /// `()` if the ABI has none. Process context; may sleep.
     ///
-    /// Fails with `EINVAL` when user space sent less than an `R`, `EOPNOTSUPP` when it sent more
-    /// and that is not zero, `EFAULT` when it cannot be read.
+    /// Fails with `EINVAL` if user space sent less than an `R`, `EOPNOTSUPP` if it sent more and
+    /// the rest is not zero, `EFAULT` if its memory cannot be read.
     pub fn request<R: FromBytes + IntoBytes>(&self) -> Result<R> {
         let mut request = R::new_zeroed();
 
-        // A process that exits has no memory when its objects are destroyed.
-        // SAFETY: `raw` is valid for the type's lifetime.
+        // An exiting process has no memory any more when its objects are destroyed, so do not read
+        // an empty request.
+        // SAFETY: By the type invariant `raw` is valid for `'a`.
         if size_of::<R>() == 0 && unsafe { (*self.raw).inlen } == 0 {
             return Ok(request);
         }
-        // SAFETY: `raw` is valid, and `request` has room for the bytes asked for.
+        // SAFETY: By the type invariant `raw` is valid. The function writes at most the given size,
+        // which is that of `request`, and any bytes are a valid `R` since it is `FromBytes`.
         to_result(unsafe {
             bindings::_ib_copy_validate_udata_in(
                 self.raw,
@@ -93,23 +97,25 @@ impl<'a> Exchange<'a> {
         Ok(request)
     }
 
-    /// Writes the driver's response. May sleep.
+    /// Writes the driver-specific response (`_ib_respond_udata()`, `core/ib_core_uverbs.c`) and
+    /// clears the rest of the process's buffer. Process context; may sleep.
     ///
-    /// Fails with `EINVAL` when user space has no room for a whole `R` (nothing is cut off), with
-    /// `EFAULT` when it cannot be written.
+    /// Fails with `EINVAL` if the process's buffer is shorter than `R`, `EFAULT` if it cannot be
+    /// written.
     pub fn respond<R: IntoBytes + zerocopy::Immutable>(&self, response: &R) -> Result {
-        // SAFETY: `raw` is valid for the type's lifetime.
+        // SAFETY: By the type invariant `raw` is valid for `'a`.
         let room = unsafe { (*self.raw).outlen };
         if room < size_of::<R>() {
             return Err(EINVAL);
         }
-        // As in `request`.
+        // An exiting process has no memory any more: do not touch an empty buffer.
         if room == 0 {
             return Ok(());
         }
         let bytes = response.as_bytes();
 
-        // SAFETY: `raw` is valid, and `bytes` are read only.
+        // SAFETY: By the type invariant `raw` is valid. The function only reads `bytes`, whose
+        // length it gets.
         to_result(unsafe {
             bindings::_ib_respond_udata(self.raw, bytes.as_ptr().cast(), bytes.len())
         })
@@ -117,25 +123,27 @@ impl<'a> Exchange<'a> {
 }
 
 impl<'a, T: Driver> Udata<'a, T> {
-    /// As [`Exchange::from_raw`].
+    /// Wraps ib_core's pointer. Any context. Returns `None` for a null pointer.
     ///
     /// # Safety
     ///
-    /// If not null, `raw` must be as the type's invariant says.
+    /// If not null, `raw` must satisfy the type invariant.
     pub(crate) unsafe fn from_raw(raw: *mut bindings::ib_udata) -> Option<Self> {
-        // INVARIANT: By the caller's promise.
-        // SAFETY: As above.
+        // INVARIANT: If `raw` is not null, the caller promises the type invariant.
+        // SAFETY: By the same promise `raw` is null or valid for `'a`.
         unsafe { Exchange::from_raw(raw) }.map(|exchange| Self {
             exchange,
             _driver: PhantomData,
         })
     }
 
-    /// Fails with `EOPNOTSUPP` if user space has given one of `attrs`, attributes that uverbs has
-    /// for the method and leaves to drivers.
+    /// Refuses attributes that uverbs defines for a method and leaves to drivers
+    /// (`uverbs_attr_is_valid()`, `include/rdma/uverbs_ioctl.h`). Fails with `EOPNOTSUPP` if user
+    /// space has passed one of `attrs`.
     pub(crate) fn refuse(&self, attrs: &[u32]) -> Result {
         for &attr in attrs {
-            // SAFETY: By the type's invariant `raw` lies in a bundle that is alive.
+            // SAFETY: By the type invariant `raw` is the `driver_udata` of a bundle that is alive,
+            // which is where the function looks.
             if unsafe { bindings::uverbs_attr_given(self.exchange.raw, attr) } {
                 return Err(EOPNOTSUPP);
             }
@@ -143,10 +151,11 @@ impl<'a, T: Driver> Udata<'a, T> {
         Ok(())
     }
 
-    /// The user context of the caller.
+    /// Returns the user context of the caller. Any context.
     pub fn ucontext(&self) -> &'a Ucontext<T> {
-        // SAFETY: By the type's invariant `raw` lies in a bundle, whose context is one of driver `T`
-        // and open; it outlives the call.
+        // SAFETY: By the type invariant `raw` is the `driver_udata` of a live bundle, so
+        // `container_of!` gives that bundle. Its context is open and of driver `T`. ib_core keeps
+        // it open during the call, which `'a` does not outlive.
         unsafe {
             let bundle = kernel::container_of!(
                 self.exchange.raw,

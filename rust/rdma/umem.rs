@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! User memory, pinned.
+//! Pinned user memory.
 //!
-//! C header: `include/rdma/ib_umem.h`
+//! C header: `include/rdma/ib_umem.h`. C source: `core/umem.c`
 
 use crate::{device::Device, Driver};
 use core::ptr::NonNull;
@@ -16,32 +16,35 @@ use kernel::{
 use net::Fragment;
 use riw_bindings as bindings;
 
-/// A range of a process's memory that is pinned, and counted against its limit of locked memory.
+/// A pinned range of a process's memory (`struct ib_umem`, `include/rdma/ib_umem.h`). It counts
+/// against the process's `RLIMIT_MEMLOCK`.
 ///
-/// The process may write to it at any time, and so may every other mapping of the same pages:
-/// what is read from here is never looked at twice.
+/// The process, and every other mapping of the pages, may write to it at any time: never read the
+/// same byte twice.
 ///
 /// # Invariants
 ///
-/// `umem` is pinned and owned. `pages` are its pages in order, all of them.
+/// `umem` is pinned and owned. `pages` holds all its pages, in order.
 pub struct Umem {
     umem: NonNull<bindings::ib_umem>,
-    /// ib_core asks the device when the range is released.
+    /// ib_umem_release() uses the device.
     _dev: ARef<CoreDevice>,
-    /// The pages were pinned for writing, too.
+    /// Whether the pages are pinned for writing, too.
     writable: bool,
     pages: KVVec<*mut bindings::page>,
-    /// Of the first byte in the first page.
+    /// Offset of the first byte in the first page, in bytes.
     offset: usize,
     len: u64,
 }
 
 impl Umem {
-    /// Pins `len` bytes from `start`, for writing if `access` has any right to write. May sleep.
+    /// Pins `len` bytes at address `start` of the calling process (`ib_umem_get_va()`,
+    /// `core/umem.c`), for writing if `access` (`enum ib_access_flags`) includes a right to write.
+    /// Process context; may sleep.
     ///
-    /// Fails with `ENOMEM` above the limit of locked memory, `EFAULT` where the process has no
-    /// such memory, `EINVAL` for an empty range or one that wraps, or in a thread that has no memory
-    /// of its own.
+    /// Fails with `EINVAL` for an empty range, one that wraps, or a thread without an address
+    /// space; `ENOMEM` above the limit of locked memory or without memory; `EPERM` if that limit is
+    /// 0; `EFAULT` where the process has no such memory; `EOPNOTSUPP` for on-demand paging.
     pub fn pin<T: Driver>(dev: &Device<T>, start: u64, len: u64, access: u32) -> Result<Self> {
         let start: usize = start.try_into()?;
         let size: usize = len.try_into()?;
@@ -50,19 +53,21 @@ impl Umem {
         if size == 0 || kernel::current!().mm().is_none() {
             return Err(EINVAL);
         }
-        // Bytes from the start of the first page, then pages; the end must be an address too.
+        // `count` is the number of pages from the start of the first page. The end must be an
+        // address, too.
         start.checked_add(size).ok_or(EINVAL)?;
         let count = (offset.checked_add(size).ok_or(EINVAL)?).div_ceil(PAGE_SIZE);
 
-        // SAFETY: The device is registered; the task has an mm; ib_core checks the range.
-        // CAST: A set of bits.
+        // SAFETY: The device is registered, since `dev` is alive. The task has an mm, which was
+        // checked above. The function checks the range itself.
+        // CAST: A bit mask.
         let umem = from_err_ptr(unsafe {
             bindings::ib_umem_get_va(dev.as_raw(), start, size, access as i32)
         })?;
         let mut this = Self {
             umem: NonNull::new(umem).ok_or(EINVAL)?,
             _dev: dev.as_dev().into(),
-            // SAFETY: It was just made.
+            // SAFETY: ib_umem_get_va() returned `umem` without an error, so it is valid.
             writable: unsafe { (*umem).writable() } != 0,
             pages: KVVec::new(),
             offset,
@@ -70,57 +75,67 @@ impl Umem {
         };
 
         this.pages.reserve(count, GFP_KERNEL_ACCOUNT)?;
-        // SAFETY: There is room for `count` pointers; what the function returns is how many of
-        // them it has written.
+        // SAFETY: `umem` is valid, and `reserve` made room for `count` pointers, which the function
+        // does not exceed.
         let found = unsafe { bindings::ib_umem_pages(umem, this.pages.as_mut_ptr(), count) };
         if found != count {
             return Err(EINVAL);
         }
-        // SAFETY: As above.
+        // SAFETY: The function returned `count`, so it wrote that many pointers, and `reserve` made
+        // room for them.
         unsafe { this.pages.inc_len(count) };
         Ok(this)
     }
 
-    /// Bytes.
+    /// Returns the length in bytes. Any context.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Always false: an empty range cannot be pinned.
+    /// Always false: an empty range cannot be pinned. Any context.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Copies `from` to the bytes at `at`. `EINVAL`, and nothing copied, if they are not all
-    /// within; `EACCES` if they were not pinned for writing. Any context.
+    /// Copies `from` to the range, `at` bytes from its start (`memcpy_to_page()`,
+    /// `include/linux/highmem.h`). Any context.
+    ///
+    /// Fails, with nothing copied, with `EINVAL` if `from` does not fit there, `EACCES` if the
+    /// range is not pinned for writing.
     pub fn write(&self, at: u64, from: Fragment<'_>) -> Result {
         if !self.writable {
             return Err(EACCES);
         }
         self.each(at, from.len(), |page, offset, done, n| {
-            // SAFETY: `n` bytes from `done` are within `from`, as `each` says, and `n` from
-            // `offset` within the page, which is pinned. The copying is done by C code, which
-            // `from` is valid for.
+            // SAFETY: `each` passes pieces that lie within `from.len()` bytes of `from` and within
+            // one page, which stays pinned as long as `self`. C code copies, which is how a
+            // `Fragment` may be accessed.
             unsafe { bindings::copy_to_page(page, offset, from.as_ptr().add(done), n) }
         })
     }
 
-    /// Fills `to` with the `len` bytes at `at`. `EINVAL`, and nothing filled, if they are not all
-    /// within, or there is less room. Any context.
+    /// Copies `len` bytes to `to`, from `at` bytes after the start of the range
+    /// (`memcpy_from_page()`, `include/linux/highmem.h`). Any context.
+    ///
+    /// Fails with `EINVAL`, with nothing copied, if the bytes are not all within the range or do
+    /// not fit into `to`.
     pub fn read(&self, at: u64, len: usize, to: &mut net::Room<'_>) -> Result {
         let copy = |to: *mut u8| {
             self.each(at, len, |page, offset, done, n| {
-                // SAFETY: `n` bytes from `done` are within the `len` that there are at `to`, as
-                // `each` says, and `n` from `offset` within the page, which is pinned.
+                // SAFETY: `put_with` calls this with room for `len` bytes. `each` passes pieces
+                // that lie within these and within one page, which stays pinned as long as `self`.
                 unsafe { bindings::copy_from_page(to.add(done), page, offset, n) }
             })
         };
 
-        // SAFETY: If it does not fail, `each` calls for pieces that are all of the `len` bytes.
+        // SAFETY: If `each` succeeds, its pieces have covered all of the `len` bytes, so `copy` has
+        // initialized them.
         unsafe { to.put_with(len, copy) }
     }
 
-    /// Calls `f(page, offset in it, bytes done, bytes now)` for each page of a range.
+    /// Calls `f(page, offset in the page, bytes done, bytes in this piece)` for each page of a
+    /// range. The pieces cover the range in order. Fails with `EINVAL` if the range exceeds the
+    /// pinned one.
     fn each(
         &self,
         at: u64,
@@ -132,7 +147,7 @@ impl Umem {
             return Err(EINVAL);
         }
 
-        // No overflow: the sum is at most the `offset + size` that was checked when pinning.
+        // No overflow: the sum is at most `offset + size`, which `pin` checked.
         let mut pos = at as usize + self.offset;
         let mut done = 0;
         while done < len {
@@ -150,12 +165,14 @@ impl Umem {
 
 impl Drop for Umem {
     fn drop(&mut self) {
-        // SAFETY: Owned by the value. May sleep: regions are dropped in process context.
+        // SAFETY: The value owns `umem`, which was pinned, and releases it once. The function may
+        // sleep, and regions are dropped in process context only.
         unsafe { bindings::ib_umem_release(self.umem.as_ptr()) };
     }
 }
 
-// SAFETY: Pinned pages may be used and released from any thread.
+// SAFETY: Pinned pages belong to no thread: any may access and release them.
 unsafe impl Send for Umem {}
-// SAFETY: Shared access is copying, which the process that owns the memory does as well.
+// SAFETY: `&self` allows only copies by C code. These may race with each other as they do with the
+// process that owns the memory, which no caller trusts.
 unsafe impl Sync for Umem {}

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The version of a driver.
+//! Driver versions.
 
-/// The version of a driver: of its module, and of the firmware of its devices.
-///
-/// Made by [`module_version!`](crate::module_version).
+/// The version of a driver. It is both the module's version (`MODULE_VERSION()`,
+/// `include/linux/module.h`) and the firmware version of the driver's devices.
 #[derive(Clone, Copy)]
 pub struct Version {
-    /// Raised when something that users rely on changes.
+    /// Raised for an incompatible change.
     pub major: u16,
-    /// Raised when something is added.
+    /// Raised for an addition.
     pub minor: u16,
-    /// Raised when something is mended.
+    /// Raised for a fix.
     pub patch: u16,
 }
 
 impl Version {
-    /// The version as rdma-core expects it in `fw_ver` of [`DeviceAttr`](crate::device::DeviceAttr):
-    /// 16 bits for each part, `patch` in the lowest.
+    /// Encodes the version as rdma-core expects it in `fw_ver` of
+    /// [`DeviceAttr`](crate::device::DeviceAttr) (`struct ib_device_attr`,
+    /// `include/rdma/ib_verbs.h`): 16 bits for each part, `patch` in the lowest. Any context.
     pub const fn fw_ver(self) -> u64 {
         // CAST: Widens; `From` is not const.
         (self.major as u64) << 32 | (self.minor as u64) << 16 | self.patch as u64
     }
 
-    /// The opposite of [`Self::fw_ver`].
+    /// Decodes a value of [`Self::fw_ver`]. Any context.
     pub(crate) const fn from_fw_ver(fw_ver: u64) -> Self {
         // CAST: The parts have 16 bits each.
         Self {
@@ -34,12 +34,8 @@ impl Version {
     }
 }
 
-/// Defines the version of the module as a constant and puts it into the module's `modinfo`, as
-/// `MODULE_VERSION()` does.
-///
-/// ```ignore
-/// rdma::module_version!(VERSION: 1, 2, 3);
-/// ```
+/// Defines the module's version as a constant, and adds it to the module's `modinfo` as
+/// `MODULE_VERSION()` (`include/linux/module.h`) does.
 #[macro_export]
 macro_rules! module_version {
     ($name:ident: $major:literal, $minor:literal, $patch:literal) => {
@@ -57,7 +53,7 @@ macro_rules! module_version {
             #[used]
             static MODINFO: [u8; TEXT.len()] = match TEXT.as_bytes().first_chunk() {
                 Some(text) => *text,
-                // It has just that length.
+                // The length always fits.
                 None => [0; TEXT.len()],
             };
         };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects that are looked up while they are destroyed, as regions are by what a peer sends.
+//! Lookups that race with the destruction of the object, as with a region that a peer names.
 
 use super::Table;
 use crate::object::Object;
@@ -16,13 +16,13 @@ use kernel::{
 use net::kunit::{comes_true, Crowd};
 use riw_bindings as bindings;
 
-/// In the place of ib_core's part.
+/// Stands in for ib_core's part.
 #[repr(C)]
 struct Base {
     rcu: Opaque<bindings::callback_head>,
 }
 
-/// In the place of the driver's part: says whether it is there.
+/// Stands in for the driver's part. `state` tells whether it has been dropped.
 struct Data {
     state: Atomic<u32>,
 }
@@ -38,7 +38,7 @@ impl Drop for Data {
     }
 }
 
-/// A table in which one number comes and goes.
+/// A table in which a single number is registered and removed.
 #[pin_data]
 struct Shared {
     #[pin]
@@ -47,7 +47,7 @@ struct Shared {
     wrong: Atomic<u32>,
 }
 
-/// The number.
+/// The number that is used.
 const NUMBER: u32 = 0x12_3456;
 
 impl Shared {
@@ -62,7 +62,7 @@ impl Shared {
         )
     }
 
-    /// Registers an object.
+    /// Registers an object and returns it.
     fn register(&self) -> Result<*mut Base> {
         self.table.reserve(NUMBER)?;
         let memory = KBox::<MaybeUninit<Thing>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
@@ -71,8 +71,9 @@ impl Shared {
             state: Atomic::new(THERE),
         };
 
-        // SAFETY: The memory is new, zeroed and ours. It is freed after a grace period that begins
-        // when the object has left the table.
+        // SAFETY: The memory is new, zeroed, of the size of a `Thing`, and nothing else accesses
+        // it. It is freed by `deregister`, after a grace period that begins when the object has
+        // left the table.
         unsafe {
             Thing::create(base, data);
             self.table.fill(NUMBER, base);
@@ -80,17 +81,18 @@ impl Shared {
         Ok(base)
     }
 
-    /// Deregisters it, as `dereg_mr` does.
+    /// Deregisters an object, as `dereg_mr` does.
     fn deregister(&self, base: *mut Base) {
         self.table.remove(NUMBER);
-        // SAFETY: It is destroyed once, and not used hereafter.
+        // SAFETY: `register` created the object, and each is deregistered once and not used
+        // afterwards. kfree_rcu() delays the free for lookups that found it in the table.
         unsafe {
             Thing::destroy(base);
             bindings::kfree_rcu((*base).rcu.get(), base.cast());
         }
     }
 
-    /// Looks the object up, as the receive path does, and uses it for a moment.
+    /// Looks up the object as the receive path does, and uses it briefly.
     fn look(&self) {
         let Some(thing) = self.table.get(NUMBER) else {
             return;
@@ -112,8 +114,8 @@ mod tests {
     const LOOKERS: u32 = 2;
     const ROUNDS: usize = 500;
 
-    /// What is found stays whole until it is let go of, and once deregistration has returned nobody
-    /// has it any more.
+    /// An object that a lookup finds stays whole until its reference is dropped. Once
+    /// deregistration returns, nothing uses it.
     #[test]
     fn what_is_found_is_there() -> Result {
         let shared = Shared::new()?;
@@ -129,7 +131,7 @@ mod tests {
             let before = shared.found.load(ordering::Relaxed);
             match shared.register() {
                 Ok(base) => {
-                    // Somebody is at it now, or has just been.
+                    // A lookup has used it, or is using it now.
                     met += usize::from(comes_true(|| {
                         shared.found.load(ordering::Relaxed) != before
                     }));
@@ -147,7 +149,7 @@ mod tests {
         failed
     }
 
-    /// A reserved number gives nothing, and nobody else gets it.
+    /// A lookup of a reserved number finds nothing, and the number cannot be reserved again.
     #[test]
     fn a_reservation_is_no_object() -> Result {
         let shared = Shared::new()?;
