@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What riw shares with user space: siw's ABI, version 1, so that rdma-core's libsiw serves riw.
+//! The user ABI: siw's, version 1, so that rdma-core's libsiw works with riw.
 //!
-//! C header: `include/uapi/rdma/siw-abi.h`. The rings are arrays of entries that are multiples of
-//! 64-bit words; the second word of each has the flags, of which [`VALID`] says whose it is.
+//! C header: `include/uapi/rdma/siw-abi.h`. The rings are arrays of entries of 64-bit words. The
+//! second word of an entry holds the flags; [`VALID`] tells which side owns the entry.
 
 use kernel::prelude::*;
 
 /// The version of this ABI.
 pub(crate) const VERSION: u32 = 1;
 
-/// Scatter/gather elements of a request.
+/// SGEs of a WR.
 pub(crate) const MAX_SGE: usize = 6;
-/// Bytes of inline data: the room of all elements but the first.
+/// Maximum inline data, in bytes: the room of all SGEs but the first.
 pub(crate) const MAX_INLINE: usize = 16 * (MAX_SGE - 1);
-/// The offset that means to libsiw that there is no ring; it expects 0 or what can be mapped.
+/// The mmap offset that tells libsiw that there is no ring (`SIW_INVAL_UOBJ_KEY`). riw offers its
+/// rings above it.
 pub(crate) const INVALID_KEY: u64 = 0x09_0000;
 
 /// Words of a send queue entry.
@@ -24,25 +25,25 @@ pub(crate) const RQE_WORDS: usize = 14;
 /// Words of a completion queue entry.
 pub(crate) const CQE_WORDS: usize = 4;
 
-/// The entry belongs to its consumer: the kernel for requests, the process for completions.
+/// The consumer of the ring owns the entry: the kernel for WRs, the process for CQEs.
 pub(crate) const VALID: u16 = 1;
-/// The data is in the entry itself.
+/// The entry holds the data itself.
 pub(crate) const INLINE: u16 = 1 << 1;
-/// A completion is wanted.
+/// The WR is signaled.
 pub(crate) const SIGNALLED: u16 = 1 << 2;
-/// The peer shall have an event for this message.
+/// The message is solicited: it triggers an event at the peer.
 pub(crate) const SOLICITED: u16 = 1 << 3;
-/// Not to be started before all earlier reads are complete.
+/// The WR waits for all earlier RDMA Reads (read fence).
 pub(crate) const READ_FENCE: u16 = 1 << 4;
-/// In a completion: the message has invalidated an STag.
+/// In a CQE: the message invalidated an STag.
 pub(crate) const REMOTE_INVALIDATED: u16 = 1 << 5;
 
-/// In a completion queue's control word: an event is wanted for a solicited completion.
+/// In the control word of a completion queue: armed for a solicited completion.
 pub(crate) const NOTIFY_SOLICITED: u32 = 1;
-/// In a completion queue's control word: an event is wanted for any completion.
+/// In the control word of a completion queue: armed for any completion.
 pub(crate) const NOTIFY_NEXT: u32 = 1 << 1;
 
-/// What a request asks for (`enum siw_opcode`), as far as user space can ask for it.
+/// The opcodes that user space may use (`enum siw_opcode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Opcode {
@@ -59,7 +60,8 @@ pub(crate) enum Opcode {
 }
 
 impl Opcode {
-    /// The operation of a send queue entry; `None` for what is not one, or not offered.
+    /// Returns the operation of a send queue entry. Any context. Returns `None` for an opcode that
+    /// is unknown or not supported.
     pub(crate) fn of_send(raw: u8) -> Option<Self> {
         Some(match raw {
             0 => Self::Write,
@@ -71,34 +73,34 @@ impl Opcode {
     }
 }
 
-/// How a request ended (`enum siw_wc_status`).
+/// The status of a completion (`enum siw_wc_status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 #[expect(dead_code, reason = "the ABI has them all")]
 pub(crate) enum Status {
-    /// As asked.
+    /// Success.
     Success = 0,
-    /// A message was longer than its receive request, or a request's own lengths are wrong.
+    /// A message was longer than its receive WR, or the lengths of a WR are invalid.
     LocalLength = 1,
-    /// A local buffer is not the process's to use like that.
+    /// The WR may not use a local buffer in this way.
     LocalProtection = 2,
-    /// The request is none that the queue pair can do.
+    /// The queue pair does not support the WR.
     LocalOperation = 3,
-    /// Not done: the queue pair is in error.
+    /// Flushed: the queue pair is in ERROR.
     Flushed = 4,
-    /// The peer's answer was not what it must be.
+    /// The peer's response was invalid.
     BadResponse = 5,
-    /// A local buffer that the peer was to write to may not be.
+    /// The peer's response may not be placed into the local buffer.
     LocalAccess = 6,
-    /// The peer refused an access.
+    /// The peer denied an access.
     RemoteAccess = 7,
-    /// The peer refused the request as invalid.
+    /// The peer refused the WR as invalid.
     RemoteInvalid = 8,
-    /// Something else.
+    /// Any other error.
     General = 9,
 }
 
-/// Response to the opening of a user context (`struct siw_uresp_alloc_ctx`).
+/// Response of alloc_ucontext (`struct siw_uresp_alloc_ctx`).
 #[derive(IntoBytes, zerocopy_derive::Immutable)]
 #[repr(C)]
 pub(crate) struct UcontextResponse {
@@ -106,7 +108,7 @@ pub(crate) struct UcontextResponse {
     pub(crate) pad: u32,
 }
 
-/// Response to the making of a completion queue (`struct siw_uresp_create_cq`).
+/// Response of create_cq (`struct siw_uresp_create_cq`).
 #[derive(IntoBytes, zerocopy_derive::Immutable)]
 #[repr(C)]
 pub(crate) struct CqResponse {
@@ -115,7 +117,7 @@ pub(crate) struct CqResponse {
     pub(crate) cq_key: u64,
 }
 
-/// Response to the making of a queue pair (`struct siw_uresp_create_qp`).
+/// Response of create_qp (`struct siw_uresp_create_qp`).
 #[derive(IntoBytes, zerocopy_derive::Immutable)]
 #[repr(C)]
 pub(crate) struct QpResponse {
@@ -127,7 +129,7 @@ pub(crate) struct QpResponse {
     pub(crate) rq_key: u64,
 }
 
-/// Response to the making of a shared receive queue (`struct siw_uresp_create_srq`).
+/// Response of create_srq (`struct siw_uresp_create_srq`).
 #[derive(IntoBytes, zerocopy_derive::Immutable)]
 #[repr(C)]
 pub(crate) struct SrqResponse {
@@ -136,8 +138,8 @@ pub(crate) struct SrqResponse {
     pub(crate) srq_key: u64,
 }
 
-/// Request to register memory (`struct siw_ureq_reg_mr`). The key that it proposes is not used:
-/// riw makes its STags up as a whole, at random.
+/// Request of reg_user_mr (`struct siw_ureq_reg_mr`). riw ignores the proposed key: all bits of its
+/// STags are random.
 #[derive(FromBytes, IntoBytes, zerocopy_derive::Immutable)]
 #[repr(C)]
 pub(crate) struct MrRequest {
@@ -146,7 +148,7 @@ pub(crate) struct MrRequest {
     pub(crate) pad: u32,
 }
 
-/// Response to the registration of memory (`struct siw_uresp_reg_mr`).
+/// Response of reg_user_mr (`struct siw_uresp_reg_mr`).
 #[derive(IntoBytes, zerocopy_derive::Immutable)]
 #[repr(C)]
 pub(crate) struct MrResponse {
@@ -154,18 +156,18 @@ pub(crate) struct MrResponse {
     pub(crate) pad: u32,
 }
 
-/// A local buffer of a request (`struct siw_sge`).
+/// An SGE of a WR (`struct siw_sge`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sge {
-    /// The address, in the region's terms.
+    /// The address within the region.
     pub(crate) addr: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub(crate) len: u32,
     /// The STag of the region.
     pub(crate) lkey: u32,
 }
 
-/// The elements of a request, as copied from its entry.
+/// The SGEs of a WR, copied from its ring entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SgList {
     words: [u64; 2 * MAX_SGE],
@@ -173,12 +175,12 @@ pub(crate) struct SgList {
 }
 
 impl SgList {
-    /// `None` if there are more than [`MAX_SGE`].
+    /// Returns `None` if `count` exceeds [`MAX_SGE`].
     fn new(words: [u64; 2 * MAX_SGE], count: u8) -> Option<Self> {
         (usize::from(count) <= MAX_SGE).then_some(Self { words, count })
     }
 
-    /// The elements in order.
+    /// Iterates over the SGEs in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Sge> + '_ {
         self.words
             .chunks_exact(2)
@@ -195,18 +197,18 @@ impl SgList {
             })
     }
 
-    /// How many there are.
+    /// Returns the number of SGEs.
     pub(crate) fn count(&self) -> usize {
         usize::from(self.count)
     }
 
-    /// Bytes of all of them. `None` if that is more than a message can have.
+    /// Returns the sum of the lengths, in bytes; `None` if it exceeds a message.
     pub(crate) fn len(&self) -> Option<u32> {
         self.iter()
             .try_fold(0u32, |sum, sge| sum.checked_add(sge.len))
     }
 
-    /// The data of an inline request: it takes the room of all elements but the first.
+    /// Returns the data of an inline WR, which lies in the room of all SGEs but the first.
     pub(crate) fn inline_data(&self) -> [u8; MAX_INLINE] {
         let mut data = [0; MAX_INLINE];
 
@@ -217,7 +219,7 @@ impl SgList {
     }
 }
 
-/// The flags of an entry, from its second word.
+/// Returns the flags in the second word of an entry.
 pub(crate) fn flags(word: u64) -> u16 {
     let [a, b, ..] = word.to_ne_bytes();
     u16::from_ne_bytes([a, b])
@@ -226,17 +228,17 @@ pub(crate) fn flags(word: u64) -> u16 {
 /// A send queue entry (`struct siw_sqe`), copied from the ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sqe {
-    /// The consumer's name for the request.
+    /// The `wr_id` of the consumer.
     pub(crate) id: u64,
     /// [`INLINE`], [`SIGNALLED`], [`SOLICITED`], [`READ_FENCE`].
     pub(crate) flags: u16,
-    /// Any value: see [`Opcode::of_send`].
+    /// The opcode, not validated: see [`Opcode::of_send`].
     pub(crate) opcode: u8,
-    /// The peer's STag.
+    /// The STag of the peer's region.
     pub(crate) rkey: u32,
     /// The address in the peer's region.
     pub(crate) raddr: u64,
-    /// The local buffers; `None` if there are too many.
+    /// The SGEs; `None` if there are too many.
     pub(crate) sgl: Option<SgList>,
 }
 
@@ -258,9 +260,9 @@ impl From<[u64; SQE_WORDS]> for Sqe {
 /// A receive queue entry (`struct siw_rqe`), copied from the ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rqe {
-    /// The consumer's name for the request.
+    /// The `wr_id` of the consumer.
     pub(crate) id: u64,
-    /// The local buffers; `None` if there are too many.
+    /// The SGEs; `None` if there are too many.
     pub(crate) sgl: Option<SgList>,
 }
 
@@ -278,29 +280,29 @@ impl From<[u64; RQE_WORDS]> for Rqe {
 /// A completion (`struct siw_cqe`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cqe {
-    /// The consumer's name for the request.
+    /// The `wr_id` of the consumer.
     pub(crate) id: u64,
-    /// What was asked for.
+    /// The opcode of the WR.
     pub(crate) opcode: Opcode,
-    /// How it ended.
+    /// The status.
     pub(crate) status: Status,
-    /// Bytes of the message.
+    /// The length of the message in bytes.
     pub(crate) bytes: u32,
-    /// The STag that a received message has invalidated.
+    /// The STag that a received message invalidated.
     pub(crate) invalidated: Option<u32>,
     /// The number of the queue pair.
     pub(crate) qp: u32,
 }
 
 impl Cqe {
-    /// The entry for the ring.
+    /// Returns the entry for the ring.
     pub(crate) fn words(&self) -> [u64; CQE_WORDS] {
         let flags = if self.invalidated.is_some() {
             VALID | REMOTE_INVALIDATED
         } else {
             VALID
         };
-        // CAST: To the values of the ABI; the flags of a completion fit a byte.
+        // CAST: These are the values of the ABI. The flags of a CQE fit into one byte.
         let [flags, _] = flags.to_le_bytes();
         let [s0, s1] = (self.status as u16).to_ne_bytes();
         let [b0, b1, b2, b3] = self.bytes.to_ne_bytes();

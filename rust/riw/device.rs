@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Devices: what they can do, and how they come and go with their netdevs.
+//! Devices: capabilities, and creation and removal along with their netdevs.
 
 use crate::{
     abi,
@@ -38,24 +38,24 @@ use rdma::{
 
 pub(crate) use crate::limit::Quota;
 
-/// The model: an RNIC in software. There is no other.
+/// The model number of the only model.
 const PART_ID: u32 = 1;
 /// The revision of the model.
 const HW_VERSION: u32 = 1;
-/// Requests that a queue pair's queue can hold.
+/// Maximum WRs in a queue of a queue pair.
 pub(crate) const MAX_QP_WR: u32 = 32 * 1024;
-/// Requests that a shared receive queue can hold.
+/// Maximum WRs in a shared receive queue.
 pub(crate) const MAX_SRQ_WR: u32 = 320 * 1024;
-/// Completions that a queue can hold.
+/// Maximum CQEs in a completion queue.
 pub(crate) const MAX_CQE: u32 = 4 * 1024 * 1024;
-/// Bytes of inline data.
+/// Maximum inline data, in bytes.
 // CAST: A small constant.
 pub(crate) const MAX_INLINE: u32 = abi::MAX_INLINE as u32;
-/// RDMA Reads outstanding on a connection, either way.
+/// Maximum RDMA Reads in flight on a connection, each way.
 pub(crate) const MAX_READS: u32 = 128;
-/// Bytes of a message: what a length of 32 bits can say.
+/// Maximum message length in bytes: lengths have 32 bits.
 const MAX_MESSAGE: u32 = u32::MAX;
-/// Objects of each kind on a device.
+/// Maximum objects of each kind on a device.
 const MAX_QP: u32 = 100 * 1024;
 const MAX_CQ: u32 = 100 * 1024;
 const MAX_SRQ: u32 = 100 * 1024;
@@ -63,12 +63,12 @@ const MAX_MR: u32 = 1000 * 1024;
 const MAX_PD: u32 = 100 * 1024;
 const MAX_UCONTEXT: u32 = 100 * 1024;
 
-/// Types of netdev (`ARPHRD_*`) that carry IP, and so TCP, by themselves: Ethernet, 802.2, PPP, raw
-/// IP, tunnels of IP in IP, loopback, SIT, GRE, and those without a type, such as tun. InfiniBand
-/// is not among them: it is an RDMA device already.
+/// Netdev types (`ARPHRD_*`) that carry IP, and so TCP: Ethernet, 802.2, PPP, raw IP, IP-in-IP
+/// tunnels, loopback, SIT, GRE, and those without a type, such as tun. InfiniBand is excluded: it
+/// is an RDMA device already.
 const CARRIES_IP: [u32; 11] = [1, 6, 512, 519, 768, 769, 772, 776, 778, 823, 0xfffe];
 
-/// What a device carries for riw.
+/// riw's data of a device.
 #[pin_data]
 pub(crate) struct RiwDevice {
     pub(crate) limits: Limits,
@@ -81,7 +81,7 @@ pub(crate) struct RiwDevice {
     next_cq: Atomic<u32>,
 }
 
-/// What is limited per device.
+/// The limits of a device.
 pub(crate) struct Limits {
     pub(crate) qp: Limit,
     pub(crate) cq: Limit,
@@ -91,14 +91,14 @@ pub(crate) struct Limits {
     ucontext: Limit,
 }
 
-/// A protection domain.
+/// riw's data of a protection domain.
 pub(crate) struct Pd {
-    /// Its number, which no other domain of the device ever has.
+    /// A number that the device never reuses.
     pub(crate) id: u64,
     _quota: Quota,
 }
 
-/// A user context.
+/// riw's data of a user context.
 pub(crate) struct Ucontext {
     _quota: Quota,
 }
@@ -129,7 +129,7 @@ impl RiwDevice {
         }))
     }
 
-    /// A number for a completion queue, for people.
+    /// Returns a number for a completion queue, for diagnostics. Any context.
     pub(crate) fn next_cq_id(&self) -> u32 {
         self.next_cq.fetch_add(1u32, ordering::Relaxed)
     }
@@ -153,7 +153,7 @@ impl rdma::Driver for Riw {
     }
 
     fn query_device(dev: &Device<Self>, attr: &mut DeviceAttr) {
-        // CAST: Small constants.
+        // CAST: A small constant.
         let max_sge = abi::MAX_SGE as u32;
 
         attr.fw_ver = crate::VERSION.fw_ver();
@@ -175,7 +175,7 @@ impl rdma::Driver for Riw {
         attr.max_qp_rd_atom = MAX_READS;
         attr.max_qp_init_rd_atom = MAX_READS;
         attr.max_res_rd_atom = MAX_READS.saturating_mul(MAX_QP);
-        // `rdma link del` is allowed.
+        // Allow `rdma link delete`.
         attr.kernel_cap_flags = rdma::device::ALLOW_USER_UNREG;
         attr.max_srq = MAX_SRQ;
         attr.max_srq_wr = MAX_SRQ_WR;
@@ -183,7 +183,7 @@ impl rdma::Driver for Riw {
     }
 
     fn query_port(dev: &Device<Self>, attr: &mut PortAttr) -> Result {
-        // The device is a moment behind its netdev when that goes: then its port is down.
+        // The netdev goes first; until the device follows, its port is down.
         let netdev = port::netdev(dev);
         let netdev = netdev.as_deref();
         let (speed, width) = port::eth_speed(dev);
@@ -298,18 +298,19 @@ impl rdma::Driver for Riw {
     }
 }
 
-/// The devices that this module has made.
+/// The devices that this module has created.
 #[pin_data]
 pub(crate) struct Devices {
     queue: Arc<net::workqueue::Queue>,
     cm: Arc<cm::Shared>,
-    /// Those that are gone are swept out when another comes.
+    /// Removed devices are swept out when another one is added.
     #[pin]
     handles: Mutex<KVec<Made>>,
 }
 
 impl Devices {
-    /// No devices. `queue` is where their work is done, `cm` what their connection managers share.
+    /// Creates an empty list. Work items of the devices run on `queue`; their connection managers
+    /// share `cm`.
     pub(crate) fn new(
         queue: Arc<net::workqueue::Queue>,
         cm: Arc<cm::Shared>,
@@ -321,7 +322,11 @@ impl Devices {
         })
     }
 
-    /// Makes the device `name` on `netdev`. May sleep.
+    /// Creates the device `name` on `netdev`. Process context; may sleep.
+    ///
+    /// Fails with `EOPNOTSUPP` for a netdev that does not carry IP, `EEXIST` if it has a riw device
+    /// already or the name is taken, `EBUSY` if another driver's device serves it, `ENODEV` if it
+    /// is being unregistered.
     fn add(&self, name: &CStr, netdev: &net::NetDevice) -> Result {
         if !CARRIES_IP.contains(&netdev.kind()) {
             pr_err!(
@@ -376,12 +381,12 @@ impl Devices {
             if e != ENFILE {
                 return e;
             }
-            // ib_core's word for it.
+            // ib_core returns ENFILE for a name that is taken.
             pr_err!("{}: there is a device of that name\n", name);
             EEXIST
         })?;
         if cm.is_shut_down() {
-            // The netdev went meanwhile, and its notifier found no device.
+            // The netdev was unregistered meanwhile, and its notifier found no device.
             handle.unregister();
             return Err(ENODEV);
         }
@@ -390,7 +395,7 @@ impl Devices {
         Ok(())
     }
 
-    /// Unregisters all devices. May sleep.
+    /// Unregisters all devices. Process context; may sleep.
     pub(crate) fn remove_all(&self) {
         let handles = core::mem::replace(&mut *self.handles.lock(), KVec::new());
 
@@ -400,7 +405,7 @@ impl Devices {
     }
 }
 
-/// `rdma link add`.
+/// The link type of riw.
 pub(crate) struct Adder(pub(crate) Arc<Devices>);
 
 impl Link for Adder {
@@ -415,14 +420,15 @@ impl Link for Adder {
     }
 }
 
-/// A device that this module has made.
+/// A device that this module has created.
 struct Made {
     handle: Handle<Riw>,
     cm: Arc<CmDevice>,
 }
 
-/// Lets go of the devices that are gone: those whose connection management has been shut down. That
-/// a device is not registered says less, for it is not while it moves between namespaces.
+/// Removes devices whose connection management is shut down. May sleep.
+///
+/// Registration is no test: it is also clear while a device moves between namespaces.
 fn sweep(handles: &mut KVec<Made>) {
     let mut at = 0;
 
@@ -430,20 +436,20 @@ fn sweep(handles: &mut KVec<Made>) {
         if !made.cm.is_shut_down() {
             at = at.wrapping_add(1);
         } else if let Ok(made) = handles.remove(at) {
-            // Somebody else has unregistered it, or is at it: this waits for the end.
+            // Another thread has unregistered the device or is doing so: this waits for it.
             made.handle.unregister();
         }
     }
 }
 
-/// What happens to a netdev happens to its device.
+/// Applies netdev events to the device on the netdev.
 pub(crate) struct Watcher(pub(crate) Arc<cm::Shared>);
 
 impl net::Notify for Watcher {
     fn event(&self, netdev: &net::NetDevice, event: NetEvent) {
         if event == NetEvent::Unregister {
-            // The sockets must be gone before the netdev and its namespace are; the rest can only be
-            // done without the lock that is held here.
+            // Close the sockets now: they must be gone before the netdev and its namespace. The
+            // rest needs to run without the RTNL, which is held here.
             self.0.netdev_gone(netdev);
         }
         let Ok(Some(dev)) = Device::<Riw>::on(netdev) else {

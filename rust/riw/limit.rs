@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How many objects of a kind a device may have.
+//! Limits on the number of objects of a device.
 
 use kernel::{
     prelude::*,
@@ -10,7 +10,7 @@ use kernel::{
     },
 };
 
-/// A limit, and how much of it is in use.
+/// A limit, and the count of objects against it.
 #[derive(Clone)]
 pub(crate) struct Limit(Arc<Count>);
 
@@ -19,11 +19,12 @@ struct Count {
     max: u32,
 }
 
-/// One of the limit, in use until this is dropped.
+/// One object counted against a limit until this is dropped.
 pub(crate) struct Quota(Arc<Count>);
 
 impl Limit {
-    /// At most `max`.
+    /// Creates a limit of `max` objects. Process context; may sleep. Fails with `ENOMEM` without
+    /// memory.
     pub(crate) fn new(max: u32) -> Result<Self> {
         let count = Count {
             used: Atomic::new(0),
@@ -32,7 +33,7 @@ impl Limit {
         Ok(Self(Arc::new(count, GFP_KERNEL)?))
     }
 
-    /// Takes one; `ENOMEM` when all are in use. Any context.
+    /// Counts one object. Any context. Fails with `ENOMEM` if the limit is reached.
     pub(crate) fn take(&self) -> Result<Quota> {
         let mut used = self.0.used.load(ordering::Relaxed);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory regions: what may be read from and written to, and by whom.
+//! Memory regions: registration, checks of access, and copies.
 
 use crate::{abi, limit::Quota, Riw};
 use iwarp::{Access, Denied, Region, Stag};
@@ -14,14 +14,16 @@ use kernel::{
 use net::sync::BhUses;
 use rdma::{mr::MrTable, pd::Pd, umem::Umem, Udata};
 
-/// A memory region as the verbs have it.
+/// The verbs object of a memory region.
 pub(crate) type Handle = rdma::mr::Mr<Riw>;
 
 /// The rights among the access flags (`enum ib_access_flags`).
 const RIGHTS: u32 = 0xf;
-/// `IB_ACCESS_MW_BIND`. No window can be made; it lets a peer invalidate the region.
+/// `IB_ACCESS_MW_BIND`. riw has no memory windows; here the flag allows a peer to invalidate the
+/// region.
 const MW_BIND: u32 = 1 << 4;
-/// Access flags that a region can have: also huge pages, and the flags that a driver may ignore.
+/// The access flags that a region may have: the above, huge pages, and the flags that a driver may
+/// ignore.
 const KNOWN_ACCESS: u32 = RIGHTS | MW_BIND | 1 << 7 | 0x3ff << 20;
 
 /// The driver's part of a memory region.
@@ -30,22 +32,26 @@ pub(crate) struct Mr {
     umem: Umem,
     stag: Stag,
     pd: u64,
-    /// The address of the first byte, in the region's terms.
+    /// The address of the first byte, as work requests and the wire name it.
     base: u64,
     access: Access,
-    /// A peer's Send with Invalidate may invalidate it.
+    /// Whether a peer's Send with Invalidate may invalidate the region.
     remote_invalidate: bool,
-    /// Not invalidated by a peer.
+    /// Cleared when a peer invalidates the region.
     valid: Atomic<bool>,
-    /// Copies from the region and to it. When a Send with Invalidate is delivered, its consumer may
-    /// rely on the region being left alone (RFC 5040 §5.3).
+    /// Tracks copies to and from the region. When a Send with Invalidate is delivered, its consumer
+    /// may rely on no further access to the region (RFC 5040 §5.3).
     #[pin]
     copies: BhUses,
     _quota: Quota,
 }
 
 impl Mr {
-    /// Registers user memory. May sleep.
+    /// Registers user memory. Process context; may sleep.
+    ///
+    /// Fails with `EOPNOTSUPP` for an unknown access flag, `EINVAL` for a range that wraps,
+    /// `ENOMEM` above the limit of regions, and with the errors of [`Umem::pin`],
+    /// [`rdma::Exchange::request`] and [`rdma::Exchange::respond`].
     pub(crate) fn new(
         pd: &Pd<Riw>,
         request: &rdma::mr::MrRequest,
@@ -55,7 +61,7 @@ impl Mr {
             return Err(EOPNOTSUPP);
         }
         request.iova.checked_add(request.length).ok_or(EINVAL)?;
-        // The key that user space proposes is ignored; that it proposes one is its ABI.
+        // libsiw proposes a key, which riw ignores.
         let _: abi::MrRequest = udata.request()?;
 
         let dev = pd.device();
@@ -97,17 +103,17 @@ impl Mr {
 
 /// A range of a region that may be accessed.
 ///
-/// Holds the region: deregistration waits for it. So it lives for one stretch of copying only: that
-/// of an FPDU at most.
+/// It holds a reference to the region, and deregistration waits for it. So it lives for the copies
+/// of one FPDU at most.
 pub(crate) struct Target {
     mr: ARef<Handle>,
-    /// Of the range, from the region's start.
+    /// Offset of the range from the start of the region, in bytes.
     offset: u64,
 }
 
 impl Target {
-    /// The range of `len` bytes at `addr` in the region of `stag`, if it lies in `pd` and allows
-    /// `want`. Any context. `len` must not be 0: nothing is checked of an empty range.
+    /// Finds the range of `len` bytes at `addr` in the region `stag`, if the region is in `pd` and
+    /// allows `want`. Any context. `len` must not be 0: an empty range is not checked.
     pub(crate) fn find(
         mrs: &MrTable<Riw>,
         stag: Stag,
@@ -122,14 +128,19 @@ impl Target {
         Ok(Self { mr, offset })
     }
 
-    /// Copies to `at` in the range, unless the region has been taken away meanwhile. Process
-    /// context or softirq.
+    /// Copies `from` to the range, `at` bytes from its start. Process context or softirq.
+    ///
+    /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` outside of the
+    /// region.
     pub(crate) fn write(&self, at: u32, from: net::Fragment<'_>) -> Result<(), Denied> {
         self.copy(at, |umem, at| umem.write(at, from))
     }
 
-    /// Copies `len` bytes from `at` in the range, unless the region has been taken away meanwhile.
-    /// Process context or softirq.
+    /// Copies `len` bytes from the range, `at` bytes from its start, to `to`. Process context or
+    /// softirq.
+    ///
+    /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` outside of the
+    /// region.
     pub(crate) fn read(&self, at: u32, len: usize, to: &mut net::Room<'_>) -> Result<(), Denied> {
         self.copy(at, |umem, at| umem.read(at, len, to))
     }
@@ -138,7 +149,8 @@ impl Target {
         let at = self.offset.checked_add(at.into()).ok_or(Denied::Wrap)?;
 
         self.mr.copies.during(|| {
-            // What `invalidate` has done before it waited for copies is seen by those after that.
+            // `invalidate` clears `valid` before it waits for copies, so copies that begin later
+            // see it.
             match self.mr.valid.load(ordering::Relaxed) {
                 true => f(&self.mr.umem, at).map_err(|_| Denied::Bounds),
                 false => Err(Denied::InvalidStag),
@@ -147,12 +159,12 @@ impl Target {
     }
 }
 
-/// Invalidates a region for a peer's Send with Invalidate. On return nothing is copied from it or to
-/// it any more. Process context or softirq; the caller must not be copying from or to any region.
+/// Invalidates a region for a peer's Send with Invalidate. On return no copy to or from it is
+/// running or begins. Process context or softirq; the caller must not be in a copy of any region.
 ///
-/// Refuses a region whose registration does not allow that: the queue pairs of a protection domain
-/// share its regions, and one of them must not take a region from the others unless its owner has
-/// said so (RFC 5040, section 8.1.1).
+/// Fails unless the registration allows this: the queue pairs of a PD share its regions, and a peer
+/// of one must not take a region from the others unless the owner allows it (RFC 5040, section
+/// 8.1.1).
 pub(crate) fn invalidate(mrs: &MrTable<Riw>, stag: Stag, pd: u64) -> Result<(), Denied> {
     let mr = mrs.get(stag.0).ok_or(Denied::InvalidStag)?;
 
@@ -165,7 +177,7 @@ pub(crate) fn invalidate(mrs: &MrTable<Riw>, stag: Stag, pd: u64) -> Result<(), 
     if !mr.remote_invalidate {
         return Err(Denied::Rights);
     }
-    // First, so that no new copies begin, and the wait ends soon however many want to copy.
+    // Clear `valid` first: no new copy begins, so the wait is short.
     if !mr.valid.xchg(false, ordering::Full) {
         return Err(Denied::InvalidStag);
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a user may choose, for each device: how its connections are set up.
+//! Settings of a device: how its connections are set up.
 //!
-//! Each setting is a file in `/sys/class/infiniband/NAME/mpa`. A device begins with what the module
-//! parameter of the same name says. A change is for connections that are set up from then on.
+//! Each setting is a file in `/sys/class/infiniband/NAME/mpa`. Its initial value is the module
+//! parameter of the same name. A change applies to connections that are set up afterwards.
 
 use crate::{module_parameters, Riw};
 use core::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use kernel::{
 };
 use rdma::attr::{Attribute, Attributes};
 
-/// Defines `Settings`: the names of the settings, and the values that each may have.
+/// Defines `Settings`: the name of each setting and its range.
 macro_rules! settings {
     ($($(#[$doc:meta])* $name:ident: $range:expr,)*) => {
         /// The settings of a device.
@@ -23,7 +23,8 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// As the module's parameters say; `EINVAL` if one of them cannot be.
+            /// Creates the settings from the module parameters. Any context. Fails with `EINVAL` if
+            /// one is out of range.
             pub(crate) fn new() -> Result<Self> {
                 Ok(Self {
                     $($name: {
@@ -59,29 +60,30 @@ macro_rules! settings {
 }
 
 settings! {
-    /// 0: CRCs are not used, and a peer that requires them is refused; 1: they are used if the peer
-    /// asks for them; 2: they are used.
+    /// 0: no CRCs, and refuse a peer that requires them; 1: use CRCs if the peer requests them; 2:
+    /// always use CRCs.
     crc: 0..=2,
-    /// 1: the peer has to send markers. Those that the peer wants are always sent.
+    /// 1: require markers from the peer. Markers that the peer requires are always sent.
     markers: 0..=1,
-    /// The highest revision of MPA that is spoken. A Request of revision 1 is answered anyway; a
-    /// responder that knows nothing else is connected to only without the peer-to-peer model.
+    /// The highest MPA revision to use. A Request of revision 1 is answered in any case. A
+    /// responder that supports only revision 1 can be reached only with `peer_to_peer` 0.
     mpa_revision: 1..=2,
-    /// 1: as initiator, ask for the peer-to-peer model, so that either side may speak first.
+    /// 1: as initiator, request the peer-to-peer model, in which either side may send first.
     peer_to_peer: 0..=1,
-    /// How an initiator may say that it is ready in that model, as a sum: 1 by a Send, 2 by an RDMA
-    /// Write, 4 by an RDMA Read, all without payload. A Send takes a receive request of the peer's.
+    /// The RTR messages that an initiator may use in the peer-to-peer model, as a sum: 1 Send, 2
+    /// RDMA Write, 4 RDMA Read, all without payload. A Send consumes a receive WR of the peer.
     rtr: 1..=7,
-    /// Milliseconds that TCP has to connect.
+    /// Milliseconds for TCP to connect.
     connect_timeout: 100..=30_000,
-    /// Milliseconds that the peer has for its startup frame, and for its first FPDU where that is
-    /// waited for.
+    /// Milliseconds for the peer's startup frame, and for its first FPDU where the connection waits
+    /// for that.
     startup_timeout: 100..=30_000,
-    /// Milliseconds that the consumer has to accept or reject a connection; then it is rejected.
+    /// Milliseconds for the consumer to accept or reject a connection, which is rejected
+    /// afterwards.
     accept_timeout: 100..=600_000,
-    /// Seconds without anything from the peer after which an idle connection is probed. A peer that
-    /// answers nothing for as long again is gone. 0: never. Where data is on its way TCP's own
-    /// time-out finds out.
+    /// Seconds of silence from the peer before an idle connection is probed. A peer that stays
+    /// silent as long again is considered gone. 0: never. With data in flight TCP's retransmission
+    /// timeout applies.
     keepalive: 0..=32_767,
 }
 
@@ -93,7 +95,7 @@ fn check(range: &RangeInclusive<u32>, value: u32) -> Result {
 }
 
 impl Settings {
-    /// What this side wants of a connection that is set up now.
+    /// Returns the policy for a connection that is set up now. Any context.
     pub(crate) fn policy(&self) -> Policy {
         let is_set = |setting: &Atomic<u32>| setting.load(ordering::Relaxed) != 0;
         let revision = match self.mpa_revision.load(ordering::Relaxed) {
@@ -119,24 +121,26 @@ impl Settings {
         }
     }
 
-    /// Milliseconds that TCP has to connect.
+    /// Returns the time for TCP to connect, in milliseconds. Any context.
     pub(crate) fn connect_time(&self) -> i64 {
         self.connect_timeout.load(ordering::Relaxed).into()
     }
 
-    /// Milliseconds that the peer has for its startup frame, and for its first FPDU.
+    /// Returns the time for the peer's startup frame, and for its first FPDU, in milliseconds. Any
+    /// context.
     pub(crate) fn startup_time(&self) -> i64 {
         self.startup_timeout.load(ordering::Relaxed).into()
     }
 
-    /// Milliseconds that the consumer has to accept or reject a connection.
+    /// Returns the time for the consumer to accept or reject a connection, in milliseconds. Any
+    /// context.
     pub(crate) fn accept_time(&self) -> i64 {
         self.accept_timeout.load(ordering::Relaxed).into()
     }
 
-    /// Seconds without anything from the peer after which it is probed; 0: never.
+    /// Returns the time of silence before the peer is probed, in seconds; 0: never. Any context.
     pub(crate) fn keepalive_time(&self) -> u16 {
-        // It is in range.
+        // The setting is in range.
         self.keepalive
             .load(ordering::Relaxed)
             .try_into()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A completion queue with several producers, and a process at its other side.
+//! A completion queue with several producers and a process as consumer.
 
-// A test that counts too far should panic.
+// A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
 use super::{control_word, Cq};
@@ -37,7 +37,7 @@ fn completion(id: u64) -> Cqe {
     }
 }
 
-/// The process: takes completion `number`, if it is there, and returns its id.
+/// Acts as the process: consumes completion `number`, if it is there, and returns its `wr_id`.
 fn take(queue: &Cq, number: u32) -> Option<u64> {
     let [id, ..] = queue.ring.copy(number)?;
 
@@ -45,7 +45,7 @@ fn take(queue: &Cq, number: u32) -> Option<u64> {
     Some(id)
 }
 
-/// What producers have come to.
+/// Counts of the producers' results.
 struct Tally {
     added: Atomic<u32>,
     lost: Atomic<u32>,
@@ -81,8 +81,8 @@ mod tests {
     const LEN: u32 = 16;
     const ROUNDS: u32 = 30_000;
 
-    /// The process writes that it wants an event, looks again, and sleeps until it comes. If it
-    /// neither saw the completion nor gets the event it sleeps for ever.
+    /// The process arms the queue, checks it again, and sleeps until the event. If it neither sees
+    /// the completion nor gets the event, the wakeup is lost.
     #[test]
     fn who_waits_for_an_event_gets_it() -> Result {
         let queue = queue(LEN)?;
@@ -95,7 +95,7 @@ mod tests {
         let (producer, events, until) = (queue.clone(), tally.clone(), came.clone());
         crowd.add(move || {
             for number in 0..ROUNDS {
-                // One at a time: the next one wakes nobody who slept through this.
+                // One at a time: a later completion must not wake a process that missed this one.
                 if !comes_true(|| until.load(ordering::Relaxed) == number) {
                     return;
                 }
@@ -105,7 +105,7 @@ mod tests {
         for number in 0..ROUNDS {
             while !hung {
                 let before = tally.events.load(ordering::Acquire);
-                // Half of them as the process does it, half by the verb.
+                // Arm as the process does and by the verb, in turn.
                 if number % 2 == 0 {
                     if let Some(control) = queue.ring.extra(0) {
                         control.store(control_word(abi::NOTIFY_NEXT), ordering::Relaxed);
@@ -118,7 +118,7 @@ mod tests {
                     wrong += u32::from(id != number.into());
                     break;
                 }
-                // The event may be of the completion before, which was taken without it.
+                // The event may belong to the previous completion, which was consumed without it.
                 hung = !comes_true(|| tally.events.load(ordering::Acquire) != before);
                 slept += 1;
             }
@@ -129,7 +129,7 @@ mod tests {
         }
         drop(crowd);
         assert!(!hung);
-        // Or nothing was tried.
+        // Otherwise the test has tested nothing.
         assert!(slept > 0);
         assert_eq!(wrong, 0);
         assert_eq!(came.load(ordering::Relaxed), ROUNDS);
@@ -137,7 +137,8 @@ mod tests {
         Ok(())
     }
 
-    /// Of all who add to a full queue one reports the error, and nothing that is there is lost.
+    /// Of all producers that add to a full queue one reports the error, and no CQE in the ring is
+    /// lost.
     #[test]
     fn an_overflow_is_told_once() -> Result {
         for _ in 0..100 {
@@ -169,16 +170,16 @@ mod tests {
 
             assert_eq!(seen, LEN);
             assert_eq!(tally.added.load(ordering::Relaxed), LEN);
-            // Once it has overflowed it takes nothing more.
+            // After an overflow the queue takes no more CQEs.
             assert_eq!(tally.lost.load(ordering::Relaxed), LEN + 1);
             assert_eq!(tally.errors.load(ordering::Relaxed), 1);
-            // Each producer's are there in order, from its first on.
+            // The CQEs of each producer are in order, beginning with its first.
             assert!(!disorder);
         }
         Ok(())
     }
 
-    /// A process that changes flags and wishes all the time keeps nobody from adding.
+    /// A process that keeps changing flags and the control word blocks no producer.
     #[test]
     fn a_hostile_process_holds_up_nobody() -> Result {
         let queue = queue(LEN)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who gives way when too many connections are half open.
+//! Eviction when too many connections are half-open.
 
-// A test that counts too far should panic.
+// A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
 use super::{HalfOpen, Source, MAX};
@@ -24,8 +24,8 @@ fn v6(prefix: u64, host: u64) -> Source {
 mod tests {
     use super::*;
 
-    /// A flood from a few sources never costs another source its connection, and gives way the oldest
-    /// first.
+    /// A flood from a few sources never evicts a connection of another source, and evicts its own
+    /// oldest first.
     #[test]
     fn a_flood_takes_room_from_itself() -> Result {
         let mut half_open = HalfOpen::new();
@@ -44,7 +44,7 @@ mod tests {
         Ok(())
     }
 
-    /// From more sources than there is room for, the oldest of all gives way.
+    /// If the sources outnumber the slots, the oldest connection of all is evicted.
     #[test]
     fn of_many_sources_the_oldest_gives_way() -> Result {
         let mut half_open = HalfOpen::new();
@@ -58,7 +58,7 @@ mod tests {
         Ok(())
     }
 
-    /// A connection that has left makes room.
+    /// A removed connection makes room.
     #[test]
     fn who_leaves_makes_room() -> Result {
         let mut half_open = HalfOpen::new();
@@ -73,7 +73,7 @@ mod tests {
         Ok(())
     }
 
-    /// Addresses of one IPv6 prefix are one source, but not those of one link.
+    /// Addresses with one global IPv6 prefix are one source; link-local addresses are not.
     #[test]
     fn sources_of_ipv6() {
         assert_eq!(v6(0x2001_0db8_0000_0001, 1), v6(0x2001_0db8_0000_0001, 2));

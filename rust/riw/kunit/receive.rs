@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A receive queue that several queue pairs take from while a process posts.
+//! A receive queue from which several queue pairs take WRs while a process posts.
 
-// A test that counts too far should panic.
+// A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
 use super::RecvQueue;
@@ -16,7 +16,7 @@ use kernel::{
 };
 use net::kunit::{comes_true, Crowd};
 
-/// The entry that a process posts as the `number`th.
+/// Entry `number` that a process posts.
 fn entry(number: u32, elements: u8) -> [u64; abi::RQE_WORDS] {
     let mut words = [0; abi::RQE_WORDS];
     let [a, b] = abi::VALID.to_ne_bytes();
@@ -40,7 +40,7 @@ mod tests {
     const ENTRIES: u32 = 30_000;
     const TAKERS: u32 = 2;
 
-    /// No request is taken twice or passed over, and each taker gets them in order.
+    /// No WR is taken twice or skipped, and each taker gets its WRs in order.
     #[test]
     fn each_request_is_taken_once() -> Result {
         let queue = queue(LEN)?;
@@ -85,7 +85,8 @@ mod tests {
         Ok(())
     }
 
-    /// Of those who take the queue below its limit one tells its owner; and below means below.
+    /// Of the takers that drain the queue below its limit exactly one reports it, and none does at
+    /// the limit.
     #[test]
     fn the_limit_is_told_once() -> Result {
         for round in 0..100 {
@@ -99,7 +100,7 @@ mod tests {
             }
             let limit = 1 + round % LEN;
             queue.set_limit(limit)?;
-            // Down to the limit, then below it.
+            // Take WRs down to the limit; the takers then go below it.
             for _ in limit..LEN {
                 early |= queue.take().is_none_or(|taken| taken.limit_reached);
             }
@@ -119,8 +120,7 @@ mod tests {
         Ok(())
     }
 
-    /// A process that posts what and where it likes gets its requests back, and no more elements
-    /// in them than there can be.
+    /// A process that posts anything anywhere gets its own WRs, with no more SGEs than allowed.
     #[test]
     fn a_hostile_process_fools_itself() -> Result {
         let queue = queue(LEN)?;

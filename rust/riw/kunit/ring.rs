@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rings whose other side, on another CPU, is a process: an honest one, and one that writes what
-//! and when it likes.
+//! Rings whose other side is a process on another CPU: an honest one, and one that writes anything
+//! at any time.
 
-// A test that counts too far should panic.
+// A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
 use super::Ring;
@@ -27,7 +27,7 @@ fn control(number: u32) -> u64 {
     u64::from_ne_bytes([a, b, 0, 0, e, f, g, h])
 }
 
-/// The entry that an honest process writes as the `number`th.
+/// Entry `number` of an honest process.
 fn entry(number: u32) -> [u64; WORDS] {
     let mut words = [0; WORDS];
 
@@ -44,14 +44,14 @@ fn entry(number: u32) -> [u64; WORDS] {
 mod tests {
     use super::*;
 
-    /// Small, so that places are used again at once.
+    /// Small, so that slots are reused at once.
     const LEN: u32 = 4;
     const ENTRIES: u32 = 100_000;
     const COPIES: u32 = 1_000_000;
-    /// Before others have their turn.
+    /// Copies before the thread yields.
     const AT_ONCE: u32 = 1000;
 
-    /// What has been written before the flag is in the copy.
+    /// A copy contains all that was written before the flag.
     #[test]
     fn a_copy_is_of_a_whole_entry() -> Result {
         let ring = Arc::new(Ring::<WORDS>::new(LEN, 0)?, GFP_KERNEL)?;
@@ -86,8 +86,8 @@ mod tests {
         Ok(())
     }
 
-    /// The word in which the flag was seen is the word that is used, whatever is written to its
-    /// place meanwhile.
+    /// The control word of a copy is the one in which the flag was seen, whatever the process
+    /// writes meanwhile.
     #[test]
     fn what_was_checked_is_what_is_used() -> Result {
         let valid = control(7);
@@ -104,7 +104,7 @@ mod tests {
                 control.store(!valid, ordering::Relaxed);
             }
         })?;
-        // Until the process has begun.
+        // Wait until the process has started.
         let began = comes_true(|| ring.is_valid(0));
         for _ in 0..COPIES / AT_ONCE {
             for _ in 0..AT_ONCE {
@@ -117,13 +117,13 @@ mod tests {
         }
         drop(crowd);
         assert!(began);
-        // Both kinds were met, or nothing was tried.
+        // Both outcomes occurred; otherwise the test has tested nothing.
         assert!(copies > 0 && copies < COPIES);
         assert_eq!(wrong, 0);
         Ok(())
     }
 
-    /// Any number of an entry is in the ring, and none is behind it.
+    /// Every entry number maps into the ring, and none beyond it.
     #[test]
     fn no_entry_is_outside() -> Result {
         let ring = Ring::<WORDS>::new(5, 1)?;

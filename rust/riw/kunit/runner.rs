@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The right to transmit, wanted by two at once.
+//! The right to transmit, with two threads that race for it.
 
-// A test that counts too far should panic.
+// A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
 use super::Runner;
@@ -15,11 +15,11 @@ use kernel::{
 };
 use net::kunit::{comes_true, Crowd};
 
-/// A queue pair in small.
+/// A minimal queue pair.
 struct Work {
     runner: Runner,
     posted: Atomic<u64>,
-    /// How many of them a run has seen.
+    /// Posted requests that a run has seen.
     done: Atomic<u64>,
     running: Atomic<bool>,
     overlaps: Atomic<u32>,
@@ -27,7 +27,7 @@ struct Work {
 }
 
 impl Work {
-    /// Posts a request, and transmits if that is left to this caller.
+    /// Posts a request, and transmits if the caller has to.
     fn post(&self) {
         self.posted.fetch_add(1, ordering::Relaxed);
         if self.runner.want() {
@@ -41,7 +41,7 @@ impl Work {
                 self.overlaps.fetch_add(1, ordering::Relaxed);
             }
             let posted = self.posted.load(ordering::Relaxed);
-            // Not always as long.
+            // Vary the length of a run.
             for _ in 0..posted % 32 {
                 core::hint::spin_loop();
             }
@@ -60,8 +60,8 @@ mod tests {
 
     const ROUNDS: u64 = 20_000;
 
-    /// Two who both post, and then wait for both requests: one that is forgotten stays so, for
-    /// there is no later one that would be seen in its place. And one runs at a time.
+    /// Two threads post, then wait until both requests are done. A lost wakeup is permanent, since
+    /// no later request covers it. Runs do not overlap.
     #[test]
     fn no_wake_up_is_lost() -> Result {
         let work = Work {
@@ -94,8 +94,7 @@ mod tests {
         Ok(())
     }
 
-    /// Who wants something while another runs leaves it to that one; who runs is told so at the
-    /// end, once.
+    /// A request during a run is left to the runner, which learns of it at the end, once.
     #[test]
     fn what_is_wanted_meanwhile_is_told_at_the_end() {
         let runner = Runner::new();

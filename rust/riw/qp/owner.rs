@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who may connect a queue pair.
+//! The process that may connect a queue pair.
 
 use kernel::{mm::Mm, prelude::*, sync::aref::ARef};
 
-/// The process that made a queue pair, known by its address space: only its threads may connect it.
+/// The process that created a queue pair, identified by its address space. Only its threads may
+/// connect the queue pair.
 ///
-/// rdma_cm passes a queue pair's number on as a process gives it, so it may be another process's.
-/// iw_cm looks the number up and calls the driver in the context of that process (`rdma_connect()`,
-/// `rdma_accept()`), but does not say which file of the device it has open, if any. What is left to
-/// compare is the caller.
+/// rdma_cm passes on the number of a queue pair as the process supplies it, so it may belong to
+/// another process. iw_cm looks it up and calls the driver in the context of that process
+/// (`rdma_connect()`, `rdma_accept()`), but does not tell which file of the device the process has
+/// open, if any. Only the caller can be compared.
 ///
-/// The address space, rather than the user: containers without a user namespace share their users.
-/// This takes nothing from a program that works:
+/// The address space is compared rather than the user: containers without a user namespace share
+/// users. This breaks no working program:
 ///
-/// - The queues of a queue pair are mapped in the address space that made it.
-/// - A child of `fork()`, or a process that has changed its credentials, can use neither the files of
-///   uverbs nor those of rdma_cm that it had before: both refuse a `write()` with other credentials
-///   than those of `open()`, and the doorbell is one. A process that was passed such a file is
+/// - The queues of a queue pair are mapped in the address space that created it.
+/// - A child of `fork()`, or a process that has changed its credentials, can use neither its old
+///   uverbs files nor its old rdma_cm files: both refuse a `write()` with credentials other than
+///   those of `open()`, and the doorbell is a write. A process that was passed such a file is
 ///   refused likewise.
-/// - Threads, and what io_uring does for them, share the address space.
+/// - Threads, and io_uring work on their behalf, share the address space.
 ///
-/// A process that connects on behalf of another one is refused: nothing would say that the other
-/// one has agreed.
+/// A process that connects on behalf of another one is refused: nothing shows that the other one
+/// agreed.
 pub(crate) struct Owner(ARef<Mm>);
 
 impl Owner {
-    /// The calling process; `EOPNOTSUPP` if a kernel thread calls. Process context.
+    /// Returns the calling process. Process context. Fails with `EOPNOTSUPP` for a kernel thread.
     pub(crate) fn current() -> Result<Self> {
         let task = current!();
         let mm: &Mm = task.mm().ok_or(EOPNOTSUPP)?;
 
-        // The reference also keeps the address from being another process's later.
+        // The reference also keeps the address of the mm from being reused.
         Ok(Self(ARef::from(mm)))
     }
 
-    /// Whether this is the calling process. Process context, also with a spin lock held.
+    /// Whether this is the calling process. Process context, maybe with a spin lock held.
     pub(crate) fn is_current(&self) -> bool {
         current!()
             .mm()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Queue pairs by their numbers.
+//! The table of queue pairs by number.
 
 use crate::qp::Qp;
 use kernel::{
@@ -10,20 +10,19 @@ use kernel::{
     sync::{Arc, SpinLockIrq},
 };
 
-/// Numbers have 24 bits; 0 and 1 are other transports' special queue pairs.
+/// Numbers have 24 bits. 0 and 1 are special queue pairs of other transports.
 const MASK: u32 = 0xff_ffff;
 const FIRST: u32 = 2;
-/// How often a free number is looked for: of 2^24 at most one in 160 is taken.
+/// Attempts to find a free number. At most one in 160 of the 2^24 is taken.
 const ATTEMPTS: usize = 32;
 
 /// The queue pairs of a device.
 ///
-/// The connection manager is told a queue pair by its number, which any user can read
-/// (`rdma resource show qp`) or guess. So a look-up finds those of the calling process only: see
+/// Any user can read the number of a queue pair (`rdma resource show qp`) or guess it, and rdma_cm
+/// accepts it. So a lookup finds only queue pairs of the calling process: see
 /// [`Owner`](super::owner::Owner).
 ///
-/// Interrupts are off while the lock is held: iw_cm looks numbers up under a lock of its own, which
-/// is taken with interrupts off.
+/// The lock disables interrupts: iw_cm looks up numbers under a lock of its own that does.
 #[pin_data]
 pub(crate) struct Numbers {
     #[pin]
@@ -31,15 +30,15 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// No queue pairs.
+    /// Creates an empty table. Any context.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             qps <- new_spinlock_irq!(RBTree::new(), "riw::Numbers::qps"),
         })
     }
 
-    /// A number that is free now, at random: a late user of an old number does not meet the next
-    /// queue pair. Any context.
+    /// Returns a random free number, so that a late user of an old number does not hit the next
+    /// queue pair. Any context. Fails with `ENOSPC` if it finds none.
     pub(crate) fn free_number(&self) -> Result<u32> {
         for _ in 0..ATTEMPTS {
             let [a, b, c, ..] = rdma::device::random().to_ne_bytes();
@@ -52,13 +51,14 @@ impl Numbers {
         Err(ENOSPC)
     }
 
-    /// Adds a queue pair; `EBUSY` if the number is taken. May sleep.
+    /// Adds a queue pair. Process context; may sleep. Fails with `EBUSY` if the number is taken,
+    /// `ENOMEM` without memory.
     pub(crate) fn insert(&self, number: u32, qp: Arc<Qp>) -> Result {
         let node = RBTreeNode::new(number, qp, GFP_KERNEL)?;
         let mut qps = self.qps.lock();
 
         if qps.get(&number).is_some() {
-            // Not under the lock: the reference may be the last.
+            // Drop the lock first: this may be the last reference.
             drop(qps);
             drop(node);
             return Err(EBUSY);
@@ -67,20 +67,20 @@ impl Numbers {
         Ok(())
     }
 
-    /// Takes a queue pair out. Process context: the reference may be the last.
+    /// Removes a queue pair. Process context, since this may drop the last reference.
     pub(crate) fn remove(&self, number: u32) {
         let node = self.qps.lock().remove_node(&number);
         drop(node);
     }
 
-    /// Finds a queue pair of the calling process. Process context: the reference may become the
-    /// last.
+    /// Looks up a queue pair of the calling process. Process context, since the reference may
+    /// become the last one.
     pub(crate) fn get(&self, number: u32) -> Option<Arc<Qp>> {
         self.with(number, |qp| Some(qp.clone()))
     }
 
-    /// Asks a queue pair of the calling process for something, with interrupts off. Process context,
-    /// also with a spin lock held.
+    /// Calls `ask` with a queue pair of the calling process, with interrupts off. Process context,
+    /// maybe with a spin lock held.
     pub(crate) fn with<R>(
         &self,
         number: u32,

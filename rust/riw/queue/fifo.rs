@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue of a fixed size, which needs no memory when it is used.
+//! A queue of fixed size, which does not allocate in use.
 
 use kernel::prelude::*;
 
-/// First in, first out. Entries are counted from the queue's beginning, modulo 2^32.
+/// A FIFO. Entries are numbered from the first one pushed, modulo 2^32.
 pub(crate) struct Fifo<T> {
     slots: KVVec<Option<T>>,
     /// The number of the oldest entry.
@@ -13,7 +13,7 @@ pub(crate) struct Fifo<T> {
 }
 
 impl<T> Fifo<T> {
-    /// Without room.
+    /// Creates a queue of size 0. Any context.
     pub(crate) const fn empty() -> Self {
         Self {
             slots: KVVec::new(),
@@ -22,7 +22,10 @@ impl<T> Fifo<T> {
         }
     }
 
-    /// With room for `size` entries, rounded up to a power of two. May sleep.
+    /// Creates a queue for `size` entries, rounded up to a power of two. Process context; may
+    /// sleep.
+    ///
+    /// Fails with `EINVAL` if the size is too large, `ENOMEM` without memory.
     pub(crate) fn new(size: u32) -> Result<Self> {
         let size = size.checked_next_power_of_two().ok_or(EINVAL)?.try_into()?;
         let mut slots = KVVec::with_capacity(size, GFP_KERNEL_ACCOUNT)?;
@@ -37,17 +40,17 @@ impl<T> Fifo<T> {
         })
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries. Any context.
     pub(crate) fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the queue is empty. Any context.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether there is room for none.
+    /// Whether the queue is full. Any context.
     pub(crate) fn is_full(&self) -> bool {
         // CAST: A 32-bit number fits.
         self.len as usize >= self.slots.len()
@@ -59,7 +62,8 @@ impl<T> Fifo<T> {
         self.slots.get_mut(number as usize & mask)
     }
 
-    /// Adds an entry and returns its number, or gives it back if there is no room.
+    /// Pushes an entry and returns its number, or returns the entry if the queue is full. Any
+    /// context.
     pub(crate) fn push(&mut self, entry: T) -> Result<u32, T> {
         if self.is_full() {
             return Err(entry);
@@ -73,17 +77,17 @@ impl<T> Fifo<T> {
         Ok(number)
     }
 
-    /// The oldest entry.
+    /// Returns the oldest entry. Any context.
     pub(crate) fn front(&mut self) -> Option<&mut T> {
         self.get(self.head)
     }
 
-    /// The number of the entry that is `at` behind the oldest.
+    /// Returns the number of the entry that is `at` entries behind the oldest. Any context.
     pub(crate) fn number(&self, at: u32) -> u32 {
         self.head.wrapping_add(at)
     }
 
-    /// Entry `number`, if it is still there.
+    /// Returns entry `number`, if it is in the queue. Any context.
     pub(crate) fn get(&mut self, number: u32) -> Option<&mut T> {
         if number.wrapping_sub(self.head) >= self.len {
             return None;
@@ -91,7 +95,7 @@ impl<T> Fifo<T> {
         self.slot(number)?.as_mut()
     }
 
-    /// Takes the oldest entry out.
+    /// Removes the oldest entry. Any context.
     pub(crate) fn pop(&mut self) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -102,7 +106,7 @@ impl<T> Fifo<T> {
         entry
     }
 
-    /// Takes all entries out.
+    /// Removes all entries. Any context.
     pub(crate) fn clear(&mut self) {
         while self.pop().is_some() {}
     }

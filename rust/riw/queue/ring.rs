@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rings of requests and completions, shared with user space.
+//! Rings of WRs and CQEs, shared with user space.
 
 use crate::{abi, Riw};
 use kernel::{
@@ -19,22 +19,25 @@ use rdma::{
 #[path = "../kunit/ring.rs"]
 mod kunit;
 
-/// A ring of entries of `W` words. Which entry is next is its user's business.
+/// A ring of entries of `W` words. Its user counts the entries and knows which is next.
 ///
-/// The second word of an entry holds the flag [`abi::VALID`], which its producer sets last and its
-/// consumer clears. User space can write anything at any time: an entry is copied before it is
-/// looked at, and no more is inferred from it than its contents.
+/// The second word of an entry holds the flag [`abi::VALID`]. The producer sets it last, the
+/// consumer clears it. User space may write anything at any time: copy an entry before validating
+/// it, and infer nothing from it but its contents.
 pub(crate) struct Ring<const W: usize> {
     mem: Arc<SharedMem>,
-    /// Entries, a power of two.
+    /// Size in entries, a power of two.
     len: u32,
-    /// Words behind the last entry.
+    /// Number of words after the last entry.
     extra: usize,
     mapping: Option<Mapping<Riw>>,
 }
 
 impl<const W: usize> Ring<W> {
-    /// A ring of at least `len` entries with `extra` words behind them, empty. May sleep.
+    /// Creates an empty ring of at least `len` entries, with `extra` words after them. Process
+    /// context; may sleep.
+    ///
+    /// Fails with `EINVAL` if the ring is too large, `ENOMEM` without memory.
     pub(crate) fn new(len: u32, extra: usize) -> Result<Self> {
         let len = len.checked_next_power_of_two().ok_or(EINVAL)?;
         let words = usize::try_from(len)?.checked_mul(W).ok_or(EINVAL)?;
@@ -48,7 +51,8 @@ impl<const W: usize> Ring<W> {
         })
     }
 
-    /// Offers the ring to a process for mapping, and returns the offset to map. May sleep.
+    /// Offers the ring to a process for mmap(). Returns the offset in bytes. Process context; may
+    /// sleep. Fails as [`Ucontext::offer`] does.
     pub(crate) fn offer(&mut self, to: &Ucontext<Riw>) -> Result<u64> {
         let mapping = to.offer(&self.mem, abi::INVALID_KEY)?;
         let key = mapping.key();
@@ -57,24 +61,24 @@ impl<const W: usize> Ring<W> {
         Ok(key)
     }
 
-    /// Entries.
+    /// Returns the size in entries. Any context.
     pub(crate) fn len(&self) -> u32 {
         self.len
     }
 
-    /// Where entry `index` begins, in words.
+    /// Returns the offset of entry `index`, in words.
     fn at(&self, index: u32) -> usize {
-        // No overflow and in bounds, as checked when the ring was made.
+        // `new` has checked that this does not overflow and is in bounds.
         // CAST: A 32-bit number fits.
         ((index & self.len.wrapping_sub(1)) as usize).wrapping_mul(W)
     }
 
-    /// The second word of entry `index`.
+    /// Returns the second word of entry `index`.
     fn control(&self, index: u32) -> Option<&Atomic<u64>> {
         self.mem.words().get(self.at(index).wrapping_add(1))
     }
 
-    /// One of the words behind the entries.
+    /// Returns one of the words after the entries. Any context.
     pub(crate) fn extra(&self, index: usize) -> Option<&Atomic<u64>> {
         // CAST: A 32-bit number fits.
         let end = (self.len as usize).wrapping_mul(W);
@@ -84,15 +88,15 @@ impl<const W: usize> Ring<W> {
             .get(index)
     }
 
-    /// Whether entry `index` is marked valid.
+    /// Whether entry `index` is marked valid. Any context.
     pub(crate) fn is_valid(&self, index: u32) -> bool {
         self.control(index)
             .is_some_and(|word| abi::flags(word.load(ordering::Acquire)) & abi::VALID != 0)
     }
 
-    /// A copy of entry `index`, if it is marked valid.
+    /// Returns a copy of entry `index`, if it is marked valid. Any context.
     pub(crate) fn copy(&self, index: u32) -> Option<[u64; W]> {
-        // What was written before the flag is read after it.
+        // Acquire: words that were written before the flag are read after it.
         let control = self.control(index)?.load(ordering::Acquire);
         if abi::flags(control) & abi::VALID == 0 {
             return None;
@@ -100,26 +104,27 @@ impl<const W: usize> Ring<W> {
 
         let mut copy = [0; W];
         self.mem.load(self.at(index), &mut copy)?;
-        // The control word is used as it was when the flag was seen in it.
+        // Keep the control word in which the flag was seen: user space may have changed it since.
         *copy.get_mut(1)? = control;
         Some(copy)
     }
 
-    /// Gives entry `index` back to its producer.
+    /// Returns entry `index` to its producer. Any context.
     pub(crate) fn release(&self, index: u32) {
         if let Some(control) = self.control(index) {
             control.store(0, ordering::Release);
         }
     }
 
-    /// Writes entry `index`, whose second word has the flag, and which is seen last.
+    /// Writes entry `index`. `words` must contain the flag, which becomes visible last. Any
+    /// context.
     pub(crate) fn publish(&self, index: u32, words: &[u64; W]) {
         let at = self.at(index);
         let [first, flagged, rest @ ..] = words.as_slice() else {
             return;
         };
 
-        // An entry of the ring is there, as is its control word.
+        // The stores cannot fail: the entry is in bounds.
         let _ = self.mem.store(at, &[*first]);
         let _ = self.mem.store(at.wrapping_add(2), rest);
         if let Some(control) = self.control(index) {
