@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether an access to registered memory is allowed.
+//! Access checks of registered memory.
 
 use crate::error::{DdpTagged, Error, Rdmap};
 use crate::types::Stag;
 
-/// Access rights of a region. The bits are those of the verbs (`IB_ACCESS_*`).
+/// Access rights of a region. The bits are the low bits of `IB_ACCESS_*`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Access(u32);
 
 impl Access {
-    /// No right. Local reads need none.
+    /// No rights. Local reads need none.
     pub const NONE: Self = Self(0);
     /// This side may write: receive buffers, sinks of RDMA Reads.
     pub const LOCAL_WRITE: Self = Self(1);
@@ -21,44 +21,44 @@ impl Access {
     /// The peer may do atomic operations.
     pub const REMOTE_ATOMIC: Self = Self(8);
 
-    /// The rights in `bits`; bits that mean no right of this protocol are dropped.
+    /// Returns the rights in `bits`. Bits that are no right of this protocol are dropped.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits & 0xf)
     }
 
-    /// The bits of the verbs.
+    /// Returns the rights as `IB_ACCESS_*` bits.
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Whether all rights of `other` are here.
+    /// Returns whether `self` includes all rights of `other`.
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The rights of both.
+    /// Returns the rights of both.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// A registered memory region, as far as access checks go.
+/// A registered memory region, as far as access checks need it.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
     /// The STag, key included.
     pub stag: Stag,
-    /// The protection domain, by any number that is the embedder's own. A region for a single
-    /// stream has the number of that stream (RFC 5041 §8.2).
+    /// The protection domain; the embedder assigns the numbers. A region for a single stream has
+    /// the number of that stream (RFC 5041 §8.2).
     pub pd: u64,
     /// The Tagged Offset of the region's first octet.
     pub base: u64,
     /// The length in octets.
     pub len: u64,
-    /// What it allows.
+    /// The rights it grants.
     pub access: Access,
-    /// False when deregistered or invalidated.
+    /// Cleared by deregistration and invalidation.
     pub valid: bool,
 }
 
@@ -71,23 +71,23 @@ pub enum Denied {
     PdMismatch,
     /// The region does not grant the right.
     Rights,
-    /// The access leaves the region.
+    /// The access exceeds the region.
     Bounds,
-    /// Address plus length passes 2^64.
+    /// Address plus length exceeds 2^64.
     Wrap,
 }
 
 impl Region {
-    /// Checks an access of `len` octets at Tagged Offset `addr` from protection domain `pd`, that
+    /// Checks an access of `len` octets at Tagged Offset `addr` from protection domain `pd` that
     /// needs the rights `want`. Returns the offset of the access within the region.
     ///
-    /// Of a zero-length access nothing is checked, not even the STag, and the offset is 0: RFC
-    /// 5041 §5.2 forbids the check for tagged messages, RFC 5040 §5.2.1 for read requests.
+    /// A zero-length access passes without any check, not even of the STag, and returns 0: RFC 5041
+    /// §5.2 forbids the check for tagged messages, RFC 5040 §5.2.1 for Read Requests.
     ///
     /// # Errors
     ///
-    /// The first of these that fails: STag and validity, protection domain, rights, wrap, bounds
-    /// (RFC 5041 §7.1, RFC 5040 §7.2).
+    /// The first check that fails, in this order: STag and validity, protection domain, rights,
+    /// wrap, bounds (RFC 5041 §7.1, RFC 5040 §7.2).
     #[inline]
     pub fn check(
         &self,
@@ -122,9 +122,9 @@ impl Region {
 }
 
 impl Denied {
-    /// The error of a tagged segment that may not be placed: RDMA Write or Read Response
-    /// (RFC 5041 §7.2). DDP has no code for a missing right; an STag that does not allow placement
-    /// is reported as invalid (check 2 of §7.1).
+    /// The error for a tagged segment that must not be placed: RDMA Write or Read Response (RFC
+    /// 5041 §7.2). DDP has no code for a missing right. An STag that does not allow placement is
+    /// reported as invalid (check 2 of §7.1).
     pub const fn tagged(self) -> Error {
         Error::DdpTagged(match self {
             Self::InvalidStag | Self::Rights => DdpTagged::InvalidStag,
@@ -134,8 +134,8 @@ impl Denied {
         })
     }
 
-    /// The error of a Read Request or Atomic Request whose target may not be accessed
-    /// (RFC 5040 §7.2).
+    /// The error for a Read Request or Atomic Request that must not access its target (RFC 5040
+    /// §7.2).
     pub const fn read_source(self) -> Error {
         Error::Rdmap(match self {
             Self::InvalidStag => Rdmap::InvalidStag,
@@ -146,13 +146,13 @@ impl Denied {
         })
     }
 
-    /// The error of a Send with Invalidate whose STag is not this stream's to invalidate
-    /// (RFC 5040 §5.3), whatever the reason.
+    /// The error for a Send with Invalidate whose STag this stream may not invalidate (RFC 5040
+    /// §5.3), whatever the reason.
     pub const fn invalidate(self) -> Error {
         Error::Rdmap(Rdmap::CannotInvalidate)
     }
 
-    /// The error when memory that this side itself posted cannot be used: the peer did no wrong.
+    /// The error for memory that this side posted and cannot use; it is not the peer's fault.
     pub const fn local(self) -> Error {
         Error::LocalCatastrophic
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Every protocol error, and the one place that knows how each goes onto the wire.
+//! Every protocol error. Only this file maps errors to the wire.
 
-/// What a Terminate Message says went wrong (RFC 5040 §4.8).
+/// The error code in a Terminate Message (RFC 5040 §4.8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TermCode {
     /// The layer that found the error, 4 bits: 0 RDMAP, 1 DDP, 2 the lower layer (MPA).
@@ -33,7 +33,7 @@ pub const RDMAP_PROTECTION: u8 = 1;
 /// RDMAP error type: remote operation.
 pub const RDMAP_OPERATION: u8 = 2;
 
-/// An error of any of the three layers. It ends the stream.
+/// An error of one of the three layers. It ends the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
     /// Found by MPA.
@@ -44,9 +44,9 @@ pub enum Error {
     DdpUntagged(DdpUntagged),
     /// Found by RDMAP.
     Rdmap(Rdmap),
-    /// DDP cannot go on, for a reason of this side's own.
+    /// DDP cannot continue because of a local failure.
     DdpLocalCatastrophic,
-    /// RDMAP cannot go on, for a reason of this side's own.
+    /// RDMAP cannot continue because of a local failure.
     LocalCatastrophic,
 }
 
@@ -59,14 +59,14 @@ pub enum Mpa {
     Crc,
     /// A marker does not point to the start of its FPDU.
     Marker,
-    /// The ULPDU length cannot be: too short for the header it must hold. MPA has no code of its
-    /// own for it and it is reported as 3, where ULPDU length and framing disagree.
+    /// The ULPDU is too short for its header. MPA has no code for this; it is reported as 3, the
+    /// code for framing that disagrees with the ULPDU length.
     Length,
     /// A startup frame is malformed.
     Startup,
-    /// This side failed while the connection was being set up.
+    /// This side failed during connection setup.
     LocalCatastrophic,
-    /// The peer's ORD is more than this side's IRD can be.
+    /// The peer's ORD exceeds the largest IRD of this side.
     InsufficientIrd,
     /// The two sides have no ready-to-receive indication in common.
     NoRtr,
@@ -75,13 +75,13 @@ pub enum Mpa {
 /// DDP errors of the Tagged Buffer model (RFC 5041 §7.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DdpTagged {
-    /// The STag names nothing, or nothing that may be written.
+    /// No buffer has this STag, or the buffer may not be written.
     InvalidStag,
-    /// The access leaves the buffer.
+    /// The access exceeds the buffer.
     Bounds,
     /// The STag belongs to another protection domain or stream.
     StagNotAssociated,
-    /// Tagged Offset plus length passes 2^64.
+    /// Tagged Offset plus length exceeds 2^64.
     ToWrap,
     /// The DDP version is not 1.
     InvalidVersion,
@@ -90,13 +90,13 @@ pub enum DdpTagged {
 /// DDP errors of the Untagged Buffer model (RFC 5041 §7.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DdpUntagged {
-    /// No such queue, or not the queue of this operation.
+    /// No such queue, or not the queue for this operation.
     InvalidQn,
     /// No buffer is posted for this message.
     NoBuffer,
-    /// The MSN is not the next one of the queue.
+    /// Not the next MSN of the queue.
     InvalidMsnRange,
-    /// The offset is not where the message goes on.
+    /// Not the next offset of the message.
     InvalidMo,
     /// The message is longer than its buffer.
     TooLong,
@@ -107,15 +107,15 @@ pub enum DdpUntagged {
 /// RDMAP errors (RFC 5040 §4.8, figure 9).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rdmap {
-    /// Protection: the STag names nothing.
+    /// Protection: no buffer has this STag.
     InvalidStag,
-    /// Protection: the access leaves the buffer.
+    /// Protection: the access exceeds the buffer.
     Bounds,
     /// Protection: the buffer does not grant the right.
     AccessRights,
     /// Protection: the STag belongs to another protection domain or stream.
     StagNotAssociated,
-    /// Protection: Tagged Offset plus length passes 2^64.
+    /// Protection: Tagged Offset plus length exceeds 2^64.
     ToWrap,
     /// Protection: the STag cannot be invalidated.
     CannotInvalidate,
@@ -123,11 +123,11 @@ pub enum Rdmap {
     ProtectionUnspecified,
     /// Operation: the RDMAP version is not 1.
     InvalidVersion,
-    /// Operation: the opcode is unknown, not supported, or not possible here.
+    /// Operation: the opcode is unknown, unsupported, or not allowed here.
     UnexpectedOpcode,
-    /// Operation: the stream cannot go on.
+    /// Operation: the stream cannot continue.
     CatastrophicStream,
-    /// Operation: the peer's RNIC cannot go on.
+    /// Operation: the peer's RNIC cannot continue.
     CatastrophicGlobal,
     /// Operation: the STag cannot be invalidated.
     OperationCannotInvalidate,
@@ -136,7 +136,7 @@ pub enum Rdmap {
 }
 
 impl Error {
-    /// What a Terminate says of this error (RFC 5040 §4.8, RFC 5041 §7.2, RFC 5044 §8 with the
+    /// Returns the Terminate code of this error (RFC 5040 §4.8, RFC 5041 §7.2, RFC 5044 §8 with the
     /// numbering of RFC 6580 §3.3, RFC 6581 §8).
     pub const fn term(self) -> TermCode {
         match self {

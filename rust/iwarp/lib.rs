@@ -6,14 +6,16 @@
 //! Bytes go in, decisions come out; sockets, memory and time belong to the embedder.
 //!
 //! - [`startup`]: the frames that open a connection, and what they negotiate.
-//! - [`Receiver`]: takes FPDUs off the stream's [`Octets`], tells a [`Placement`] where payload goes.
-//! - [`Segmenter`]: cuts messages into FPDUs, hands a [`Gather`] header bytes and payload ranges.
-//! - [`Region`]: whether an access to registered memory is allowed.
-//! - [`Error`]: every protocol error, and the Terminate code that reports it.
+//! - [`Receiver`]: takes FPDUs off the stream's [`Octets`] and tells a [`Placement`] where payload
+//! goes.
+//! - [`Segmenter`]: cuts messages into FPDUs and hands a [`Gather`] header bytes and payload
+//! ranges.
+//! - [`Region`]: checks accesses to registered memory.
+//! - [`Error`]: every protocol error and its Terminate code.
 //! - [`qp`]: the states of a queue pair.
 //!
-//! No function here allocates, blocks or panics, whatever the bytes are. All state is of fixed
-//! size. Every function may be called in any context; none takes a lock.
+//! No function allocates, blocks or panics, whatever the input. All state is of fixed size. Every
+//! function may be called in any context; none takes a lock.
 
 #![cfg_attr(not(CONFIG_RUST), no_std)]
 #![crate_name = "iwarp"]

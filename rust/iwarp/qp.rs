@@ -1,63 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The states of a queue pair, and what each event does to it (RFC 5040 §6, §7; the states are
-//! those that the iWARP verbs name). `states.md` has a drawing.
+//! The states of a queue pair and the effect of each event (RFC 5040 §6, §7). The states are those
+//! of the iWARP verbs. `states.md` has a drawing.
 
 /// A state of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Not connected, and nothing outstanding.
+    /// Not connected; no work outstanding.
     Idle,
     /// Connected: work is processed.
     Rts,
-    /// The consumer or the peer wants to close. Outstanding work is processed; then this side closes
-    /// its half.
+    /// The user or the peer closes. Outstanding work is processed; then this side closes its half.
     Draining,
-    /// This side has closed its half. The peer may still send.
+    /// This side has closed its half of the connection. The peer may still send.
     Closing,
-    /// The stream ends with an error: a Terminate is being sent or was received. All work is
-    /// completed as flushed, and the connection closed gracefully behind what has been sent.
+    /// The stream ends with an error: this side sends a Terminate or has received one. All work is
+    /// flushed, and the connection closes gracefully behind the data already sent.
     Terminate,
-    /// Not connected, or not for long: as [`Terminate`](Self::Terminate), but nothing is said.
+    /// Not connected, or about to be closed: as [`Terminate`](Self::Terminate), but without a
+    /// Terminate Message.
     Error,
 }
 
-/// What can happen to a queue pair.
+/// An event of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// MPA's startup has succeeded.
+    /// MPA startup has succeeded.
     Established,
-    /// The user wants to close.
+    /// The user closes.
     Close,
     /// No work is outstanding.
     Drained,
-    /// The user wants to close at once, or moves the queue pair to Error.
+    /// The user closes at once or moves the queue pair to Error.
     Abort,
-    /// The peer closed its half, at a boundary, and no work of this side is outstanding.
+    /// The peer closed its half at a boundary; no work of this side is outstanding.
     PeerClosed,
-    /// The peer closed its half inside a message or an FPDU, or work of this side is outstanding.
+    /// The peer closed its half inside a message or an FPDU, or with work of this side outstanding.
     PeerClosedEarly,
-    /// An error was found, in what came in or on this side, that the peer is to be told.
+    /// This side found an error, local or in received data, and must report it to the peer.
     Failed,
-    /// A Terminate came from the peer.
+    /// The peer sent a Terminate.
     TerminateReceived,
-    /// The connection is gone: closed by both sides, reset or lost, or a time-out for its close has
-    /// passed. As the verbs have it, a queue pair goes to Error also if nothing was wrong.
+    /// The connection is gone: both sides closed it, it was reset or lost, or the close timed out.
+    /// The verbs require Error even after a clean close.
     Lost,
-    /// The user wants to use the queue pair afresh.
+    /// The user resets the queue pair for reuse.
     Reset,
 }
 
-/// What an event leads to.
+/// The effect of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transition {
-    /// The state from now on.
+    /// The new state.
     pub state: State,
-    /// A Terminate is to be sent; nothing may be sent after it (RFC 5040 §5.4).
+    /// Send a Terminate, and nothing after it (RFC 5040 §5.4).
     pub send_terminate: bool,
 }
 
-/// Goes to `state`, which says all.
+/// Goes to `state` without a Terminate.
 const fn to(state: State) -> Transition {
     Transition {
         state,
@@ -65,8 +65,8 @@ const fn to(state: State) -> Transition {
     }
 }
 
-/// Where `event` takes a queue pair that is in `state`; `None` if it has no meaning there. A
-/// user's request is then refused, and anything else ignored.
+/// Returns the effect of `event` in `state`, or `None` if the event has no meaning there. The
+/// caller then refuses a user's request and ignores any other event.
 pub const fn next(state: State, event: Event) -> Option<Transition> {
     let failed = Transition {
         state: State::Terminate,
@@ -79,14 +79,14 @@ pub const fn next(state: State, event: Event) -> Option<Transition> {
 
         (State::Rts, Event::Close | Event::PeerClosed) => to(State::Draining),
         (State::Rts, Event::Abort) => to(State::Error),
-        // Nothing can come any more that would say how the outstanding work ended.
+        // The peer can no longer report how the outstanding work ended.
         (State::Rts, Event::PeerClosedEarly) => failed,
         (State::Rts, Event::Failed) => failed,
-        // The peer's Terminate is answered by a close (RFC 5040 §6.2.1).
+        // A received Terminate is answered with a close (RFC 5040 §6.2.1).
         (State::Rts, Event::TerminateReceived) => to(State::Terminate),
         (State::Rts, Event::Lost) => to(State::Error),
 
-        // As long as this half is open, a Terminate can be sent.
+        // As long as this half is open, it can send a Terminate.
         (State::Draining, Event::Drained) => to(State::Closing),
         (State::Draining, Event::PeerClosed) => to(State::Draining),
         (State::Draining, Event::Abort) => to(State::Error),
@@ -94,10 +94,10 @@ pub const fn next(state: State, event: Event) -> Option<Transition> {
         (State::Draining, Event::TerminateReceived) => to(State::Terminate),
         (State::Draining, Event::Lost) => to(State::Error),
 
-        // The peer may close second, or both at a time.
+        // The peer may close second, or both sides close at once.
         (State::Closing, Event::PeerClosed) => to(State::Closing),
         (State::Closing, Event::Abort) => to(State::Error),
-        // This side's half is closed: no Terminate can be sent.
+        // This side's half is closed: it cannot send a Terminate.
         (State::Closing, Event::Failed | Event::PeerClosedEarly) => to(State::Error),
         (State::Closing, Event::TerminateReceived) => to(State::Terminate),
         (State::Closing, Event::Lost) => to(State::Error),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The receiver: takes FPDUs off the stream, each when it is there whole and right, and tells the
-//! embedder what came and where it goes.
+//! The receiver: takes complete, checked FPDUs off the stream and tells the embedder where the
+//! payload goes.
 
 use crate::crc::{Crc, Crc32c};
 use crate::error::{Error, Rdmap};
@@ -12,60 +12,60 @@ use crate::rdmap::{AtomicRequest, AtomicResponse, Quote, Terminated};
 use crate::types::Stag;
 use core::ops::Range;
 
-/// How the stream is framed; the outcome of the startup.
+/// Framing of the stream, as the startup negotiated it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RxConfig {
-    /// CRCs are checked.
+    /// Check CRCs.
     pub crc: bool,
-    /// The peer sends markers, because this side asked for them.
+    /// The peer sends markers, because this side requested them.
     pub markers: bool,
 }
 
 /// A segment that carries payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Segment {
-    /// Of a Send: into the receive buffer of this message.
+    /// A segment of a Send. The payload goes to the receive buffer of this message.
     Send {
-        /// Message sequence number; the first message is 1, then one more each, modulo 2^32.
+        /// Message sequence number, from 1, modulo 2^32.
         msn: u32,
-        /// Offset of the segment in the message, in octets. 0 begins a message; otherwise it is
-        /// where the segment before it ended.
+        /// Offset of the segment in the message, in octets. 0 begins a message; any other offset is
+        /// the end of the segment before.
         mo: u32,
-        /// Payload of the segment, in octets.
+        /// Payload length in octets.
         len: u32,
-        /// The last of its message, whose length is then `mo` + `len`.
+        /// The last segment of its message. The message length is then `mo` + `len`.
         last: bool,
-        /// The sender asks for a solicited event.
+        /// The sender requests a solicited event.
         solicited: bool,
-        /// The STag that the sender wants invalidated when the message is delivered.
+        /// The STag to invalidate when the message is delivered.
         invalidate: Option<Stag>,
     },
-    /// Of an RDMA Write: into a buffer that was advertised to the peer.
+    /// A segment of an RDMA Write, for a buffer that was advertised to the peer.
     Write {
         /// The buffer.
         stag: Stag,
         /// Tagged Offset of the segment.
         to: u64,
-        /// Payload of the segment, in octets. When 0, STag and offset must not be checked.
+        /// Payload length in octets. If it is 0, STag and offset must not be checked.
         len: u32,
-        /// The last of its message.
+        /// The last segment of its message.
         last: bool,
     },
-    /// Of an RDMA Read Response: into the sink of the oldest read outstanding.
+    /// A segment of an RDMA Read Response, for the sink of the oldest outstanding read.
     ReadResponse {
         /// The sink.
         stag: Stag,
         /// Tagged Offset of the segment.
         to: u64,
-        /// Payload of the segment, in octets.
+        /// Payload length in octets.
         len: u32,
-        /// The last of its message.
+        /// The last segment of its message.
         last: bool,
     },
 }
 
 impl Segment {
-    /// Payload in octets.
+    /// Returns the payload length in octets.
     #[inline]
     pub const fn len(&self) -> u32 {
         match self {
@@ -75,13 +75,13 @@ impl Segment {
         }
     }
 
-    /// Whether it has no payload.
+    /// Returns whether the segment has no payload.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether it is the last of its message.
+    /// Returns whether this is the last segment of its message.
     #[inline]
     pub const fn last(&self) -> bool {
         match self {
@@ -92,70 +92,69 @@ impl Segment {
     }
 }
 
-/// The octets of the stream that have come and were not consumed, where they lie.
+/// The received octets of the stream that are not consumed yet, in place.
 ///
-/// Others may be able to write to that memory: who sends from pages of its own over a loopback
-/// device is one. So nothing is ever borrowed from here, only copied out, and an octet that is
-/// copied twice may have changed in between.
+/// Others may write to that memory: for example, a process that sends from its own pages over a
+/// loopback device. So octets are only copied out, never borrowed, and two copies of one octet may
+/// differ.
 pub trait Octets {
-    /// How many there are.
+    /// Returns the number of octets.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Returns whether there are no octets.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Copies the octets from `at` on to `to`, for which there are enough. `None` when they cannot
-    /// be read.
+    /// Copies the octets from `at` on to `to`. The caller ensures that there are enough. Returns
+    /// `None` if they cannot be read.
     fn copy(&self, at: usize, to: &mut [u8]) -> Option<()>;
 
-    /// Runs `crc` on over `len` octets from `at` on, which are there. `None` when they cannot be
-    /// read.
+    /// Continues `crc` over the `len` octets at `at`. The caller ensures that there are enough.
+    /// Returns `None` if they cannot be read.
     fn crc(&self, crc: Crc, at: usize, len: usize) -> Option<Crc>;
 }
 
-/// What has become of the octets at the front of the stream.
+/// The result of one look at the front of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// So many of them are consumed.
+    /// This many octets are consumed.
     Consumed(usize),
-    /// None: the FPDU that they begin needs so many, more than there are. An FPDU has
-    /// [`FPDU_MAX`](crate::mpa::fpdu::FPDU_MAX) at most.
+    /// Nothing is consumed: the FPDU at the front is incomplete. An FPDU has at most
+    /// [`FPDU_MAX`](crate::mpa::fpdu::FPDU_MAX) octets.
     Incomplete {
-        /// The octets that have to be there before the next try.
+        /// Octets that the stream must hold before the next try. More than it holds now.
         needed: usize,
     },
 }
 
-/// What the embedder does with what comes in.
+/// The embedder's handling of received messages.
 ///
-/// Nothing is called for an FPDU that is not there whole, or whose CRC or markers are wrong
-/// (RFC 5044 §6). For a segment with payload the calls are `begin`, any number of `place`, `end`,
-/// all within one [`Receiver::consume`]. What a call is given of headers comes from the copy that
-/// the CRC was computed of; payload is read a second time, by the embedder.
+/// No method is called for an FPDU that is incomplete or has a wrong CRC or marker (RFC 5044 §6).
+/// For a segment with payload the calls are `begin`, any number of `place`, `end`, all within one
+/// [`Receiver::consume`]. Header fields come from the copy that the CRC covered; the embedder reads
+/// the payload a second time.
 ///
-/// An error from any of these ends the stream, and [`Receiver::consume`] returns it.
+/// An error from any method ends the stream, and [`Receiver::consume`] returns it.
 pub trait Placement {
-    /// Where the stream is.
+    /// The stream's octets.
     type Stream<'s>: Octets;
 
-    /// A segment has come, with a header that is in itself valid. The embedder checks state, rights,
-    /// protection domain and bounds, and takes a receive WQE if it is a Send with `mo` 0. A
-    /// zero-length RDMA Write comes here too: its STag and offset must not be checked (RFC 5041
-    /// §5.2).
+    /// Starts a segment with a valid header. The embedder checks state, rights, protection domain
+    /// and bounds, and takes a receive WQE for a Send with `mo` 0. Zero-length RDMA Writes come
+    /// here too; their STag and offset must not be checked (RFC 5041 §5.2).
     ///
     /// # Errors
     ///
-    /// The reason why the segment cannot be placed.
+    /// The reason the segment cannot be placed.
     fn begin(&mut self, segment: &Segment) -> Result<(), Error>;
 
-    /// The next payload of the segment, in order, `offset` octets into it: the octets `from` of
-    /// `stream`. Never empty; never past the length of the segment.
+    /// Places the next payload of the segment: the octets `from` of `stream`, at `offset` octets
+    /// into the segment. `from` is never empty and stays within the segment. Calls are in order.
     ///
     /// # Errors
     ///
-    /// The reason why it cannot be placed.
+    /// The reason the payload cannot be placed.
     fn place(
         &mut self,
         segment: &Segment,
@@ -164,67 +163,67 @@ pub trait Placement {
         from: Range<usize>,
     ) -> Result<(), Error>;
 
-    /// All of the segment is placed. If it is the last, so is the message, and it is to be
-    /// delivered.
+    /// Ends a segment whose payload is placed. After the last segment the embedder delivers the
+    /// message.
     ///
     /// # Errors
     ///
-    /// The reason why the message cannot be delivered.
+    /// The reason the message cannot be delivered.
     fn end(&mut self, segment: &Segment) -> Result<(), Error>;
 
-    /// A Read Request. The embedder enforces IRD and checks the source; but of a request for 0
-    /// octets it must check nothing, and answer it (RFC 5040 §5.2.1).
+    /// Handles a Read Request. The embedder enforces IRD and checks the source. It must not check a
+    /// request for 0 octets, and must answer it (RFC 5040 §5.2.1).
     ///
     /// # Errors
     ///
-    /// The reason why it cannot be answered. If that is found only later, the embedder builds the
-    /// Terminate from [`Quote::read_request`].
+    /// The reason the request cannot be answered. If the embedder finds an error later, it builds
+    /// the Terminate from [`Quote::read_request`].
     fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error>;
 
-    /// An Atomic Request (RFC 7306). It counts as a Read Request for IRD.
+    /// Handles an Atomic Request (RFC 7306). It counts as a Read Request for IRD.
     ///
     /// # Errors
     ///
-    /// The reason why it cannot be done. Refused unless overridden.
+    /// The reason the request cannot be executed. The default refuses every request.
     fn atomic_request(&mut self, request: &AtomicRequest, msn: u32) -> Result<(), Error> {
         let _ = (request, msn);
         Err(Rdmap::UnexpectedOpcode.into())
     }
 
-    /// An Atomic Response (RFC 7306).
+    /// Handles an Atomic Response (RFC 7306).
     ///
     /// # Errors
     ///
-    /// When no request waits for it. Refused unless overridden.
+    /// No outstanding request matches. The default refuses every response.
     fn atomic_response(&mut self, response: &AtomicResponse, msn: u32) -> Result<(), Error> {
         let _ = (response, msn);
         Err(Rdmap::UnexpectedOpcode.into())
     }
 
-    /// Immediate Data (RFC 7306). It takes a receive WQE, in order with the Sends.
+    /// Handles Immediate Data (RFC 7306). It takes a receive WQE, in order with the Sends.
     ///
     /// # Errors
     ///
-    /// When there is no receive WQE. Refused unless overridden.
+    /// No receive WQE. The default refuses every message.
     fn immediate(&mut self, data: [u8; 8], solicited: bool, msn: u32) -> Result<(), Error> {
         let _ = (data, solicited, msn);
         Err(Rdmap::UnexpectedOpcode.into())
     }
 
-    /// The peer's Terminate. Nothing more is passed on; what still comes is discarded.
+    /// Handles the peer's Terminate. No other method is called after it; later data is discarded.
     fn terminated(&mut self, terminate: &Terminated);
 }
 
-/// The receiving half of a stream, from the first octet behind the startup frame on.
+/// The receiving half of a stream. It begins behind the startup frame.
 pub struct Receiver<C: Crc32c> {
     mpa: Deframer<C>,
     rdmap: Inbound,
-    /// An error or a Terminate has come.
+    /// An error or a Terminate ended the stream.
     ended: bool,
 }
 
 impl<C: Crc32c> Receiver<C> {
-    /// A receiver at the start of the stream.
+    /// Creates a receiver at the start of the stream.
     pub fn new(config: RxConfig) -> Self {
         Self {
             mpa: Deframer::new(config.crc, config.markers),
@@ -233,15 +232,15 @@ impl<C: Crc32c> Receiver<C> {
         }
     }
 
-    /// Consumes the FPDU at the front of `stream`, if it is there whole. What is consumed must not
-    /// be shown again, everything else must.
+    /// Consumes the FPDU at the front of `stream` if it is complete. The caller must not pass
+    /// consumed octets again, and must pass all others again.
     ///
-    /// After an error or a Terminate the stream is dead, and whatever comes is consumed.
+    /// After an error or a Terminate the stream is dead, and all further data is consumed.
     ///
     /// # Errors
     ///
-    /// The first error of the stream. A wrong CRC goes before all others, so that an error that the
-    /// network made is reported as such (RFC 5044 §8).
+    /// The first error of the stream. A wrong CRC takes precedence over all others, so that
+    /// corruption by the network is reported as such (RFC 5044 §8).
     pub fn consume<P: Placement>(
         &mut self,
         stream: &P::Stream<'_>,
@@ -269,20 +268,21 @@ impl<C: Crc32c> Receiver<C> {
         }
     }
 
-    /// Whether the stream is between FPDUs and inside no message, if `unread` octets have come that
-    /// were not consumed: its end here is a graceful one. False once the stream is dead.
+    /// Returns whether the stream may end here gracefully: between FPDUs and inside no message.
+    /// `unread` is the number of received octets that are not consumed. False once the stream is
+    /// dead.
     pub fn at_boundary(&self, unread: usize) -> bool {
         !self.ended && self.mpa.may_end(unread) && self.rdmap.at_boundary()
     }
 
-    /// Whether a valid FPDU has come. Before that a responder must not send (RFC 5044 §7.1.2
-    /// rule 4).
+    /// Returns whether a valid FPDU has been received. Before that a responder must not send (RFC
+    /// 5044 §7.1.2 rule 4).
     pub fn started(&self) -> bool {
         self.mpa.started()
     }
 
-    /// What a Terminate has to quote of the segment at hand: the one whose error `consume` just
-    /// returned.
+    /// Returns the headers that a Terminate quotes, of the segment for which `consume` just
+    /// returned an error.
     pub fn quote(&self) -> Quote {
         self.rdmap.quote()
     }

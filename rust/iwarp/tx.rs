@@ -13,14 +13,14 @@ use crate::wire::terminate::TERMINATE_MAX;
 use zerocopy::byteorder::network_endian::{U32, U64};
 use zerocopy::IntoBytes;
 
-/// How the stream is framed; the outcome of the startup.
+/// Framing of the stream, as the startup negotiated it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TxConfig {
-    /// CRCs are sent. Otherwise their field is zero.
+    /// Send CRCs. Otherwise the CRC field is zero.
     pub crc: bool,
-    /// Markers are sent, because the peer asked for them.
+    /// Send markers, because the peer requested them.
     pub markers: bool,
-    /// Octets that a TCP segment takes now.
+    /// The current TCP segment size in octets.
     pub emss: u32,
 }
 
@@ -31,7 +31,7 @@ pub enum Message {
     Send {
         /// With Solicited Event.
         solicited: bool,
-        /// With Invalidate of this STag of the peer's.
+        /// With Invalidate of this STag of the peer.
         invalidate: Option<Stag>,
     },
     /// An RDMA Write (RFC 5040 §5.1).
@@ -43,14 +43,14 @@ pub enum Message {
     },
     /// An RDMA Read Request.
     ReadRequest(ReadRequest),
-    /// An RDMA Read Response, with the sink that the request named.
+    /// An RDMA Read Response to the sink in the request.
     ReadResponse {
         /// The requester's buffer.
         stag: Stag,
         /// Tagged Offset of the first octet.
         to: u64,
     },
-    /// A Terminate. Nothing can be sent after it.
+    /// A Terminate. No message may follow it.
     Terminate(Terminate),
     /// Immediate Data (RFC 7306 §6).
     Immediate {
@@ -65,43 +65,42 @@ pub enum Message {
     AtomicResponse(AtomicResponse),
 }
 
-/// Why a message cannot be started.
+/// The reason a message cannot be started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Busy {
-    /// Another message is not sent whole yet.
+    /// Another message is not completely sent.
     Message,
-    /// A Terminate was started: no message may follow it (RFC 5040 §5.4).
+    /// A Terminate was started; no message may follow it (RFC 5040 §5.4).
     Terminated,
 }
 
-/// An FPDU that was emitted.
+/// An emitted FPDU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Emitted {
-    /// It is the last of its message.
+    /// The last FPDU of its message.
     pub last: bool,
-    /// Its octets, everything included.
+    /// Its length in octets, markers and CRC included.
     pub bytes: u32,
 }
 
-/// Where the octets of an FPDU go. Calls come in the order of the stream.
+/// The sink for the octets of an FPDU. Calls come in stream order.
 pub trait Gather {
-    /// Why octets cannot be taken.
+    /// The reason the sink refuses octets.
     type Error;
 
-    /// Appends octets of the protocol's own: headers, markers, pad, CRC. They live as long as
-    /// the call.
+    /// Appends header, marker, pad or CRC octets. `bytes` is valid only during the call.
     ///
     /// # Errors
     ///
-    /// When they cannot be taken; the FPDU is given up.
+    /// The octets cannot be taken; the FPDU is abandoned.
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), Self::Error>;
 
     /// Appends octets `offset` to `offset` + `len` of the message; `len` is not 0. If `crc` is
-    /// given, runs it on over them and returns it.
+    /// given, continues it over them and returns it.
     ///
     /// # Errors
     ///
-    /// When they cannot be taken; the FPDU is given up.
+    /// The octets cannot be taken; the FPDU is abandoned.
     fn payload(
         &mut self,
         offset: u32,
@@ -110,10 +109,10 @@ pub trait Gather {
     ) -> Result<Option<Crc>, Self::Error>;
 }
 
-/// Room for the longest head: length field, DDP header, the longest header behind it.
+/// The longest head in octets: length field, DDP header, the longest header behind it.
 const HEAD_MAX: usize = LENGTH_LEN + wire_ddp::UNTAGGED_LEN + TERMINATE_MAX;
 
-/// The message at hand.
+/// The message being sent.
 #[derive(Clone, Copy)]
 struct Active {
     message: Message,
@@ -122,14 +121,14 @@ struct Active {
     offset: u32,
 }
 
-/// The sending half of a stream, from the first octet behind the startup frame on.
+/// The sending half of a stream. It begins behind the startup frame.
 pub struct Segmenter<C: Crc32c> {
     framer: Framer<C>,
     markers: bool,
     mulpdu: u16,
     active: Option<Active>,
     terminated: bool,
-    /// The next MSN of queues 0 to 3.
+    /// The next MSNs of queues 0 to 3.
     sends: u32,
     requests: u32,
     terminates: u32,
@@ -137,7 +136,7 @@ pub struct Segmenter<C: Crc32c> {
 }
 
 impl<C: Crc32c> Segmenter<C> {
-    /// A segmenter at the start of the stream.
+    /// Creates a segmenter at the start of the stream.
     pub fn new(config: TxConfig) -> Self {
         Self {
             framer: Framer::new(config.crc, config.markers),
@@ -152,24 +151,24 @@ impl<C: Crc32c> Segmenter<C> {
         }
     }
 
-    /// The TCP segment size is now `emss` octets. Counts from the next FPDU on.
+    /// Sets the TCP segment size to `emss` octets, from the next FPDU on.
     pub fn set_emss(&mut self, emss: u32) {
         self.mulpdu = mulpdu(emss, self.markers);
     }
 
-    /// Whether `len` octets of payload go in one FPDU, whatever the message.
+    /// Returns whether `len` octets of payload fit in one FPDU of any message type.
     pub fn takes_at_once(&self, len: u32) -> bool {
         len <= u32::from(self.mulpdu).saturating_sub(count(wire_ddp::UNTAGGED_LEN))
     }
 
-    /// Starts `message` with `len` octets of payload. `len` is ignored for messages that have
-    /// none. A message of length 0 is one FPDU (RFC 5041 §5.2).
+    /// Starts `message` with `len` octets of payload. `len` is ignored for messages without
+    /// payload. A message of length 0 is one FPDU (RFC 5041 §5.2).
     ///
-    /// A Terminate takes the place of a message that is not sent whole: it goes out next.
+    /// A Terminate replaces a message that is not completely sent, and goes out next.
     ///
     /// # Errors
     ///
-    /// A message is at hand, or a Terminate was started before.
+    /// Another message is being sent, or a Terminate was started before.
     pub fn start(&mut self, message: Message, len: u32) -> Result<(), Busy> {
         if self.terminated {
             return Err(Busy::Terminated);
@@ -196,17 +195,17 @@ impl<C: Crc32c> Segmenter<C> {
         Ok(())
     }
 
-    /// Whether a Terminate was started.
+    /// Returns whether a Terminate was started.
     pub const fn terminated(&self) -> bool {
         self.terminated
     }
 
-    /// Whether a message is not sent whole.
+    /// Returns whether a message is not completely sent.
     pub const fn busy(&self) -> bool {
         self.active.is_some()
     }
 
-    /// Octets of payload that have been emitted of the message at hand; 0 if there is none.
+    /// Returns the octets of payload emitted so far of the current message; 0 if there is none.
     pub const fn offset(&self) -> u32 {
         match &self.active {
             Some(active) => active.offset,
@@ -214,22 +213,22 @@ impl<C: Crc32c> Segmenter<C> {
         }
     }
 
-    /// The MSN that the next Send or Immediate Data will have.
+    /// Returns the MSN of the next Send or Immediate Data.
     pub const fn next_send(&self) -> u32 {
         self.sends
     }
 
-    /// The MSN that the next Read Request or Atomic Request will have.
+    /// Returns the MSN of the next Read Request or Atomic Request.
     pub const fn next_request(&self) -> u32 {
         self.requests
     }
 
-    /// Emits one FPDU of the message at hand to `out`. Returns `None` when there is no message.
+    /// Emits one FPDU of the current message to `out`. Returns `None` if there is no message.
     ///
     /// # Errors
     ///
-    /// Those of `out`. The FPDU then counts as not emitted: whatever `out` took of it is to be
-    /// dropped, and the next call emits it again, from its start.
+    /// Errors of `out`. The FPDU then counts as not emitted: the caller drops its octets from
+    /// `out`, and the next call emits it again from its start.
     pub fn poll_transmit<G: Gather>(&mut self, out: &mut G) -> Result<Option<Emitted>, G::Error> {
         let Some(active) = &mut self.active else {
             return Ok(None);
@@ -255,8 +254,8 @@ fn next(msn: &mut u32) -> u32 {
 }
 
 impl Active {
-    /// Writes the headers of the next segment. Returns the octets of payload that it carries and
-    /// whether it is the last.
+    /// Writes the headers of the next segment. Returns its octets of payload and whether it is the
+    /// last of the message.
     fn head(&self, mulpdu: u16, head: &mut Head) -> (u32, bool) {
         let left = self.len.saturating_sub(self.offset);
         let room = |header: usize| u32::from(mulpdu).saturating_sub(count(header));
@@ -338,7 +337,7 @@ impl Active {
     }
 }
 
-/// DDP's control octet, but for the T bit.
+/// Returns DDP's control octet without the T bit.
 const fn control(last: bool) -> u8 {
     if last {
         wire_ddp::LAST | wire_ddp::VERSION
@@ -347,7 +346,7 @@ const fn control(last: bool) -> u8 {
     }
 }
 
-/// The octets of an FPDU in front of its payload. The length field is left open.
+/// The octets of an FPDU in front of its payload. The framer fills in the length field.
 struct Head {
     bytes: [u8; HEAD_MAX],
     len: usize,

@@ -2,12 +2,12 @@
 
 //! Types that all layers share, and the few conversions that `as` would otherwise do.
 //!
-//! What is small and on the data path says `#[inline]`: the crates that use it are compiled apart.
+//! Small functions on the data path are `#[inline]`, because users are separate crates.
 
 /// A Steering Tag: names a registered buffer towards the peer (RFC 5041 §2.1).
 ///
-/// The upper 24 bits index the embedder's table; the low 8 bits are a key that tells one
-/// registration of a slot from the next.
+/// The upper 24 bits index the embedder's table. The low 8 bits are a key; it differs between
+/// successive registrations of one slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Stag(pub u32);
 
@@ -26,26 +26,26 @@ impl Stag {
     }
 }
 
-/// `u32` to `usize`. Saturates where `usize` is narrower, which no supported machine has.
+/// Converts `u32` to `usize`. Saturates if `usize` is narrower; no supported machine has that.
 #[inline]
 pub(crate) fn size(n: u32) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// `usize` to `u32`, saturating. Callers pass lengths that are bounded far below the limit.
+/// Converts `usize` to `u32`, saturating. Callers pass lengths far below the limit.
 #[inline]
 pub(crate) fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// The low 16 bits of `n`.
+/// Returns the low 16 bits of `n`.
 #[inline]
 pub(crate) const fn low16(n: u32) -> u16 {
     let [.., a, b] = n.to_be_bytes();
     u16::from_be_bytes([a, b])
 }
 
-/// Copies as much of `src` as `dst` takes, and says how much that was.
+/// Copies as much of `src` as fits in `dst`. Returns the number of octets copied.
 #[inline]
 pub(crate) fn copy(dst: &mut [u8], src: &[u8]) -> usize {
     let n = dst.len().min(src.len());
@@ -55,7 +55,7 @@ pub(crate) fn copy(dst: &mut [u8], src: &[u8]) -> usize {
     n
 }
 
-/// Splits `data` at `at`, or at its end when it is shorter.
+/// Splits `data` at `at`, or at its end if it is shorter.
 #[inline]
 pub(crate) fn split(data: &[u8], at: usize) -> (&[u8], &[u8]) {
     data.split_at_checked(at).unwrap_or((data, &[]))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! DDP (RFC 5041): headers, the order of untagged messages, and the edge to the layer below.
+//! DDP (RFC 5041): headers, the order of untagged messages, and the interface to the layer below.
 
 pub mod queue;
 
@@ -22,7 +22,7 @@ pub enum Header {
     Untagged(wire::Untagged),
 }
 
-/// Octets of the header that begins with the octet `control`.
+/// Returns the length in octets of a header with the control octet `control`.
 pub const fn header_len(control: u8) -> usize {
     if control & wire::TAGGED != 0 {
         wire::TAGGED_LEN
@@ -32,7 +32,7 @@ pub const fn header_len(control: u8) -> usize {
 }
 
 impl Header {
-    /// The header at the start of `data`, or `None` when `data` is too short for it.
+    /// Parses the header at the start of `data`. Returns `None` if `data` is too short.
     pub fn parse(data: &[u8]) -> Option<Self> {
         if data.first()? & wire::TAGGED != 0 {
             let (header, _) = wire::Tagged::read_from_prefix(data).ok()?;
@@ -43,7 +43,7 @@ impl Header {
         }
     }
 
-    /// The control octet.
+    /// Returns the control octet.
     pub const fn control(&self) -> u8 {
         match self {
             Self::Tagged(h) => h.control,
@@ -51,7 +51,7 @@ impl Header {
         }
     }
 
-    /// The octet that is RDMAP's.
+    /// Returns RDMAP's octet.
     pub const fn rdmap(&self) -> u8 {
         match self {
             Self::Tagged(h) => h.rdmap,
@@ -59,21 +59,21 @@ impl Header {
         }
     }
 
-    /// Whether this is the last segment of its message.
+    /// Returns whether this is the last segment of its message.
     pub const fn last(&self) -> bool {
         self.control() & wire::LAST != 0
     }
 
-    /// Octets of this header.
+    /// Returns the length of this header in octets.
     pub const fn octets(&self) -> usize {
         header_len(self.control())
     }
 
-    /// Checks the version (RFC 5041 §4.1); reserved bits are not looked at.
+    /// Checks the version (RFC 5041 §4.1). Ignores reserved bits.
     ///
     /// # Errors
     ///
-    /// Invalid version, of the model that the T bit names.
+    /// Invalid version, of the buffer model that the T bit selects.
     pub const fn check_version(&self) -> Result<(), Error> {
         if self.control() & wire::VERSION_MASK == wire::VERSION {
             return Ok(());
@@ -85,33 +85,33 @@ impl Header {
     }
 }
 
-/// Octets at the front of a segment that are copied before the segment is looked at: the longest DDP
-/// header, and the longest header of a message without payload behind it.
+/// Octets copied from the front of a segment before it is parsed: the longest DDP header and the
+/// longest header of a message without payload.
 pub const FRONT_LEN: usize = wire::UNTAGGED_LEN + TERMINATE_MAX;
 const _: () = assert!(TERMINATE_MAX >= ATOMIC_REQUEST_LEN);
 
-/// A DDP segment that the lower layer has found in its stream, whole and right: the ULPDU of one of
-/// MPA's FPDUs, or one day a chunk of SCTP (RFC 5043).
+/// A complete, checked DDP segment: the ULPDU of an FPDU. A chunk of SCTP (RFC 5043) would be
+/// another.
 pub(crate) struct Ulpdu<'a, S> {
-    /// Octets of the segment, headers included.
+    /// Length of the segment in octets, headers included.
     pub(crate) len: u16,
-    /// The first of them.
+    /// Copy of its first octets.
     pub(crate) front: [u8; FRONT_LEN],
-    /// Where all of them are.
+    /// The stream that holds the whole segment.
     pub(crate) stream: &'a S,
-    /// What lies between them there.
+    /// Where markers interrupt the segment.
     pub(crate) layout: Cadence,
-    /// Where in the frame the segment begins.
+    /// Offset in the frame at which the segment begins.
     pub(crate) begin: usize,
 }
 
 impl<S> Ulpdu<'_, S> {
-    /// The first octets, as far as they belong to the segment.
+    /// Returns the copied octets that belong to the segment.
     pub(crate) fn front(&self) -> &[u8] {
         split(&self.front, usize::from(self.len)).0
     }
 
-    /// The octets from `from` on, as ranges of the stream. None is empty.
+    /// Yields the octets from `from` on as ranges of the stream. No range is empty.
     pub(crate) fn runs(&self, from: usize) -> impl Iterator<Item = Range<usize>> {
         let layout = self.layout;
         let end = self.begin.saturating_add(usize::from(self.len));

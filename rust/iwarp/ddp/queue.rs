@@ -4,11 +4,11 @@
 
 use crate::error::DdpUntagged;
 
-/// What the next segment of a queue must be.
+/// Tracks the next segment expected on a queue.
 ///
-/// The layer below is ordered, and a sender is expected to send the segments of a message by
-/// increasing offset (RFC 5041 §5.3). So a segment must begin where the one before it ended: a
-/// message that is delivered has no holes.
+/// The lower layer keeps order, and a sender is expected to send the segments of a message by
+/// increasing offset (RFC 5041 §5.3). So a segment must begin at the end of the one before it, and
+/// a delivered message has no holes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Queue {
     msn: u32,
@@ -17,12 +17,12 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue on which no message has come: the first MSN is 1.
+    /// Creates a queue that has received no message: the first MSN is 1.
     pub const fn new() -> Self {
         Self::starting_at(1)
     }
 
-    /// A queue whose next message has this MSN.
+    /// Creates a queue whose next message has this MSN.
     pub const fn starting_at(msn: u32) -> Self {
         Self {
             msn,
@@ -31,19 +31,20 @@ impl Queue {
         }
     }
 
-    /// Whether a message has begun and not ended.
+    /// Returns whether a message is incomplete.
     pub const fn open(&self) -> bool {
         self.open
     }
 
     /// Checks a segment with `len` octets of payload.
     ///
-    /// An empty segment that is not its message's last is refused, though the RFC does not say
-    /// so: it carries nothing, and without it offset 0 means the start of a message.
+    /// An empty segment that is not the last of its message is refused. The RFC does not require
+    /// this, but such a segment carries nothing, and without it offset 0 always means the start of
+    /// a message.
     ///
     /// # Errors
     ///
-    /// The MSN is not the next, the offset is not the next, or the message passes 2^32-1 octets.
+    /// Not the next MSN, not the next offset, or a message of more than 2^32-1 octets.
     pub const fn check(&self, msn: u32, mo: u32, len: u32, last: bool) -> Result<(), DdpUntagged> {
         if msn != self.msn {
             return Err(DdpUntagged::InvalidMsnRange);
@@ -57,7 +58,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Moves past a segment that [`Queue::check`] accepted.
+    /// Advances past a segment that [`Queue::check`] accepted.
     pub fn advance(&mut self, len: u32, last: bool) {
         if last {
             self.msn = self.msn.wrapping_add(1);

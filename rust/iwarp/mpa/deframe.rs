@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Takes FPDUs apart (RFC 5044 §4, §6): length, ULPDU, pad and CRC, with markers between.
+//! Parses FPDUs (RFC 5044 §4, §6): length, ULPDU, pad and CRC, with markers between.
 
 use crate::crc::{Crc, Crc32c};
 use crate::ddp::{Ulpdu, FRONT_LEN};
@@ -11,15 +11,15 @@ use crate::rx::Octets;
 use crate::types::{copy, split};
 use core::marker::PhantomData;
 
-/// Octets of the stream that hold the length field and the front of the ULPDU: the length field and
-/// the front may have a marker before each.
+/// Octets of the stream that hold the length field and the front of the ULPDU, with at most one
+/// marker before each.
 const HEAD_LEN: usize = LENGTH_LEN + FRONT_LEN + 2 * MARKER_LEN;
 
-/// What is at the front of a stream.
+/// The front of a stream.
 pub(crate) enum Next<'a, S> {
-    /// An FPDU, found right, of `octets` octets of the stream, markers included.
+    /// A checked FPDU of `octets` octets of the stream, markers included.
     Fpdu { octets: usize, ulpdu: Ulpdu<'a, S> },
-    /// Part of an FPDU. The stream needs this many octets before more can be said.
+    /// An incomplete FPDU. The stream must hold this many octets before the next step.
     Incomplete { needed: usize },
 }
 
@@ -27,13 +27,13 @@ pub(crate) enum Next<'a, S> {
 pub(crate) struct Deframer<C: Crc32c> {
     check_crc: bool,
     started: bool,
-    /// Where the next FPDU begins.
+    /// Position of the next FPDU.
     cadence: Cadence,
     engine: PhantomData<fn() -> C>,
 }
 
 impl<C: Crc32c> Deframer<C> {
-    /// At the start of a stream, with or without CRC and markers.
+    /// Creates a deframer at the start of a stream, with or without CRC and markers.
     pub(crate) const fn new(crc: bool, markers: bool) -> Self {
         Self {
             check_crc: crc,
@@ -43,26 +43,26 @@ impl<C: Crc32c> Deframer<C> {
         }
     }
 
-    /// Whether a valid FPDU has come, whatever is in it.
+    /// Returns whether a valid FPDU has been received, whatever its contents.
     pub(crate) const fn started(&self) -> bool {
         self.started
     }
 
-    /// Whether the stream may end when these octets are there of the next FPDU: none, or the marker
-    /// in front of it.
+    /// Returns whether the stream may end with `unread` octets of the next FPDU: none, or only the
+    /// marker in front of it.
     pub(crate) fn may_end(&self, unread: usize) -> bool {
         unread == 0 || unread == self.cadence.position(0)
     }
 
-    /// Looks at the FPDU that begins at the front of `stream`, and checks it once it is there whole:
-    /// first its CRC, if there is one, then its markers. One that is right counts as passed.
+    /// Parses the FPDU at the front of `stream`. Once it is complete, checks its CRC, if CRCs are
+    /// used, then its markers, and moves past it.
     ///
-    /// Of length field and front of the ULPDU the CRC is computed over the copy that is returned, so
-    /// that a header is the one that was checked, whoever writes to the stream's memory meanwhile.
+    /// The CRC of length field and ULPDU front is computed over the returned copy. So the checked
+    /// header is the one in use, even if someone writes to the stream's memory meanwhile.
     ///
     /// # Errors
     ///
-    /// A wrong CRC, a wrong marker, or octets that cannot be read.
+    /// A wrong CRC, a wrong marker, or unreadable octets.
     pub(crate) fn next<'a, S: Octets>(&mut self, stream: &'a S) -> Result<Next<'a, S>, Error> {
         let layout = self.cadence;
         let needed = layout.end(LENGTH_LEN);
@@ -89,7 +89,7 @@ impl<C: Crc32c> Deframer<C> {
         }
         for (at, pointer) in layout.markers(octets) {
             let [_, _, high, low] = word(stream, head, at)?;
-            // The low two bits are reserved, and zero in what is compared with.
+            // The low two bits are reserved, and zero in `pointer`.
             if u16::from_be_bytes([high, low]) & !3 != pointer {
                 return Err(Mpa::Marker.into());
             }
@@ -112,7 +112,8 @@ impl<C: Crc32c> Deframer<C> {
     }
 }
 
-/// Checks the CRC behind the first `covered` octets of the stream, of which `head` is a copy.
+/// Checks the CRC behind the first `covered` octets of the stream. `head` is a copy of the stream's
+/// first octets.
 fn check_crc<C: Crc32c, S: Octets>(stream: &S, head: &[u8], covered: usize) -> Result<(), Error> {
     let (begin, _) = split(head, covered);
     let mut crc = Crc::new().update::<C>(begin);
@@ -129,13 +130,13 @@ fn check_crc<C: Crc32c, S: Octets>(stream: &S, head: &[u8], covered: usize) -> R
     }
 }
 
-/// Copies octets of the stream. That they cannot be read is no fault of the peer's.
+/// Copies octets of the stream. A failure is local, not the peer's fault.
 fn read<S: Octets>(stream: &S, at: usize, to: &mut [u8]) -> Result<(), Error> {
     stream.copy(at, to).ok_or(Error::LocalCatastrophic)
 }
 
-/// Four octets of the stream: a marker or the CRC. From `head` if that has them, for it is what was
-/// checked.
+/// Reads four octets of the stream: a marker or the CRC. Prefers `head`, because the CRC covers
+/// that copy.
 fn word<S: Octets>(stream: &S, head: &[u8], at: usize) -> Result<[u8; 4], Error> {
     if let Some(word) = split_from(head, at).first_chunk() {
         return Ok(*word);
@@ -146,8 +147,8 @@ fn word<S: Octets>(stream: &S, head: &[u8], at: usize) -> Result<[u8; 4], Error>
 }
 
 impl Cadence {
-    /// Copies octets of the FPDU from `at` on out of `head`, the first of the stream. What `head`
-    /// does not have is left as it is.
+    /// Copies octets of the FPDU from `at` on out of `head`, the first octets of the stream. Leaves
+    /// the part of `to` unchanged that `head` does not reach.
     fn copy(&self, head: &[u8], at: usize, to: &mut [u8]) {
         let mut at = at;
         let mut left = to;
@@ -164,7 +165,7 @@ impl Cadence {
     }
 }
 
-/// What `data` has from `at` on.
+/// Returns `data` from `at` on.
 fn split_from(data: &[u8], at: usize) -> &[u8] {
     data.get(at..).unwrap_or(&[])
 }

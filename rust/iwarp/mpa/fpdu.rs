@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Puts FPDUs together (RFC 5044 §4): how large they may be, and their length, pad, CRC and
-//! markers.
+//! Builds FPDUs (RFC 5044 §4): their maximum size, length field, pad, CRC and markers.
 
 use crate::crc::{Crc, Crc32c};
 use crate::mpa::marker::Cadence;
@@ -16,15 +15,15 @@ use zerocopy::IntoBytes;
 pub const LENGTH_LEN: usize = 2;
 /// Octets of the CRC field.
 pub const CRC_LEN: usize = 4;
-/// Most octets of pad.
+/// Maximum octets of pad.
 const PAD_MAX: usize = 3;
-/// Most octets of an FPDU in the stream: the longest ULPDU, with a marker in front of the FPDU and one
-/// behind each 508 octets of it.
+/// Maximum octets of an FPDU in the stream: the longest ULPDU, with a marker in front of the FPDU
+/// and one behind each 508 octets of it.
 pub const FPDU_MAX: usize = 65_544 + 4 * (65_544_usize.div_ceil(508) + 1);
-/// MULPDU never falls below this, however small the segment (RFC 5044 §4.5).
+/// Minimum MULPDU, however small the TCP segment (RFC 5044 §4.5).
 pub const MULPDU_MIN: u16 = 128;
 
-/// Octets of pad behind a ULPDU of `len` octets: length field, ULPDU and pad make a multiple of 4.
+/// Returns the pad of a ULPDU of `len` octets: length field, ULPDU and pad make a multiple of 4.
 #[inline]
 pub fn pad_len(len: u16) -> usize {
     match (len & 3).wrapping_add(2) & 3 {
@@ -33,10 +32,10 @@ pub fn pad_len(len: u16) -> usize {
     }
 }
 
-/// The longest ULPDU whose FPDU fits in a TCP segment of `emss` octets (RFC 5044 §4.5).
+/// Returns the longest ULPDU whose FPDU fits in a TCP segment of `emss` octets (RFC 5044 §4.5).
 ///
-/// It is capped so that the FPDU can be described: a ULPDU by the 16 bits of its length, and with
-/// markers the whole FPDU by the 16 bits of FPDUPTR.
+/// The result is capped: the ULPDU by its 16-bit length field, and with markers the whole FPDU by
+/// the 16-bit FPDUPTR.
 pub fn mulpdu(emss: u32, markers: bool) -> u16 {
     // Without markers, 65534 is the longest ULPDU that needs no pad: an FPDU of 65540.
     let emss = emss.min(if markers { 65_532 } else { 65_540 });
@@ -57,7 +56,7 @@ pub(crate) struct Framer<C> {
 }
 
 impl<C: Crc32c> Framer<C> {
-    /// At the start of a stream, with or without CRC and markers.
+    /// Creates a framer at the start of a stream, with or without CRC and markers.
     pub(crate) const fn new(crc: bool, markers: bool) -> Self {
         Self {
             crc,
@@ -66,9 +65,9 @@ impl<C: Crc32c> Framer<C> {
         }
     }
 
-    /// Writes one FPDU to `out`: `head`, which begins with room for the length field, and behind
-    /// it the `len` octets of the message at `offset`. Returns its octets, markers included. On
-    /// error the position in the stream is the one before the call.
+    /// Writes one FPDU to `out`: `head`, which begins with room for the length field, and then
+    /// `len` octets of the message at `offset`. Returns the octets written, markers included. An
+    /// error leaves the stream position unchanged.
     pub(crate) fn emit<G: Gather>(
         &mut self,
         head: &mut [u8],
@@ -96,7 +95,7 @@ impl<C: Crc32c> Framer<C> {
     }
 }
 
-/// An FPDU while it is written.
+/// An FPDU being written.
 struct Writer<'a, C, G> {
     out: &'a mut G,
     cadence: Cadence,
@@ -106,14 +105,14 @@ struct Writer<'a, C, G> {
 }
 
 impl<C: Crc32c, G: Gather> Writer<'_, C, G> {
-    /// Hands out octets that are in the CRC.
+    /// Writes octets and includes them in the CRC.
     fn put(&mut self, data: &[u8]) -> Result<(), G::Error> {
         self.crc = self.crc.map(|crc| crc.update::<C>(data));
         self.octets = self.octets.saturating_add(count(data.len()));
         self.out.bytes(data)
     }
 
-    /// Writes the marker that is due, if one is.
+    /// Writes a marker if one is due.
     fn marker(&mut self) -> Result<(), G::Error> {
         if self.cadence.room() != 0 {
             return Ok(());
@@ -127,7 +126,7 @@ impl<C: Crc32c, G: Gather> Writer<'_, C, G> {
         Ok(())
     }
 
-    /// Writes octets of the FPDU, with the markers that fall between them.
+    /// Writes octets of the FPDU and the markers between them.
     fn bytes(&mut self, data: &[u8]) -> Result<(), G::Error> {
         let mut rest = data;
         while !rest.is_empty() {
@@ -140,14 +139,14 @@ impl<C: Crc32c, G: Gather> Writer<'_, C, G> {
         Ok(())
     }
 
-    /// Has the embedder append payload, with the markers that fall into it.
+    /// Lets the embedder append payload, and writes the markers between.
     fn payload(&mut self, offset: u32, len: u32) -> Result<(), G::Error> {
         let (mut offset, mut left) = (offset, len);
         while left != 0 {
             self.marker()?;
             let part = left.min(self.cadence.room());
             let crc = self.out.payload(offset, part, self.crc)?;
-            // Without a CRC in use, whatever comes back is not one.
+            // If CRCs are not used, ignore the returned value.
             self.crc = self.crc.and(crc);
             self.octets = self.octets.saturating_add(part);
             self.cadence.pass(size(part));
@@ -157,8 +156,8 @@ impl<C: Crc32c, G: Gather> Writer<'_, C, G> {
         Ok(())
     }
 
-    /// Writes pad and CRC field; the field is zero when CRCs are not used. A marker due between
-    /// the two is in the CRC, one due behind them is the next FPDU's (RFC 5044 §4.4).
+    /// Writes pad and CRC field. The field is zero if CRCs are not used. A marker between pad and
+    /// CRC is in the CRC; a marker behind the CRC belongs to the next FPDU (RFC 5044 §4.4).
     fn trailer(&mut self, pad: usize) -> Result<(), G::Error> {
         let mut trailer = [0; PAD_MAX + CRC_LEN];
         let mut crc_at = pad;

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where markers are due (RFC 5044 §4.3). Sender and receiver count alike.
+//! Marker positions (RFC 5044 §4.3). Sender and receiver count alike.
 
 use crate::types::{count, low16, size};
 
 /// Octets of a marker.
 pub const MARKER_LEN: usize = 4;
-/// Octets between two markers: they start every 512 octets.
+/// Octets between two markers: markers start every 512 octets.
 const GAP: u32 = 508;
 
-/// A position in a stream, relative to its markers and to the FPDU it is in.
+/// A position in a stream, relative to its markers and to the current FPDU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cadence {
     enabled: bool,
     /// Octets until the next marker.
     until: u32,
-    /// Octets since the start of the FPDU, markers in between included; 0 between FPDUs.
+    /// Octets since the start of the FPDU, markers included; 0 between FPDUs.
     since: u32,
 }
 
 impl Cadence {
-    /// The start of the stream: a marker is due at once, if they are used at all.
+    /// Creates the position at the start of the stream. With markers, one is due at once.
     pub const fn new(enabled: bool) -> Self {
         Self {
             enabled,
@@ -29,7 +29,7 @@ impl Cadence {
         }
     }
 
-    /// Octets of the FPDU that may pass before a marker is due; 0 when one is due now.
+    /// Returns the octets of the FPDU before the next marker; 0 if one is due now.
     #[inline]
     pub const fn room(&self) -> u32 {
         if self.enabled {
@@ -39,7 +39,7 @@ impl Cadence {
         }
     }
 
-    /// `n` octets of the FPDU pass: at most [`Cadence::room`].
+    /// Advances past `n` octets of the FPDU, at most [`Cadence::room`].
     #[inline]
     pub fn pass(&mut self, n: usize) {
         let n = count(n);
@@ -47,15 +47,14 @@ impl Cadence {
         self.since = self.since.saturating_add(n);
     }
 
-    /// The FPDUPTR of the marker that is due now: octets since the start of the FPDU, or 0
-    /// between FPDUs. An FPDU of more than 2^16 octets cannot be pointed into; its pointers are
-    /// taken modulo 2^16.
+    /// Returns the FPDUPTR of the marker that is due now: octets since the start of the FPDU, or 0
+    /// between FPDUs. Modulo 2^16, so a larger FPDU has wrong pointers.
     #[inline]
     pub const fn pointer(&self) -> u16 {
         low16(self.since)
     }
 
-    /// A marker passes.
+    /// Advances past a marker.
     #[inline]
     pub fn pass_marker(&mut self) {
         self.until = GAP;
@@ -64,16 +63,16 @@ impl Cadence {
         }
     }
 
-    /// The FPDU ends here.
+    /// Ends the FPDU.
     #[inline]
     pub fn end_fpdu(&mut self) {
         self.since = 0;
     }
 
-    // The receiver has an FPDU whole, and finds its way in it by arithmetic. In what follows `at`
-    // counts the octets of the FPDU that begins here, without markers.
+    // The receiver has a complete FPDU and computes positions in it. Below, `at` counts the octets
+    // of the FPDU that begins here, without markers.
 
-    /// Markers before octet `at`.
+    /// Returns the number of markers before octet `at`.
     fn markers_before(&self, at: usize) -> usize {
         match at.checked_sub(size(self.until)) {
             Some(past) if self.enabled => past.div_euclid(size(GAP)).saturating_add(1),
@@ -81,19 +80,19 @@ impl Cadence {
         }
     }
 
-    /// The place of octet `at` in the stream.
+    /// Returns the position of octet `at` in the stream.
     #[inline]
     pub fn position(&self, at: usize) -> usize {
         at.saturating_add(self.markers_before(at).saturating_mul(MARKER_LEN))
     }
 
-    /// Where the first `n` octets end in the stream; `n` is not 0.
+    /// Returns the end of the first `n` octets in the stream; `n` is not 0.
     #[inline]
     pub fn end(&self, n: usize) -> usize {
         self.position(n.saturating_sub(1)).saturating_add(1)
     }
 
-    /// Octets from `at` on that no marker interrupts.
+    /// Returns the number of octets from `at` on that no marker interrupts.
     #[inline]
     pub fn run(&self, at: usize) -> usize {
         let until = size(self.until);
@@ -104,7 +103,7 @@ impl Cadence {
         }
     }
 
-    /// The markers in the first `octets` octets of the stream: where each is, and its FPDUPTR.
+    /// Yields the position and FPDUPTR of each marker in the first `octets` octets of the stream.
     pub fn markers(&self, octets: usize) -> impl Iterator<Item = (usize, u16)> {
         let start = self.position(0);
         let first = if self.enabled {
@@ -114,11 +113,11 @@ impl Cadence {
         };
         (first..octets)
             .step_by(size(GAP).saturating_add(MARKER_LEN))
-            // In front of the FPDU it is 0.
+            // A marker in front of the FPDU has FPDUPTR 0.
             .map(move |at| (at, low16(count(at.saturating_sub(start)))))
     }
 
-    /// An FPDU of `n` octets, not 0, passes with its markers.
+    /// Advances past an FPDU of `n` octets and its markers; `n` is not 0.
     pub fn pass_fpdu(&mut self, n: usize) {
         if self.enabled {
             let gaps = self

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! MPA (RFC 5044, RFC 6581): framing over TCP, and the frames that start it.
+//! MPA (RFC 5044, RFC 6581): framing over TCP, and the startup frames.
 
 pub mod deframe;
 pub mod fpdu;

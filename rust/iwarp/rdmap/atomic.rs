@@ -7,7 +7,7 @@ use crate::wire::rdmap as wire;
 use zerocopy::byteorder::network_endian::{U32, U64};
 use zerocopy::FromBytes;
 
-/// What an Atomic Request asks for. All values are 64 bits wide.
+/// The operation of an Atomic Request. All values are 64 bits wide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AtomicOp {
     /// Add, in the fields that the mask separates (RFC 7306 §5.1.1).
@@ -21,36 +21,36 @@ pub enum AtomicOp {
 pub struct AtomicRequest {
     /// The operation.
     pub op: AtomicOp,
-    /// The requester's number for it, returned in the response.
+    /// The requester's identifier, returned in the response.
     pub id: u32,
     /// The target, at the responder.
     pub stag: Stag,
-    /// Tagged Offset of the target. That the address it stands for is a multiple of 8 is for the
-    /// embedder to check, who knows the address (RFC 7306 §8.2; refuse with
+    /// Tagged Offset of the target. The embedder checks that the address is a multiple of 8,
+    /// because only it knows the address (RFC 7306 §8.2; refuse with
     /// [`Rdmap::CatastrophicStream`](crate::Rdmap::CatastrophicStream)).
     pub to: u64,
     /// Add or swap data.
     pub data: u64,
     /// Add or swap mask.
     pub mask: u64,
-    /// Compare data; of no meaning for [`AtomicOp::FetchAdd`].
+    /// Compare data; ignored for [`AtomicOp::FetchAdd`].
     pub compare: u64,
-    /// Compare mask; of no meaning for [`AtomicOp::FetchAdd`].
+    /// Compare mask; ignored for [`AtomicOp::FetchAdd`].
     pub compare_mask: u64,
 }
 
 /// An Atomic Response (RFC 7306 §5.2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AtomicResponse {
-    /// The number of the request.
+    /// The identifier of the request.
     pub id: u32,
-    /// What the target held before the operation.
+    /// The value of the target before the operation.
     pub original: u64,
 }
 
 impl AtomicRequest {
-    /// The request with header `data`, or `None` when its atomic opcode is not known. `data` is
-    /// at least as long as the header.
+    /// Parses a request header. Returns `None` for an unknown atomic opcode. `data` is at least as
+    /// long as the header.
     pub(crate) fn parse(data: &[u8]) -> Option<Self> {
         let (h, _) = wire::AtomicRequest::read_from_prefix(data).ok()?;
         let [.., opcode] = h.opcode.get().to_be_bytes();
@@ -71,7 +71,7 @@ impl AtomicRequest {
         })
     }
 
-    /// The header. What a FetchAdd does not use is sent as the RFC fixes it.
+    /// Builds the header. The RFC fixes the fields that a FetchAdd does not use.
     pub(crate) fn wire(&self) -> wire::AtomicRequest {
         let (opcode, compare, compare_mask) = match self.op {
             AtomicOp::FetchAdd => (wire::ATOMIC_FETCH_ADD, 0, u64::MAX),
@@ -91,7 +91,7 @@ impl AtomicRequest {
 }
 
 impl AtomicResponse {
-    /// The response with header `data`, which is at least as long as the header.
+    /// Parses a response header. `data` is at least as long as the header.
     pub(crate) fn parse(data: &[u8]) -> Option<Self> {
         let (h, _) = wire::AtomicResponse::read_from_prefix(data).ok()?;
         Some(Self {
@@ -100,7 +100,7 @@ impl AtomicResponse {
         })
     }
 
-    /// The header.
+    /// Builds the header.
     pub(crate) fn wire(&self) -> wire::AtomicResponse {
         wire::AtomicResponse {
             id: U32::new(self.id),

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is done with a DDP segment that comes in: headers checked, payload to its place, messages
-//! without payload decoded. The rules of RFC 5041 §7.1 and RFC 5040 §7.2 that need no memory
-//! table are kept here.
+//! Handling of received DDP segments: checks headers, places payload, and decodes messages without
+//! payload. Enforces the rules of RFC 5041 §7.1 and RFC 5040 §7.2 that need no memory table.
 
 use crate::ddp::queue::Queue;
 use crate::ddp::{header_len, Header, Ulpdu, FRONT_LEN};
@@ -14,12 +13,12 @@ use crate::types::{count, split, Stag};
 use crate::wire::ddp as wire_ddp;
 use crate::wire::rdmap as wire;
 
-/// What a segment is, by its DDP header.
+/// The type of a segment, from its DDP header.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Carries payload.
+    /// A segment with payload.
     Payload(Segment),
-    /// The messages that are one header and nothing else.
+    /// Messages that consist of one header.
     ReadRequest,
     AtomicRequest,
     AtomicResponse,
@@ -31,30 +30,30 @@ enum Kind {
 
 /// The state of the receiving side of DDP and RDMAP.
 ///
-/// What a peer sends falls in two lanes: what it asks for (Send, Write, Read Request, Atomic
-/// Request, Immediate Data) and what it answers (Read Response, Atomic Response). Within a lane a
-/// message must be complete before the next may begin (RFC 5041 §5.3); between the lanes segments
-/// may mix, as they do with adapters that answer reads from a queue of their own.
+/// A peer's segments fall in two lanes: requests (Send, Write, Read Request, Atomic Request,
+/// Immediate Data) and responses (Read Response, Atomic Response). Within a lane, a message must be
+/// complete before the next begins (RFC 5041 §5.3). Between the lanes, segments may interleave, as
+/// they do with adapters that answer reads from a separate queue.
 pub(crate) struct Inbound {
-    /// Length of the segment at hand, header included.
+    /// Length of the current segment, headers included, in octets.
     len: u16,
     /// Its first octets.
     front: [u8; FRONT_LEN],
-    /// What it is, if its header is valid.
+    /// Its type, if its header is valid.
     kind: Option<Kind>,
     /// Sequence number of an untagged segment.
     msn: u32,
     /// Queue 0.
     sends: Queue,
-    /// The opcode of the Send under way.
+    /// The opcode of the incomplete Send.
     send_opcode: u8,
     /// Queue 1.
     requests: Queue,
     /// Queue 3.
     atomics: Queue,
-    /// The buffer of the RDMA Write under way.
+    /// The buffer of the incomplete RDMA Write.
     write: Option<Stag>,
-    /// The buffer of the Read Response under way.
+    /// The buffer of the incomplete Read Response.
     response: Option<Stag>,
 }
 
@@ -74,12 +73,12 @@ impl Inbound {
         }
     }
 
-    /// Whether no message is under way.
+    /// Returns whether no message is incomplete.
     pub(crate) fn at_boundary(&self) -> bool {
         !self.sends.open() && self.write.is_none() && self.response.is_none()
     }
 
-    /// The headers of the segment at hand.
+    /// Returns the headers of the current segment.
     pub(crate) fn quote(&self) -> Quote {
         let front = split(&self.front, usize::from(self.len)).0;
         let Some(header) = Header::parse(front) else {
@@ -90,8 +89,8 @@ impl Inbound {
         Quote::new(Some(self.len), ddp, rdmap)
     }
 
-    /// Takes a segment: checks its headers, has `placement` place its payload and deliver its
-    /// message. Returns whether the stream goes on: not after a Terminate.
+    /// Handles a segment: checks its headers, lets `placement` place its payload and deliver its
+    /// message. Returns whether the stream continues; it ends after a Terminate.
     pub(crate) fn segment<P: Placement>(
         &mut self,
         ulpdu: &Ulpdu<'_, P::Stream<'_>>,
@@ -150,8 +149,8 @@ impl Inbound {
         Ok(true)
     }
 
-    /// Decides what the segment with the header at the start of `front` is, and whether it may come
-    /// now.
+    /// Determines the type of the segment with the header at the start of `front`, and checks that
+    /// it is allowed now.
     fn classify(&mut self, front: &[u8], header_len: usize) -> Result<Kind, Error> {
         let header = Header::parse(front).ok_or(Error::DdpLocalCatastrophic)?;
         let payload = usize::from(self.len).saturating_sub(header_len);
@@ -162,8 +161,8 @@ impl Inbound {
         }
     }
 
-    /// RDMAP's version and opcode. The RDMA Consortium's version 0 goes with MPA revision 0,
-    /// which is never agreed upon here (RFC 5040 §4.1).
+    /// Checks RDMAP's version and returns the opcode. Version 0 of the RDMA Consortium belongs to
+    /// MPA revision 0, which is never negotiated here (RFC 5040 §4.1).
     fn opcode(octet: u8) -> Result<u8, Error> {
         if octet & wire::VERSION_MASK != wire::VERSION {
             return Err(Rdmap::InvalidVersion.into());
@@ -191,8 +190,8 @@ impl Inbound {
             }
             _ => return Err(Rdmap::UnexpectedOpcode.into()),
         };
-        // All segments of a message name the same buffer (RFC 5041 §4.2); of an empty segment the
-        // STag is not looked at (§5.2).
+        // All segments of a message name the same buffer (RFC 5041 §4.2). The STag of an empty
+        // segment is not checked (§5.2).
         match open {
             Some(begun) if begun != stag && len != 0 => Err(DdpTagged::InvalidStag.into()),
             _ => Ok(Kind::Payload(segment)),
@@ -239,8 +238,8 @@ impl Inbound {
             return Err(DdpUntagged::InvalidQn.into());
         }
         self.msn = h.msn.get();
-        // A Terminate may cut any message short, and is taken however it is numbered: it is the
-        // last thing on the stream, and refusing it would only lose what it says.
+        // A Terminate may interrupt any message. Accept it with any MSN and offset: it ends the
+        // stream, and refusing it would only lose its error code.
         if matches!(kind, Kind::Terminate) {
             return Ok(kind);
         }
@@ -259,7 +258,7 @@ impl Inbound {
             _ => &self.requests,
         };
         queue.check(self.msn, h.mo.get(), len, last)?;
-        // MULPDU is never below 128 octets (RFC 5044 §4.5), so these fit one segment.
+        // MULPDU is never below 128 octets (RFC 5044 §4.5), so these messages fit in one segment.
         let exact = count(exact);
         if len > exact {
             return Err(DdpUntagged::TooLong.into());
@@ -296,7 +295,7 @@ impl Inbound {
         }))
     }
 
-    /// Moves the state of messages past a segment with payload.
+    /// Advances the message state past a segment with payload.
     fn advance(&mut self, segment: &Segment) {
         match *segment {
             Segment::Send { len, last, .. } => self.sends.advance(len, last),

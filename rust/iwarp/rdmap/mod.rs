@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RDMAP (RFC 5040) and its extensions (RFC 7306): opcodes, the headers that messages carry
-//! behind DDP's, and what is done with what comes in.
+//! RDMAP (RFC 5040) and its extensions (RFC 7306): opcodes, the headers behind DDP's, and the
+//! handling of received messages.
 
 pub mod atomic;
 pub(crate) mod inbound;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RDMA Read (RFC 5040 §5.2): the request, and what the requester keeps of it until the response
-//! has come.
+//! RDMA Read (RFC 5040 §5.2): the request, and the requester's state of an outstanding read.
 
 use crate::error::{DdpTagged, Error, Rdmap};
 use crate::types::Stag;
@@ -12,25 +11,25 @@ use zerocopy::FromBytes;
 /// An RDMA Read Request (RFC 5040 §4.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadRequest {
-    /// Where the response is to go, at the requester. The responder copies it unchecked.
+    /// The requester's buffer for the response. The responder copies the STag unchecked.
     pub sink_stag: Stag,
     /// Tagged Offset of the sink.
     pub sink_to: u64,
-    /// Octets to read. When 0, source STag and offset must not be checked.
+    /// Octets to read. If it is 0, source STag and offset must not be checked.
     pub len: u32,
-    /// What is to be read, at the responder.
+    /// The responder's buffer to read from.
     pub src_stag: Stag,
     /// Tagged Offset of the source.
     pub src_to: u64,
 }
 
 impl ReadRequest {
-    /// What is left of the request when `done` octets of its response have been sent: what a
-    /// Terminate has to quote (RFC 5040 §4.8).
+    /// Returns the rest of the request after `done` octets of its response were sent. A Terminate
+    /// quotes this rest (RFC 5040 §4.8).
     #[must_use]
     pub const fn advanced(self, done: u32) -> Self {
         let done = if done < self.len { done } else { self.len };
-        // A `u64::from` that is const.
+        // A `const` version of `u64::from`.
         let [a, b, c, d] = done.to_be_bytes();
         let by = u64::from_be_bytes([0, 0, 0, 0, a, b, c, d]);
         Self {
@@ -41,7 +40,7 @@ impl ReadRequest {
         }
     }
 
-    /// The request with header `data`, or `None` when `data` is too short.
+    /// Parses a request header. Returns `None` if `data` is too short.
     pub(crate) fn parse(data: &[u8]) -> Option<Self> {
         let (h, _) = wire::ReadRequest::read_from_prefix(data).ok()?;
         Some(Self {
@@ -53,7 +52,7 @@ impl ReadRequest {
         })
     }
 
-    /// The header.
+    /// Builds the header.
     pub(crate) fn wire(&self) -> wire::ReadRequest {
         wire::ReadRequest {
             sink_stag: U32::new(self.sink_stag.0),
@@ -65,8 +64,8 @@ impl ReadRequest {
     }
 }
 
-/// A Read Request whose response has not come whole. The requester keeps one for each that is
-/// outstanding, in order: responses come in the order of the requests (RFC 5040 §5.5 rule 20).
+/// A Read Request whose response is incomplete. The requester keeps one for each outstanding read,
+/// in order: responses come in the order of the requests (RFC 5040 §5.5 rule 20).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outstanding {
     sink_stag: Stag,
@@ -76,7 +75,7 @@ pub struct Outstanding {
 }
 
 impl Outstanding {
-    /// A request for `len` octets, to be placed at `sink_to` of `sink_stag`.
+    /// Creates the state for a request of `len` octets, to be placed at `sink_to` of `sink_stag`.
     pub const fn new(sink_stag: Stag, sink_to: u64, len: u32) -> Self {
         Self {
             sink_stag,
@@ -86,23 +85,22 @@ impl Outstanding {
         }
     }
 
-    /// Octets accepted so far.
+    /// Returns the octets accepted so far.
     pub const fn done(&self) -> u32 {
         self.done
     }
 
-    /// Takes a Read Response segment into account, before any of it is placed. Returns whether
-    /// it completes the read.
+    /// Accepts a Read Response segment before it is placed. Returns whether it completes the read.
     ///
-    /// The segment must go exactly where the request said, right behind the segment before it,
-    /// and the last one must end where the request ends. Nothing else can be placed, so a
-    /// response can neither leave the buffer nor leave a gap that would be reported as read. The
-    /// STag and offset of an empty segment are not looked at (RFC 5041 §5.2).
+    /// The segment must go to the requested place, directly behind the segment before it, and the
+    /// last segment must end where the request ends. So a response can neither exceed the buffer
+    /// nor leave a gap that would be reported as read. STag and offset of an empty segment are not
+    /// checked (RFC 5041 §5.2).
     ///
     /// # Errors
     ///
-    /// Wrong STag; wrong offset or more octets than asked for (both as bounds); an end before all
-    /// octets have come. On error nothing is taken into account.
+    /// Wrong STag; wrong offset or more octets than requested (both reported as bounds); an end
+    /// before all octets. An error changes nothing.
     pub fn accept(&mut self, stag: Stag, to: u64, len: u32, last: bool) -> Result<bool, Error> {
         if len != 0 {
             if stag != self.sink_stag {

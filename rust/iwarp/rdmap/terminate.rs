@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The Terminate Message (RFC 5040 §4.8, §5.4): what it says and what it quotes.
+//! The Terminate Message (RFC 5040 §4.8, §5.4): its error code and the headers that it quotes.
 
 use crate::ddp::{self, Header};
 use crate::error::{Error, TermCode};
@@ -12,7 +12,7 @@ use crate::wire::terminate as wire;
 use zerocopy::byteorder::network_endian::{U16, U32};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// The headers of the segment that an error is about, as far as they are known.
+/// The known headers of the segment that caused an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quote {
     segment_len: Option<u16>,
@@ -22,7 +22,7 @@ pub struct Quote {
 }
 
 impl Quote {
-    /// Nothing to quote: the error is not about a segment that came in.
+    /// Nothing to quote: no received segment caused the error.
     pub const NONE: Self = Self {
         segment_len: None,
         ddp: [0; wire_ddp::UNTAGGED_LEN],
@@ -30,8 +30,8 @@ impl Quote {
         rdmap: None,
     };
 
-    /// A segment of `len` octets that begins with `ddp`, a whole DDP header or nothing, and if it
-    /// is a Read Request that has come whole, the header `rdmap`.
+    /// Quotes a segment of `len` octets. `ddp` is its whole DDP header or empty. `rdmap` is the
+    /// header of a complete Read Request.
     pub(crate) fn new(len: Option<u16>, ddp: &[u8], rdmap: Option<&[u8]>) -> Self {
         let mut quote = Self {
             segment_len: len,
@@ -43,9 +43,8 @@ impl Quote {
         quote
     }
 
-    /// The Read Request `request`, which came with the number `msn`. For errors that are found
-    /// while its response is being sent; `request` is then [`ReadRequest::advanced`] by what has
-    /// been sent.
+    /// Quotes the Read Request `request`, received with MSN `msn`. For errors found while its
+    /// response is sent; `request` is then [`ReadRequest::advanced`] by the octets sent.
     pub fn read_request(msn: u32, request: &ReadRequest) -> Self {
         let ddp = wire_ddp::Untagged {
             control: wire_ddp::LAST | wire_ddp::VERSION,
@@ -63,23 +62,23 @@ impl Quote {
         )
     }
 
-    /// The length of the DDP segment in octets, if known.
+    /// Returns the length of the DDP segment in octets, if known.
     pub const fn segment_len(&self) -> Option<u16> {
         self.segment_len
     }
 
-    /// The octets of the DDP header; empty if it is not known.
+    /// Returns the octets of the DDP header; empty if unknown.
     pub fn ddp(&self) -> &[u8] {
         split(&self.ddp, usize::from(self.ddp_len)).0
     }
 
-    /// The DDP header, if known.
+    /// Returns the DDP header, if known.
     pub fn header(&self) -> Option<Header> {
         Header::parse(self.ddp())
     }
 
-    /// The MSN of the Read Request that is quoted; `None` if the segment is another one, or its DDP
-    /// header is not quoted.
+    /// Returns the MSN of the quoted Read Request; `None` if the segment is no Read Request or its
+    /// DDP header is not quoted.
     pub fn read_msn(&self) -> Option<u32> {
         match self.header()? {
             Header::Untagged(h)
@@ -91,12 +90,12 @@ impl Quote {
         }
     }
 
-    /// The octets of the RDMAP header, if the segment is a Read Request.
+    /// Returns the octets of the RDMAP header, if the segment is a Read Request.
     pub fn rdmap(&self) -> Option<&[u8]> {
         self.rdmap.as_ref().map(|r| r.as_slice())
     }
 
-    /// The Read Request that is quoted, if one is.
+    /// Returns the quoted Read Request, if any.
     pub fn request(&self) -> Option<ReadRequest> {
         ReadRequest::parse(self.rdmap()?)
     }
@@ -105,21 +104,21 @@ impl Quote {
 /// A Terminate Message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Terminate {
-    /// What went wrong.
+    /// The error code.
     pub code: TermCode,
-    /// With which segment.
+    /// The segment that caused the error.
     pub quote: Quote,
 }
 
-/// A Terminate Message that came from the peer.
+/// A Terminate Message from the peer.
 pub type Terminated = Terminate;
 
 impl Terminate {
-    /// The Terminate for `error`, found in the segment that `quote` describes.
+    /// Creates the Terminate for `error`, found in the segment that `quote` describes.
     ///
-    /// How much of `quote` goes along is fixed by RFC 5040 §4.8, figure 10, and §7.1: nothing for
-    /// an error of the lower layer or of this side's own; length and DDP header for the others;
-    /// the RDMAP header too if RDMAP found the error in a Read Request.
+    /// RFC 5040 §4.8, figure 10, and §7.1 fix how much of `quote` is included: nothing for an error
+    /// of the lower layer or a local error; length and DDP header for the others; the RDMAP header
+    /// too if RDMAP found the error in a Read Request.
     pub fn new(error: Error, quote: Quote) -> Self {
         let quote = match error {
             Error::Mpa(_) | Error::LocalCatastrophic | Error::DdpLocalCatastrophic => Quote::NONE,
@@ -131,7 +130,7 @@ impl Terminate {
         };
         Self {
             code: error.term(),
-            // A length alone is of no use to anyone.
+            // A length without the DDP header is useless.
             quote: if quote.ddp_len == 0 {
                 Quote::NONE
             } else {
@@ -140,7 +139,7 @@ impl Terminate {
         }
     }
 
-    /// Writes the header, and returns how many octets it has.
+    /// Writes the header. Returns its length in octets.
     pub(crate) fn emit(&self, out: &mut [u8; wire::TERMINATE_MAX]) -> usize {
         let quote = &self.quote;
         let mut hdrct = 0;
@@ -179,12 +178,13 @@ impl Terminate {
         used
     }
 
-    /// Reads a Terminate header from the start of `data`. What is announced and not there is
-    /// taken as not quoted; what follows is ignored. `None` when not even the code is there.
+    /// Parses a Terminate header at the start of `data`. A part that is announced but missing
+    /// counts as not quoted; octets behind the header are ignored. Returns `None` if the error code
+    /// is missing.
     pub(crate) fn parse(data: &[u8]) -> Option<Self> {
         let (fixed, mut rest) = wire::Terminate::read_from_prefix(data).ok()?;
         let mut quote = Quote::NONE;
-        // The length takes its place if either it or the DDP header is announced.
+        // The length field is present if either it or the DDP header is announced.
         if fixed.hdrct & (wire::HDR_LENGTH | wire::HDR_DDP) != 0 {
             let (length, after) = split(rest, 2);
             rest = after;

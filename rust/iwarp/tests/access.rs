@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Access checks, and what a Read Response must match.
+//! Access checks, and the checks of Read Responses.
 
 use iwarp::*;
 
@@ -32,7 +32,7 @@ fn rights_are_those_of_the_verbs() {
     assert_eq!(Access::REMOTE_READ.bits(), 4);
     assert_eq!(Access::REMOTE_ATOMIC.bits(), 8);
     assert_eq!(Access::NONE, Access::default());
-    // IB_ACCESS_MW_BIND and the optional ones are nothing here.
+    // IB_ACCESS_MW_BIND and the optional flags are no rights here.
     assert_eq!(Access::from_bits(0xffff_fff0), Access::NONE);
     let both = Access::REMOTE_READ.union(Access::LOCAL_WRITE);
     assert_eq!(both.bits(), 5);
@@ -64,7 +64,7 @@ fn out_of_bounds_by_one() {
 fn wrapping() {
     assert_eq!(check(&REGION, u64::MAX, 1), Err(Denied::Wrap));
     assert_eq!(check(&REGION, u64::MAX - 10, 100), Err(Denied::Wrap));
-    // A region up to the last address but one, and one that claims more than there is.
+    // A region up to the last address but one, and one whose length is too large.
     let top = Region {
         base: u64::MAX - 100,
         len: 100,
@@ -106,7 +106,7 @@ fn stag_pd_and_rights() {
         let got = REGION.check(STAG, 7, read.union(want), 0x1000, 1);
         assert_eq!(got, Err(Denied::Rights));
     }
-    // Local reads need no right.
+    // Local reads need no rights.
     assert_eq!(REGION.check(STAG, 7, Access::NONE, 0x1000, 1), Ok(0));
 }
 
@@ -158,7 +158,7 @@ fn a_read_response_in_one_segment() {
 fn a_read_response_in_several_segments() {
     let mut read = Outstanding::new(STAG, u64::MAX - 4, 10);
     assert_eq!(read.accept(STAG, u64::MAX - 4, 7, false), Ok(false));
-    // The offset wraps as that of the request does.
+    // The offset wraps as in the request.
     assert_eq!(read.accept(STAG, 2, 2, false), Ok(false));
     assert_eq!(read.accept(STAG, 4, 1, true), Ok(true));
 }
@@ -194,7 +194,7 @@ fn a_read_response_must_be_the_one_asked_for() {
     refused(fresh, STAG, 0x1001, 9, true, bounds);
     refused(begun, STAG, 0x1000, 6, true, bounds);
     refused(begun, STAG, 0x1005, 5, true, bounds);
-    // Longer than asked for, by one and by as much as there is.
+    // Longer than requested, by one octet and by the maximum.
     refused(fresh, STAG, 0x1000, 11, true, bounds);
     refused(fresh, STAG, 0x1000, 11, false, bounds);
     refused(begun, STAG, 0x1004, 7, true, bounds);
@@ -213,6 +213,6 @@ fn an_empty_read_response() {
         read.accept(STAG, 0x1000, 1, true),
         Err(DdpTagged::Bounds.into())
     );
-    // STag and offset are not looked at.
+    // STag and offset are not checked.
     assert_eq!(read.accept(Stag(99), 5, 0, true), Ok(true));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whether CRCs are used is between the two ends of MPA (RFC 5044 §4.4).
+//! Only the two ends of MPA know whether CRCs are used (RFC 5044 §4.4).
 
 mod common;
 use common::startup::*;
@@ -8,10 +8,10 @@ use common::*;
 use iwarp::startup::*;
 use iwarp::Message;
 
-/// All that the users of a connection can see of it.
+/// The part of a connection that its users see.
 #[derive(PartialEq, Debug)]
 struct Seen {
-    /// Of both ends.
+    /// The parameters of both ends.
     parameters: [Parameters; 2],
     private: [Vec<u8>; 2],
     events: [Vec<Event>; 2],
@@ -21,7 +21,7 @@ fn policy(crc: CrcPolicy) -> Policy {
     Policy { crc, ..P2P }
 }
 
-/// Connects, and exchanges messages. Returns whether CRCs were used, and what was seen.
+/// Connects and exchanges messages. Returns whether CRCs were used, and the users' view.
 fn connection(here: CrcPolicy, there: CrcPolicy) -> (bool, Seen) {
     let (initiator, asked) = Initiator::new(&policy(here), 3, 4, b"hello").unwrap();
     let asked = request(asked.as_bytes());

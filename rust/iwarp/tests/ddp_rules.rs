@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The rules of DDP (RFC 5041), and of RDMAP's use of its fields (RFC 5040 §4), one by one, as
-//! the receiver keeps them.
+//! The receiver enforces each rule of DDP (RFC 5041) and of RDMAP's use of DDP fields (RFC 5040
+//! §4).
 
 mod common;
 use common::*;
@@ -219,7 +219,7 @@ fn a_message_of_length_zero_is_one_segment() {
     let v = judge(&[send(1, b"").ulpdu(), write(b"").ulpdu()]);
     assert_eq!(v.error, None);
     assert_eq!(v.events.len(), 2);
-    // begin and end of each, nothing placed.
+    // `begin` and `end` for each, no `place`.
     assert_eq!(v.calls, 4);
 }
 
@@ -244,7 +244,7 @@ fn a_tagged_message_keeps_its_stag() {
             error_of(&[first, second.clone()]),
             DdpTagged::InvalidStag.into()
         );
-        // The next message may name another.
+        // The next message may use another STag.
         let whole = Tagged::new(opcode, 5, 0, b"abc").ulpdu();
         assert_eq!(judge(&[whole, second]).error, None);
     }
@@ -257,7 +257,7 @@ fn the_stag_of_an_empty_segment_is_not_looked_at() {
     let third = Tagged::new(0, 5, 3, b"d");
     let list = [first.ulpdu(), empty.more().ulpdu(), third.ulpdu()];
     assert_eq!(judge(&list).error, None);
-    // Unless it begins the message: all that has payload must then name the same.
+    // An empty first segment sets the STag; all later segments with payload must have it.
     let list = [empty.more().ulpdu(), third.ulpdu()];
     assert_eq!(error_of(&list), DdpTagged::InvalidStag.into());
 }
@@ -354,11 +354,11 @@ fn messages_without_payload_have_their_exact_length() {
             };
             assert_eq!(error_of(&[ulpdu]), want, "{opcode}: {len}");
         }
-        // In one segment.
+        // The message must be one segment.
         let payload = vec![0; right];
         let split = Untagged::new(opcode, qn, 1, &payload).more(0).ulpdu();
         assert_eq!(error_of(&[split]), Rdmap::CatastrophicStream.into());
-        // That starts at its beginning.
+        // The segment must begin at offset 0.
         let shifted = Untagged::new(opcode, qn, 1, &payload).at(1).ulpdu();
         assert_eq!(error_of(&[shifted]), DdpUntagged::InvalidMo.into());
     }
@@ -406,7 +406,7 @@ fn unknown_atomic_opcodes_are_refused() {
         let ulpdu = Untagged::new(0xa, 1, 1, &header).ulpdu();
         assert_eq!(error_of(&[ulpdu]), Rdmap::UnexpectedOpcode.into());
     }
-    // What is reserved beside it is not looked at.
+    // Reserved bits are ignored.
     let mut header = [0; 52];
     header[..4].copy_from_slice(&[0xff, 0xff, 0xff, 0xf2]);
     let v = judge(&[Untagged::new(0xa, 1, 1, &header).ulpdu()]);

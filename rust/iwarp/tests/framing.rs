@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! MPA in full operation (RFC 5044 §4 to §8): lengths, pads, CRCs, markers, and what becomes of
-//! errors.
+//! MPA in full operation (RFC 5044 §4 to §8): lengths, pads, CRCs, markers, and error handling.
 
 mod common;
 use common::*;
 use iwarp::mpa::fpdu::{mulpdu, pad_len};
 use iwarp::*;
 
-/// Feeds `stream` whole and octet by octet, and returns the error, which must be the same.
+/// Feeds `stream` whole and octet by octet. Returns the error, which must be equal.
 fn error_at(crc: bool, markers: bool, stream: &[u8]) -> (Option<Error>, Vec<Event>, usize) {
     let mut verdicts = [stream.len(), 1].map(|chunk| {
         let mut rx = receiver(crc, markers);
@@ -50,12 +49,12 @@ fn mulpdu_stays_within_bounds() {
         {
             let m = mulpdu(emss, markers);
             assert!(m >= 128);
-            // The FPDU fits the segment with as many markers as can fall into one.
+            // The FPDU fits in the segment with the maximum number of markers.
             let capped = (emss as usize).min(65_540);
             let room = if markers { 4 * capped.div_ceil(512) } else { 0 };
             let fpdu = 2 + usize::from(m) + pad_len(m) + 4 + room;
             assert!(fpdu <= capped || m == 128, "{emss} {m}");
-            // And each of those can say where the FPDU starts.
+            // Each marker can point to the start of the FPDU.
             assert!(!markers || fpdu <= 65_536, "{emss} {m}");
         }
     }
@@ -122,7 +121,7 @@ fn emss_may_change_under_way() {
 #[test]
 fn a_wrong_crc_is_found_wherever_it_is() {
     let good = frame(&Untagged::new(3, 0, 1, b"hello").ulpdu());
-    // The length aside: with another length the CRC is somewhere else.
+    // Except the length: another length moves the CRC.
     for at in 2..good.len() {
         for bit in 0..8 {
             let mut bad = good.clone();
@@ -171,7 +170,7 @@ fn the_pad_is_not_looked_at_but_counts_into_the_crc() {
     let len = ulpdu.len();
     ulpdu.push(0x55);
     ulpdu.push(0xaa);
-    // 18 + 4 needs no pad; with one octet less there is one, here not zero.
+    // 18 + 4 octets need no pad; one octet less needs one, which is not zero here.
     let mut stream = u16::try_from(len - 1).unwrap().to_be_bytes().to_vec();
     stream.extend_from_slice(&ulpdu[..len]);
     let crc = Crc::new().update::<Soft>(&stream).wire();
@@ -185,7 +184,7 @@ fn the_pad_is_not_looked_at_but_counts_into_the_crc() {
 fn nothing_is_done_before_an_fpdu_is_here_whole() {
     let good = Untagged::new(3, 0, 1, &[7; 100]).ulpdu();
     let unknown = Untagged::new(0xc, 0, 1, &[7; 100]).ulpdu();
-    // Too short for the headers that their first octets announce.
+    // Too short for the header that the first octet announces.
     let short = [[&[0xc1; 13][..], &[0x41; 17]].map(<[u8]>::to_vec)].concat();
     for (ulpdu, want) in [
         (good, None),
@@ -203,7 +202,7 @@ fn nothing_is_done_before_an_fpdu_is_here_whole() {
             assert_eq!(rx.consume(&[*last], &mut got).err(), want);
             assert_eq!(got.calls == 0, want.is_some());
         }
-        // A bad CRC goes first.
+        // A wrong CRC takes precedence.
         let mut bad = stream.clone();
         bad[10] ^= 1;
         assert_eq!(error_at(true, false, &bad).0, Some(Mpa::Crc.into()));
@@ -217,7 +216,7 @@ fn what_an_fpdu_needs_is_said_as_soon_as_its_length_is_here() {
         rx.consume(&Wire(stream.to_vec()), &mut Recorder::default())
     };
     for markers in [false, true] {
-        // As many as the length field begins behind.
+        // The marker in front of the length field.
         let lead = if markers { 4 } else { 0 };
         for n in [0, 1, 400, 1000, 9000] {
             let mut tx = segmenter(true, markers, 20_000);
@@ -233,7 +232,7 @@ fn what_an_fpdu_needs_is_said_as_soon_as_its_length_is_here() {
             }
             let all = Progress::Consumed(fpdu.len());
             assert_eq!(needed(markers, &fpdu), Ok(all));
-            // What is behind it is left.
+            // Octets behind the FPDU stay unconsumed.
             let more = [&fpdu[..], &[0xff; 100]].concat();
             assert_eq!(needed(markers, &more), Ok(all));
         }
@@ -246,7 +245,7 @@ fn what_an_fpdu_needs_is_said_as_soon_as_its_length_is_here() {
     );
 }
 
-/// Memory that its writer alters whenever it has been read: an octet is right once.
+/// Memory that its writer changes after each read: only the first read of an octet is correct.
 struct Fickle {
     good: Vec<u8>,
     read: std::cell::RefCell<Vec<bool>>,
@@ -282,7 +281,7 @@ impl Octets for Fickle {
     }
 }
 
-/// Who can alter what was sent behind the receiver's back alters no header.
+/// A writer that changes sent data behind the receiver's back cannot change a header.
 #[test]
 fn headers_are_those_that_the_crc_was_computed_of() {
     #[derive(Default)]
@@ -355,7 +354,7 @@ fn headers_are_those_that_the_crc_was_computed_of() {
             let mut got = Headers::default();
             let progress = rx.consume(&Fickle { good, read }, &mut got);
             if markers && octets > 512 {
-                // A marker that the CRC does not cover is not believed.
+                // A marker outside the CRC's copy is not trusted.
                 assert_eq!(progress, Err(Mpa::Marker.into()));
                 continue;
             }
@@ -411,8 +410,8 @@ fn what_cannot_be_read_ends_the_stream() {
     assert!(!rx.at_boundary(0));
 }
 
-/// Whoever may not speak before the peer has may answer an FPDU that is valid, if not what is in
-/// it; one that is not valid he may not, nor half of one.
+/// A responder may send after the first valid FPDU, even if its contents are invalid; not after an
+/// invalid or incomplete FPDU.
 #[test]
 fn the_first_fpdu_counts_when_it_is_here_whole_and_valid() {
     let stream = frame(&Untagged::new(0xc, 0, 1, &[0; 100]).ulpdu());
@@ -433,7 +432,7 @@ fn the_first_fpdu_counts_when_it_is_here_whole_and_valid() {
     assert!(!rx.started());
 }
 
-/// A placement's refusal ends the stream, and nothing more is asked of it.
+/// A placement's refusal ends the stream; no further call is made.
 #[test]
 fn refusals_are_returned_and_end_the_stream() {
     let first = frame(&Untagged::new(3, 0, 1, &pattern(50)).ulpdu());
@@ -478,7 +477,7 @@ fn boundaries_are_between_fpdus() {
             let (last, front) = fpdu.split_last().unwrap();
             for (i, byte) in front.iter().enumerate() {
                 rx.consume(&[*byte], &mut got).unwrap();
-                // Behind a whole marker between FPDUs the stream may end; not within it.
+                // Between FPDUs, the stream may end behind a whole marker, but not within it.
                 assert_eq!(rx.at_boundary(), markers && n == 0 && i == 3);
             }
             rx.consume(&[*last], &mut got).unwrap();
@@ -488,8 +487,7 @@ fn boundaries_are_between_fpdus() {
     }
 }
 
-/// The positions of markers in a stream, and the starts of the FPDUs in it, from the layout
-/// alone.
+/// Checks the marker positions in a stream and the starts of its FPDUs, from the layout alone.
 fn check_markers(stream: &[u8], fpdus: &[usize]) {
     let mut start = 0;
     let mut starts = vec![];
@@ -501,7 +499,7 @@ fn check_markers(stream: &[u8], fpdus: &[usize]) {
     for at in (0..stream.len()).step_by(512) {
         assert_eq!(stream[at..at + 2], [0, 0]);
         let pointer = usize::from(u16::from_be_bytes([stream[at + 2], stream[at + 3]]));
-        // The FPDU that the marker is in. If the marker is its first octet, it is between.
+        // The FPDU of the marker. A marker at its first octet is between FPDUs.
         let start = *starts.iter().rfind(|s| **s <= at).unwrap();
         let header = if start % 512 == 0 { start + 4 } else { start };
         let want = if start == at { 0 } else { at - header };
@@ -539,12 +537,12 @@ fn a_marker_that_points_elsewhere_is_an_error() {
             assert_eq!(error, Some(Mpa::Marker.into()));
             assert_eq!(events, []);
         }
-        // The low two bits and the reserved half are not looked at.
+        // The low two bits and the reserved half are ignored.
         let mut odd = stream.clone();
         odd[at] = 0xff;
         odd[at + 3] |= 3;
         assert_eq!(error_at(false, true, &odd).0, None);
-        // With CRC they count.
+        // The CRC covers them.
         let mut tx = segmenter(true, true, 9000);
         let mut odd = common::send(&mut tx, SEND, &pattern(2000)).concat();
         odd[at] = 0xff;
@@ -565,7 +563,7 @@ fn with_crc_a_marker_error_needs_a_good_crc() {
     assert_eq!(error_at(true, true, &stream).0, Some(Mpa::Crc.into()));
 }
 
-/// An FPDU of the largest ULPDU, longer than FPDUPTR can say, is taken all the same.
+/// The FPDU of the longest ULPDU is accepted, although it is too long for FPDUPTR.
 #[test]
 fn the_longest_ulpdu_is_taken() {
     let payload = pattern(65_535 - 18);
@@ -575,7 +573,7 @@ fn the_longest_ulpdu_is_taken() {
     assert_eq!(joined(&events), payload);
 }
 
-/// A gather that fails leaves the segmenter where it was.
+/// A failed gather leaves the segmenter unchanged.
 #[test]
 fn a_failed_gather_can_be_repeated() {
     struct Limited<'a> {

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use iwarp::*;
 
-/// What the FPDUs of a message of `len` octets begin with, behind their length fields.
+/// Returns the headers of the FPDUs of a message of `len` octets, without the length fields.
 fn heads(tx: &mut Segmenter<Soft>, message: Message, len: usize, head: usize) -> Vec<Vec<u8>> {
     send(tx, message, &pattern(len))
         .iter()
@@ -21,7 +21,7 @@ fn tagged() {
         (Message::Write { stag, to }, 0x40),
         (Message::ReadResponse { stag, to }, 0x42),
     ] {
-        // 512 - 2 - 14 - 4, and no pad.
+        // 512 - 2 - 14 - 4, without pad.
         let got = heads(&mut segmenter(true, false, 512), message, 493, 14);
         let stag = [0xab, 0xcd, 0xef, 0x12];
         let first = [
@@ -49,7 +49,7 @@ fn untagged() {
         heads(&mut tx, SEND, 0, 18),
         [[0x41, 0x43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]]
     );
-    // 512 - 2 - 18 - 4, and no pad.
+    // 512 - 2 - 18 - 4, without pad.
     assert_eq!(
         heads(&mut tx, send, 489, 18),
         [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Messages of every kind, as the segmenter sends them and the receiver takes them.
+//! Messages of every type, from the segmenter to the receiver.
 
 mod common;
 use common::*;
@@ -56,11 +56,11 @@ fn all_four_sends() {
     }
 }
 
-/// The segments of a message as RFC 5041 §5.2 has them in its examples: MULPDU 1500, 2048 octets.
+/// The segments of the example message of RFC 5041 §5.2: MULPDU 1500, 2048 octets.
 #[test]
 fn segmentation_is_that_of_the_rfc() {
     let payload = pattern(2048);
-    // The EMSS whose MULPDU is 1500 or the next below it.
+    // The EMSS for MULPDU 1500 or the next lower one.
     let mut tx = segmenter(true, false, 1506);
     let mut rx = receiver(true, false);
     let mut got = Recorder::default();
@@ -156,7 +156,7 @@ fn tagged_messages() {
 
 #[test]
 fn a_tagged_offset_that_wraps_is_passed_on_as_it_is() {
-    // To refuse it is the sink's part, which knows the buffer.
+    // The sink refuses it, because it knows the buffer.
     let to = u64::MAX - 10;
     let events = round_trip(Message::Write { stag: STAG, to }, &pattern(2000));
     assert!(matches!(
@@ -208,7 +208,7 @@ fn read_requests_are_numbered() {
     );
 }
 
-/// The octets of a Read Request, written out.
+/// The octets of a Read Request.
 #[test]
 fn a_read_request_on_the_wire() {
     let request = ReadRequest {
@@ -265,7 +265,7 @@ fn atomics_on_the_wire() {
     assert_eq!(fpdu[1], 18 + 52);
     assert_eq!(fpdu[3], 0x4a);
     assert_eq!(fpdu[11], 1, "queue 1");
-    // Compare data and mask have fixed values in a FetchAdd.
+    // In a FetchAdd, compare data and mask have fixed values.
     assert_eq!(fpdu[20 + 36..20 + 44], [0; 8]);
     assert_eq!(fpdu[20 + 44..20 + 52], [0xff; 8]);
 

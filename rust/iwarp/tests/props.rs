@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Properties: what is emitted is parsed back, the split of a stream means nothing, and no input
-//! makes the receiver panic or place outside what it announced (the recorder checks that).
+//! Properties: emitted messages parse back; the split of a stream changes nothing; no input makes
+//! the receiver panic or place outside the announced segment (the recorder checks this).
 
 mod common;
 use common::*;
@@ -38,14 +38,14 @@ fn atomic_request() -> impl Strategy<Value = AtomicRequest> {
             to,
             data,
             mask,
-            // What a FetchAdd does not use has one value on the wire.
+            // Fields that a FetchAdd does not use have a fixed value on the wire.
             compare: if add { 0 } else { compare },
             compare_mask: if add { u64::MAX } else { compare_mask },
         },
     )
 }
 
-/// Messages that may come in any order, with payload for those that have some.
+/// Messages that are valid in any order, with their payload.
 fn message() -> impl Strategy<Value = (Message, Vec<u8>)> {
     let payload = || prop_oneof![vec(any::<u8>(), 0..40), vec(any::<u8>(), 0..6000)];
     let none = || Just(Vec::new());
@@ -83,14 +83,14 @@ fn message() -> impl Strategy<Value = (Message, Vec<u8>)> {
     ]
 }
 
-/// What a message has become at the other end, with its payload joined.
+/// A received message with its joined payload.
 #[derive(Debug, PartialEq)]
 struct Got {
     message: Message,
     payload: Vec<u8>,
 }
 
-/// Joins segments to messages, and checks that numbers and offsets run as they should.
+/// Joins segments to messages. Checks the order of numbers and offsets.
 fn assemble(events: &[Event]) -> Vec<Got> {
     let mut all: Vec<Got> = Vec::new();
     let (mut sends, mut requests, mut responses) = (0_u32, 0_u32, 0_u32);
@@ -170,7 +170,7 @@ fn assemble(events: &[Event]) -> Vec<Got> {
     all
 }
 
-/// Feeds `stream` in chunks of these sizes, over and over.
+/// Feeds `stream` in chunks of these sizes, repeated cyclically.
 fn feed(rx: &mut Rx, got: &mut Recorder, stream: &[u8], chunks: &[usize]) -> Result<(), Error> {
     let mut rest = stream;
     for size in chunks.iter().cycle() {
@@ -239,7 +239,7 @@ proptest! {
         prop_assert_eq!(got.events, [Event::Terminated(sent)]);
     }
 
-    /// A broken stream gives the same events and the same error however it is split.
+    /// A broken stream gives the same events and the same error in any split.
     #[test]
     fn the_split_means_nothing(
         messages in vec(message(), 1..5),
@@ -269,7 +269,8 @@ proptest! {
         prop_assert_eq!(&seen[0], &seen[2]);
     }
 
-    /// With CRCs, no damage is delivered: what comes through is a prefix of what was sent.
+    /// With CRCs, no damaged data is delivered: the received messages are a prefix of the sent
+    /// ones.
     #[test]
     fn damage_is_not_delivered(
         messages in vec(message(), 1..5),
@@ -285,7 +286,7 @@ proptest! {
         let mut clean = Recorder::default();
         feed(&mut receiver(true, markers), &mut clean, &stream, &[999]).unwrap();
         *at.get_mut(&mut stream) ^= flip;
-        // A longer ULPDU would wait for more than there is.
+        // Padding, so that a damaged length field does not leave the FPDU incomplete.
         stream.resize(stream.len() + 70_000, 0);
         let mut got = Recorder::default();
         let result = feed(&mut receiver(true, markers), &mut got, &stream, &[999]);
@@ -306,7 +307,7 @@ proptest! {
         let _ = rx.quote();
     }
 
-    /// Headers that look right, with fields from where the edges are.
+    /// Plausible headers with boundary values in their fields.
     #[test]
     fn no_headers_make_it_panic(
         ulpdus in vec(hostile(), 1..12),
@@ -319,7 +320,7 @@ proptest! {
         let result = feed(&mut rx, &mut got, &stream, &sizes);
         let quote = rx.quote();
         if let Err(error) = result {
-            // The Terminate that answers it goes out, and comes in again.
+            // Round trip of the Terminate for this error.
             let sent = Terminate::new(error, quote);
             let mut tx = segmenter(true, true, 500);
             let stream = common::send(&mut tx, Message::Terminate(sent), b"").concat();
@@ -327,7 +328,7 @@ proptest! {
             feed(&mut receiver(true, true), &mut back, &stream, &sizes).unwrap();
             prop_assert_eq!(back.events, [Event::Terminated(sent)]);
         }
-        // A Send that is delivered has no holes.
+        // A delivered Send has no holes.
         let mut next = 0;
         for event in got.events {
             if let Event::Segment(Segment::Send { mo, len, last, .. }, _) = event {
@@ -374,7 +375,7 @@ proptest! {
         }
     }
 
-    /// Whatever a responder sends, what is accepted covers the sink in order, without a gap.
+    /// For any responder, the accepted segments cover the sink in order, without a gap.
     #[test]
     fn a_read_response_stays_in_its_sink(
         to: u64,
@@ -450,7 +451,7 @@ proptest! {
     }
 }
 
-/// A ULPDU whose fields are mostly right, or wrong by one.
+/// A ULPDU with mostly correct fields; others are off by one.
 fn hostile() -> impl Strategy<Value = Vec<u8>> {
     let small = || prop_oneof![6 => 0_u32..4, 1 => any::<u32>(), 1 => Just(u32::MAX)];
     (

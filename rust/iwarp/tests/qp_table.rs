@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state table of a queue pair, as a snapshot: what changes here changes what a peer and a
-//! user see, and has to be meant.
+//! Snapshot of the queue pair's state table. A change here changes what peers and users see, and
+//! must be intended.
 
 use iwarp::qp::{next, Event, State};
 

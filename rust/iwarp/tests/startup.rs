@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The startup frames (RFC 5044 §7.1), and what both roles make of them (RFC 6581).
+//! The startup frames (RFC 5044 §7.1) and their handling in both roles (RFC 6581).
 
 mod common;
 use common::startup::*;
@@ -33,7 +33,7 @@ fn two_initiators_are_found_out() {
         read(Kind::Request, &frame).unwrap_err(),
         StartupError::WrongRole
     );
-    // A key that begins like one and ends like the other is neither.
+    // A key with the start of one and the end of the other is invalid.
     let mut frame = raw(REP, 0, 1, b"");
     frame[15] = b'x';
     assert_eq!(
@@ -79,12 +79,12 @@ fn enhanced_frames_begin_their_private_data_with_control_words() {
             ord: 0x3ffe
         })
     );
-    // Without flag A the other flags are nothing.
+    // Without flag A the other flags are ignored.
     let data = words(0x4005, 0xc006, b"");
     let frame = request(&raw(REQ, 0x10, 2, &data)).frame().unwrap();
     assert_eq!(frame.depths, Some(Depths { ird: 5, ord: 6 }));
     assert_eq!(frame.rtr, None);
-    // With it they are what they are.
+    // With flag A they are used.
     for (b, c, d, want) in [
         (0, 0, 0, RtrTypes::NONE),
         (0x4000, 0, 0, RtrTypes::SEND),
@@ -97,7 +97,7 @@ fn enhanced_frames_begin_their_private_data_with_control_words() {
         assert_eq!(frame.rtr, Some(want));
         assert_eq!(frame.depths, Some(Depths { ird: 0, ord: 0 }));
     }
-    // Revision 2 without the S bit, and the S bit without revision 2: all is the ULP's.
+    // Revision 2 without the S bit, and the S bit without revision 2: all data is the ULP's.
     for (flags, revision) in [(0, 2), (0x10, 1)] {
         let reader = request(&raw(REQ, flags, revision, &data));
         assert_eq!(reader.private_data(), data);
@@ -124,7 +124,7 @@ fn crc_is_used_if_either_side_wants_it() {
             Ok(used) => {
                 let (out, parameters) = responder(&policy, &frame).accept(1, 1, b"").unwrap();
                 assert_eq!(parameters.crc, used);
-                // The Reply says what is used, so that both see the same.
+                // The Reply announces the result, so that both sides agree.
                 assert_eq!(out.as_bytes()[16], if used { 0x40 } else { 0 });
             }
             Err(error) => {

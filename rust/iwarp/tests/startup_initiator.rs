@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The initiator: its Request, and what it makes of Replies (RFC 5044 §7.1, RFC 6581 §9).
+//! The initiator: its Request and its handling of Replies (RFC 5044 §7.1, RFC 6581 §9).
 
 mod common;
 use common::startup::*;
@@ -117,18 +117,18 @@ fn the_initiator_follows_the_responders_depths() {
     };
     let none = StartupError::InsufficientIrd;
     for (policy, (ird, ord), (rep_ird, rep_ord), want) in [
-        // ORD goes down to the responder's IRD; IRD stays if it is enough.
+        // ORD is lowered to the responder's IRD; IRD stays if it is sufficient.
         (Policy::DEFAULT, (8, 8), (4, 4), Ok((8, 4))),
         (Policy::DEFAULT, (8, 8), (16, 8), Ok((8, 8))),
         (Policy::DEFAULT, (8, 8), (0, 0), Ok((8, 0))),
-        // It is not enough.
+        // IRD is not sufficient.
         (Policy::DEFAULT, (8, 8), (8, 9), Err(none)),
-        // But can be raised, so far.
+        // IRD can be raised to `ird_max`.
         (most, (8, 8), (8, 9), Ok((9, 8))),
         (most, (8, 8), (8, 20), Ok((20, 8))),
         (most, (8, 8), (8, 21), Err(none)),
         (most, (30, 8), (8, 25), Ok((30, 8))),
-        // What the responder leaves open stays.
+        // Depths that the responder leaves to the ULP stay unchanged.
         (Policy::DEFAULT, (8, 8), (off, 4), Ok((8, 8))),
         (Policy::DEFAULT, (8, 8), (4, off), Ok((8, 4))),
         (Policy::DEFAULT, (off, off), (off, off), Ok((off, off))),
@@ -145,7 +145,7 @@ fn the_initiator_follows_the_responders_depths() {
         });
         assert_eq!(got, want);
     }
-    // Revision 1 says nothing of depths.
+    // Revision 1 has no depths.
     let p = established(initiator(&V1, 8, 9).reply(&reply(&raw(REP, 0x40, 1, b""))));
     assert_eq!((p.ird, p.ord, p.peer_ird, p.peer_ord), (8, 9, None, None));
     assert_eq!((p.revision, p.rtr), (1, None));
@@ -165,9 +165,9 @@ fn the_initiator_chooses_an_rtr_that_both_have() {
         (RtrTypes::SEND, A | B | 1, C | D, Ok(Some(Rtr::Send))),
         (RtrTypes::SEND, A | 1, C | D, Err(StartupError::NoRtr)),
         (RtrTypes::ALL, A | 1, 0, Err(StartupError::NoRtr)),
-        // The responder did not agree to the model.
+        // The responder did not accept the model.
         (RtrTypes::ALL, B | 1, C | D, Err(StartupError::NoRtr)),
-        // A responder without any IRD takes no Read.
+        // A responder with IRD 0 cannot accept a Read.
         (RtrTypes::ALL, A | B, D, Ok(Some(Rtr::Send))),
         (RtrTypes::ALL, A, D, Err(StartupError::NoRtr)),
     ] {
@@ -176,7 +176,7 @@ fn the_initiator_chooses_an_rtr_that_both_have() {
         let got = initiator(&policy, 8, 8).reply(&reply(&frame));
         assert_eq!(got.map(|o| established(Ok(o)).rtr), want);
     }
-    // Not asked for, not used.
+    // An indication that was not requested is not used.
     let frame = raw(REP, 0x50, 2, &words(A | B, C | D, b""));
     let p = established(initiator(&Policy::DEFAULT, 8, 8).reply(&reply(&frame)));
     assert_eq!(p.rtr, None);

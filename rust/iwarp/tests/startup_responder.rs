@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The responder: what it makes of Requests, and its Replies (RFC 5044 §7.1, RFC 6581 §9).
+//! The responder: its handling of Requests, and its Replies (RFC 5044 §7.1, RFC 6581 §9).
 
 mod common;
 use common::startup::*;
@@ -52,14 +52,14 @@ fn the_r_bit_of_a_request_is_not_looked_at() {
 #[test]
 fn the_responders_depths() {
     let off = NO_NEGOTIATION;
-    // (initiator's) (wanted) -> (in the Reply) (in force)
+    // (initiator's) (wanted) -> (in the Reply) (in effect)
     for ((req_ird, req_ord), (ird, ord), sent, force) in [
         ((8, 8), (8, 8), (8, 8), (8, 8)),
-        // ORD never above the initiator's IRD; IRD as the ULP wants it.
+        // ORD never exceeds the initiator's IRD; IRD is the ULP's value.
         ((4, 9), (8, 8), (8, 4), (8, 4)),
         ((8, 0), (0, 0), (0, 0), (0, 0)),
         ((8, 8), (100_000, 1), (0x3ffe, 1), (0x3ffe, 1)),
-        // What the initiator leaves open is left open, and stays as it is here.
+        // Depths that the initiator leaves to the ULP stay open in the Reply and unchanged here.
         ((off, 8), (5, 6), (5, off), (5, 6)),
         ((8, off), (5, 6), (off, 6), (5, 6)),
         ((off, off), (5, 6), (off, off), (5, 6)),
@@ -89,7 +89,7 @@ fn the_responder_picks_one_rtr() {
         (RtrTypes::ALL, (A | 0x4000, 0x4000), (A, 0x4000), Rtr::Read),
         (RtrTypes::ALL, (A | 0x4000, 0), (A | 0x4000, 0), Rtr::Send),
         (RtrTypes::READ, (A, 0xc000), (A, 0x4000), Rtr::Read),
-        // Nothing in common: one of this side's own, and never none.
+        // Nothing in common: the Reply has one of this side's own.
         (RtrTypes::READ, (A, 0x8000), (A, 0x4000), Rtr::Read),
         (RtrTypes::ALL, (A, 0), (A, 0x8000), Rtr::Write),
         (RtrTypes::NONE, (A, 0x4000), (A, 0x8000), Rtr::Write),
@@ -105,13 +105,13 @@ fn the_responder_picks_one_rtr() {
         assert_eq!(out.as_bytes(), raw(REP, 0x50, 2, &data));
         assert_eq!(p.rtr, Some(want));
     }
-    // A Read needs a place to go.
+    // An RDMA Read needs IRD 1.
     let data = words(A, 0x4000, b"");
     let r = responder(&Policy::DEFAULT, &raw(REQ, 0x50, 2, &data));
     let (out, p) = r.accept(0, 0, b"").unwrap();
     assert_eq!(out.as_bytes()[20..], words(A | 1, 0x4000, b""));
     assert_eq!(p.ird, 1);
-    // Client and server need none.
+    // The client-server model does not.
     let data = words(8, 0xc000 | 8, b"");
     let r = responder(&Policy::DEFAULT, &raw(REQ, 0x50, 2, &data));
     let (out, p) = r.accept(8, 8, b"").unwrap();

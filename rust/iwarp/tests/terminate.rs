@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Terminate: the code of each error, what is quoted, and what is made of what peers send.
+//! Terminate: the code of each error, the quoted headers, and the parsing of a peer's Terminate.
 
 mod common;
 use common::*;
 use iwarp::ddp::Header;
 use iwarp::*;
 
-/// Every error and its layer, type and code: RFC 5040 figure 9, RFC 5041 §7.2, RFC 5044 §8 and
+/// Each error with its layer, type and code: RFC 5040 figure 9, RFC 5041 §7.2, RFC 5044 §8 and RFC
+/// 6581 §8 with RFC 6580.
 /// RFC 6581 §8 with RFC 6580.
 const CODES: &[(Error, [u8; 3])] = &[
     (Error::LocalCatastrophic, [0, 0, 0]),
@@ -62,7 +63,7 @@ const REQUEST: ReadRequest = ReadRequest {
     src_to: 0x4000,
 };
 
-/// The ULPDU of [`REQUEST`], with this MSN.
+/// Returns the ULPDU of [`REQUEST`] with this MSN.
 fn request_ulpdu(msn: u32) -> Vec<u8> {
     let mut tx = segmenter(true, false, 1460);
     for _ in 1..msn {
@@ -72,7 +73,7 @@ fn request_ulpdu(msn: u32) -> Vec<u8> {
     fpdu[2..48].to_vec()
 }
 
-/// The body of the Terminate that answers `error`, found in the segment of `quote`.
+/// Returns the body of the Terminate for `error`, found in the segment of `quote`.
 fn body(error: Error, quote: Quote) -> Vec<u8> {
     let mut tx = segmenter(true, false, 1460);
     let message = Message::Terminate(Terminate::new(error, quote));
@@ -97,7 +98,7 @@ fn nothing_is_quoted_of_errors_below_ddp_and_of_local_ones() {
         ) {
             assert_eq!(body(error, v.quote), [layer << 4 | etype, code, 0, 0]);
         }
-        // Without a segment there is nothing to quote either.
+        // Without a segment there is nothing to quote.
         let bare = body(error, Quote::NONE);
         assert_eq!(bare, [layer << 4 | etype, code, 0, 0]);
     }
@@ -133,7 +134,7 @@ fn ddp_errors_quote_length_and_ddp_header() {
     want.extend_from_slice(&untagged[..18]);
     assert_eq!(got, want);
 
-    // Of a Read Request too, that and no more.
+    // The same for a Read Request.
     let quote = judge(&[request_ulpdu(1)]).quote;
     let got = body(DdpUntagged::InvalidMsnRange.into(), quote);
     assert_eq!(got.len(), 4 + 2 + 18);
@@ -165,7 +166,7 @@ fn rdmap_errors_of_other_messages_quote_the_ddp_header() {
 
 #[test]
 fn what_the_receiver_quotes() {
-    // Nothing before an FPDU is complete.
+    // No quote before an FPDU is complete.
     let rx = receiver(true, false);
     assert_eq!(rx.quote(), Quote::NONE);
     let stream = frame(&request_ulpdu(1));
@@ -180,7 +181,7 @@ fn what_the_receiver_quotes() {
     assert_eq!(quote.request(), Some(REQUEST));
     assert_eq!(quote.rdmap().map(<[u8]>::len), Some(28));
     assert!(matches!(quote.header(), Some(Header::Untagged(h)) if h.msn.get() == 1));
-    // It is what the embedder can make itself.
+    // The embedder can build the same quote.
     assert_eq!(quote, Quote::read_request(1, &REQUEST));
 }
 
@@ -206,12 +207,12 @@ fn a_late_error_quotes_what_is_left_of_the_read() {
     let mut want = vec![0x01, 0, 0xe0, 0, 0, 46];
     want.extend_from_slice(&ulpdu);
     assert_eq!(got, want);
-    // Never past its end.
+    // `advanced` stops at the end of the request.
     let end = REQUEST.advanced(u32::MAX);
     assert_eq!((end.len, end.src_to), (0, 0x4000 + 5000));
 }
 
-/// What is made of a Terminate with this body.
+/// Parses a Terminate with this body.
 fn parse(body: &[u8]) -> Terminated {
     let v = judge(&[Untagged::new(7, 2, 1, body).ulpdu()]);
     assert_eq!(v.error, None);
@@ -258,7 +259,7 @@ fn what_a_terminate_announces_and_lacks_is_not_quoted() {
         assert_eq!(t.quote.request(), None);
     }
     assert_eq!(parse(&whole).quote.request(), Some(REQUEST));
-    // More than there can be is ignored.
+    // Octets behind the longest header are ignored.
     let mut long = whole.clone();
     long.resize(1000, 0xff);
     assert_eq!(parse(&long), parse(&whole));
@@ -273,19 +274,19 @@ fn the_header_control_bits_say_what_is_there() {
         body.extend_from_slice(rest);
         parse(&body).quote
     };
-    // Nothing announced: what is there, zeros for instance, means nothing.
+    // Nothing announced: all octets are ignored.
     assert_eq!(with(0, &rest), Quote::NONE);
-    // The length alone.
+    // Only the length.
     let quote = with(0x80, &rest);
     assert_eq!((quote.segment_len(), quote.ddp()), (Some(46), &[][..]));
-    // The DDP header has the length's place in front of it even if that is not valid.
+    // The DDP header follows the length field even if the length is not valid.
     let quote = with(0x40, &rest);
     assert_eq!(quote.segment_len(), None);
     assert_eq!(quote.ddp(), &request_ulpdu(1)[..18]);
-    // The RDMAP header alone follows at once.
+    // Without both, the RDMAP header follows directly.
     let quote = with(0x20, &request_ulpdu(1)[18..]);
     assert_eq!(quote.request(), Some(REQUEST));
-    // The reserved bits are not looked at.
+    // Reserved bits are ignored.
     assert_eq!(with(0xff, &rest), with(0xe0, &rest));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Known answers: the CRC's check values, and the two frames that RFC 5044 §4.4 spells out.
+//! Known answers: check values of the CRC, and the two example frames of RFC 5044 §4.4.
 
 mod common;
 use common::*;
@@ -75,7 +75,7 @@ fn figure5_is_received() {
 
 /// The Send in front of figure 6: with its marker it ends at octet 0x1ec of the stream.
 fn before_figure6() -> Vec<u8> {
-    // 4 of marker; 2 of length, 18 of header, 4 of CRC; no pad.
+    // 4 octets of marker, 2 of length, 18 of header, 4 of CRC; no pad.
     pattern(492 - 4 - 2 - 18 - 4)
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! DDP headers (RFC 5041 §4), with RDMAP's octet in the place that DDP leaves to its user.
+//! DDP headers (RFC 5041 §4). The octet that DDP reserves for its ULP is RDMAP's.
 
 use zerocopy::byteorder::network_endian::{U32, U64};
 use zerocopy_derive::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -9,7 +9,7 @@ use zerocopy_derive::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const TAGGED: u8 = 0x80;
 /// Control octet: the last segment of its message.
 pub const LAST: u8 = 0x40;
-/// Control octet: where the version is.
+/// Control octet: mask of the version.
 pub const VERSION_MASK: u8 = 0x03;
 /// The version of RFC 5041.
 pub const VERSION: u8 = 1;
@@ -40,7 +40,7 @@ pub struct Untagged {
     pub control: u8,
     /// RDMAP version and opcode (RFC 5040 §4.1).
     pub rdmap: u8,
-    /// The STag to invalidate; zero when the opcode has none.
+    /// The STag to invalidate; zero if the opcode has none.
     pub invalidate: U32,
     /// Queue number.
     pub qn: U32,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The headers as they are on the wire. Every field is big-endian and unaligned; nothing here is
-//! checked beyond its size.
+//! Wire formats of the headers. All fields are big-endian and unaligned. Only sizes are checked
+//! here.
 
 pub mod ddp;
 pub mod mpa;

@@ -10,11 +10,11 @@ pub const KEY_REQUEST: [u8; 16] = *b"MPA ID Req Frame";
 /// Key of the Reply Frame.
 pub const KEY_REPLY: [u8; 16] = *b"MPA ID Rep Frame";
 
-/// Flag: the sender wants markers in what it receives.
+/// Flag: the sender requests markers in its receive direction.
 pub const FLAG_MARKERS: u8 = 0x80;
-/// Flag: the sender wants CRCs.
+/// Flag: the sender requires CRCs.
 pub const FLAG_CRC: u8 = 0x40;
-/// Flag: the connection is rejected. In a Reply only.
+/// Flag: the connection is rejected. Only in a Reply.
 pub const FLAG_REJECT: u8 = 0x20;
 /// Flag: the private data begins with [`Enhanced`]. From revision 2 on.
 pub const FLAG_ENHANCED: u8 = 0x10;
@@ -25,7 +25,7 @@ pub const FLAG_ENHANCED: u8 = 0x10;
 )]
 #[repr(C)]
 pub struct Startup {
-    /// Which frame it is.
+    /// Key of the frame type.
     pub key: [u8; 16],
     /// The flags above; the rest is reserved.
     pub flags: u8,
@@ -35,7 +35,7 @@ pub struct Startup {
     pub pd_length: U16,
 }
 
-/// The control words of an enhanced frame, in front of the private data proper (RFC 6581 §9).
+/// The control words of an enhanced frame, in front of the ULP's private data (RFC 6581 §9).
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
@@ -47,15 +47,15 @@ pub struct Enhanced {
     pub ord: U16,
 }
 
-/// Where the depth is in both words of [`Enhanced`].
+/// Mask of the depth in both words of [`Enhanced`].
 pub const ENH_DEPTH_MASK: u16 = 0x3fff;
 /// Control flag A, in the first word: peer-to-peer model.
 pub const ENH_PEER_TO_PEER: u16 = 0x8000;
-/// Control flag B, in the first word: a zero-length Send may be the RTR indication.
+/// Control flag B, in the first word: the RTR indication may be a zero-length Send.
 pub const ENH_RTR_SEND: u16 = 0x4000;
-/// Control flag C, in the second word: a zero-length RDMA Write may be it.
+/// Control flag C, in the second word: the RTR indication may be a zero-length RDMA Write.
 pub const ENH_RTR_WRITE: u16 = 0x8000;
-/// Control flag D, in the second word: a zero-length RDMA Read may be it.
+/// Control flag D, in the second word: the RTR indication may be a zero-length RDMA Read.
 pub const ENH_RTR_READ: u16 = 0x4000;
 
 /// A marker (RFC 5044 §4.2).
@@ -66,7 +66,8 @@ pub const ENH_RTR_READ: u16 = 0x4000;
 pub struct Marker {
     /// Zero.
     pub reserved: U16,
-    /// Octets of stream from the FPDU's first to the marker's first; the low two bits are zero.
+    /// Octets of stream from the start of the FPDU to the start of the marker; the low two bits are
+    /// zero.
     pub fpduptr: U16,
 }
 
@@ -74,7 +75,7 @@ pub struct Marker {
 pub const STARTUP_LEN: usize = 20;
 /// Octets of the control words of an enhanced frame.
 pub const ENHANCED_LEN: usize = 4;
-/// Most octets of private data, the control words included.
+/// Maximum octets of private data, control words included.
 pub const PRIVATE_DATA_MAX: usize = 512;
 
 const _: () = assert!(core::mem::size_of::<Startup>() == STARTUP_LEN);

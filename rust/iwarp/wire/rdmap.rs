@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RDMAP's octet in the DDP header and the headers that RDMAP puts behind it (RFC 5040 §4, RFC
-//! 7306 §4 to §6).
+//! RDMAP's octet in the DDP header, and the RDMAP headers behind it (RFC 5040 §4, RFC 7306 §4 to
+//! §6).
 
 use zerocopy::byteorder::network_endian::{U32, U64};
 use zerocopy_derive::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Control octet: where the version is.
+/// Control octet: mask of the version.
 pub const VERSION_MASK: u8 = 0xc0;
-/// The version of RFC 5040, in its place.
+/// The version of RFC 5040, shifted into position.
 pub const VERSION: u8 = 0x40;
-/// Control octet: where the opcode is.
+/// Control octet: mask of the opcode.
 pub const OPCODE_MASK: u8 = 0x0f;
 
 /// Opcode: RDMA Write.
@@ -53,13 +53,13 @@ pub const QN_ATOMIC_RESPONSE: u32 = 3;
 )]
 #[repr(C)]
 pub struct ReadRequest {
-    /// Where the response goes, at the requester.
+    /// The requester's buffer for the response.
     pub sink_stag: U32,
     /// Tagged Offset of the sink.
     pub sink_to: U64,
     /// Octets to read.
     pub len: U32,
-    /// What is read, at the responder.
+    /// The responder's buffer to read from.
     pub src_stag: U32,
     /// Tagged Offset of the source.
     pub src_to: U64,
@@ -73,7 +73,7 @@ pub struct ReadRequest {
 pub struct AtomicRequest {
     /// Atomic opcode in the low 4 bits; the rest is reserved.
     pub opcode: U32,
-    /// The requester's number for the request.
+    /// The requester's identifier for the request.
     pub id: U32,
     /// The target.
     pub stag: U32,
@@ -94,16 +94,16 @@ pub const ATOMIC_FETCH_ADD: u8 = 0x0;
 /// Atomic opcode: masked compare and swap.
 pub const ATOMIC_CMP_SWAP: u8 = 0x2;
 
-/// Atomic Response header (RFC 7306 §5.2.2). The RFC's §4 calls it 32 octets long, its figure 6
-/// has the 12 octets that are here.
+/// Atomic Response header (RFC 7306 §5.2.2). RFC 7306 is inconsistent: §4 gives 32 octets, figure 6
+/// shows these 12.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct AtomicResponse {
-    /// The number of the request.
+    /// The identifier of the request.
     pub id: U32,
-    /// What the target held before.
+    /// The value of the target before the operation.
     pub original: U64,
 }
 

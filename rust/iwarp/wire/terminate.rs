@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The Terminate header (RFC 5040 §4.8). What it quotes follows it: the length of the DDP segment
+//! The Terminate header (RFC 5040 §4.8). The quoted parts follow it: the length of the DDP segment
 //! (2 octets), its DDP header, its RDMAP header.
 
 use zerocopy_derive::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -30,7 +30,7 @@ pub struct Terminate {
 
 /// Octets of the fixed part.
 pub const TERMINATE_LEN: usize = 4;
-/// Most octets of a Terminate header: everything quoted, for an untagged segment.
+/// Maximum octets of a Terminate header: with all parts, for an untagged segment.
 pub const TERMINATE_MAX: usize = 52;
 
 const _: () = assert!(core::mem::size_of::<Terminate>() == TERMINATE_LEN);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #![no_main]
 
-//! Two endpoints, driven by a list of operations. What one sends must be what the other is told,
-//! octet by octet, whatever the split, the segment size and the failures to send.
+//! Two endpoints, driven by a list of operations. Each must receive exactly the octets that the
+//! other sent, for any split, segment size and send failure.
 //! Input: settings, then operations as `Pair::operate` reads them.
 
 use std::collections::VecDeque;
@@ -16,13 +16,13 @@ use iwarp::{
 use iwarp_fuzz::{Input, Soft, Stream};
 use libfuzzer_sys::fuzz_target;
 
-/// The octet at `offset` of a message.
+/// Returns the octet at `offset` of a message.
 fn octet(seed: u8, offset: u32) -> u8 {
     seed.wrapping_add((offset as u8).wrapping_mul(7))
         .wrapping_add((offset >> 8) as u8)
 }
 
-/// A message that was started.
+/// A started message.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     message: Message,
@@ -31,7 +31,7 @@ struct Sent {
     msn: u32,
 }
 
-/// The wire, which takes so many calls before it fails.
+/// The wire. Fails after this many calls.
 struct Wire<'a> {
     octets: &'a mut Vec<u8>,
     seed: u8,
@@ -66,24 +66,24 @@ impl Gather for Wire<'_> {
     }
 }
 
-/// What one side waits for.
+/// The data that one side expects.
 #[derive(Default)]
 struct Expect {
-    /// What the other has sent, in order.
+    /// The other side's sent messages, in order.
     sent: VecDeque<Sent>,
-    /// Octets of the first of them that have come.
+    /// Received octets of the first of them.
     have: u32,
-    /// The segment at hand, and how much of it has come.
+    /// The current segment and its octets so far.
     open: Option<(Segment, u32)>,
-    /// The reads of this side.
+    /// The outstanding reads of this side.
     reads: VecDeque<Outstanding>,
-    /// The reads that this side has to answer.
+    /// The reads that this side must answer.
     answers: VecDeque<ReadRequest>,
     terminated: bool,
 }
 
 impl Expect {
-    /// Whether the segment is the next of the first message.
+    /// Returns whether the segment is the next one of the first message.
     fn suits(&self, segment: &Segment) -> bool {
         let Some(sent) = self.sent.front() else {
             return false;
@@ -118,7 +118,7 @@ impl Expect {
             }
     }
 
-    /// A message without payload has come.
+    /// Checks a received message without payload.
     fn message(&mut self, message: Message, msn: u32) {
         let sent = self.sent.pop_front().expect("nothing was sent");
         assert_eq!(sent.message, message);
@@ -208,7 +208,7 @@ impl Placement for Expect {
     fn terminated(&mut self, terminate: &Terminated) {
         let sent = self.sent.pop_back().expect("nothing was sent");
         assert_eq!(sent.message, Message::Terminate(*terminate));
-        // A message that it cut short is all that may be missing.
+        // Only the message that the Terminate interrupted may be missing.
         assert!(self.sent.len() <= 1);
         self.terminated = true;
     }
@@ -218,16 +218,16 @@ impl Placement for Expect {
 struct Side {
     tx: Segmenter<Soft>,
     rx: Receiver<Soft>,
-    /// What it has not consumed.
+    /// Received octets that it has not consumed.
     unread: Stream,
     emss: u32,
     markers: bool,
-    /// What it has sent and the other has not taken.
+    /// Octets sent but not yet received by the other side.
     wire: Vec<u8>,
-    /// The message at hand.
+    /// Seed of the current message.
     seed: u8,
     expect: Expect,
-    /// Numbers of messages started on queues 0, 1 and 3.
+    /// Number of messages started on queues 0, 1 and 3.
     started: [u32; 3],
     dead: bool,
 }
@@ -256,7 +256,7 @@ impl Side {
         }
     }
 
-    /// The number of the message on its queue.
+    /// Returns the MSN of the message on its queue.
     fn number(&mut self, message: &Message) -> u32 {
         let queue = match message {
             Message::Send { .. } | Message::Immediate { .. } => 0,
@@ -268,7 +268,7 @@ impl Side {
         self.started[queue]
     }
 
-    /// Emits an FPDU, if the wire takes as many calls.
+    /// Emits an FPDU, if the wire accepts enough calls.
     fn emit(&mut self, calls: usize) -> bool {
         let from = self.wire.len();
         let mut wire = Wire {
@@ -304,7 +304,8 @@ struct Pair {
 }
 
 impl Pair {
-    /// One operation: the upper bits of the first octet say which, the lowest which side does it.
+    /// Executes one operation. The upper bits of the first octet select it, the lowest selects the
+    /// side.
     fn operate(&mut self, input: &mut Input<'_>) {
         let code = input.octet();
         let [a, b] = &mut self.sides;
@@ -329,7 +330,7 @@ impl Pair {
                 this.emss = u32::from(input.word());
                 this.tx.set_emss(this.emss);
             }
-            // Only a CRC can find out.
+            // Only a CRC can detect it.
             _ if self.crc => {
                 let at = usize::from(input.octet());
                 if let Some(octet) = this.wire.get_mut(at) {
@@ -341,7 +342,7 @@ impl Pair {
         }
     }
 
-    /// The peer of a side takes up to `n` octets of what that has sent.
+    /// Delivers up to `n` sent octets of a side to its peer.
     fn deliver(&mut self, first: bool, n: usize) {
         let [a, b] = &mut self.sides;
         let (this, peer) = if first { (a, b) } else { (b, a) };
@@ -356,7 +357,7 @@ impl Pair {
     }
 }
 
-/// `this` starts a message.
+/// Starts a message on `this`.
 fn start(this: &mut Side, peer: &mut Side, input: &mut Input<'_>) {
     let [what, seed] = input.array();
     let len = u32::from(input.word() & 0xfff);
@@ -462,7 +463,7 @@ fuzz_target!(|data: &[u8]| {
         }
         pair.operate(&mut input);
     }
-    // In the end all that was sent is there.
+    // At the end, all sent messages must have arrived.
     for first in [true, false] {
         let side = if first { 0 } else { 1 };
         while pair.sides[side].emit(usize::MAX) {}

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 #![no_main]
 
-//! DDP segments in FPDUs whose framing is right: length, markers, pad and CRC. What their headers
-//! say is partly the fuzzer's choice, partly what the receiver waits for, so that the rules
-//! behind the first check are reached.
-//! Input: settings, the split, then segment by segment what `segment` reads.
+//! DDP segments in correctly framed FPDUs: length, markers, pad and CRC. Header fields are partly
+//! the fuzzer's choice and partly what the receiver expects, so that the rules behind the first
+//! check are reached.
+//! Input: settings, the split, then one segment after the other as `segment` reads them.
 
 use iwarp::wire::rdmap as wire;
 use iwarp::{Crc, RxConfig};
 use iwarp_fuzz::{judge, Input, Soft, Split};
 use libfuzzer_sys::fuzz_target;
 
-/// What the next segments must be to be taken.
+/// The state that the receiver expects of the next segments.
 #[derive(Default)]
 struct Peer {
     /// Messages sent on queues 0 to 3.
     sent: [u32; 4],
-    /// Offset in the Send at hand.
+    /// Offset in the current Send.
     mo: u32,
     /// Octets of read responses sent.
     answered: u64,
 }
 
-/// Reads one segment. Two octets say what is to be right or chosen, the header's opcode and
-/// whether it is the last of its message; the payload's length and octets follow.
+/// Reads one segment. Two octets select the opcode, the last flag, and the fields that are correct
+/// or chosen by the fuzzer; the payload follows.
 fn segment(input: &mut Input<'_>, peer: &mut Peer, out: &mut Vec<u8>) {
     let (what, wrong) = (input.octet(), input.octet());
     let (opcode, last) = (what & 0xf, what & 0x10 != 0);
@@ -96,14 +96,14 @@ fn segment(input: &mut Input<'_>, peer: &mut Peer, out: &mut Vec<u8>) {
     }
     let payload = input.take(len);
     out.extend_from_slice(payload);
-    // A Read Request or Atomic Request with little input is for memory that is there.
+    // With little input, a Read Request or Atomic Request targets valid memory.
     let rest = [
         0, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 16,
     ];
     out.extend((payload.len()..len).map(|i| rest.get(i).copied().unwrap_or(0)));
 }
 
-/// The STag to invalidate.
+/// Returns the STag to invalidate.
 fn input_stag(opcode: u8, input: &mut Input<'_>) -> u32 {
     match opcode {
         wire::OP_SEND_INV | wire::OP_SEND_SE_INV => input.octet().into(),
@@ -115,13 +115,13 @@ fn input_stag(opcode: u8, input: &mut Input<'_>) -> u32 {
 struct Stream {
     config: RxConfig,
     octets: Vec<u8>,
-    /// Where the FPDU at hand begins, its leading marker aside, once it has begun.
+    /// Start of the current FPDU, behind its leading marker, once it has begun.
     start: Option<usize>,
     crc: Crc,
 }
 
 impl Stream {
-    /// The marker that is due, if one is.
+    /// Writes a marker if one is due.
     fn marker(&mut self) {
         if self.config.markers && self.octets.len() % 512 == 0 {
             let pointer = self.start.map_or(0, |start| self.octets.len() - start);
@@ -130,7 +130,7 @@ impl Stream {
         }
     }
 
-    /// Octets of the FPDU, with the markers that fall before them.
+    /// Writes octets of the FPDU and the markers between them.
     fn push(&mut self, octets: &[u8]) {
         let mut rest = octets;
         while !rest.is_empty() {
@@ -148,14 +148,14 @@ impl Stream {
         self.octets.extend_from_slice(octets);
     }
 
-    /// An FPDU. `damage` other than 0 spoils one bit of its CRC.
+    /// Writes an FPDU. A `damage` other than 0 flips one bit of its CRC.
     fn fpdu(&mut self, ulpdu: &[u8], damage: u8) {
         self.start = None;
         self.crc = Crc::new();
         self.push(&(ulpdu.len() as u16).to_be_bytes());
         self.push(ulpdu);
         self.push(&[0; 3][..(6 - (ulpdu.len() & 3)) & 3]);
-        // A marker in front of the CRC is in it, so it is written first.
+        // A marker in front of the CRC is covered by it, so write the marker first.
         self.marker();
         let mut field = self.crc.wire();
         if damage != 0 {
@@ -196,8 +196,8 @@ fuzz_target!(|data: &[u8]| {
     }
     let mut verdict = judge(config, &stream.octets, split);
     verdict.embedder.close();
-    // The framing is right, so MPA has nothing to say, unless a length was too short for any
-    // header or a CRC was spoilt.
+    // The framing is correct, so an MPA error is only allowed for a length too short for any header
+    // or a damaged CRC.
     match verdict.error {
         Some(iwarp::Error::Mpa(iwarp::Mpa::Crc)) => assert!(config.crc && settings & 4 != 0),
         Some(iwarp::Error::Mpa(error)) => panic!("{error:?}"),

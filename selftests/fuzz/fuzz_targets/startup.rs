@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #![no_main]
 
-//! The startup: frames of any octets, and two sides of any policies that meet.
-//! Input: one octet that says which, then both policies, then the frame or the depths.
+//! The startup: frames of any octets, and two sides with any policies.
+//! Input: one octet that selects the test, both policies, then the frame or the depths.
 
 use iwarp::startup::{
     CrcPolicy, Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, Responder, RtrTypes,
@@ -36,7 +36,7 @@ fn policy(input: &mut Input<'_>) -> Policy {
     }
 }
 
-/// Reads a frame whole and in parts, checks that it makes no difference.
+/// Reads a frame whole and in parts, and checks that the results are equal.
 fn read(kind: Kind, octets: &[u8], split: Split) -> Result<Reader, StartupError> {
     let mut whole = Reader::new(kind);
     let outcome = whole.push(octets);
@@ -59,7 +59,7 @@ fn read(kind: Kind, octets: &[u8], split: Split) -> Result<Reader, StartupError>
     Ok(whole)
 }
 
-/// What this side sends must be what it would accept.
+/// A sent frame must be acceptable to this side's own reader.
 fn read_back(kind: Kind, frame: &OutFrame) -> Reader {
     let octets = frame.as_bytes();
     assert!((20..=532).contains(&octets.len()));
@@ -68,7 +68,7 @@ fn read_back(kind: Kind, frame: &OutFrame) -> Reader {
     reader
 }
 
-/// Both sides must mean the same.
+/// Checks that both sides negotiated the same parameters.
 fn agree(initiator: &Parameters, responder: &Parameters) {
     assert_eq!(initiator.crc, responder.crc);
     assert_eq!(initiator.rx_markers, responder.tx_markers);
@@ -88,7 +88,7 @@ fn agree(initiator: &Parameters, responder: &Parameters) {
     }
 }
 
-/// A responder that got a Request answers it.
+/// Lets a responder answer a Request.
 fn answer(reader: &Reader, policy: &Policy, input: &mut Input<'_>) -> Option<(Reader, Parameters)> {
     match Responder::request(reader, policy) {
         Ok(responder) => {
@@ -148,7 +148,7 @@ fuzz_target!(|data: &[u8]| {
                 assert_eq!(parameters.rtr.is_some(), mine.peer_to_peer);
             }
         }
-        // Two sides that meet.
+        // Two connecting sides.
         _ => {
             let other = policy(&mut input);
             let private = &[1; 512][..usize::from(input.octet()) * 2];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An embedder with little memory, which checks every call that it gets.
+//! An embedder with little memory that checks every call.
 
 use crate::Stream;
 use iwarp::{
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// The protection domain of the stream.
 const PD: u64 = 7;
-/// What the peer may write and read: 64 octets that begin at 0x40 of `memory`.
+/// The region that the peer may write and read: 64 octets that begin at 0x40 of `memory`.
 pub const REGION: Region = Region {
     stag: Stag(0x101),
     pd: PD,
@@ -21,35 +21,35 @@ pub const REGION: Region = Region {
     valid: true,
 };
 const REGION_AT: usize = 0x40;
-/// Where the reads of this side go: 64 octets at 0xc0.
+/// The sink of this side's reads: 64 octets at 0xc0.
 pub const SINK: Stag = Stag(0x202);
 const SINK_AT: usize = 0xc0;
-/// Reads that are outstanding from the start, each of this many octets.
+/// Reads outstanding at the start, each of this many octets.
 const READS: u64 = 4;
 const READ_LEN: u32 = 16;
-/// Receive buffers of as many octets each, at 0x140.
+/// Receive buffers of this many octets each, at 0x140.
 const BUFFER_LEN: u32 = 96;
 const BUFFER_AT: usize = 0x140;
 const MEMORY: usize = 0x1c0;
-/// What no one may write to.
+/// Contents of memory that must not be written.
 const CANARY: u8 = 0xa5;
 
 /// The embedder.
 #[derive(PartialEq, Debug)]
 pub struct Embedder {
     memory: [u8; MEMORY],
-    /// The segment at hand, where it goes, and how much has come.
+    /// The current segment, its position in memory, and its octets so far.
     open: Option<(Segment, usize, u32)>,
-    /// Number and length so far of the message in the receive buffer.
+    /// MSN and length so far of the message in the receive buffer.
     send: Option<(u32, u32)>,
     reads: u64,
     read: Outstanding,
-    /// The number of the last message of queues 0, 1 and 3.
+    /// The last MSN of queues 0, 1 and 3.
     msn: [u32; 3],
-    /// No call may come any more.
+    /// No further call is allowed.
     closed: bool,
     terminate: Option<Terminated>,
-    /// What has been called, with what.
+    /// Digest of all calls and their arguments.
     digest: u64,
 }
 
@@ -72,7 +72,7 @@ impl Embedder {
         }
     }
 
-    /// No call may come from now on. Checks that nobody wrote where nobody may.
+    /// Forbids further calls. Checks that nothing was written outside the buffers.
     pub fn close(&mut self) {
         self.closed = true;
         for wall in [
@@ -87,7 +87,7 @@ impl Embedder {
             .all(|octet| *octet == CANARY));
     }
 
-    /// The peer's Terminate, if one has come.
+    /// Returns the peer's Terminate, if received.
     pub fn terminate(&self) -> Option<Terminated> {
         self.terminate
     }
@@ -98,7 +98,7 @@ impl Embedder {
             .rotate_left(23);
     }
 
-    /// Refusals end the stream.
+    /// Refuses a call, which ends the stream.
     fn refuse(&mut self, error: Error) -> Error {
         self.closed = true;
         error
@@ -109,7 +109,7 @@ impl Embedder {
         self.note(what);
     }
 
-    /// A message without payload.
+    /// Handles a message without payload.
     fn message(&mut self, what: u64, queue: usize, msn: u32) {
         self.called(what);
         assert!(self.open.is_none(), "a message within a segment");
@@ -118,7 +118,7 @@ impl Embedder {
         self.note(msn.into());
     }
 
-    /// Where a segment goes.
+    /// Returns the position of a segment in memory.
     fn place_of(&mut self, segment: &Segment) -> Result<usize, Error> {
         match *segment {
             Segment::Send { msn, mo, len, .. } => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the fuzz targets share: input taken apart, a CRC engine, an embedder with memory.
+//! Shared code of the fuzz targets: input parsing, a CRC engine, an embedder with memory.
 
 mod embedder;
 
@@ -19,12 +19,12 @@ pub struct Soft;
 
 impl Crc32c for Soft {
     fn update(crc: u32, data: &[u8]) -> u32 {
-        // That crate inverts at both ends.
+        // The crate inverts input and output.
         !crc32c::crc32c_append(!crc, data)
     }
 }
 
-/// The fuzzer's octets, taken from the front. What is not there reads as 0.
+/// The fuzzer's input, read from the front. Missing octets read as 0.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl<'a> Input<'a> {
@@ -52,7 +52,7 @@ impl<'a> Input<'a> {
         out
     }
 
-    /// At most `n` octets.
+    /// Returns at most `n` octets.
     pub fn take(&mut self, n: usize) -> &'a [u8] {
         let (part, rest) = self.0.split_at(n.min(self.0.len()));
         self.0 = rest;
@@ -60,12 +60,12 @@ impl<'a> Input<'a> {
     }
 }
 
-/// How a stream is split: lengths of parts, used in turn; 0 stands for 256.
+/// The split of a stream: lengths of parts, used cyclically; 0 means 256.
 #[derive(Clone, Copy)]
 pub struct Split(pub [u8; 3]);
 
 impl Split {
-    /// The parts of `stream`. No part is empty.
+    /// Yields the parts of `stream`. No part is empty.
     pub fn parts<'a>(&self, stream: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let mut lengths = self.0.into_iter().cycle();
         let mut rest = stream;
@@ -81,7 +81,7 @@ impl Split {
     }
 }
 
-/// What has come of a stream and was not consumed.
+/// Received octets of a stream that are not consumed yet.
 #[derive(Default)]
 pub struct Stream(Vec<u8>);
 
@@ -101,12 +101,12 @@ impl Octets for Stream {
 }
 
 impl Stream {
-    /// The octets of a range.
+    /// Returns the octets of a range.
     pub fn octets(&self, range: Range<usize>) -> &[u8] {
         &self.0[range]
     }
 
-    /// Adds what comes next, and has the receiver consume what it can.
+    /// Adds `part` and lets the receiver consume as much as it can.
     pub fn receive<P: for<'s> Placement<Stream<'s> = Self>>(
         &mut self,
         part: &[u8],
@@ -130,7 +130,7 @@ impl Stream {
     }
 }
 
-/// What a receiver made of a stream.
+/// The result of a receiver for a stream.
 #[derive(PartialEq, Debug)]
 pub struct Verdict {
     pub error: Option<Error>,
@@ -140,7 +140,7 @@ pub struct Verdict {
     pub embedder: Embedder,
 }
 
-/// Has a receiver take these parts. After an error it must take anything and call nobody.
+/// Feeds these parts to a receiver. After an error it must accept any input and call nothing.
 pub fn receive<'a>(config: RxConfig, parts: impl Iterator<Item = &'a [u8]>) -> Verdict {
     let mut rx = Receiver::<Soft>::new(config);
     let mut embedder = Embedder::new();
@@ -163,7 +163,7 @@ pub fn receive<'a>(config: RxConfig, parts: impl Iterator<Item = &'a [u8]>) -> V
     }
 }
 
-/// Checks that the split of the stream means nothing, and returns what it came to.
+/// Checks that the split of the stream changes nothing. Returns the result.
 pub fn judge(config: RxConfig, stream: &[u8], split: Split) -> Verdict {
     let whole = receive(config, std::iter::once(stream));
     let parts = receive(config, split.parts(stream));
@@ -174,7 +174,7 @@ pub fn judge(config: RxConfig, stream: &[u8], split: Split) -> Verdict {
     whole
 }
 
-/// Checks that the Terminate for an error arrives as it was meant.
+/// Checks that the Terminate for an error arrives unchanged.
 fn answer(config: RxConfig, terminate: &Terminate) {
     let mut tx = Segmenter::<Soft>::new(TxConfig {
         crc: config.crc,
@@ -194,7 +194,7 @@ fn answer(config: RxConfig, terminate: &Terminate) {
     assert_eq!(verdict.embedder.terminate(), Some(*terminate));
 }
 
-/// Takes messages without payload.
+/// Collects messages without payload.
 struct Wire(Vec<u8>);
 
 impl Gather for Wire {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Startup frames: read as they come, decoded, and put together.
+//! Startup frames: collected from the stream, parsed, and built.
 
 use super::{Depths, RtrTypes, StartupError};
 use crate::types::{copy, split};
@@ -35,14 +35,14 @@ impl Kind {
     }
 }
 
-/// What a startup frame says, private data aside.
+/// The contents of a startup frame without its private data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// M: the sender wants markers in what it receives.
+    /// M: the sender requests markers in its receive direction.
     pub markers: bool,
-    /// C: the sender wants CRCs.
+    /// C: the sender requires CRCs.
     pub crc: bool,
-    /// R: the connection is rejected. Of no meaning in a Request.
+    /// R: the connection is rejected. Meaningless in a Request.
     pub reject: bool,
     /// The revision of MPA.
     pub revision: u8,
@@ -61,7 +61,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Waits for a frame of this kind.
+    /// Creates a reader for a frame of this kind.
     pub const fn new(kind: Kind) -> Self {
         Self {
             kind,
@@ -70,20 +70,20 @@ impl Reader {
         }
     }
 
-    /// Octets that may be read from the socket now without reading past the frame: first those of
-    /// its fixed part, then those of the private data. 0 when it is complete.
+    /// Returns the octets to read from the socket now without reading past the frame: first the
+    /// fixed part, then the private data. 0 if the frame is complete.
     pub fn wanted(&self) -> usize {
         self.end().saturating_sub(self.have)
     }
 
     /// Takes octets of the frame, in any split. Returns whether the frame is complete. Octets
-    /// behind the frame are not looked at; who reads no more than [`Reader::wanted`] at a time
-    /// never has any.
+    /// behind the frame are ignored; a caller that reads at most [`Reader::wanted`] octets at a
+    /// time never has any.
     ///
     /// # Errors
     ///
-    /// As soon as the octets cannot become the frame that is waited for: another key, or more
-    /// than 512 octets of private data (RFC 5044 §7.1.1). The connection is then to be closed.
+    /// As soon as the octets cannot become the expected frame: another key, or more than 512 octets
+    /// of private data (RFC 5044 §7.1.1). The caller then closes the connection.
     pub fn push(&mut self, data: &[u8]) -> Result<bool, StartupError> {
         let mut rest = data;
         while !rest.is_empty() && self.wanted() != 0 {
@@ -99,7 +99,7 @@ impl Reader {
         Ok(self.wanted() == 0)
     }
 
-    /// What the frame says, once it is complete.
+    /// Returns the contents of the frame if it is complete.
     pub fn frame(&self) -> Option<Frame> {
         if self.wanted() != 0 {
             return None;
@@ -119,7 +119,7 @@ impl Reader {
         })
     }
 
-    /// The private data of the ULP, without the control words of an enhanced frame. Empty until
+    /// Returns the ULP's private data, without the control words of an enhanced frame. Empty until
     /// the frame is complete.
     pub fn private_data(&self) -> &[u8] {
         let skip = if self.enhanced().is_some() {
@@ -130,12 +130,12 @@ impl Reader {
         split(self.all_private(), skip).1
     }
 
-    /// Whether the frame says that it is enhanced and has not even room for the control words.
+    /// Returns whether the frame has the enhanced flag but no room for the control words.
     pub(super) fn truncated(&self) -> bool {
         self.says_enhanced() && self.enhanced().is_none()
     }
 
-    /// The octets behind the fixed part. Empty until the frame is complete.
+    /// Returns the octets behind the fixed part. Empty until the frame is complete.
     fn all_private(&self) -> &[u8] {
         if self.wanted() != 0 {
             return &[];
@@ -143,7 +143,7 @@ impl Reader {
         split(split(&self.bytes, self.have).0, wire::STARTUP_LEN).1
     }
 
-    /// The S bit. In revision 1 it is reserved, and not looked at (RFC 6581 §6).
+    /// Returns the S bit. In revision 1 it is reserved and ignored (RFC 6581 §6).
     fn says_enhanced(&self) -> bool {
         self.header()
             .is_some_and(|h| h.revision >= 2 && h.flags & wire::FLAG_ENHANCED != 0)
@@ -162,17 +162,17 @@ impl Reader {
         Some(header)
     }
 
-    /// Octets of private data; 0 as long as that is not known.
+    /// Returns the octets of private data; 0 until known.
     fn private_length(&self) -> usize {
         self.header().map_or(0, |h| usize::from(h.pd_length.get()))
     }
 
-    /// Octets of the frame as far as that is known.
+    /// Returns the known length of the frame in octets.
     fn end(&self) -> usize {
         wire::STARTUP_LEN.saturating_add(self.private_length())
     }
 
-    /// Compares what there is of the key.
+    /// Checks the received part of the key.
     fn check_key(&self) -> Result<(), StartupError> {
         let (key, _) = split(split(&self.bytes, self.have).0, wire::KEY_REQUEST.len());
         if self.kind.key().starts_with(key) {
@@ -180,7 +180,7 @@ impl Reader {
         } else if self.kind.other().key() == *key {
             Err(StartupError::WrongRole)
         } else if self.kind.other().key().starts_with(key) {
-            // So far it could be the other frame; which it is, the rest of the key will say.
+            // It may still be the other frame; the rest of the key decides.
             Ok(())
         } else {
             Err(StartupError::BadKey)
@@ -188,8 +188,8 @@ impl Reader {
     }
 }
 
-/// The control flags of the two words. Without flag A the others are not looked at (RFC 6581
-/// §9.2).
+/// Returns the RTR indications in the two words. Without flag A the other flags are ignored (RFC
+/// 6581 §9.2).
 fn rtr_types(first: u16, second: u16) -> Option<RtrTypes> {
     if first & wire::ENH_PEER_TO_PEER == 0 {
         return None;
@@ -207,7 +207,7 @@ fn rtr_types(first: u16, second: u16) -> Option<RtrTypes> {
     Some(types)
 }
 
-/// A startup frame to be sent. About 540 octets.
+/// A startup frame to send. About 540 octets.
 #[derive(Clone, Debug)]
 pub struct OutFrame {
     bytes: [u8; FRAME_MAX],
@@ -215,8 +215,8 @@ pub struct OutFrame {
 }
 
 impl OutFrame {
-    /// Puts `frame` together with the ULP's private data.
-    // Inlined, so that a frame is not copied from one part of the stack to another.
+    /// Builds a frame from `frame` and the ULP's private data.
+    // Inlined to avoid a second copy of the frame on the stack.
     #[inline(always)]
     pub(super) fn new(kind: Kind, frame: &Frame, private: &[u8]) -> Result<Self, StartupError> {
         let mut flags = 0;
@@ -253,13 +253,13 @@ impl OutFrame {
         Ok(out)
     }
 
-    /// The octets to be sent.
+    /// Returns the octets to send.
     pub fn as_bytes(&self) -> &[u8] {
         split(&self.bytes, self.len).0
     }
 }
 
-/// The control words of an enhanced frame.
+/// Builds the control words of an enhanced frame.
 fn control_words(depths: &Depths, rtr: Option<RtrTypes>) -> wire::Enhanced {
     let word = |depth: u32| u16::try_from(depth).unwrap_or(u16::MAX) & wire::ENH_DEPTH_MASK;
     let (mut first, mut second) = (word(depths.ird), word(depths.ord));

@@ -5,7 +5,7 @@
 use super::frame::{Frame, Kind, OutFrame, Reader};
 use super::{CrcPolicy, Depths, Parameters, Policy, Rtr, RtrTypes, StartupError};
 
-/// An initiator that has sent its Request and waits for the Reply.
+/// An initiator that has built its Request and waits for the Reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Initiator {
     policy: Policy,
@@ -15,25 +15,24 @@ pub struct Initiator {
 /// The responder's answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Accepted. If [`Parameters::rtr`] is set, that message goes first.
+    /// Accepted. If [`Parameters::rtr`] is set, send that message first.
     Established(Parameters),
-    /// Rejected. The reason, if any, is in the private data; the depths that the responder would
-    /// have wanted, if it says so, in [`Frame::depths`].
+    /// Rejected. The private data has the reason, if any. [`Frame::depths`] has the depths that the
+    /// responder wanted, if it sent any.
     Rejected,
 }
 
 impl Initiator {
-    /// Makes the Request.
+    /// Builds the Request.
     ///
-    /// `ird` is the number of Read Requests that this side can take at a time, `ord` the number
-    /// it would like to have outstanding; [`NO_NEGOTIATION`](super::NO_NEGOTIATION) for either
-    /// leaves it to the ULP. With revision 1 they are not sent. `private` are at most 512 octets,
-    /// 508 with revision 2.
+    /// `ird` is the number of Read Requests that this side accepts at a time, `ord` the number that
+    /// it wants outstanding; [`NO_NEGOTIATION`](super::NO_NEGOTIATION) leaves either to the ULP.
+    /// Revision 1 does not send them. `private` has at most 512 octets, 508 with revision 2.
     ///
     /// # Errors
     ///
-    /// The private data does not fit; or the policy is not possible: a revision other than 1 and
-    /// 2, or the peer-to-peer model with revision 1 or without any RTR indication.
+    /// The private data does not fit; or the policy is invalid: a revision other than 1 and 2, or
+    /// the peer-to-peer model with revision 1 or without any RTR indication.
     pub fn new(
         policy: &Policy,
         ird: u32,
@@ -63,18 +62,18 @@ impl Initiator {
         Ok((this, OutFrame::new(Kind::Request, &frame, private)?))
     }
 
-    /// Judges the Reply.
+    /// Checks the Reply.
     ///
     /// # Errors
     ///
-    /// See [`StartupError`]. If its [`term`](StartupError::term) is something, the responder
-    /// believes the connection to be up, and is to be told by a Terminate. On
-    /// [`Revision`](StartupError::Revision), or if the responder just closes, revision 1 may be
-    /// tried on a new connection (RFC 6581 §10).
+    /// See [`StartupError`]. If its [`term`](StartupError::term) is not `None`, the responder
+    /// considers the connection established; tell it by a Terminate. On
+    /// [`Revision`](StartupError::Revision), or if the responder closes without a Reply, the caller
+    /// may retry with revision 1 on a new connection (RFC 6581 §10).
     pub fn reply(&self, reader: &Reader) -> Result<Outcome, StartupError> {
         let reply = reader.frame().ok_or(StartupError::Incomplete)?;
         if reply.reject {
-            // Whatever else it says: there is no connection.
+            // The other fields do not matter: there is no connection.
             return Ok(Outcome::Rejected);
         }
         if reply.revision != self.policy.revision {
@@ -91,8 +90,8 @@ impl Initiator {
         }
         let peer_ird = reply.depths.and_then(|d| d.negotiated_ird());
         let peer_ord = reply.depths.and_then(|d| d.negotiated_ord());
-        // The responder's ORD is what this side's IRD must be at least; its IRD is what this
-        // side's ORD may be at most (RFC 6581 §9.1).
+        // The responder's ORD is the minimum for this side's IRD. Its IRD is the maximum for this
+        // side's ORD (RFC 6581 §9.1).
         let ird = self.depths.ird.max(peer_ord.unwrap_or(0));
         if ird > self.depths.ird.max(self.policy.ird_max) {
             return Err(StartupError::InsufficientIrd);
@@ -114,12 +113,12 @@ impl Initiator {
         }))
     }
 
-    /// Whether the stream has CRCs, if `reply` is the responder's.
+    /// Returns whether the stream uses CRCs, given the responder's `reply`.
     pub fn crc(&self, reply: &Frame) -> bool {
         reply.crc || self.policy.crc == CrcPolicy::Require
     }
 
-    /// The RTR indication to send, in the peer-to-peer model (RFC 6581 §9.2).
+    /// Returns the RTR indication to send, in the peer-to-peer model (RFC 6581 §9.2).
     fn rtr(&self, reply: &Frame, peer_ird: Option<u32>) -> Result<Option<Rtr>, StartupError> {
         if !self.policy.peer_to_peer {
             return Ok(None);
@@ -127,7 +126,7 @@ impl Initiator {
         let offered = reply.rtr.ok_or(StartupError::NoRtr)?;
         let mut common = self.policy.rtr.intersection(offered);
         if peer_ird == Some(0) {
-            // A responder that takes no Read Request at all cannot take that one.
+            // A responder with IRD 0 cannot accept a zero-length RDMA Read.
             common = common.intersection(RtrTypes::SEND.union(RtrTypes::WRITE));
         }
         common.choose().map(Some).ok_or(StartupError::NoRtr)

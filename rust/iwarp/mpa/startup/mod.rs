@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The startup frames (RFC 5044 §7.1) and what they negotiate (RFC 6581).
+//! The startup frames (RFC 5044 §7.1) and their negotiation (RFC 6581).
 //!
-//! Each side feeds a [`Reader`] exactly the octets it asks for, so that an FPDU right behind the
-//! frame stays in the socket. The [`Initiator`] sends a Request and judges the Reply; the
-//! [`Responder`] judges a Request and makes the Reply. Time-outs are the embedder's.
+//! Each side feeds a [`Reader`] exactly the octets that it asks for, so that an FPDU directly
+//! behind the frame stays in the socket. The [`Initiator`] sends a Request and checks the Reply;
+//! the [`Responder`] checks a Request and builds the Reply. The embedder handles time-outs.
 
 mod frame;
 mod initiator;
@@ -19,44 +19,44 @@ use crate::rdmap::read::ReadRequest;
 use crate::tx::Message;
 use crate::types::Stag;
 
-/// An IRD or ORD of this value means: not negotiated here, left to the ULP (RFC 6581 §9.1).
+/// IRD or ORD value that leaves the depth to the ULP (RFC 6581 §9.1).
 pub const NO_NEGOTIATION: u32 = 0x3fff;
 /// The largest IRD or ORD that can be negotiated.
 pub const DEPTH_MAX: u32 = 0x3ffe;
 
-/// What this side wants of CRCs. Both sides use them if either sets the C bit (RFC 5044 §7.1.1).
+/// CRC policy of this side. Both sides use CRCs if either sets the C bit (RFC 5044 §7.1.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CrcPolicy {
-    /// Not used; a peer that requires them is refused.
+    /// Do not use CRCs; refuse a peer that requires them.
     Off,
-    /// Used if the peer requires them.
+    /// Use CRCs if the peer requires them.
     Offer,
-    /// Used. The default that RFC 5044 §4.4 demands.
+    /// Use CRCs. The default that RFC 5044 §4.4 demands.
     Require,
 }
 
-/// What this side wants of a connection.
+/// Connection policy of this side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
-    /// The highest revision spoken, 1 or 2. An initiator sends this one; a responder accepts it
-    /// and those below.
+    /// The highest revision, 1 or 2. An initiator sends this one; a responder accepts it and lower
+    /// ones.
     pub revision: u8,
     /// CRCs.
     pub crc: CrcPolicy,
-    /// The peer has to send markers.
+    /// Require markers from the peer.
     pub markers: bool,
-    /// As initiator: ask for the peer-to-peer model (RFC 6581 §9.2). Needs revision 2. A responder
-    /// follows the initiator in this.
+    /// As initiator: request the peer-to-peer model (RFC 6581 §9.2). Needs revision 2. A responder
+    /// follows the initiator.
     pub peer_to_peer: bool,
-    /// The RTR indications that may be used.
+    /// The allowed RTR indications.
     pub rtr: RtrTypes,
-    /// As initiator: Read Requests that this side could take at a time at the very most. If the
-    /// responder's ORD is above the IRD that was asked for, IRD is raised up to this.
+    /// As initiator: the largest IRD of this side. If the responder's ORD exceeds the requested
+    /// IRD, IRD rises up to this.
     pub ird_max: u32,
 }
 
 impl Policy {
-    /// Revision 2, CRCs, no markers, client-server model, every RTR indication, IRD not raised.
+    /// Revision 2, CRCs, no markers, client-server model, every RTR indication, fixed IRD.
     pub const DEFAULT: Self = Self {
         revision: 2,
         crc: CrcPolicy::Require,
@@ -73,21 +73,22 @@ impl Default for Policy {
     }
 }
 
-/// A ready-to-receive indication: the first FPDU of the initiator in the peer-to-peer model. It
-/// has no payload.
+/// A ready-to-receive indication: the initiator's first FPDU in the peer-to-peer model. It has no
+/// payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rtr {
     /// A Send. Takes a receive buffer of the responder.
     Send,
     /// An RDMA Write.
     Write,
-    /// An RDMA Read. Takes a place of ORD and IRD, even if both are 0 otherwise, and is answered.
+    /// An RDMA Read. Takes one slot of ORD and IRD, even if both are otherwise 0. The responder
+    /// answers it.
     Read,
 }
 
 impl Rtr {
-    /// The message, to be started with length 0. Where it has an STag this is 1: no one may check
-    /// it, but there are adapters that refuse 0.
+    /// Returns the message, to be started with length 0. Its STags are 1: no receiver may check
+    /// them, but some adapters refuse 0.
     pub const fn message(self) -> Message {
         const STAG: Stag = Stag(1);
         match self {
@@ -123,25 +124,25 @@ impl RtrTypes {
     /// All three.
     pub const ALL: Self = Self(7);
 
-    /// Whether all of `other` are here.
+    /// Returns whether `self` includes all of `other`.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Those of both.
+    /// Returns the indications in either set.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those in common.
+    /// Returns the indications in both sets.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The one to use: the Write, which takes nothing from anyone; else the Read, which takes no
-    /// buffer; else the Send.
+    /// Returns the preferred indication: Write, which takes no resource of either side; else Read,
+    /// which takes no receive buffer; else Send.
     pub const fn choose(self) -> Option<Rtr> {
         if self.contains(Self::WRITE) {
             Some(Rtr::Write)
@@ -165,17 +166,17 @@ impl From<Rtr> for RtrTypes {
     }
 }
 
-/// The read depths of an enhanced frame, as its sender means them (RFC 6581 §9.1).
+/// The read depths in an enhanced frame, from its sender's view (RFC 6581 §9.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Depths {
-    /// Read Requests that the sender takes at a time; [`NO_NEGOTIATION`] if it leaves that open.
+    /// Read Requests that the sender accepts at a time; [`NO_NEGOTIATION`] leaves it to the ULP.
     pub ird: u32,
-    /// Read Requests that the sender has outstanding at a time; likewise.
+    /// Read Requests that the sender keeps outstanding; [`NO_NEGOTIATION`] leaves it to the ULP.
     pub ord: u32,
 }
 
 impl Depths {
-    /// Depths as they can be sent: anything above the largest becomes the largest.
+    /// Creates depths that fit in a frame: values above the maximum become the maximum.
     const fn clamped(ird: u32, ord: u32) -> Self {
         Self {
             ird: clamp(ird),
@@ -183,12 +184,12 @@ impl Depths {
         }
     }
 
-    /// The IRD, if it takes part in negotiation.
+    /// Returns the IRD, unless it is left to the ULP.
     pub const fn negotiated_ird(&self) -> Option<u32> {
         negotiated(self.ird)
     }
 
-    /// The ORD, if it takes part in negotiation.
+    /// Returns the ORD, unless it is left to the ULP.
     pub const fn negotiated_ord(&self) -> Option<u32> {
         negotiated(self.ord)
     }
@@ -210,58 +211,58 @@ const fn negotiated(depth: u32) -> Option<u32> {
     }
 }
 
-/// What the two sides agreed upon, as this side sees it.
+/// The negotiated parameters, from this side's view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters {
-    /// CRCs are used, in both directions.
+    /// CRCs are used in both directions.
     pub crc: bool,
-    /// What this side receives has markers.
+    /// Received data has markers.
     pub rx_markers: bool,
-    /// What this side sends must have markers.
+    /// Sent data must have markers.
     pub tx_markers: bool,
-    /// Read Requests that this side must be ready to take at a time.
+    /// Read Requests that this side must accept at a time.
     pub ird: u32,
-    /// Read Requests that this side may have outstanding.
+    /// Read Requests that this side may keep outstanding.
     pub ord: u32,
-    /// The revision that was used.
+    /// The revision in use.
     pub revision: u8,
-    /// Set in the peer-to-peer model: the indication that the initiator sends before all else.
+    /// Set in the peer-to-peer model: the indication that the initiator sends first.
     pub rtr: Option<Rtr>,
-    /// The IRD in the peer's frame, if it negotiates one.
+    /// The IRD in the peer's frame, if negotiated.
     pub peer_ird: Option<u32>,
-    /// The ORD in the peer's frame, if it negotiates one.
+    /// The ORD in the peer's frame, if negotiated.
     pub peer_ord: Option<u32>,
 }
 
-/// Why a connection does not come about.
+/// The reason a connection is not established.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StartupError {
     /// Not a startup frame.
     BadKey,
     /// The frame of the other role: both sides are initiators, or both responders.
     WrongRole,
-    /// A revision that is not spoken here, or not the one that was asked for.
+    /// Unsupported revision, or not the requested one.
     Revision,
-    /// More private data than allowed, or too little to hold the control words.
+    /// Too much private data, or too little to hold the control words.
     Length,
-    /// The Reply does not answer the Request: enhanced for plain, or plain for enhanced.
+    /// The Reply's format does not match the Request: enhanced for plain, or plain for enhanced.
     Format,
-    /// The peer requires CRCs, and they are off here.
+    /// The peer requires CRCs, but the policy is off.
     Crc,
-    /// The frame is not complete.
+    /// The frame is incomplete.
     Incomplete,
-    /// The private data to be sent does not fit.
+    /// The private data to send does not fit.
     PrivateData,
-    /// The peer's ORD is more than this side's IRD can be.
+    /// The peer's ORD exceeds the largest IRD of this side.
     InsufficientIrd,
     /// No RTR indication in common.
     NoRtr,
 }
 
 impl StartupError {
-    /// The error that a Terminate reports before the connection is closed, if the protocol wants
-    /// one (RFC 6581 §9): only an initiator that has an accepting Reply can send it, framed as the
-    /// two frames say ([`Initiator::crc`]). Otherwise the connection is closed at once (RFC 5044
+    /// Returns the error for a Terminate to send before the close, if the protocol wants one (RFC
+    /// 6581 §9). Only an initiator with an accepting Reply can send it, framed as the two frames
+    /// negotiated ([`Initiator::crc`]). For any other error the connection closes at once (RFC 5044
     /// §8).
     pub const fn term(self) -> Option<Error> {
         match self {

@@ -5,16 +5,16 @@
 use super::frame::{Frame, Kind, OutFrame, Reader};
 use super::{CrcPolicy, Depths, Parameters, Policy, Rtr, RtrTypes, StartupError, NO_NEGOTIATION};
 
-/// A Request that is to be refused without asking the ULP.
+/// A Request to be refused without asking the ULP.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// Why.
+    /// The reason.
     pub error: StartupError,
-    /// A Reply to be sent before the connection is closed, if the protocol allows one.
+    /// A Reply to send before the close, if the protocol allows one.
     pub reply: Option<OutFrame>,
 }
 
-/// A responder that has a valid Request and decides what to answer. About 600 octets.
+/// A responder that has received a valid Request. About 600 octets.
 #[derive(Clone, Debug)]
 pub struct Responder {
     policy: Policy,
@@ -23,14 +23,14 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Judges the Request that `reader` has collected.
+    /// Checks the Request in `reader`.
     ///
     /// # Errors
     ///
-    /// Incomplete or malformed, or of a revision that is not spoken here: the connection is to be
-    /// closed without a Reply (RFC 5044 §7.1.1, §7.1.2). The peer requires CRCs and they are off:
-    /// it is to be closed after a rejecting Reply.
-    // A frame is what it is, and there is no heap to put it.
+    /// Incomplete, malformed or of an unsupported revision: close the connection without a Reply
+    /// (RFC 5044 §7.1.1, §7.1.2). The peer requires CRCs and the policy is off: send the rejecting
+    /// Reply, then close.
+    // A frame is large, and there is no heap.
     #[allow(clippy::result_large_err)]
     pub fn request(reader: &Reader, policy: &Policy) -> Result<Self, Refusal> {
         let refuse = |error| Refusal { error, reply: None };
@@ -57,37 +57,36 @@ impl Responder {
         Ok(this)
     }
 
-    /// What the Request says.
+    /// Returns the Request.
     pub const fn frame(&self) -> &Frame {
         &self.request
     }
 
-    /// The ULP's private data of the Request.
+    /// Returns the ULP's private data in the Request.
     pub fn private_data(&self) -> &[u8] {
         self.reader.private_data()
     }
 
-    /// Read Requests that the initiator takes at a time, if it negotiates that: the most that
-    /// this side's ORD can become.
+    /// Returns the number of Read Requests that the initiator accepts at a time, if it negotiates
+    /// it. This side's ORD cannot exceed it.
     pub fn peer_ird(&self) -> Option<u32> {
         self.request.depths.and_then(|d| d.negotiated_ird())
     }
 
-    /// Read Requests that the initiator would like to have outstanding, if it negotiates that:
-    /// what this side's IRD should be at least.
+    /// Returns the number of Read Requests that the initiator wants outstanding, if it negotiates
+    /// it. This side's IRD should be at least that.
     pub fn peer_ord(&self) -> Option<u32> {
         self.request.depths.and_then(|d| d.negotiated_ord())
     }
 
-    /// Makes the Reply that accepts, and says what was agreed upon.
+    /// Builds the accepting Reply and the negotiated parameters.
     ///
-    /// `ird` and `ord` are what the ULP wants: Read Requests this side takes, and has outstanding,
-    /// at a time. ORD is lowered to the initiator's IRD. IRD becomes 1 if it is 0 and the
-    /// initiator's first message is to be an RDMA Read. What the initiator does not negotiate
-    /// stays as it is (RFC 6581 §9.1).
+    /// `ird` and `ord` are the ULP's values: Read Requests that this side accepts at a time and
+    /// keeps outstanding. ORD is lowered to the initiator's IRD. IRD is raised from 0 to 1 if the
+    /// initiator's first message will be an RDMA Read. Depths that the initiator does not negotiate
+    /// stay unchanged (RFC 6581 §9.1).
     ///
-    /// Until the initiator's first FPDU has come nothing more may be sent (RFC 5044 §7.1.2 rule
-    /// 4).
+    /// After the Reply, send nothing before the initiator's first FPDU (RFC 5044 §7.1.2 rule 4).
     ///
     /// # Errors
     ///
@@ -126,7 +125,7 @@ impl Responder {
         Ok((OutFrame::new(Kind::Reply, &frame, private)?, parameters))
     }
 
-    /// Makes the Reply that rejects. The depths in it are the initiator's own, turned round.
+    /// Builds the rejecting Reply. Its depths are the initiator's own, swapped.
     ///
     /// # Errors
     ///
@@ -141,7 +140,7 @@ impl Responder {
         OutFrame::new(Kind::Reply, &frame, private)
     }
 
-    /// A Reply in the revision and format of the Request (RFC 6581 §10).
+    /// Builds a Reply in the revision and format of the Request (RFC 6581 §10).
     fn reply(&self, crc: bool, reject: bool, depths: Option<Depths>, rtr: Option<Rtr>) -> Frame {
         Frame {
             markers: self.policy.markers,
@@ -153,19 +152,19 @@ impl Responder {
         }
     }
 
-    /// The RTR indication of the Reply, if the Request wants the peer-to-peer model: one that
-    /// both have, or else one that this side has (RFC 6581 §9.2). It is a single one, so that
-    /// both sides know which will come.
+    /// Returns the RTR indication for the Reply if the Request asks for the peer-to-peer model: one
+    /// that both sides support, else one of this side (RFC 6581 §9.2). It is a single one, so that
+    /// both sides know it.
     fn rtr(&self) -> Option<Rtr> {
         let wanted = self.request.rtr?;
         let mine = self.policy.rtr;
         let common = mine.intersection(wanted);
-        // A responder has to support at least one; the receiver supports them all.
+        // A responder must support at least one; the receiver supports all.
         common.choose().or(mine.choose()).or(Some(Rtr::Write))
     }
 }
 
-/// A depth of the Reply: this side's, unless the initiator leaves the matter to the ULP.
+/// Returns this side's depth for the Reply, unless the initiator leaves the depth to the ULP.
 const fn answer(peer: u32, mine: u32) -> u32 {
     if peer == NO_NEGOTIATION {
         NO_NEGOTIATION

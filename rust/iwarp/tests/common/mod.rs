@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the tests share: a CRC engine, a sink that copies, a placement that records, and a pair
-//! of both.
+//! Shared test code: a CRC engine, a sink that copies, a placement that records, and helpers.
 
 #![allow(dead_code)]
 
@@ -10,7 +9,7 @@ pub mod startup;
 use iwarp::*;
 use std::ops::Range;
 
-/// CRC32c, bit by bit over a table made on first use.
+/// CRC32c by a table that is built on first use.
 pub struct Soft;
 
 impl Crc32c for Soft {
@@ -66,7 +65,7 @@ impl Gather for Copy<'_> {
     }
 }
 
-/// Sends one message whole, and returns its FPDUs one by one.
+/// Sends one whole message. Returns its FPDUs one by one.
 pub fn send(tx: &mut Segmenter<Soft>, message: Message, payload: &[u8]) -> Vec<Vec<u8>> {
     tx.start(message, u32::try_from(payload.len()).unwrap())
         .unwrap();
@@ -87,10 +86,10 @@ pub fn send(tx: &mut Segmenter<Soft>, message: Message, payload: &[u8]) -> Vec<V
     }
 }
 
-/// What a placement was told.
+/// A call that the placement received.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A segment, with all that was placed for it.
+    /// A segment with its placed payload.
     Segment(Segment, Vec<u8>),
     ReadRequest(ReadRequest, u32),
     AtomicRequest(AtomicRequest, u32),
@@ -99,19 +98,19 @@ pub enum Event {
     Terminated(Terminated),
 }
 
-/// Records what it is told, checks the order of the calls, and refuses when asked to.
+/// Records calls, checks their order, and refuses on request.
 #[derive(Default)]
 pub struct Recorder {
     pub events: Vec<Event>,
-    /// The segment that has begun, and what was placed.
+    /// The current segment and its payload so far.
     pub open: Option<(Segment, Vec<u8>)>,
-    /// Number of calls of any kind.
+    /// Number of calls of any method.
     pub calls: usize,
-    /// To be returned by `begin`.
+    /// Returned by `begin`.
     pub refuse_begin: Option<Error>,
-    /// To be returned by `place`.
+    /// Returned by `place`.
     pub refuse_place: Option<Error>,
-    /// To be returned by `end` and by messages without payload.
+    /// Returned by `end` and for messages without payload.
     pub refuse_end: Option<Error>,
 }
 
@@ -119,7 +118,7 @@ fn refuse(error: Option<Error>) -> Result<(), Error> {
     error.map_or(Ok(()), Err)
 }
 
-/// What has come of the stream and was not consumed, in memory that nobody else writes to.
+/// Received octets that are not consumed yet, in memory without another writer.
 #[derive(Default)]
 pub struct Wire(pub Vec<u8>);
 
@@ -138,14 +137,14 @@ impl Octets for Wire {
     }
 }
 
-/// A receiver, and what it leaves on the wire.
+/// A receiver and its unconsumed octets.
 pub struct Rx {
     inner: Receiver<Soft>,
     unread: Wire,
 }
 
 impl Rx {
-    /// Has the receiver consume what it can when `data` has come as well.
+    /// Adds `data` and lets the receiver consume as much as it can.
     pub fn consume<P: for<'s> Placement<Stream<'s> = Wire>>(
         &mut self,
         data: &[u8],
@@ -250,7 +249,7 @@ impl Placement for Recorder {
     }
 }
 
-/// The message that the segments recorded make up.
+/// Returns the message in the recorded segments.
 pub fn joined(events: &[Event]) -> Vec<u8> {
     events
         .iter()
@@ -261,12 +260,12 @@ pub fn joined(events: &[Event]) -> Vec<u8> {
         .collect()
 }
 
-/// `n` octets that differ.
+/// Returns `n` octets in a recognizable pattern.
 pub fn pattern(n: usize) -> Vec<u8> {
     (0..n).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
-/// A receiver that is fed in one go or octet by octet.
+/// Feeds a receiver at once or octet by octet.
 pub fn receive(
     rx: &mut Rx,
     recorder: &mut Recorder,
@@ -285,12 +284,12 @@ pub const SEND: Message = Message::Send {
     invalidate: None,
 };
 
-/// A segmenter with these settings.
+/// Creates a segmenter with these settings.
 pub fn segmenter(crc: bool, markers: bool, emss: u32) -> Segmenter<Soft> {
     Segmenter::new(TxConfig { crc, markers, emss })
 }
 
-/// A receiver with these settings.
+/// Creates a receiver with these settings.
 pub fn receiver(crc: bool, markers: bool) -> Rx {
     Rx {
         inner: Receiver::new(RxConfig { crc, markers }),
@@ -298,7 +297,7 @@ pub fn receiver(crc: bool, markers: bool) -> Rx {
     }
 }
 
-/// Puts an FPDU with a right CRC around a ULPDU, without markers.
+/// Frames a ULPDU in an FPDU with a correct CRC and without markers.
 pub fn frame(ulpdu: &[u8]) -> Vec<u8> {
     let mut fpdu = u16::try_from(ulpdu.len()).unwrap().to_be_bytes().to_vec();
     fpdu.extend_from_slice(ulpdu);
@@ -310,7 +309,7 @@ pub fn frame(ulpdu: &[u8]) -> Vec<u8> {
     fpdu
 }
 
-/// An untagged DDP segment, made by hand.
+/// A hand-built untagged DDP segment.
 #[derive(Clone, Copy)]
 pub struct Untagged<'a> {
     pub control: u8,
@@ -323,7 +322,7 @@ pub struct Untagged<'a> {
 }
 
 impl<'a> Untagged<'a> {
-    /// A single segment, last of its message.
+    /// Creates a single segment, the last of its message.
     pub fn new(opcode: u8, qn: u32, msn: u32, payload: &'a [u8]) -> Self {
         Self {
             control: 0x41,
@@ -336,7 +335,7 @@ impl<'a> Untagged<'a> {
         }
     }
 
-    /// A segment that is not the last, at `mo`.
+    /// Changes it to a segment at `mo` that is not the last.
     pub fn more(self, mo: u32) -> Self {
         Self {
             control: 0x01,
@@ -345,7 +344,7 @@ impl<'a> Untagged<'a> {
         }
     }
 
-    /// The last segment, at `mo`.
+    /// Changes it to the last segment, at `mo`.
     pub fn at(self, mo: u32) -> Self {
         Self { mo, ..self }
     }
@@ -360,7 +359,7 @@ impl<'a> Untagged<'a> {
     }
 }
 
-/// A tagged DDP segment, made by hand.
+/// A hand-built tagged DDP segment.
 #[derive(Clone, Copy)]
 pub struct Tagged<'a> {
     pub control: u8,
@@ -371,7 +370,7 @@ pub struct Tagged<'a> {
 }
 
 impl<'a> Tagged<'a> {
-    /// A single segment, last of its message.
+    /// Creates a single segment, the last of its message.
     pub fn new(opcode: u8, stag: u32, to: u64, payload: &'a [u8]) -> Self {
         Self {
             control: 0xc1,
@@ -382,7 +381,7 @@ impl<'a> Tagged<'a> {
         }
     }
 
-    /// A segment that is not the last.
+    /// Changes it to a segment that is not the last.
     pub fn more(self) -> Self {
         Self {
             control: 0x81,
@@ -399,7 +398,7 @@ impl<'a> Tagged<'a> {
     }
 }
 
-/// What a receiver made of some ULPDUs: the first error, and what was recorded.
+/// The result of a receiver for some ULPDUs: the first error and the recorded calls.
 pub struct Verdict {
     pub error: Option<Error>,
     pub events: Vec<Event>,
@@ -408,8 +407,8 @@ pub struct Verdict {
     pub at_boundary: bool,
 }
 
-/// Has a receiver take these ULPDUs, framed, with and without CRC, whole and octet by octet, and
-/// checks that it makes no difference.
+/// Feeds these ULPDUs to a receiver, framed, with and without CRC, whole and octet by octet. Checks
+/// that all results are equal.
 pub fn judge(ulpdus: &[Vec<u8>]) -> Verdict {
     let stream: Vec<u8> = ulpdus.iter().flat_map(|u| frame(u)).collect();
     let mut verdicts = Vec::new();
@@ -440,7 +439,7 @@ pub fn judge(ulpdus: &[Vec<u8>]) -> Verdict {
     first
 }
 
-/// The error for these ULPDUs, of which all but the last are good.
+/// Returns the error for these ULPDUs. All but the last must be valid.
 pub fn error_of(ulpdus: &[Vec<u8>]) -> Error {
     let good = judge(&ulpdus[..ulpdus.len() - 1]);
     assert_eq!(good.error, None);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the tests of the startup share.
+//! Shared code of the startup tests.
 
 use iwarp::startup::*;
 
 pub const REQ: &[u8; 16] = b"MPA ID Req Frame";
 pub const REP: &[u8; 16] = b"MPA ID Rep Frame";
 
-/// A frame made by hand.
+/// Builds a frame.
 pub fn raw(key: &[u8; 16], flags: u8, revision: u8, private: &[u8]) -> Vec<u8> {
     let mut out = key.to_vec();
     out.extend_from_slice(&[flags, revision]);
@@ -16,7 +16,7 @@ pub fn raw(key: &[u8; 16], flags: u8, revision: u8, private: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The control words, with private data behind.
+/// Returns the control words followed by private data.
 pub fn words(first: u16, second: u16, private: &[u8]) -> Vec<u8> {
     let mut out = first.to_be_bytes().to_vec();
     out.extend_from_slice(&second.to_be_bytes());
@@ -41,7 +41,7 @@ pub fn read(kind: Kind, frame: &[u8]) -> Result<Reader, StartupError> {
         }
     }
     let mut fast = Reader::new(kind);
-    // What follows the frame is not looked at.
+    // Octets behind the frame are ignored.
     let mut more = frame.to_vec();
     more.extend_from_slice(b"the first FPDU");
     let result = fast.push(&more);
