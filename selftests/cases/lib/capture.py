@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What passes an interface, by tcpdump."""
+"""Packet captures with tcpdump."""
 
 import os
 import re
@@ -15,7 +15,7 @@ COUNTS = re.compile(r"(\d+) packets? captured\D+(\d+) packets? received by filte
 
 @contextmanager
 def captured(node, path):
-    """A capture of all TCP that passes the interface of `node` meanwhile, without a gap."""
+    """Captures all TCP of the interface of `node` during the block, without a gap."""
     with node.start("tcpdump", "-i", node.netdev, "-w", path, "-s", 0, "-B", 65536, "tcp") as dump:
         def caught_up():
             os.kill(dump.pid, signal.SIGUSR1)
@@ -24,8 +24,8 @@ def captured(node, path):
 
         dump.says("listening on", 20)
         yield
-        # It does not write what it has not read yet when it is ended.
-        # Not often: each time it is interrupted.
+        # On exit, tcpdump drops packets that it has not read yet. Poll rarely: each poll interrupts
+        # it.
         wait_until(caught_up, 60, "tcpdump has written all", interval=1)
         dump.kill(signal.SIGINT)
         tap.equal(COUNTS.findall(dump.output)[-1][2], "0", "packets dropped")

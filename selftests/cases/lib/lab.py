@@ -4,7 +4,7 @@
     with lab.veth_pair() as (left, right):
         server = left.start("rping", "-s", "-a", left.addr)
 
-Every maker is a context manager and takes its network away again.
+Every constructor is a context manager that removes its network on exit.
 """
 
 import glob
@@ -19,19 +19,19 @@ from netns import inside
 from proc import Failed, Process, attempt, run, wait_until
 
 DRIVER = os.environ.get("RIW_DRIVER", "riw")
-"""The link type under test: the one place that names it."""
+"""The link type under test. Only this line names it."""
 
 MODULE = os.environ.get("RIW_KO" if DRIVER == "riw" else "SIW_KO", DRIVER)
 """Its module file."""
 
 
 TCP_TABLES = ("/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6")
-"""The TCP sockets of the namespace that one is in."""
+"""The TCP sockets of the current namespace."""
 
 
 @dataclass
 class Node:
-    """One end: a namespace (or none), an interface in it, the RDMA device on that."""
+    """One end: a namespace (or none), an interface in it, and the RDMA device on it."""
 
     dev: str
     netdev: str
@@ -41,7 +41,7 @@ class Node:
     remote: bool = field(default=False)
 
     def argv(self, *argv):
-        """The command line that runs `argv` at this end."""
+        """Returns the command line that runs `argv` at this end."""
         if self.remote:
             return ["peer", *map(str, argv)]
         if self.netns:
@@ -49,28 +49,28 @@ class Node:
         return [str(a) for a in argv]
 
     def start(self, *argv):
-        """Starts a program at this end: a `Process`."""
+        """Starts a program at this end. Returns a `Process`."""
         return Process(self.argv(*argv))
 
     def run(self, *argv, timeout=20):
-        """Runs a program at this end, which must succeed, and returns its stdout."""
+        """Runs a program at this end, which must succeed. Returns its stdout."""
         return run(*self.argv(*argv), timeout=timeout)
 
     def attempt(self, *argv, timeout=20):
-        """Runs a program at this end and returns its status and output."""
+        """Runs a program at this end. Returns its status and output."""
         return attempt(*self.argv(*argv), timeout=timeout)
 
     @property
     def side(self):
-        """This end as our C programs take it: `ADDRESS` or `ADDRESS%NAMESPACE`."""
+        """This end as an argument of the C programs: `ADDRESS` or `ADDRESS%NAMESPACE`."""
         return f"{self.addr}%{self.netns}" if self.netns else self.addr
 
     def address(self, family):
-        """Its address of IP version 4 or 6."""
+        """Returns the IPv4 or IPv6 address."""
         return self.addr6 if family == 6 else self.addr
 
     def tcp_ports(self, state="0A"):
-        """The local ports of its TCP sockets in a state (default: listening)."""
+        """Returns the local ports of the TCP sockets in a state (default: listening)."""
         if self.remote:
             text = self.run("cat", *TCP_TABLES)
         else:
@@ -81,7 +81,7 @@ class Node:
                 if st == state}
 
     def wait_listening(self, port, server=None, timeout=20):
-        """Waits until something listens on TCP `port` here."""
+        """Waits until a program listens on TCP `port` at this end."""
         def listening():
             if server is not None and not server.running:
                 raise Failed(f"server ended: {server}\n{server.output}")
@@ -93,7 +93,7 @@ _port = 7000
 
 
 def new_port():
-    """A TCP port that this case has not used yet."""
+    """Returns a TCP port that this case has not used yet."""
     global _port
     _port += 1
     return _port
@@ -102,30 +102,30 @@ def new_port():
 # --- links, namespaces, modules
 
 def ip(*argv, netns=""):
-    """`ip ARGV…`, in a namespace if one is named."""
+    """Runs `ip ARGV…`, in a namespace if given."""
     return run("ip", *(["-n", netns] if netns else []), *argv)
 
 
 def link_add(dev, netdev, netns="", driver=None):
-    """`rdma link add`, made in the namespace of the netdev."""
+    """Runs `rdma link add` in the namespace of the netdev."""
     enter = ["ip", "netns", "exec", netns] if netns else []
     run(*enter, "rdma", "link", "add", dev, "type", driver or DRIVER, "netdev", netdev)
 
 
 def link_del(dev):
-    """`rdma link delete`."""
+    """Runs `rdma link delete`."""
     run("rdma", "link", "delete", dev)
 
 
 def load_tun():
-    """Makes /dev/net/tun, unless the kernel has it built in."""
+    """Creates /dev/net/tun, unless the driver is built in."""
     if not os.path.exists("/dev/net/tun"):
         run("modprobe", "tun")
 
 
 def tell(*what):
-    """The list that `rdma -j` tells. It asks for one device after the other, and stops at one that
-    has gone meanwhile: then it is asked again."""
+    """Returns the list from `rdma -j`. The tool queries one device after the other and stops at a
+    device that is removed meanwhile; then retry."""
     for _ in range(5):
         done = attempt("rdma", "-j", *what)
         if done.returncode == 0:
@@ -134,29 +134,29 @@ def tell(*what):
 
 
 def links():
-    """The RDMA links, as `rdma -j link` tells: a dict by device name."""
+    """Returns the RDMA links from `rdma -j link`: a dict by device name."""
     return {link["ifname"]: link for link in tell("link")}
 
 
 KINDS = ("qp", "cq", "mr", "pd", "srq", "cm_id", "ctx")
-"""What `rdma res` tells of."""
+"""Object types of `rdma res`."""
 
 
 def resources(kind, dev=""):
-    """The objects of a kind, one of `KINDS`, as `rdma res` tells."""
+    """Returns the objects of a type, one of `KINDS`, from `rdma res`."""
     return [row for row in tell("resource", "show", kind) if not dev or row["ifname"] == dev]
 
 
 def left_over():
-    """The objects there are that belong to a process, each with its kind."""
+    """Returns all objects that belong to a process, each with its type."""
     return [(kind, row) for kind in KINDS for row in resources(kind) if "pid" in row]
 
 
 def set_mode(mode):
-    """`rdma system set netns MODE`.
+    """Runs `rdma system set netns MODE`.
 
-    The kernel refuses as long as any namespace but the first is there, be it one that has been
-    deleted and is being dismantled, which nobody waits for.
+    The kernel refuses while any namespace but the first exists, including a deleted one that is
+    still being dismantled. Nothing waits for the dismantling.
     """
     def accepted():
         return attempt("rdma", "system", "set", "netns", mode).returncode == 0
@@ -168,8 +168,8 @@ def set_mode(mode):
 
 
 def holders():
-    """What may hold a network namespace: processes in one, its dismantling, RDMA objects, and
-    TCP sockets that their process has closed ("orphan")."""
+    """Lists possible holders of a network namespace: processes in one, its dismantling, RDMA
+    objects, and TCP sockets closed by their process ("orphan")."""
     first = os.readlink("/proc/1/ns/net")
     found = []
     for folder in glob.glob("/proc/[0-9]*"):
@@ -180,7 +180,7 @@ def holders():
             if "cleanup_net" in calls or os.readlink(f"{folder}/ns/net") != first:
                 found.append(f"{folder} {name}\n{calls}")
         except OSError:
-            pass  # it has ended
+            pass  # the process has ended
     for kind in ("cm_id", "qp", "ctx"):
         found += [f"{kind} {entry}" for entry in resources(kind) if len(entry) > 2]
     with open("/proc/net/sockstat", encoding="ascii") as sockets:
@@ -189,7 +189,7 @@ def holders():
 
 
 def setting(dev, name, value=None):
-    """Reads a setting of a device, or changes it."""
+    """Reads or writes a setting of a device."""
     path = f"/sys/class/infiniband/{dev}/mpa/{name}"
     if value is not None:
         with open(path, "w", encoding="ascii") as file:
@@ -200,13 +200,13 @@ def setting(dev, name, value=None):
 
 @contextmanager
 def namespace(name):
-    """A network namespace with `lo` up."""
+    """Creates a network namespace with `lo` up."""
     run("ip", "netns", "add", name)
     try:
         ip("link", "set", "lo", "up", netns=name)
         yield name
     finally:
-        # A program's TCP socket whose last FIN nobody answers would hold it for two minutes.
+        # An orphaned TCP socket whose last FIN is not acknowledged would hold it for two minutes.
         with suppress(OSError), inside(name):
             Path("/proc/sys/net/ipv4/tcp_orphan_retries").write_text("1", encoding="ascii")
         attempt("ip", "netns", "delete", name)
@@ -214,7 +214,7 @@ def namespace(name):
 
 @contextmanager
 def rdma_link(dev, netdev, netns="", driver=None):
-    """An RDMA device on a netdev."""
+    """Creates an RDMA device on a netdev."""
     link_add(dev, netdev, netns, driver)
     try:
         yield dev
@@ -224,7 +224,7 @@ def rdma_link(dev, netdev, netns="", driver=None):
 
 @contextmanager
 def netdev(name, *kind, addr="", addr6="", netns="", mtu=0):
-    """An interface: `netdev("d0", "type", "dummy", addr="10.1.1.1/24")`."""
+    """Creates an interface: `netdev("d0", "type", "dummy", addr="10.1.1.1/24")`."""
     ip("link", "add", name, *kind, netns=netns)
     try:
         bring_up(name, addr, addr6, netns, mtu)
@@ -234,7 +234,7 @@ def netdev(name, *kind, addr="", addr6="", netns="", mtu=0):
 
 
 def bring_up(name, addr="", addr6="", netns="", mtu=0):
-    """Gives an interface addresses and sets it up."""
+    """Adds addresses to an interface and sets it up."""
     if mtu:
         ip("link", "set", name, "mtu", mtu, netns=netns)
     ip("link", "set", name, "up", netns=netns)
@@ -246,7 +246,7 @@ def bring_up(name, addr="", addr6="", netns="", mtu=0):
 
 @contextmanager
 def impaired(*nodes, how=("loss", "1%")):
-    """Makes the network lose, delay, reorder packets: `how` are netem's words."""
+    """Makes the network lose, delay or reorder packets. `how` are arguments of netem."""
     for node in nodes:
         node.run("tc", "qdisc", "add", "dev", node.netdev, "root", "netem", *how)
     try:
@@ -257,10 +257,10 @@ def impaired(*nodes, how=("loss", "1%")):
 
 
 def slow_to_siw(node):
-    """Delays what `node` sends to siw.
+    """Delays packets from `node` to siw.
 
-    siw as the responder sets its callbacks after it has sent its Reply, and does not look whether
-    anything has come by then: FPDUs that are faster lie there until the next one comes.
+    As the responder, siw sets its callbacks after it sends its Reply, and does not check for data
+    that arrived earlier. An early FPDU stays unread until the next one arrives.
     """
     return impaired(node, how=("delay", "50ms", "limit", 100000))
 
@@ -273,7 +273,7 @@ MACS = ("02:78:00:00:00:01", "02:78:00:00:00:02")
 
 @contextmanager
 def cable():
-    """The namespaces SIDES, and in each an interface `veth`, joined to the other's."""
+    """Creates the namespaces SIDES, each with an interface `veth`, connected to each other."""
     left, right = SIDES
     with namespace(left), namespace(right):
         ip("link", "add", "veth", "netns", left, "address", MACS[0], "type", "veth",
@@ -283,14 +283,14 @@ def cable():
 
 @contextmanager
 def veth_pair(mtu=0):
-    """Two namespaces joined by veth, a device in each: traffic leaves the one and enters the other.
+    """Creates two namespaces connected by veth, each with a device; all traffic crosses the veth.
 
-    The neighbours are known beforehand: ib_core may miss an answer that comes faster than it
-    begins to wait for it, and then waits for the whole of the caller's time-out.
+    The neighbours are static: ib_core may miss an answer that arrives before it starts to wait, and
+    then waits for the caller's whole time-out.
     """
     with ExitStack() as stack:
         stack.enter_context(cable())
-        # Where packets are smaller there is no IPv6 (RFC 8200, section 5).
+        # IPv6 requires an MTU of 1280 (RFC 8200, section 5).
         six = not 0 < mtu < 1280
         nodes = [Node(f"{DRIVER}{i}", "veth", f"10.78.0.{i + 1}", f"fd78::{i + 1}" if six else "", name)
                  for i, name in enumerate(SIDES)]
@@ -305,7 +305,7 @@ def veth_pair(mtu=0):
 
 @contextmanager
 def dummy():
-    """One device on a dummy interface: what is sent to its address runs over `lo`."""
+    """Creates one device on a dummy interface. Packets to its address take `lo`."""
     with netdev("dummy0", "type", "dummy", addr="10.79.0.1/24", addr6="fd79::1/64"), \
             rdma_link(f"{DRIVER}0", "dummy0") as dev:
         yield Node(dev, "dummy0", "10.79.0.1", "fd79::1")
@@ -313,14 +313,14 @@ def dummy():
 
 @contextmanager
 def loopback():
-    """One device on `lo` itself."""
+    """Creates one device on `lo` itself."""
     with rdma_link(f"{DRIVER}0", "lo") as dev:
         yield Node(dev, "lo", "127.0.0.1", "::1")
 
 
 @contextmanager
 def wire(peer_driver):
-    """This VM and the peer VM: (here, there). The peer's device is the runner's."""
+    """Yields this VM and the peer VM: (here, there). The runner creates the peer's device."""
     with rdma_link(f"{DRIVER}0", "lab0") as dev:
         yield (Node(dev, "lab0", "10.77.0.1", "fd77::1"),
                Node(f"{peer_driver}0", "lab0", os.environ.get("RIW_PEER", "10.77.0.2"),

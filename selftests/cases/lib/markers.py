@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Judges the markers in a capture and takes them out, so that tshark can judge the rest.
+"""Checks the markers in a capture and removes them, so that tshark can check the rest.
 
-tshark follows markers only where each TCP segment holds one FPDU. What a marker is: RFC 5044,
-section 4.3.
+tshark supports markers only with one FPDU in each TCP segment. RFC 5044, section 4.3, defines
+markers.
 
-A capture is a pcap file of Ethernet frames with IPv4 and TCP; every connection in it is one of MPA,
-has its SYN in it, and has markers in both directions.
+A capture is a pcap file of Ethernet frames with IPv4 and TCP. Every connection in it is an MPA
+connection with its SYN in the capture and markers in both directions.
 """
 
 import io
@@ -26,7 +26,7 @@ SIZE = 4
 
 @dataclass
 class Stream:
-    """What one end of a connection has sent."""
+    """The data that one end of a connection has sent."""
 
     begin: int
     """The sequence number of the first byte."""
@@ -45,16 +45,16 @@ class Stream:
         return mpa.HEAD + struct.unpack_from(">H", self.data, mpa.HEAD - 2)[0]
 
     def is_marker(self, offset):
-        """Whether the byte there is part of a marker."""
+        """Returns whether the byte at `offset` is part of a marker."""
         return offset >= self.startup and (offset - self.startup) % DISTANCE < SIZE
 
     def without(self, offset):
-        """The offset that the byte has once all markers are gone."""
+        """Returns the offset of the byte after all markers are removed."""
         whole, part = divmod(max(0, offset - self.startup), DISTANCE)
         return offset - whole * SIZE - min(part, SIZE)
 
     def judge(self):
-        """Checks each marker; returns how many there are."""
+        """Checks each marker. Returns their number."""
         end = len(self.data) - self.startup
         rest = io.BytesIO(self.data[self.startup:])
 
@@ -71,7 +71,7 @@ class Stream:
 
 @dataclass
 class Packet:
-    """A frame that holds a TCP segment."""
+    """A frame with a TCP segment."""
 
     when: bytes
     frame: bytearray
@@ -82,7 +82,7 @@ class Packet:
         self.sport, self.dport, self.seq, self.ack, offset, self.flags = \
             struct.unpack_from(">HHLLBB", self.frame, self.tcp)
         self.payload = self.tcp + (offset >> 4) * 4
-        # Ethernet may have padded it.
+        # Ethernet may have padded the frame.
         total, = struct.unpack_from(">H", self.frame, self.ip + 2)
         del self.frame[self.ip + total:]
 
@@ -90,7 +90,7 @@ class Packet:
         return self.sport, self.dport
 
     def without_markers(self, own, peer):
-        """The packet as it would be had there been no markers."""
+        """Returns the packet without its markers."""
         offset = own.offset(self.seq)
         new = self.frame[:self.payload]
         for number, byte in enumerate(self.frame[self.payload:], offset):
@@ -106,7 +106,7 @@ class Packet:
 
 
 def packets(path):
-    """The header of a capture, and its packets."""
+    """Returns the header of a capture and its packets."""
     with open(path, "rb") as file:
         header = file.read(24)
         tap.equal(header[:4], b"\xd4\xc3\xb2\xa1", "magic number of the capture")
@@ -118,8 +118,8 @@ def packets(path):
 
 
 def take_out(path, result):
-    """Writes `result`, the capture `path` without markers; returns how many markers it had, all of
-    which are where they belong and point to their FPDUs."""
+    """Writes `result`, a copy of the capture `path` without markers. Returns the number of markers.
+    Checks that each has the right position and points to its FPDU."""
     header, captured = packets(path)
     streams, every = {}, []
     for packet in captured:
@@ -135,7 +135,7 @@ def take_out(path, result):
         for packet in captured:
             frame = packet.frame
             own, peer = streams[packet.key()], streams[packet.key()[::-1]]
-            # Of one that was never started up, nothing is known, and nothing has markers.
+            # A connection without startup frames has no markers.
             if not packet.flags & SYN and own.data and peer.data:
                 frame = packet.without_markers(own, peer)
             file.write(packet.when + struct.pack("<LL", len(frame), len(frame)) + frame)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel's memory, to see what a test has lost."""
+"""Kernel memory accounting, to detect leaks."""
 
 import glob
 import os
@@ -19,12 +19,12 @@ def _read(name):
 
 
 def _free_in_lists():
-    """Bytes of the pages that CPUs keep to hand out."""
+    """Bytes of the pages in the per-CPU lists."""
     return PAGE * sum(map(int, re.findall(r"^ +count: +(\d+)$", _read("zoneinfo"), re.MULTILINE)))
 
 
 def _free_in_slabs():
-    """Bytes of the objects that slabs have room for, beside others."""
+    """Bytes of the free objects in partly used slabs."""
     free = 0
     for line in _read("slabinfo").splitlines()[2:]:
         active, total, _, per_slab, pages = map(int, line.split()[1:6])
@@ -34,8 +34,8 @@ def _free_in_slabs():
 
 @dataclass
 class Memory:
-    """Bytes in use, by kind. `used` is everything that is not available, `kernel` what the kernel
-    holds of it: not what belongs to processes, nor what lies free in slabs and in each CPU's lists.
+    """Bytes in use, by type. `used` is all memory but free pages and the page cache. `kernel` is
+    the kernel's share of it, without anonymous memory, free slab objects and the per-CPU lists.
     """
 
     used: int
@@ -44,8 +44,8 @@ class Memory:
 
     @classmethod
     def now(cls):
-        """What is in use now, caches dropped."""
-        # Slabs that are kept in reserve count as used, and KASAN keeps what was freed for long.
+        """Returns the memory in use now, after dropping caches."""
+        # Reserve slabs count as used, and KASAN delays frees for long.
         slabs = {os.path.realpath(path) for path in glob.glob("/sys/kernel/slab/*/shrink")}
         for path, value in [("/proc/sys/vm/drop_caches", "3"), *((slab, "1") for slab in slabs)]:
             with open(path, "w", encoding="ascii") as file:
@@ -56,15 +56,15 @@ class Memory:
                    {name: info.get(name, 0) for name in FIELDS})
 
     def growth(self, later):
-        """The bytes by which `later` uses more than this, overall and by kind."""
+        """Returns the growth of `later` over this in bytes, overall and by type."""
         grown = {"used": later.used - self.used, "kernel": later.kernel - self.kernel}
         grown.update({name: later.kinds[name] - self.kinds[name] for name in self.kinds})
         return grown
 
     def loss_until_below(self, bound, timeout, kinds=("used", *FIELDS)):
-        """Waits until none of `kinds` has grown by more than `bound` bytes since this was taken.
+        """Waits until no type in `kinds` has grown by more than `bound` bytes since this snapshot.
 
-        Memory is freed after grace periods, so it may take a moment. Returns the growth.
+        Memory is freed after grace periods, so this may take a moment. Returns the growth.
         """
         end = time.monotonic() + timeout
         while True:

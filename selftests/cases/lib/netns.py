@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a case itself does in a network namespace."""
+"""Network namespaces for the case's own process."""
 
 import os
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def inside(netns):
-    """Sockets and devices made here are in that namespace; in our own if it has no name."""
+    """Runs the block in that namespace, or in the current one if it has no name."""
     if not netns:
         yield
         return

@@ -11,12 +11,12 @@ import tap
 from proc import Failed
 
 ATTEMPTS = 5
-# As it is told by an event, or by rdma_connect() itself where siw connects.
+# Reported by an event, or by rdma_connect() itself with siw.
 REJECTED = re.compile("RDMA_CM_EVENT_REJECTED|Connection refused")
-# What is exchanged last: 2 is IBV_WC_LOC_QP_OP_ERR.
+# Fails in the last exchange: 2 is IBV_WC_LOC_QP_OP_ERR.
 LAST_SEND = re.compile("Bad wc status 2\n.*\nFailed to close connection")
 NO_CLOCK = "Correlation coefficient"
-# What perftest is started by: on User-Mode Linux its two clocks are made one.
+# Command prefix of perftest: on User-Mode Linux it unifies perftest's two clocks.
 BY = ()
 if "-uml-" in platform.release():
     BY = "env", f"LD_PRELOAD={os.environ['RIW_SRC']}/build/lab/progs/tsc_clock.so"
@@ -24,20 +24,20 @@ if "-uml-" in platform.release():
 
 class TooEarly(Failed):
     """The client was ahead of its server. perftest connects twice, and its server stops listening
-    in between, at one port: a client that is fast is rejected then, and dies when it tries again.
+    in between, on one port. A fast client is rejected then, and crashes when it retries.
     """
 
 
 class NoClock(Failed):
-    """perftest compares two clocks before it measures, which on a busy machine may come to
-    nothing. It goes on all the same, and divides by zero in the end.
+    """perftest compares two clocks before it measures, which may fail on a busy machine. It
+    continues anyway, and divides by zero at the end.
     """
 
 
 class LastSend(Failed):
-    """siw's last Send ended with an error although it arrived: siw looks, behind the segment that
-    ends a message, whether the connection is going down (`siw_qp_sq_proc_tx()`), and a peer that
-    answers and closes at once can be quicker.
+    """siw's last Send failed although it arrived: behind the last segment of a message, siw checks
+    whether the connection is going down (`siw_qp_sq_proc_tx()`). A peer that answers and closes at
+    once can be faster.
     """
 
 
@@ -68,8 +68,8 @@ class Row:
 def run(test, server, client, *options, family=4, timeout=60, again=tap.note):
     """Runs `ib_write_bw` or another test with the same options at both ends.
 
-    Returns the client's table, a list of `Row`; raises `Failed` if either end fails
-    or says that something went wrong. `again` is told why, when it is run once more.
+    Returns the client's table, a list of `Row`. Raises `Failed` if either end fails or reports an
+    error. `again` is called with the reason for each retry.
     """
     for _ in range(ATTEMPTS - 1):
         try:
@@ -96,10 +96,10 @@ def _run(test, server, client, options, family, timeout):
                 if REJECTED.search(pushing.output) and serving.running:
                     raise TooEarly(str(reason)) from None
                 if client.dev.startswith("siw") and LAST_SEND.search(pushing.output):
-                    # The server has all that it waited for.
+                    # The server has received everything.
                     serving.succeed(timeout * tap.PACE)
                     raise LastSend(str(reason)) from None
-                # What went wrong is said first, in front of all that it has put by for its end.
+                # Put the reason first, before all buffered output.
                 raise Failed(f"{reason}\nall of it:\n{pushing.output}"
                              f"{serving}\n{serving.output}") from None
         serving.succeed(timeout * tap.PACE)
@@ -112,7 +112,7 @@ def _run(test, server, client, options, family, timeout):
 
 
 def table(output):
-    """The rows of numbers in what a test has written."""
+    """Returns the rows of numbers in a test's output."""
     rows = []
     for line in output.splitlines():
         if re.fullmatch(r"\s*\d+\s+\d+(\s+(?:[\d.]+|-?nan)){3,}\s*", line):

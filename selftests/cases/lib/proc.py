@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Processes with a deadline, whose output is kept, and that end with the case."""
+"""Processes with a deadline. Their output is kept, and they end with the case."""
 
 import itertools
 import re
@@ -14,11 +14,11 @@ _serial = itertools.count()
 
 
 class Failed(CheckFailed):
-    """A command did not do what was asked of it."""
+    """A command failed."""
 
 
 def wait_until(condition, timeout, what, interval=0.05):
-    """Returns `condition()` once it is true; raises `Failed` after `timeout` seconds."""
+    """Returns `condition()` once it is true. Raises `Failed` after `timeout` seconds."""
     end = time.monotonic() + timeout
     while True:
         if value := condition():
@@ -29,13 +29,13 @@ def wait_until(condition, timeout, what, interval=0.05):
 
 
 def tail(text, lines=12):
-    """The last lines of a text."""
+    """Returns the last lines of a text."""
     return "\n".join(text.splitlines()[-lines:])
 
 
 class Process:
-    """A running command. Leaving its `with` block kills it, by its pid. With subprocess.PIPE for
-    `stdin` one can write to its `stdin`."""
+    """A running command. Leaving its `with` block kills it, by its pid. With stdin=subprocess.PIPE,
+    its `stdin` is writable."""
 
     def __init__(self, argv, env=None, stdin=subprocess.DEVNULL):
         self.argv = [str(a) for a in argv]
@@ -57,7 +57,7 @@ class Process:
 
     @property
     def output(self):
-        """What it has written so far, stdout and stderr together."""
+        """Returns its output so far, stdout and stderr together."""
         return self.path.read_text(errors="replace")
 
     @property
@@ -65,20 +65,20 @@ class Process:
         return self._popen.poll() is None
 
     def wait(self, timeout):
-        """Its exit status; raises `Failed` if it is still running after `timeout` seconds."""
+        """Returns its exit status. Raises `Failed` if it still runs after `timeout` seconds."""
         try:
             return self._popen.wait(timeout)
         except subprocess.TimeoutExpired:
             raise Failed(f"still running after {timeout} s: {self}\n{tail(self.output)}") from None
 
     def succeed(self, timeout):
-        """Waits for it and returns its output; raises `Failed` unless it exits with 0."""
+        """Waits for it and returns its output. Raises `Failed` unless it exits with 0."""
         if status := self.wait(timeout):
             raise Failed(f"status {status}: {self}\n{tail(self.output)}")
         return self.output
 
     def says(self, pattern, timeout):
-        """Waits until its output has a match of `pattern`, and returns that."""
+        """Waits until its output matches `pattern`. Returns the match."""
         def found():
             if match := re.search(pattern, self.output):
                 return match
@@ -88,14 +88,14 @@ class Process:
         return wait_until(found, timeout, f"{self} says {pattern!r}")
 
     def kill(self, signum=signal.SIGKILL):
-        """Ends it and waits until it is gone."""
+        """Kills it and waits until it is gone."""
         if self.running:
             self._popen.send_signal(signum)
             self.wait(60)
 
 
 def run(*argv, timeout=20):
-    """Runs a command, which must exit with 0 in time, and returns its stdout."""
+    """Runs a command, which must exit with 0 in time. Returns its stdout."""
     result = attempt(*argv, timeout=timeout)
     if result.returncode:
         raise Failed(f"status {result.returncode}: {' '.join(map(str, argv))}\n"
@@ -104,7 +104,7 @@ def run(*argv, timeout=20):
 
 
 def attempt(*argv, timeout=20):
-    """Runs a command and returns its `returncode`, `stdout` and `stderr`, whatever they are."""
+    """Runs a command. Returns its `returncode`, `stdout` and `stderr`, also on failure."""
     argv = [str(a) for a in argv]
     try:
         return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True,

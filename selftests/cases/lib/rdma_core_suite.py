@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Runs rdma-core's test suite and reports each test as it begins and ends.
+"""Runs rdma-core's test suite and reports the start and end of each test.
 
     rdma_core_suite FOLDER REPORTS [OPTION…] <NAMES
 
-FOLDER holds the suite as a package `tests`, REPORTS is the number of an open file, OPTIONs are
-those of the suite. Tests that stdin names, one a line, are not run. Each line of the reports is
-a list in JSON: the name of a test that begins, or the name of one that has ended, `passed`, `failed`
-or `skipped`, and why.
+FOLDER has the suite as a package `tests`, REPORTS is the number of an open file, OPTIONs are
+options of the suite. stdin lists tests to skip, one per line. Each report is a line with a JSON
+list: the name of a test that starts; or the name of a test that has ended, `passed`, `failed` or
+`skipped`, and the reason.
 """
 
 import json
@@ -17,7 +17,7 @@ import unittest
 
 
 class Reports(unittest.TestResult):
-    """Writes what happens as lines of JSON."""
+    """Writes test events as lines of JSON."""
 
     def __init__(self, fd):
         super().__init__()
@@ -40,13 +40,13 @@ class Reports(unittest.TestResult):
     def addError(self, test, err):
         self.verdict = ("failed", self._exc_info_to_string(err, test))
         if not isinstance(test, unittest.TestCase):
-            self.write(test.id(), *self.verdict)  # a class or module, set up or taken down
+            self.write(test.id(), *self.verdict)  # setup or teardown of a class or module
 
     addFailure = addError
 
 
 def flat(suite):
-    """The tests of a suite of suites."""
+    """Yields the tests of nested suites."""
     for test in suite:
         if isinstance(test, unittest.TestSuite):
             yield from flat(test)
@@ -64,7 +64,7 @@ def main():
     import tests
     suite = unittest.defaultTestLoader.loadTestsFromModule(tests)
     unittest.TestSuite(test for test in flat(suite) if test.id() not in known).run(Reports(int(fd)))
-    # Not the interpreter's end: what failed tests have left is destroyed in any order there.
+    # Skip interpreter shutdown: it destroys the objects of failed tests in any order.
     sys.stdout.flush()
     os._exit(0)
 

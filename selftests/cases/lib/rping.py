@@ -5,7 +5,7 @@ import lab
 
 
 def ping(server, client, family=4, count=10, size=1024, timeout=30):
-    """Pings `count` times with data checked at both ends; raises `Failed` if either end fails."""
+    """Pings `count` times with data checked at both ends. Raises `Failed` if either end fails."""
     port = lab.new_port()
     common = ["-a", server.address(family), "-p", port, "-C", count, "-S", size, "-V"]
     with server.start("rping", "-s", *common) as serving:

@@ -8,8 +8,8 @@
 
     tap.done()
 
-A point holds if its block ends without an exception. `done` prints the plan; a
-case that dies before that has no plan, which the runner counts as a failure.
+A point passes if its block ends without an exception. `done` prints the plan; without it, the
+runner counts a failure.
 """
 
 import os
@@ -21,31 +21,31 @@ import traceback
 from contextlib import contextmanager
 
 LONG = 2
-"""After how many seconds a point says how long it took."""
+"""A point that takes longer, in seconds, reports its duration."""
 
 PACE = int(os.environ.get("RIW_PACE", "1"))
-"""How many times as long as on the stock kernel things may take."""
+"""Time factor of this kernel against the stock kernel."""
 
 _count = 0
 
 
 class CheckFailed(Exception):
-    """Raised where a point fails; its text says why."""
+    """A point failed; the text has the reason."""
 
 
 def check(condition, why):
-    """Fails the point in which it is called unless `condition` holds."""
+    """Fails the current point unless `condition` is true."""
     if not condition:
         raise CheckFailed(why)
 
 
 def equal(got, wanted, what):
-    """Fails the point in which it is called unless `got == wanted`."""
+    """Fails the current point unless `got == wanted`."""
     check(got == wanted, f"{what}: {got!r}, wanted {wanted!r}")
 
 
 def note(*lines):
-    """Writes diagnostic lines, shown with the point before them."""
+    """Writes diagnostic lines, shown with the previous point."""
     for line in lines:
         for part in str(line).splitlines():
             print("#", part, flush=True)
@@ -62,13 +62,13 @@ def emit(holds, name, *why):
 
 @contextmanager
 def point(name):
-    """One point: holds if the block ends without an exception. One that took long says so."""
+    """One point: passes if the block ends without an exception. Reports a long duration."""
     begin = time.monotonic()
     try:
         yield
     except CheckFailed as reason:
         emit(False, name, reason)
-    except Exception as reason:  # a case goes on with its other points
+    except Exception as reason:  # the case continues with its other points
         emit(False, name, f"{type(reason).__name__}: {reason}")
         traceback.print_exc(file=sys.stderr)
     else:
@@ -83,10 +83,10 @@ _PLAN = re.compile(r"1\.\.(\d+)")
 
 
 def include(argv, timeout, prefix=""):
-    """Runs a program that writes TAP and passes its points on as the case's own.
+    """Runs a program that writes TAP, and forwards its points as the case's own.
 
-    A program that ends without having met its own plan, with a status other than
-    0, or not within `timeout` seconds (more on a slower kernel) is one failed point more.
+    Adds one failed point if the program does not meet its plan, exits with a status other than 0,
+    or takes more than `timeout` seconds (longer on a slower kernel).
     """
     timeout *= PACE
     name = prefix.strip(": ") or argv[0]
@@ -122,5 +122,5 @@ def _kill_after(program, timeout):
 
 
 def done():
-    """Prints the plan: the case has come to its end."""
+    """Prints the plan: the case is complete."""
     print(f"1..{_count}", flush=True)

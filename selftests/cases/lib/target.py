@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`verbs_target`, an ordinary user of verbs, and raw TCP peers to set upon it."""
+"""`verbs_target`, an ordinary user of verbs, and raw TCP peers to attack it."""
 
 import re
 import struct
@@ -12,12 +12,12 @@ from iwarp.peer import Peer
 
 
 OFFER = struct.Struct(">QIIIIIII")
-"""The private data in which a target makes its offer."""
+"""The private data with the target's offer."""
 
 
 @dataclass
 class Offer:
-    """The target's region and its keys, as its private data tells."""
+    """The target's region and its keys, from its private data."""
 
     addr: int
     length: int
@@ -34,7 +34,7 @@ class Offer:
 
 
 class Target:
-    """A listening target in the namespace of `node`, and the raw peers' place of departure."""
+    """A listening target in the namespace of `node`, and the namespace of its raw peers."""
 
     def __init__(self, node, raw_netns, *options):
         self.node, self.raw_netns = node, raw_netns
@@ -49,31 +49,32 @@ class Target:
         self.process.kill()
 
     def connect(self):
-        """A TCP connection to it, on which nothing has been said."""
+        """Opens a TCP connection to it without a Request."""
         return Peer.connect(self.node.addr, self.port, self.raw_netns)
 
     def established(self, **depths):
-        """An iWARP connection to it: (peer, offer). With CRCs; with markers both ways if the
-        target's device wants them. With `depths`, as `mpa.request` takes them, in revision 2 of MPA,
-        else in revision 1, which knows of none."""
+        """Opens an iWARP connection to it: (peer, offer). With CRCs; with markers in both
+        directions if the target's device requests them. With `depths`, as in `mpa.request`, in
+        revision 2 of MPA; otherwise in revision 1, which has no depths."""
         peer = self.connect()
         markers = mpa.MARKERS if lab.setting(self.node.dev, "markers") == "1" else 0
         reply = peer.ask(mpa.CRC | markers, revision=2 if depths else 1, **depths)
         return peer, Offer.parse(reply.depths[2] if depths else reply.private)
 
     def mark(self):
-        """The place in its output from which `says` looks on."""
+        """Returns the current end of its output, for `says`."""
         return len(self.process.output)
 
     def says(self, pattern, since=0, timeout=10):
-        """Waits until it has said something since then."""
+        """Waits until its output after `since` matches."""
         return lab.wait_until(lambda: re.search(pattern, self.process.output[since:]), timeout,
                               f"the target says {pattern!r}; it said {self.process.output[since:]!r}")
 
 
 @contextmanager
 def wire():
-    """A namespace `right` with an RDMA device, joined by veth to `left`, which has TCP only."""
+    """Creates a namespace `right` with an RDMA device, connected by veth to `left` with only
+    TCP."""
     with lab.cable():
         lab.bring_up("veth", "10.78.0.1/24", "fd78::1/64", "left")
         lab.bring_up("veth", "10.78.0.2/24", "fd78::2/64", "right")

@@ -15,7 +15,7 @@ _TABLE = _table()
 
 
 def crc32c(data):
-    """The CRC of some bytes."""
+    """Returns the CRC of `data`."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 0xFF]

@@ -17,7 +17,7 @@ CRC = 0x40
 REJECT = 0x20
 ENHANCED = 0x10
 
-# In the IRD and ORD words of an enhanced frame.
+# Flags in the IRD and ORD words of an enhanced frame.
 PEER_TO_PEER = 0x8000
 RTR_ZERO_SEND = 0x4000
 RTR_ZERO_WRITE = 0x8000
@@ -25,24 +25,24 @@ RTR_ZERO_READ = 0x4000
 
 
 def startup(key, flags=0, revision=2, private=b"", length=None):
-    """A start-up frame, right or wrong. `length` in place of the private data's true length."""
+    """Builds a start-up frame, valid or not. `length` overrides the private data's length."""
     return key + struct.pack(">BBH", flags, revision,
                              len(private) if length is None else length) + private
 
 
 def request(private=b"", flags=0, revision=2, control=(0, 0), **depths):
-    """A request frame, of the client-server model."""
+    """Builds a Request frame of the client-server model."""
     return _usual(REQUEST_KEY, private, flags, revision, control, **depths)
 
 
 def reply(private=b"", flags=0, revision=2, control=(PEER_TO_PEER, RTR_ZERO_WRITE), **depths):
-    """A reply frame, of the peer-to-peer model: it takes a zero-length RDMA Write for the RTR."""
+    """Builds a Reply frame of the peer-to-peer model, with a zero-length RDMA Write as RTR."""
     return _usual(REPLY_KEY, private, flags, revision, control, **depths)
 
 
 def _usual(key, private, flags, revision, control, ird=1, ord_=1):
-    """A frame as it should be. One of revision 2 is enhanced: the IRD and ORD words, each with its
-    bits of `control`, go before the user's private data."""
+    """Builds a valid frame. A frame of revision 2 is enhanced: the IRD and ORD words, with the bits
+    of `control`, precede the user's private data."""
     if revision == 2:
         flags |= ENHANCED
         private = struct.pack(">HH", ird | control[0], ord_ | control[1]) + private
@@ -51,7 +51,7 @@ def _usual(key, private, flags, revision, control, ird=1, ord_=1):
 
 @dataclass
 class Startup:
-    """A start-up frame as read."""
+    """A parsed start-up frame."""
 
     key: bytes
     flags: int
@@ -64,19 +64,20 @@ class Startup:
 
     @property
     def depths(self):
-        """The IRD and ORD words of an enhanced frame, and the private data behind them."""
+        """Returns the IRD and ORD words of an enhanced frame, and the private data behind them."""
         ird, ord_ = struct.unpack(">HH", self.private[:4])
         return ird, ord_, self.private[4:]
 
 
 def read_startup(head, receive):
-    """Reads the start-up frame that begins with `head`; `receive(n)` gives exactly n bytes more."""
+    """Reads the start-up frame that begins with `head`; `receive(n)` returns exactly n more
+    bytes."""
     key, flags, revision, length = struct.unpack(">16sBBH", head)
     return Startup(key, flags, revision, receive(length))
 
 
 class Markers:
-    """One direction of a stream that has markers (RFC 5044 §4.3): every 512 bytes, each with its
+    """One direction of a stream with markers (RFC 5044 §4.3): one every 512 bytes, each with its
     distance from the start of its FPDU."""
 
     def __init__(self):
@@ -84,7 +85,7 @@ class Markers:
         self.start = None
 
     def due(self, wrong=0):
-        """The marker that goes here, if one does, off by `wrong`."""
+        """Returns the marker that is due here, its pointer XORed with `wrong`, or nothing."""
         if self.at % 512:
             return b""
         marker = struct.pack(">HH", 0, (0 if self.start is None else self.at - self.start) ^ wrong)
@@ -92,7 +93,7 @@ class Markers:
         return marker
 
     def room(self, length):
-        """How many of `length` bytes of an FPDU there are before the next marker."""
+        """Returns how many of `length` bytes of an FPDU precede the next marker."""
         if self.start is None:
             self.start = self.at
         part = min(length, 512 - self.at % 512)
@@ -100,13 +101,13 @@ class Markers:
         return part
 
     def end(self):
-        """The FPDU is over."""
+        """Ends the FPDU."""
         self.start = None
 
 
 def fpdu(ulpdu, crc=True, length=None, bad_crc=False, markers=None, bad_marker=0):
-    """An FPDU, with `markers` if there are such. Without `crc` the field is there, and 0.
-    `bad_marker`: how far its markers are off."""
+    """Builds an FPDU, with `markers` if given. Without `crc` the CRC field is 0. The pointers of
+    its markers are XORed with `bad_marker`."""
     body = struct.pack(">H", len(ulpdu) if length is None else length) + ulpdu
     body += bytes(-len(body) % 4)
     if markers:
@@ -125,7 +126,7 @@ def fpdu(ulpdu, crc=True, length=None, bad_crc=False, markers=None, bad_marker=0
 
 
 def read_fpdu(receive, crc=True, markers=None):
-    """Reads an FPDU and returns its ULPDU; raises ValueError if a marker or its CRC is wrong."""
+    """Reads an FPDU. Returns its ULPDU. Raises ValueError if a marker or the CRC is wrong."""
     raw = b""
 
     def take(count):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A TCP connection that speaks iWARP by hand, as either end."""
+"""A TCP connection that speaks hand-built iWARP, as either end."""
 
 import socket
 import struct
@@ -15,11 +15,11 @@ class Gone(Exception):
 
 
 class Silent(Exception):
-    """The other end said nothing in time."""
+    """The other end sent nothing in time."""
 
 
 class Peer:
-    """One connection. `patience`: seconds that an answer may take."""
+    """One connection. `patience`: maximum seconds for an answer."""
 
     patience = 10
 
@@ -48,7 +48,7 @@ class Peer:
         self.close()
 
     def close(self):
-        """Closes with FIN (or RST, if something is left unread)."""
+        """Closes with FIN, or with RST if data is unread."""
         self.sock.close()
 
     def reset(self):
@@ -57,7 +57,7 @@ class Peer:
         self.sock.close()
 
     def fate(self, within):
-        """How the connection ends, what comes before dropped: "fin", "rst" or "alive"."""
+        """Returns how the connection ends: "fin", "rst" or "alive". Drops data before the end."""
         end = time.monotonic() + within
         try:
             while (left := end - time.monotonic()) > 0:
@@ -73,7 +73,7 @@ class Peer:
     # --- bytes
 
     def send(self, data):
-        """Sends all of it."""
+        """Sends all data."""
         try:
             self.sock.settimeout(self.patience)
             self.sock.sendall(data)
@@ -81,13 +81,13 @@ class Peer:
             raise Gone(str(reason)) from None
 
     def send_slowly(self, data, size=1, pause=0.002):
-        """Sends it in pieces, each a segment of its own."""
+        """Sends it in pieces, each in its own segment."""
         for at in range(0, len(data), size):
             self.send(data[at:at + size])
             time.sleep(pause)
 
     def receive(self, count, timeout=None):
-        """Exactly `count` bytes."""
+        """Receives exactly `count` bytes."""
         end = time.monotonic() + (timeout or self.patience)
         data = b""
         while len(data) < count:
@@ -107,7 +107,7 @@ class Peer:
         return data
 
     def silent(self, seconds):
-        """Whether nothing comes for that long, not even an end. What comes is left to be read."""
+        """Returns whether nothing arrives for `seconds`, not even an end. Leaves data unread."""
         self.sock.settimeout(seconds)
         try:
             self.sock.recv(1, socket.MSG_PEEK)
@@ -120,8 +120,8 @@ class Peer:
     # --- start-up
 
     def startup(self):
-        """The start-up frame that comes next, or None if the connection ends instead. If it asks for
-        CRCs, FPDUs have them."""
+        """Receives a start-up frame, or returns None if the connection ends instead. If the frame
+        asks for CRCs, FPDUs have them."""
         try:
             head = self.receive(mpa.HEAD)
         except Gone:
@@ -131,12 +131,12 @@ class Peer:
         return frame
 
     def ask(self, flags=0, **more):
-        """Sends a request and returns the reply; FPDUs are then as the two of them agreed."""
+        """Sends a Request and returns the Reply. FPDUs then use the negotiated options."""
         self.send(mpa.request(flags=flags, **more))
         reply = self.startup()
         if not reply or reply.key != mpa.REPLY_KEY:
             raise ValueError(f"no reply but {reply}")
-        # Either wants CRCs for both; each wants markers in what it receives.
+        # Either side enables CRCs for both; each side requests markers for its receive direction.
         self.crc = bool((flags | reply.flags) & mpa.CRC)
         self.markers_in = mpa.Markers() if flags & mpa.MARKERS else None
         self.markers_out = mpa.Markers() if reply.flags & mpa.MARKERS else None
@@ -149,30 +149,30 @@ class Peer:
         self.send(self.frame(ulpdu, **more))
 
     def frame(self, ulpdu, **more):
-        """The FPDU of a segment, as this connection has them."""
+        """Builds the FPDU of a segment with this connection's options."""
         return mpa.fpdu(ulpdu, **{"crc": self.crc, "markers": self.markers_out, **more})
 
     def next_msn(self, queue=rdmap.SEND_QUEUE):
-        """Counts the messages of a queue: 1 at first."""
+        """Returns the next MSN of a queue, from 1."""
         self.msn[queue] += 1
         return self.msn[queue]
 
     def say(self, payload, **more):
-        """SENDs a message of one segment, with the right number."""
+        """SENDs a message of one segment with the correct MSN."""
         self.post(rdmap.send(self.next_msn(), payload, **more))
 
     def read(self, length, stag, offset, sink_stag=0x1234, sink_offset=0):
-        """Asks for a READ, with the right number."""
+        """Sends a READ request with the correct MSN."""
         self.post(rdmap.read_request(self.next_msn(rdmap.READ_QUEUE), sink_stag, sink_offset, length,
                                      stag, offset))
 
     def segment(self, timeout=None):
-        """The next segment from the other end."""
+        """Receives a segment."""
         return rdmap.parse(mpa.read_fpdu(lambda n: self.receive(n, timeout), self.crc,
                                          self.markers_in))
 
     def message(self, timeout=None):
-        """The next message: (its last segment, its whole payload)."""
+        """Receives a message: (its last segment, its whole payload)."""
         payload = b""
         while True:
             segment = self.segment(timeout)
@@ -181,9 +181,9 @@ class Peer:
                 return segment, payload
 
     def ending(self, timeout=None):
-        """How the connection ends: (Terminate or None, messages seen before it).
+        """Waits for the end of the connection: (Terminate or None, messages before it).
 
-        Reads on until the other end has closed; raises `Silent` if it does not.
+        Reads until the other end closes. Raises `Silent` if it does not.
         """
         said, before = None, []
         while True:
@@ -219,7 +219,7 @@ class Listener:
         self.sock.close()
 
     def accept(self, timeout=10):
-        """The next connection; its `request` has been read."""
+        """Returns the next connection, after reading its `request`."""
         self.sock.settimeout(timeout)
         peer = Peer(self.sock.accept()[0])
         peer.request = peer.startup()

@@ -14,50 +14,50 @@ LAST = 0x40
 
 
 def control(opcode, tagged=False, last=True, ddp_version=1, rdmap_version=1, reserved=0):
-    """The two control bytes of DDP and RDMAP."""
+    """Builds the two control bytes of DDP and RDMAP."""
     return bytes([(TAGGED if tagged else 0) | (LAST if last else 0) | reserved << 2 | ddp_version,
                   rdmap_version << 6 | opcode])
 
 
 def tagged(opcode, stag, offset, payload=b"", **bits):
-    """A segment for a tagged buffer."""
+    """Builds a segment for a tagged buffer."""
     return control(opcode, tagged=True, **bits) + struct.pack(">IQ", stag, offset) + payload
 
 
 def untagged(opcode, queue, msn, payload=b"", offset=0, stag=0, **bits):
-    """A segment for an untagged buffer; `stag` is the one to invalidate, if any."""
+    """Builds a segment for an untagged buffer; `stag` is the STag to invalidate, if any."""
     return control(opcode, **bits) + struct.pack(">IIII", stag, queue, msn, offset) + payload
 
 
 def send(msn, payload, opcode=SEND, **more):
-    """A SEND, or one of its kinds, of one segment."""
+    """Builds a SEND of any type, of one segment."""
     return untagged(opcode, SEND_QUEUE, msn, payload, **more)
 
 
 def write(stag, offset, payload=b"", **more):
-    """A segment of an RDMA WRITE."""
+    """Builds a segment of an RDMA WRITE."""
     return tagged(WRITE, stag, offset, payload, **more)
 
 
 def read_request(msn, sink_stag, sink_offset, length, stag, offset, **more):
-    """An RDMA READ request."""
+    """Builds an RDMA READ request."""
     return untagged(READ_REQUEST, more.pop("queue", READ_QUEUE), msn,
                     struct.pack(">IQIIQ", sink_stag, sink_offset, length, stag, offset), **more)
 
 
 def read_response(stag, offset, payload, **more):
-    """A segment of an RDMA READ response."""
+    """Builds a segment of an RDMA READ response."""
     return tagged(READ_RESPONSE, stag, offset, payload, **more)
 
 
 def terminate(layer, etype, code, msn=1, rest=b"\0\0", **more):
-    """A Terminate. `rest` is what follows layer, type and code."""
+    """Builds a Terminate. `rest` follows layer, type and code."""
     return untagged(TERMINATE, TERMINATE_QUEUE, msn, bytes([layer << 4 | etype, code]) + rest, **more)
 
 
 @dataclass
 class Segment:
-    """A segment as read. What it does not have is None."""
+    """A parsed segment. Absent fields are None."""
 
     opcode: int
     last: bool
@@ -69,7 +69,7 @@ class Segment:
 
 
 def parse(ulpdu):
-    """Reads a segment."""
+    """Parses a segment."""
     first, second = ulpdu[0], ulpdu[1]
     if first & 0x03 != 1 or second >> 6 != 1:
         raise ValueError(f"DDP or RDMAP version in {ulpdu[:2].hex()}")
@@ -83,7 +83,7 @@ def parse(ulpdu):
 
 @dataclass
 class ReadRequest:
-    """What a READ request asks for."""
+    """The fields of a READ request."""
 
     sink_stag: int
     sink_offset: int
@@ -93,13 +93,13 @@ class ReadRequest:
 
 
 def parse_read_request(payload):
-    """Reads the RDMAP header of a READ request."""
+    """Parses the RDMAP header of a READ request."""
     return ReadRequest(*struct.unpack(">IQIIQ", payload))
 
 
 @dataclass
 class Terminate:
-    """What a Terminate says. Headers that it does not carry are empty."""
+    """The fields of a Terminate. Absent headers are empty."""
 
     layer: int
     etype: int
@@ -115,7 +115,7 @@ class Terminate:
 
 
 def parse_terminate(payload):
-    """Reads the payload of a Terminate (RFC 5040 §4.8)."""
+    """Parses the payload of a Terminate (RFC 5040 §4.8)."""
     first, code, present = payload[0], payload[1], payload[2]
     said = Terminate(first >> 4, first & 0x0F, code)
     rest = payload[4:]
