@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One end of connections, for cases that look at how they come and go. It writes a line
- * for each event of the RDMA CM, and ends by itself when it has nothing to wait for.
+ * One end of connections, for cases that test connection setup and teardown. It writes a line for
+ * each event of the RDMA CM, and ends by itself when no event is pending.
  *
  *     cm_peer serve ADDRESS PORT [OPTION...]      until it is killed
  *     cm_peer connect ADDRESS PORT [OPTION...]    one connection
@@ -9,18 +9,18 @@
  *     backlog=N   of the listener (8)
  *     data=N      bytes of private data to send (0)
  *     ird=N ord=N read depths (1)
- *     reject      serve: reject what comes, with the private data
- *     hold        serve: leave what comes unanswered
- *     idle        serve: do not even look what comes
+ *     reject      serve: reject requests, with the private data
+ *     hold        serve: leave requests unanswered
+ *     idle        serve: do not read events
  *     twice       serve: accept each request a second time, with another queue pair
  *     regret      serve: reject each request after it was accepted
- *     deaf        serve: end listening with the first request, and accept it a second later
+ *     deaf        serve: stop listening at the first request, and accept it a second later
  *     stay        connect: stay connected until the peer disconnects
  *     post        connect: post a SEND as soon as the QP takes it
  *     tos=N       type of service
- *     abort       connect: with a line on stdin move the queue pair to ERROR while it connects
- *     wait        connect: make the queue pair, say its number, wait for a line on stdin
- *     qpn=N       name the queue pair with this number instead of one's own
+ *     abort       connect: with a line on stdin, move the queue pair to ERROR while connecting
+ *     wait        connect: create the queue pair, print its number, wait for a line on stdin
+ *     qpn=N       use the queue pair with this number instead of the process's own
  */
 #include <errno.h>
 #include <netdb.h>
@@ -82,7 +82,7 @@ static void parse(int argc, char **argv)
 		private_data[i] = i * 7 + 1;
 }
 
-/* What came along: its length, and whether it is what a cm_peer sends. */
+/* Shows the private data of an event: its length, and whether it matches a cm_peer's. */
 static void show(const struct rdma_cm_event *event)
 {
 	const struct rdma_conn_param *conn = &event->param.conn;
@@ -106,7 +106,7 @@ static void make_qp(struct rdma_cm_id *id)
 
 	if (rdma_create_qp(id, NULL, &attr))
 		die("rdma_create_qp");
-	/* librdmacm passes this on. */
+	/* librdmacm passes this number on. */
 	if (opts.qpn)
 		id->qp->qp_num = opts.qpn;
 }
@@ -140,7 +140,7 @@ static void set_tos(struct rdma_cm_id *id)
 		die("rdma_set_option");
 }
 
-/* iw_cm does not survive what `twice` and `regret` do with a driver that does not look out. */
+/* `twice` and `regret` crash iw_cm if the driver does not prevent it. */
 static void check_driver(struct rdma_cm_id *id)
 {
 	struct ibv_device_attr attr;
@@ -257,7 +257,7 @@ static void serve(struct rdma_event_channel *channel, const char *addr, const ch
 	die("rdma_get_cm_event");
 }
 
-/* Waits for the next event and shows it; returns its type. */
+/* Waits for the next event and shows it. Returns its type. */
 static enum rdma_cm_event_type next(struct rdma_event_channel *channel)
 {
 	struct rdma_cm_event *event;
@@ -273,7 +273,7 @@ static enum rdma_cm_event_type next(struct rdma_event_channel *channel)
 
 static volatile bool in_vain;
 
-/* Posts a SEND of no bytes, as soon as the QP takes it. */
+/* Posts an empty SEND, as soon as the QP accepts it. */
 static void *post(void *arg)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;

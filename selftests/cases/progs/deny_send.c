@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Has a security module refuse what the kernel's own sockets send, as an administrator's policy may:
- * a BPF program at the hook of sendmsg() that returns EPERM for sockets without a file. Writes a line
- * when it does, and ends when its stdin does; with it the refusal.
+ * Acts as a security policy that refuses sends of the kernel's own sockets: a BPF program at the
+ * hook of sendmsg() that returns EPERM for sockets without a file. Writes a line when the program
+ * is active. Ends, and removes it, when stdin ends.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -36,7 +36,7 @@ static void read_btf(void)
 	fclose(file);
 }
 
-/* Bytes that follow a type. */
+/* Returns the number of bytes that follow a type. */
 static size_t extra(const struct btf_type *type)
 {
 	size_t count = BTF_INFO_VLEN(type->info);
@@ -64,7 +64,7 @@ static size_t extra(const struct btf_type *type)
 	}
 }
 
-/* Finds a type by its kind and name, and its number. */
+/* Finds a type and its ID by kind and name. */
 static const struct btf_type *find(uint32_t kind, const char *name, uint32_t *id)
 {
 	const struct btf_header *header = (const void *)btf;

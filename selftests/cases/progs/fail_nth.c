@@ -2,13 +2,11 @@
 /*
  * fail_nth [-r SEED] ADDRESS NETDEV TYPE [OPERATION…]
  *
- * Fails each of the kernel's allocations on the way through an operation in turn, by
- * /proc/thread-self/fail-nth: from link add over listen, connect, accept, creating and
- * posting to tearing down, or through those operations that are named. Of an operation
- * that has very many, as link add with all of its sysfs, it fails some, at random by the
- * seed. Either the operation copes, or an error comes back; both ways everything
- * can be taken down afterwards. (What is left behind, and what the kernel says about it,
- * is for the caller to see.)
+ * Fails each kernel allocation of an operation in turn, by /proc/thread-self/fail-nth: from link
+ * add over listen, connect, accept, create and post to teardown, or only in the named operations.
+ * Of an operation with very many allocations, such as link add with all of its sysfs files, it
+ * fails some, at random by the seed. The operation must either succeed or return an error; both
+ * ways teardown must work. (The caller checks for leaks and kernel messages.)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,16 +28,16 @@
 #include "common/random.h"
 #include "common/tap.h"
 
-/* No operation allocates more often. */
+/* Maximum allocations of an operation. */
 #define MOST 5000
-/* About so many are failed of an operation that allocates more often. */
+/* An operation with more allocations has about this many failed. */
 #define MANY 200
 #define BYTES (256 << 10)
 
 static const char *address, *netdev, *type;
 static char device[32];
 
-/* One end, as far as it has come. */
+/* One end, as far as it is set up. */
 struct end {
 	struct rdma_event_channel *events;
 	struct rdma_cm_id *id;
@@ -69,7 +67,7 @@ static void fail_nth(int nth)
 		tap_bail("fail-nth: %m");
 }
 
-/* Ends it; how many more it would have let pass, 0 if one was failed. */
+/* Ends injection. Returns the passes left before the next failure, 0 if one was failed. */
 static int passes_left(void)
 {
 	char text[16] = "";
@@ -80,9 +78,9 @@ static int passes_left(void)
 	return atoi(text);
 }
 
-/* --- the link, by netlink: starting rdma would take longer than all else here */
+/* --- the link, by netlink: running rdma would take longer than everything else here */
 
-/* A request of a command, to which attributes can be added. */
+/* A request for a command; attributes can be added. */
 struct request {
 	struct nlmsghdr head;
 	char attributes[500];
@@ -112,7 +110,7 @@ static void text_attribute(struct request *request, int kind, const char *text)
 	attribute(request, kind, text, strlen(text) + 1);
 }
 
-/* Sends a request and returns the bytes of the answer, or an error. */
+/* Sends a request. Returns the bytes of the answer, or a negative errno. */
 static int ask(const struct request *request, void *answer, size_t size)
 {
 	int status, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
@@ -120,7 +118,7 @@ static int ask(const struct request *request, void *answer, size_t size)
 	if (fd < 0)
 		return -errno;
 	status = send(fd, request, request->head.nlmsg_len, 0);
-	/* The answer is there at once, unless it is what could not be allocated. */
+	/* The answer is there at once, unless its allocation failed. */
 	if (status >= 0)
 		status = recv(fd, answer, size, MSG_DONTWAIT);
 	if (status < 0)
@@ -129,7 +127,7 @@ static int ask(const struct request *request, void *answer, size_t size)
 	return status;
 }
 
-/* As `ask`, for what is only acknowledged. */
+/* ask() for requests that are only acknowledged. */
 static int tell(const struct request *request)
 {
 	char answer[1024] = "";
@@ -151,7 +149,7 @@ static int link_add(void)
 	return tell(&add);
 }
 
-/* The number of the device that a message of the list is of, or -1 if that is not ours. */
+/* Returns the device index in a message of the list, or -1 if it is not our device. */
 static int number_in(const struct nlmsghdr *message)
 {
 	const char *at = NLMSG_DATA(message), *end = (char *)message + message->nlmsg_len;
@@ -198,7 +196,7 @@ static void link_delete(void)
 		tap_bail("link delete: %s", strerror(-status));
 }
 
-/* One that was added while allocations failed may lack what others make for it. */
+/* A link added under failing allocations may lack objects that others create for it. */
 static void link_drop(int status)
 {
 	(void)status;
@@ -213,7 +211,7 @@ static void link_must_be(void)
 		tap_bail("link add: %s", strerror(-status));
 }
 
-/* --- steps, each from the state that the one before has left */
+/* --- steps, each from the state after the previous one */
 
 static int do_open(void)
 {
@@ -335,7 +333,7 @@ static bool event(struct end *end, enum rdma_cm_event_type wanted, struct rdma_c
 	return right;
 }
 
-/* What a QP needs. */
+/* Creates the objects that a QP needs. */
 static void equip(struct end *end)
 {
 	end->pd = ibv_alloc_pd(end->id->verbs);
@@ -475,7 +473,7 @@ static int do_post_read(void)
 	return do_post();
 }
 
-/* However it went, what was posted comes back. */
+/* In every case the posted requests complete. */
 static void completes(int status)
 {
 	struct ibv_wc wc;
@@ -505,7 +503,7 @@ static int do_drop(void)
 	return status ? -errno : 0;
 }
 
-/* --- back to nothing */
+/* --- teardown */
 
 static void drop(struct end *end)
 {
@@ -523,7 +521,7 @@ static void drop(struct end *end)
 	memset(end, 0, sizeof(*end));
 }
 
-/* A connection request that nobody has taken. */
+/* Drops a connection request that was not accepted. */
 static void drop_request(void)
 {
 	struct rdma_cm_event *got;
@@ -555,7 +553,7 @@ static void drop_all(void)
 	mr = NULL, srq = NULL, cq = NULL, pd = NULL, ctx = NULL;
 }
 
-/* Readies what an operation needs, does it, sees how it went on. */
+/* An operation: `before` prepares it, `run` executes it, `after` continues from its status. */
 static const struct operation {
 	const char *name;
 	void (*before)(void);
@@ -584,7 +582,7 @@ static const struct operation {
 	{ "disconnect", want_connection, do_disconnect, NULL, false },
 };
 
-/* Goes through an operation, in which the `nth` allocation fails, and back to nothing. */
+/* Runs an operation with its `nth` allocation failing, then tears everything down. */
 static int attempt(const struct operation *operation, int nth, int *left)
 {
 	int status;
@@ -619,7 +617,7 @@ static void sweep(const struct operation *operation, struct rng *rng)
 	}
 	tap_check(failed || !operation->allocates, "no allocation failed");
 	tap_point("%s", operation->name);
-	/* A failure may lead to others, which are failed as well. */
+	/* A failure may cause further allocations, which fail as well. */
 	tap_note("%d allocations failed, %d are made when none fails; %d errors came back",
 		 failed, count, errors);
 }
@@ -650,7 +648,7 @@ int main(int argc, char **argv)
 	nth_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	if (nth_fd < 0)
 		tap_bail("/proc/thread-self/fail-nth: %m");
-	/* libibverbs looks for its drivers when the first device is opened, which is not to count. */
+	/* libibverbs loads its drivers when the first device is opened; do not count that. */
 	want_open();
 	drop_all();
 	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * System calls that no user library makes: mappings of wrong places and sizes, mappings that
- * outlive their object, commands that are too short or too long or point to nowhere, objects
+ * System calls that no user library makes: mappings of wrong offsets and sizes, mappings that
+ * outlive their object, commands that are too short, too long or have invalid pointers, objects
  * destroyed in the wrong order.
  *
  *     hostile_calls DEVICE
@@ -92,7 +92,7 @@ static void *map(struct ibv_context *ctx, size_t bytes, int protection, int flag
 	return mmap(NULL, bytes, protection, flags, ctx->cmd_fd, offset);
 }
 
-/* Whether a mapping is refused; takes it away if it is not. */
+/* Returns whether a mapping is refused. Unmaps it if not. */
 static bool refused(struct ibv_context *ctx, size_t bytes, int flags, off_t offset)
 {
 	void *at = map(ctx, bytes, RW, flags, offset);
@@ -142,7 +142,7 @@ static void wrong_maps(const char *device)
 	}
 	tap_point("nothing else can be mapped");
 
-	/* Offsets belong to a context, which cannot reach another's. */
+	/* Offsets belong to a context, and cannot reach another context's rings. */
 	memset(s.rings[0].at, 0x5a, s.rings[0].bytes);
 	for (i = 0; i < other.count; i++) {
 		uint8_t *at = map(other.ctx, s.rings[0].bytes, RW, MAP_SHARED, s.rings[0].offset);
@@ -156,7 +156,7 @@ static void wrong_maps(const char *device)
 	tap_ok(set_destroy(&s) & set_destroy(&other), "everything can be destroyed");
 }
 
-/* What is done to mappings of rings must not touch the memory of others. */
+/* Operations on ring mappings must not affect the memory of others. */
 static void odd_maps(const char *device)
 {
 	uint8_t *at[RINGS_MAX], *moved, *copy;
@@ -170,7 +170,7 @@ static void odd_maps(const char *device)
 		if (at[i] == MAP_FAILED)
 			tap_bail("mmap");
 	}
-	/* Growing would show what lies behind. */
+	/* A grown mapping would expose the memory behind the ring. */
 	for (i = 0; i < s.count; i++) {
 		moved = mremap(at[i], s.rings[i].bytes, s.rings[i].bytes + PAGE, MREMAP_MAYMOVE);
 		if (moved == MAP_FAILED)
@@ -178,14 +178,14 @@ static void odd_maps(const char *device)
 		at[i] = moved;
 		pid = fork();
 		if (!pid) {
-			/* There is nothing: SIGBUS. */
+			/* No page there: SIGBUS. */
 			_exit(((volatile uint8_t *)moved)[s.rings[i].bytes]);
 		}
 		tap_check(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status), "ring %d grows", i);
 	}
 	tap_point("a mapping does not grow beyond its ring");
 
-	/* A second view by mremap of nothing, a move, holes. */
+	/* A second view by mremap with size 0, a move, holes. */
 	for (i = 0; i < s.count; i++) {
 		copy = mremap(at[i], 0, s.rings[i].bytes, MREMAP_MAYMOVE);
 		if (copy != MAP_FAILED)
@@ -213,7 +213,7 @@ static void odd_maps(const char *device)
 	tap_ok(set_destroy(&s), "everything can be destroyed");
 }
 
-/* The pages of a ring stay as long as they are mapped. */
+/* The pages of a ring live as long as they are mapped. */
 static void surviving_maps(const char *device)
 {
 	uint8_t *at[RINGS_MAX];
@@ -245,7 +245,7 @@ static void surviving_maps(const char *device)
 	tap_ok(true, "and when the device is closed");
 }
 
-/* A command that makes an object, with room for any answer. */
+/* A command that creates an object, with room for any answer. */
 struct making {
 	const char *name;
 	uint32_t number;
@@ -262,7 +262,7 @@ struct making {
 	} body;
 };
 
-/* The handle is the first word of every answer; the commands to destroy differ in length. */
+/* The handle is the first word of every answer; the destroy commands differ in length. */
 static int destroy(struct ibv_context *ctx, const struct making *m, uint32_t handle)
 {
 	uint64_t answer;
@@ -303,7 +303,7 @@ static void try_making(struct ibv_context *ctx, const struct making *m)
 	}
 	tap_point("%s with requests and answers of all lengths", m->name);
 
-	/* What siw's ABI has no meaning for is refused, unless it is zero. */
+	/* Input that siw's ABI does not define must be refused unless it is zero. */
 	in = m->in + m->in_driver;
 	out = m->out + m->out_driver;
 	memcpy(body, m->body.bytes, sizeof(body));
@@ -319,7 +319,7 @@ static void try_making(struct ibv_context *ctx, const struct making *m)
 	tap_point("%s with a request that has a meaning for later drivers only", m->name);
 }
 
-/* The same of other commands. */
+/* The same for other commands. */
 static void unknown_requests(const struct set *s)
 {
 	struct {
@@ -354,11 +354,13 @@ static void unknown_requests(const struct set *s)
 	tap_point("GET_CONTEXT and MODIFY_SRQ with such a request");
 }
 
-/* What later headers have. */
+/* Attributes of later headers. */
 #define CREATE_CQ_BUFFER_VA (UVERBS_ATTR_CREATE_CQ_EVENT_FD + 1)
 #define CREATE_CQ_BUFFER_LENGTH (UVERBS_ATTR_CREATE_CQ_EVENT_FD + 2)
 
-/* Makes a CQ by the ioctl, in a buffer of the process if `bytes` is not 0. Returns 0 or an errno. */
+/*
+ * Creates a CQ by the ioctl, in a buffer of the process if `bytes` is not 0. Returns 0 or an errno.
+ */
 static int create_cq_at(const struct set *s, uint64_t bytes, uint32_t *handle)
 {
 	struct siw_uresp_create_cq response;
@@ -393,7 +395,7 @@ static int create_cq_at(const struct set *s, uint64_t bytes, uint32_t *handle)
 	return 0;
 }
 
-/* Drivers may let a process bring the memory of a queue; this one maps its own. */
+/* Some drivers let a process supply the memory of a queue; this one maps its own. */
 static void own_buffers(const struct set *s)
 {
 	struct ib_uverbs_destroy_cq destroy = {};
@@ -457,8 +459,8 @@ static void wrong_commands(const char *device)
 }
 
 /*
- * Commands with a body of noise, in which handles and lengths may be right. Most have little of it:
- * what follows a command's own request must be zero.
+ * Commands with a random body, in which handles and lengths may be valid. Most bodies are mostly
+ * zero: bytes behind a command's own request must be zero.
  */
 static void noisy_commands(const char *device)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Commands that no user library gives, for the objects of a connection that carries data: several
+ * Commands that no user library issues, for the objects of a connection that carries data: several
  * work requests at a time, extended commands and ioctls of odd sizes.
  *
  *     hostile_commands [-r SEED] ACTIVE PASSIVE
@@ -32,7 +32,7 @@ static struct rng rng = { 1 };
 
 /* --- work requests by commands */
 
-/* A command with a body of any length. Returns 0 or an errno. */
+/* Issues a command with a body of any length. Returns 0 or an errno. */
 static int long_command(int fd, uint32_t number, void *body, size_t bytes, size_t out_bytes)
 {
 	struct ib_uverbs_cmd_hdr header = {
@@ -50,14 +50,14 @@ static int long_command(int fd, uint32_t number, void *body, size_t bytes, size_
 	return error;
 }
 
-/* POST_SEND, POST_RECV and POST_SRQ_RECV have the same beginning. */
+/* POST_SEND, POST_RECV and POST_SRQ_RECV begin with the same fields. */
 #define REQUESTS_MAX 64
 struct posting {
 	struct ib_uverbs_post_send head;
 	uint8_t entries[REQUESTS_MAX * (sizeof(struct ib_uverbs_send_wr) + sizeof(struct ib_uverbs_sge))];
 };
 
-/* Requests that a driver which takes them by commands could carry out; `wrong` may spoil some. */
+/* Requests that a driver with post commands could execute; `wrong` may corrupt some. */
 static size_t fill_posting(struct posting *p, const struct victim *v, uint32_t number, int count,
 			   bool wrong)
 {
@@ -131,10 +131,10 @@ static void requests_by_command(void)
 		response.bad_wr = 0;
 		if (spoilt)
 			spoil(&p, &bytes);
-		/* The first word is the response's address: without it there is no command. */
+		/* The first word is the response's address; without it there is no command. */
 		error = long_command(v.pair.active.ctx->cmd_fd, number, &p,
 				     bytes < 8 ? 8 : bytes, sizeof(response));
-		/* Spoilt ones may be a doorbell. */
+		/* A corrupted command may be a doorbell. */
 		tap_check(spoilt || error, "command %u with %d requests was taken", number, count);
 		tap_check(spoilt || number != IB_USER_VERBS_CMD_POST_SEND ||
 			  (error == EOPNOTSUPP && response.bad_wr == 1),
@@ -154,7 +154,7 @@ static void requests_by_command(void)
 
 /* --- extended commands */
 
-/* Body and answer in 8-byte words, of ib_core's part and of the driver's. */
+/* Body and answer in 8-byte words, each with ib_core's part and the driver's part. */
 struct extended {
 	const char *name;
 	uint32_t number;
@@ -207,7 +207,10 @@ static void all_lengths(struct ibv_context *ctx, const struct extended *x)
 		bool whole = i % 10 == 0;
 		size_t in = whole ? x->in : rng_below(&rng, x->in + 4);
 		size_t in_driver = whole ? x->in_driver : rng_below(&rng, x->in_driver + 3);
-		/* ib_core makes an object, too, without room for its handle: then there is no destroying it. */
+		/*
+		 * Without room for its handle, ib_core creates the object anyway; it cannot be
+		 * destroyed then.
+		 */
 		size_t least = x->destroy ? 1 : 0;
 		size_t out = whole ? x->out : least + rng_below(&rng, x->out + 4 - least);
 		size_t out_driver = whole ? x->out_driver : rng_below(&rng, x->out_driver + 3);
@@ -262,7 +265,7 @@ static void extended_commands(void)
 	ctx = v.pair.active.ctx;
 	qp.body.qp.pd_handle = v.pair.active.pd->handle;
 	qp.body.qp.send_cq_handle = qp.body.qp.recv_cq_handle = v.pair.active.scq->handle;
-	/* The state that it is in: the connection goes on. */
+	/* Its current state: the connection continues. */
 	modify.body.modify.base.qp_handle = v.pair.active.qp->handle;
 	all_lengths(ctx, &query);
 	all_lengths(ctx, &cq);
@@ -282,7 +285,7 @@ struct call {
 	struct ib_uverbs_attr attrs[ATTRS_MAX];
 };
 
-/* What attributes point to. */
+/* Targets of attribute pointers. */
 static union {
 	uint64_t words[64];
 	uint32_t word;
@@ -333,12 +336,12 @@ static void call_create_qp(struct call *c, const struct end *end)
 	add_attr(c, UVERBS_ATTR_UHW_OUT, sizeof(struct siw_uresp_create_qp), (uintptr_t)(output + 8));
 }
 
-/* Any method of any object, with attributes that it may have. */
+/* Any method of any object, with attributes that it may accept. */
 static void call_any(struct call *c)
 {
 	do {
 		begin_call(c, rng_below(&rng, UVERBS_OBJECT_ASYNC_EVENT + 2), rng_below(&rng, 8));
-		/* ib_core of 7.3 leaks a reference to the process if that one fails. */
+		/* ib_core of 7.3 leaks a reference to the process if this one fails. */
 	} while (c->header.object_id == UVERBS_OBJECT_DEVICE &&
 		 c->header.method_id == UVERBS_METHOD_GET_CONTEXT);
 	for (int i = rng_below(&rng, 8); i; i--)
@@ -377,7 +380,7 @@ static int give_call(int fd, struct call *c)
 	return ioctl(fd, RDMA_VERBS_IOCTL, c) ? errno : 0;
 }
 
-/* An ioctl of an end, spoilt or not; whether it was taken. */
+/* Issues an ioctl for an end, corrupted or not. Returns whether it succeeded. */
 static bool any_ioctl(const struct end *end)
 {
 	struct call c;
@@ -418,7 +421,7 @@ static void made_by_ioctl(void)
 	tap_point("ioctls make a CQ and a QP: those that are spoilt below come that far");
 }
 
-/* --- processes that are killed in the midst of it */
+/* --- processes that are killed meanwhile */
 
 #define CHILDREN 3
 
@@ -427,7 +430,7 @@ struct child {
 	int begin[2], begun[2];
 };
 
-/* Whatever is known above, on its own connection, whose objects may go meanwhile. */
+/* All abuse above, on the child's own connection, whose objects may disappear meanwhile. */
 static void abuse(struct child *child)
 {
 	struct victim v;
@@ -447,7 +450,7 @@ static void abuse(struct child *child)
 	}
 }
 
-/* They open the device for themselves: they are made before this process opens it. */
+/* The children open the device themselves, so they are forked before this process opens it. */
 static void children_make(struct child *children)
 {
 	for (int i = 0; i < CHILDREN; i++) {
@@ -475,7 +478,7 @@ static void children_kill(struct child *children)
 		close(children[i].begun[1]);
 		tap_check(read(children[i].begun[0], &c, 1) == 1, "a child has not connected");
 		sleep_ms(1000 + rng_below(&rng, 200));
-		/* It may have died of what it wrote to its own memory. */
+		/* The child may have crashed by writes to its own memory. */
 		kill(children[i].pid, SIGKILL);
 		tap_check(waitpid(children[i].pid, &status, 0) == children[i].pid, "waitpid");
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A process that writes to the rings of a connection that carries data, and to the word by which
- * its completion queues are armed.
+ * A process that writes to the rings of a connection that carries data, and to the word that arms
+ * its completion queues.
  *
  *     hostile_established [-n ROUNDS] [-r SEED] ACTIVE PASSIVE
  */
@@ -40,7 +40,7 @@ struct writer {
 	atomic_bool stop;
 };
 
-/* Rings do not say what they are: any word of any of them. */
+/* Rings have no type here: any word of any ring. */
 static void *run_writer(void *argument)
 {
 	struct writer *w = argument;
@@ -49,7 +49,7 @@ static void *run_writer(void *argument)
 		const struct ring *ring = &w->victim->rings[rng_below(&w->rng, w->victim->count)];
 		uint64_t *word = (uint64_t *)ring->at + rng_below(&w->rng, ring->bytes / 8);
 
-		/* Rarely enough for messages to pass between. */
+		/* Rarely enough for messages to pass between writes. */
 		__atomic_store_n(word, rng_below(&w->rng, 4) ? rng_next(&w->rng) : 0, __ATOMIC_RELAXED);
 		for (int i = rng_below(&w->rng, 64); i; i--)
 			sched_yield();
@@ -77,7 +77,7 @@ static void garbage_in_traffic(int rounds)
 
 /* --- arming a completion queue */
 
-/* The control word of the CQ whose first completion was of the receive `wr_id`. */
+/* Returns the control word of the CQ whose first completion was for the receive `wr_id`. */
 static uint64_t *find_control(const struct victim *v, const struct ibv_cq *cq, uint64_t wr_id)
 {
 	for (int i = 0; i < v->count; i++) {
@@ -97,7 +97,7 @@ struct armer {
 	atomic_bool stop;
 };
 
-/* Arms it by verb and by command, or writes what means nothing. */
+/* Arms it by verb and by command, or writes an invalid value. */
 static void *run_armer(void *argument)
 {
 	struct armer *a = argument;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A process that writes whatever it likes to the rings that it shares with the kernel, at
- * any time, and rings its doorbells in every state of its QPs.
+ * A process that writes arbitrary data to the rings that it shares with the kernel, at any time,
+ * and rings its doorbells in every state of its QPs.
  *
  *     hostile_rings [-n ROUNDS] [-r SEED] ACTIVE PASSIVE
  *
- * Each round connects a pair of QPs, lets two threads write to all of the rings while a third
- * uses the QPs, and takes it all down. What the keys do not allow must not be read or written.
+ * Each round connects a pair of QPs, lets two threads write to all of the rings while a third uses
+ * the QPs, and tears everything down. Memory without a valid key must not be read or written.
  */
 #include <errno.h>
 #include <limits.h>
@@ -36,7 +36,7 @@
 #define BYTES 100000
 #define STEPS 60
 
-/* What is written: see write_garbage(). */
+/* The written data: see write_garbage(). */
 enum kind { NOISE, REQUESTS, FIELDS, COMPLETIONS, KINDS };
 
 static const char *const kind_names[KINDS] = {
@@ -44,13 +44,13 @@ static const char *const kind_names[KINDS] = {
 	"completions and wishes",
 };
 
-/* The memory of an end: only the bait may be written to. */
+/* The memory of an end: only the bait may be written. */
 struct larder {
 	struct region bait, readable, elsewhere;
 	struct ibv_pd *other_pd;
 };
 
-/* What the threads that write know. */
+/* Targets of the writer threads. */
 struct target {
 	struct ring rings[RINGS_MAX];
 	int count;
@@ -113,7 +113,7 @@ static uint8_t some_count(struct rng *rng)
 	return rng_below(rng, 4) ? rng_below(rng, SIW_MAX_SGE + 1) : rng_next(rng);
 }
 
-/* A request that may be taken for one, or nearly. The flags come last. */
+/* Writes a valid or nearly valid request. The flags come last. */
 static void write_request(const struct target *t, struct rng *rng, struct siw_sqe *sqe)
 {
 	sqe->id = rng_next(rng);
@@ -126,7 +126,7 @@ static void write_request(const struct target *t, struct rng *rng, struct siw_sq
 			 __ATOMIC_RELEASE);
 }
 
-/* Changes one field of a request, maybe while the kernel looks at it. */
+/* Changes one field of a request, possibly while the kernel reads it. */
 static void write_field(const struct target *t, struct rng *rng, struct siw_sqe *sqe)
 {
 	struct siw_sge *sge = &sqe->sge[rng_below(rng, SIW_MAX_SGE)];
@@ -155,13 +155,13 @@ static void write_field(const struct target *t, struct rng *rng, struct siw_sqe 
 	}
 }
 
-/* A completion, or the control word behind the last: one is as good as the other here. */
+/* Writes a completion or the control word behind the last one; here both are equivalent. */
 static void write_completion(struct rng *rng, uint64_t *word)
 {
 	*word = rng_below(rng, 2) ? rng_next(rng) : rng_below(rng, 4);
 }
 
-/* The rings do not say what they are, so that each gets entries of all kinds. */
+/* Rings have no type here, so each gets entries of all kinds. */
 static void write_garbage(const struct target *t, struct rng *rng)
 {
 	const struct ring *ring = &t->rings[rng_below(rng, t->count)];
@@ -216,7 +216,7 @@ static bool larder_close(struct larder *l)
 	bool all = region_intact(&l->readable, "what is only to be read") &
 		   region_intact(&l->elsewhere, "another protection domain's");
 
-	/* The bait may hold anything, but not what is around it. */
+	/* The bait may have any value, but its surroundings must not change. */
 	memcpy(region_wanted(&l->bait, l->bait.bytes), l->bait.bytes, l->bait.length);
 	all &= region_intact(&l->bait, "bait");
 	region_free(&l->bait);
@@ -225,7 +225,7 @@ static bool larder_close(struct larder *l)
 	return all & !ibv_dealloc_pd(l->other_pd);
 }
 
-/* One use of an end. Its QP may be in any state. */
+/* Uses an end once. Its QP may be in any state. */
 static void use(struct end *end, struct rng *rng)
 {
 	static const enum ibv_qp_state states[] = { IBV_QPS_ERR, IBV_QPS_SQD, IBV_QPS_RESET, IBV_QPS_RTS };
@@ -251,10 +251,10 @@ static void use(struct end *end, struct rng *rng)
 	}
 }
 
-/* Where a child tells that it has begun. */
+/* Pipe on which a child reports that it has begun. */
 static int begun = -1;
 
-/* Writes to the rings from other threads while `steps` uses are made of the ends. */
+/* Writes to the rings from other threads during `steps` uses of the ends. */
 static void molest(struct target *target, struct end *a, struct end *b, int steps, struct rng *rng)
 {
 	struct writer writers[WRITERS];
@@ -302,7 +302,7 @@ static void run_round(const struct pair_opts *opts, enum kind kind, int steps, s
 	tap_check(pair_close(&pair), "not everything can be destroyed");
 }
 
-/* A QP that is not connected says so, and takes what is in its ring for not posted. */
+/* A QP that is not connected reports so, and ignores the contents of its ring. */
 static void unconnected(struct ibv_context *ctx, struct rng *rng)
 {
 	struct ibv_qp_init_attr init = {
@@ -339,7 +339,7 @@ static void unconnected(struct ibv_context *ctx, struct rng *rng)
 	tap_point("rings of a QP that is not connected");
 }
 
-/* The ring of the CQ that has a completion of work request `wr_id` at its beginning. */
+/* Returns the ring of the CQ whose first completion is of work request `wr_id`. */
 static struct ring find_cq(uint64_t wr_id)
 {
 	int64_t end = now_ms() + PATIENCE;
@@ -358,7 +358,7 @@ static struct ring find_cq(uint64_t wr_id)
 	tap_bail("no completion in any ring");
 }
 
-/* Who marks its CQ as full gets no completion, but the event that tells of its overflow. */
+/* A process that marks its CQ as full gets no completion, but the overflow event. */
 static void full_cq(const struct pair_opts *opts)
 {
 	struct ibv_sge none = {};
@@ -369,7 +369,7 @@ static void full_cq(const struct pair_opts *opts)
 
 	pair_open(&pair, opts);
 	async_drain(pair.active.ctx);
-	/* Empty messages need no memory, but the user library has no empty receives. */
+	/* Empty messages need no memory, but the user library does not support empty receives. */
 	for (i = 0; i < 2; i++)
 		tap_check(!post_recv(pair.passive.qp, i, &none, 1), "post a receive");
 	tap_check(!post_send(pair.active.qp, 0x5eed, IBV_WR_SEND, NULL, 0, IBV_SEND_SIGNALED, 0), "post");
@@ -385,7 +385,7 @@ static void full_cq(const struct pair_opts *opts)
 	tap_point("a CQ that says it is full: its overflow is told, and its QP ends");
 }
 
-/* What is said to the kernel of objects that are gone, or are others than named. */
+/* Commands with handles of destroyed or wrong objects. */
 static void wrong_handles(const struct pair_opts *opts)
 {
 	struct pair pair;
@@ -406,7 +406,7 @@ static void wrong_handles(const struct pair_opts *opts)
 	tap_point("doorbells of what is no QP, or gone");
 }
 
-/* A process that is killed in the midst of it. */
+/* A process that is killed meanwhile. */
 static void killed(const struct pair_opts *opts, int rounds, struct rng *rng)
 {
 	int i, status;
@@ -455,7 +455,7 @@ int main(int argc, char **argv)
 	opts.active = side_parse(argv[optind]);
 	opts.passive = side_parse(argv[optind + 1]);
 
-	/* Children open the device for themselves: they come before this process does. */
+	/* The children open the device themselves, so they run before this process opens it. */
 	killed(&opts, rounds / 2, &rng);
 	pair_open(&pair, &opts);
 	unconnected(pair.active.ctx, &rng);

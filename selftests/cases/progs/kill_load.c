@@ -4,10 +4,10 @@
  *
  *     kill_load [-n ROUNDS] [-r SEED] ACTIVE PASSIVE
  *
- * Each round forks a passive and an active process, which open a few QPs and keep them
- * busy with SEND, WRITE and READ in both directions. One of them, or both, is killed after a
- * random time, from before the connection to well into the traffic. The one that is left
- * must notice (its QPs go to ERROR, what it has posted is flushed) and end by itself.
+ * Each round forks a passive and an active process, which open a few QPs and keep them busy with
+ * SEND, WRITE and READ in both directions. One of them, or both, is killed after a random time,
+ * between connection setup and full traffic. The survivor must notice (its QPs go to ERROR, its
+ * posted requests are flushed) and end by itself.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,10 +31,10 @@
 #define QPS 2
 #define DEPTH 8
 #define MESSAGE 16384
-/* Milliseconds within which a child must have ended by itself. */
+/* Milliseconds in which a child must end by itself. */
 #define LIFE 60000
 
-/* What a peer tells of its memory, as private data. */
+/* Describes a peer's memory, as private data. */
 struct invitation {
 	uint64_t addr;
 	uint32_t rkey;
@@ -92,15 +92,15 @@ static void busy_prepare(struct busy *b, struct rdma_cm_id *id)
 }
 
 /*
- * SENDs go to and fro: each receive is answered by one, so there are never more on their
- * way than receives posted. WRITE and READ follow one another at each end.
+ * SENDs alternate: each receive is answered by one, so there are never more in flight than receives
+ * posted. WRITE and READ alternate at each end.
  */
 static void push(struct busy *b, enum ibv_wr_opcode opcode)
 {
 	unsigned int slot = DEPTH + b->turn++ % DEPTH;
 	struct ibv_sge sge = { (uintptr_t)b->memory + slot * MESSAGE, MESSAGE, b->mr->lkey };
 
-	/* Fails only when the connection is already gone, which the CQ will tell. */
+	/* Fails only if the connection is already gone; the CQ reports that. */
 	(void)post_rdma(b->id->qp, 1000 + opcode, opcode, &sge, 1, 0,
 			b->theirs.addr + slot * MESSAGE, b->theirs.rkey);
 }
@@ -113,7 +113,7 @@ static void busy_start(struct busy *b)
 	push(b, IBV_WR_RDMA_READ);
 }
 
-/* Handles one completion; false when the QP has been flushed. */
+/* Handles one completion. Returns false if the QP has been flushed. */
 static bool busy_turn(struct busy *b)
 {
 	struct ibv_sge sge;
@@ -137,7 +137,7 @@ static bool busy_turn(struct busy *b)
 	return true;
 }
 
-/* Keeps QPs busy until one of them is flushed, and returns; dies of old age otherwise. */
+/* Keeps QPs busy until one of them is flushed. Ends the process at the deadline. */
 static void run_busy(struct busy *b, int count, int64_t until)
 {
 	while (now_ms() < until) {
@@ -173,7 +173,7 @@ static void be_passive(struct rdma_cm_id *listener, int64_t until)
 	int count = 0, up = 0;
 
 	while (up < QPS) {
-		/* With no connection under way nothing tells that no more will come. */
+		/* With no connection pending, no event reports that none will come. */
 		while (up == count && !readable_within(listener->channel->fd, 20)) {
 			if (!shared->active_dead)
 				continue;
@@ -266,8 +266,8 @@ static pid_t spawn(void)
 }
 
 /*
- * Waits for a child; its status, or -1 if it had to be killed. Only a victim may end by a
- * signal, and by that of its killer.
+ * Waits for a child. Returns its status, or -1 if it had to be killed. Only a victim may end by a
+ * signal, and only by SIGKILL.
  */
 static int reap(pid_t pid, bool victim, int ms)
 {
@@ -287,7 +287,7 @@ static int reap(pid_t pid, bool victim, int ms)
 	return victim && WTERMSIG(status) == SIGKILL ? NOTICED : BROKEN;
 }
 
-/* The passive process: listens, tells its port through a pipe, and serves. */
+/* The passive process: listens, reports its port through a pipe, and serves. */
 static pid_t spawn_passive(const struct side *side, int64_t until, uint16_t *port)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST | RAI_PASSIVE,

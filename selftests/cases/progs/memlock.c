@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A process that may lock a few pages in memory only, and registers more.
+ * A process that may lock only a few pages in memory, and registers more.
  *
  *     prlimit --memlock=BYTES memlock DEVICE
  */

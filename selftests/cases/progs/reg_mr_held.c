@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A process that is within a verb until its stdin ends: it registers memory whose first page it
- * does not provide before. ib_core cannot take the device away from it meanwhile.
+ * Stays within a verb until stdin ends: registers memory whose first page it provides only then.
+ * Meanwhile ib_core cannot take the device away from it.
  *
  *     reg_mr_held DEVICE
  *
- * Says "held" when the kernel waits for the page.
+ * Writes "held" when the kernel waits for the page.
  */
 #include <errno.h>
 #include <fcntl.h>

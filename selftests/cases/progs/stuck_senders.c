@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stops threads in the midst of transmitting, and ends their connections then: for cases that look
- * at what else stands still. CPU 1 must be nobody else's.
+ * Stops threads in the middle of a transmit pass and then ends their connections, for cases that
+ * check the progress of other connections. No other task may run on CPU 1.
  *
  *     stuck_senders ACTIVE PASSIVE
  *
- * The active ends' threads run on CPU 1 and post one large WRITE after the other. When all are at it a
- * thread of real-time priority takes that CPU, and the passive ends go to ERROR. Then this writes
- * "stuck", and gives the CPU back when its stdin ends.
+ * The active ends' threads run on CPU 1 and post one large WRITE after the other. When all are
+ * posting, a real-time thread takes that CPU, and the passive ends go to ERROR. Then the program
+ * writes "stuck", and releases the CPU when its stdin ends.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

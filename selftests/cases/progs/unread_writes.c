@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Connects many QPs to a peer that never reads, and posts as many WRITEs on each as its send queue
- * takes. Writes a line when all is posted, and stays until it is killed.
+ * accepts. Writes a line when all are posted, and runs until it is killed.
  *
  *     unread_writes QPS ADDRESS PORT
  */

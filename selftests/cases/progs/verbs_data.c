@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory regions and small payloads of every awkward kind.
+ * Memory regions and small payloads with unusual properties.
  *
  *     verbs_data ACTIVE PASSIVE
  */
@@ -26,7 +26,7 @@ static struct pair_opts opts = { .inline_data = 64 };
 static struct rng rng = { 4711 };
 static struct pair pair;
 
-/* After a failure the connection may be gone: what follows gets another. */
+/* After a failure the connection may be gone: use a new one. */
 static void renew_if_failing(void)
 {
 	if (!tap_failing())
@@ -35,7 +35,7 @@ static void renew_if_failing(void)
 	pair_open(&pair, &opts);
 }
 
-/* A SEND that tells, when it is received, that all WRITEs before it have been placed. */
+/* A SEND whose receipt shows that all WRITEs before it have been placed. */
 static bool barrier(struct region *local, struct region *remote)
 {
 	struct ibv_sge sge = region_sge(local, 0, 0), receive = region_sge(remote, 0, 0);
@@ -53,7 +53,7 @@ static void expect_same(struct region *to, size_t to_at, struct region *from, si
 	memcpy(region_wanted(to, to->bytes + to_at), region_wanted(from, from->bytes + from_at), length);
 }
 
-/* Small payloads whose source, or target, lies across the border of two pages. */
+/* Small payloads whose source or target crosses a page boundary. */
 static void across_pages(enum ibv_wr_opcode opcode)
 {
 	struct region local, remote;
@@ -92,7 +92,7 @@ static void across_pages(enum ibv_wr_opcode opcode)
 	tap_point("%s of up to 66 bytes across a page border", opcode == IBV_WR_RDMA_WRITE ? "WRITE" : "READ");
 }
 
-/* Sources in pieces of a few bytes, each across a page border. */
+/* Sources in pieces of a few bytes, each across a page boundary. */
 static void pieces_across_pages(void)
 {
 	struct region local, remote;
@@ -126,7 +126,7 @@ static void pieces_across_pages(void)
 	tap_point("SEND of small pieces, each across a page border");
 }
 
-/* Inline data and SEND with Invalidate together; then the queue must still run. */
+/* Inline data and SEND with Invalidate together; the queue must keep running. */
 static void inline_with_invalidate(void)
 {
 	struct region remote;
@@ -158,7 +158,7 @@ static void inline_with_invalidate(void)
 	tap_point("SEND with Invalidate takes inline data, and the queue goes on");
 }
 
-/* READ of nothing between operations that carry something, all posted at once. */
+/* READ of 0 bytes between operations with payload, all posted at once. */
 static void zero_read_in_traffic(void)
 {
 	struct region local, remote;
@@ -217,7 +217,7 @@ static void zero_read_in_traffic(void)
 	tap_point("READ of no bytes among WRITE, READ and SEND that carry some");
 }
 
-/* A region known under another address than its own. */
+/* A region registered at an address other than its own. */
 static void other_iova(uint64_t iova)
 {
 	struct region local, remote;
@@ -260,7 +260,7 @@ out:
 	tap_point("a region with the iova %#llx is known under that alone", (unsigned long long)iova);
 }
 
-/* WRITE and READ across the border of two huge pages. */
+/* WRITE and READ across the boundary of two huge pages. */
 static void huge_pages(int flags, const char *name)
 {
 	size_t huge = 2 << 20, length = 2 * huge;
@@ -301,7 +301,7 @@ out:
 	tap_point("WRITE and READ across the border of two %s", name);
 }
 
-/* Registrations that cannot be. */
+/* Registrations that must fail. */
 static void refused_registrations(void)
 {
 	uint8_t *map = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -325,7 +325,7 @@ static void refused_registrations(void)
 	tap_point("regions that cannot be are refused: holes, read-only, wrong rights, no such address");
 }
 
-/* Each of many regions has a key of its own, and keys do not come in a row. */
+/* Each of many regions has its own key, and keys are not sequential. */
 static void keys_unpredictable(void)
 {
 	enum { N = 64 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Disconnecting while there is work: what is posted before goes out, what is posted later does
- * not, and neither end can put the end off.
+ * Disconnecting with work outstanding: requests posted before go out, requests posted later do not,
+ * and neither end can delay the end.
  *
  *     verbs_disconnect ACTIVE PASSIVE
  */
@@ -60,14 +60,14 @@ static bool has_event(const struct end *end)
 	return readable_within(end->events->fd, 0);
 }
 
-/* Requests, as counted. */
+/* Counts of requests. */
 struct course {
 	uint64_t before;	/* posted before the disconnect */
 	uint64_t succeeded, completed;
 	int64_t took;		/* ms from the disconnect until both ends were told */
 };
 
-/* The active end keeps its send queue full, before `ends` disconnects and after. */
+/* The active end keeps its send queue full, before and after `ends` disconnects. */
 static struct course post_steadily(struct setup *s, enum ibv_wr_opcode opcode, struct end *ends)
 {
 	struct end *active = &s->pair.active, *passive = &s->pair.passive;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is told, and when: completion events, flushes, SRQ and QP events, queries.
+ * Events and their timing: completion events, flushes, SRQ and QP events, queries.
  *
  *     verbs_events ACTIVE PASSIVE
  */
@@ -170,7 +170,7 @@ static void no_event_is_missed(void)
 	tap_point("armed, polled, waited for %d times: no message is missed", ROUNDS);
 }
 
-/* What is posted before ERROR is flushed in order, signaled or not. */
+/* Requests posted before ERROR are flushed in order, signaled or not. */
 static void flushed_before(void)
 {
 	enum { N = 10 };
@@ -214,7 +214,7 @@ static void flushed_after(bool by_peer)
 		  by_peer ? "the peer's" : "its own", N);
 }
 
-/* How ib_drain_qp does it: to ERROR, a marker behind what is posted, wait for the marker. */
+/* As ib_drain_qp: go to ERROR, post a marker behind the other requests, wait for the marker. */
 static void drained_by_marker(void)
 {
 	struct setup s;
@@ -274,7 +274,7 @@ static void srq_limit(void)
 	for (i = 0; i < 8; i++)
 		receive(&s, i);
 	tap_check(!ibv_modify_srq(s.pair.passive.srq, &attr, IBV_SRQ_LIMIT), "modify_srq: %m");
-	/* libsiw has no query_srq: that the limit was taken is seen by what follows. */
+	/* libsiw has no query_srq: the following receives show that the limit was set. */
 	for (i = 0; i < 4; i++) {
 		send_one(&s, i, IBV_SEND_SIGNALED);
 		cq_expect(s.pair.passive.rcq, i, IBV_WC_SUCCESS, NULL);
@@ -303,7 +303,7 @@ static void srq_limit(void)
 	tap_point("an SRQ tells once when it has fewer receives than its limit");
 }
 
-/* Several connections take from one SRQ: each receive goes to one of them. */
+/* Several connections use one SRQ: each receive goes to one of them. */
 static void srq_shared(void)
 {
 	enum { N = 4, EACH = 6 };
@@ -393,7 +393,7 @@ static void queries(void)
 	tap_point("device, port, GID and QP can be queried and make sense");
 }
 
-/* What does not go together is refused when it is made. */
+/* Invalid combinations are refused at creation. */
 static void refused_objects(void)
 {
 	struct ibv_qp_init_attr good = { .qp_type = IBV_QPT_RC,
@@ -435,7 +435,7 @@ static void refused_objects(void)
 	tap_point("objects beyond the device's limits are refused, a QP without receives is not");
 }
 
-/* Illegal ways through the states. */
+/* Illegal state transitions. */
 static void refused_transitions(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };

@@ -4,11 +4,10 @@
  *
  *     verbs_integrity [-q QPS] [-n BATCHES] [-s SLOT_BYTES] [-r SEED] [-S] ACTIVE PASSIVE
  *
- * Each end of each QP has a region divided into slots. A batch gives every operation
- * slots of its own, so that what must be where afterwards is known whatever the order.
- * A SEND that closes the batch in each direction tells that what went before it has been
- * placed. As soon as an operation's completion is there its source is overwritten: a
- * buffer that is still to be sent then would show.
+ * Each end of each QP has a region divided into slots. A batch gives every operation its own slots,
+ * so that the expected contents are known for any order. In each direction a final SEND shows that
+ * the operations before it have been placed. As soon as an operation completes, its source is
+ * overwritten: this detects a buffer that is still to be sent.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +29,7 @@
 #define MAX_SGE 6
 #define INLINE 64
 
-/* One posted send work request, and what completing it allows. */
+/* A posted send work request, and the effect of its completion. */
 struct sent {
 	bool signaled, done;
 	bool overwrite;			/* its source is `slot`, and free when it completes */
@@ -79,7 +78,7 @@ static int compare_u32(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Cuts 0..whole at n - 1 random places: fills cut[0..n], from 0 to `whole`. */
+/* Splits 0..whole at n - 1 random places: fills cut[0..n], from 0 to `whole`. */
 static void random_cuts(uint32_t *cut, int n, uint32_t whole)
 {
 	cut[0] = 0;
@@ -90,8 +89,8 @@ static void random_cuts(uint32_t *cut, int n, uint32_t whole)
 }
 
 /*
- * Cuts `total` bytes of a slot into up to `max` pieces, with gaps between them and in
- * any order. Returns how many.
+ * Splits `total` bytes of a slot into up to `max` pieces, with gaps between them and in any order.
+ * Returns the number of pieces.
  */
 static int make_list(struct side_state *s, unsigned int slot, uint32_t total, int max,
 		     struct ibv_sge *sge)
@@ -116,7 +115,7 @@ static int make_list(struct side_state *s, unsigned int slot, uint32_t total, in
 	return n;
 }
 
-/* Copies `length` bytes from one list of pieces to another, in the expected contents. */
+/* Copies `length` bytes between two lists of pieces, in the expected contents. */
 static void expect_copy(struct side_state *to, const struct ibv_sge *to_sge,
 			struct side_state *from, const struct ibv_sge *from_sge, uint32_t length)
 {
@@ -152,7 +151,7 @@ static uint64_t wr_id(const struct side_state *s, int index)
 	return ((uint64_t)s->end->qp->qp_num << 32) | index;
 }
 
-/* Where a batch is put together before it is posted. */
+/* A batch before it is posted. */
 struct batch {
 	struct ibv_send_wr wr[WRS];
 	struct ibv_sge sge[WRS][MAX_SGE];
@@ -178,7 +177,7 @@ static struct ibv_send_wr *next_wr(struct side_state *s, struct batch *b, unsign
 	return wr;
 }
 
-/* Makes a work request inline: its bytes come from memory that is not registered. */
+/* Makes a work request inline: its bytes are in unregistered memory. */
 static void make_inline(struct side_state *s, struct batch *b, struct ibv_send_wr *wr)
 {
 	uint8_t *to = b->inline_data[wr - b->wr];
@@ -194,7 +193,7 @@ static void make_inline(struct side_state *s, struct batch *b, struct ibv_send_w
 	wr->send_flags |= IBV_SEND_INLINE;
 }
 
-/* A receive for a SEND of `length` bytes: its list, in which the bytes will be. */
+/* Adds a receive for a SEND of `length` bytes. Returns its list, which will hold the bytes. */
 static struct ibv_sge *add_recv(struct side_state *to, struct batch *b, uint32_t length)
 {
 	uint32_t room = length + (rng_below(&rng, 2) ? rng_below(&rng, slot_bytes - length + 1) : 0);
@@ -249,7 +248,7 @@ static void add_write(struct side_state *from, struct batch *b, struct side_stat
 		make_inline(from, b, wr);
 }
 
-/* READ, and half of the time a fenced SEND of what the READ brings. */
+/* Adds a READ, and half of the time a fenced SEND of the data read. */
 static void add_read(struct side_state *from, struct batch *b, struct side_state *to,
 		     struct batch *to_b)
 {
@@ -275,7 +274,7 @@ static void add_read(struct side_state *from, struct batch *b, struct side_state
 	expect_copy(to, recv, from, wr->sg_list, length);
 }
 
-/* The SEND that ends a batch: a number of 8 bytes, at the end of the region. */
+/* Adds the SEND that ends a batch: a number of 8 bytes, at the end of the region. */
 static void add_marker(struct side_state *from, struct batch *b, struct side_state *to,
 		       struct batch *to_b)
 {
@@ -343,7 +342,7 @@ static bool post_recvs(struct side_state *s, struct batch *b)
 	return !ibv_post_recv(s->end->qp, b->recv_wr, &bad);
 }
 
-/* Posts the sends in chains of random length. Inline bytes are overwritten at once. */
+/* Posts the sends in chains of random length. Overwrites inline bytes at once. */
 static bool post_sends(struct side_state *s, struct batch *b)
 {
 	struct ibv_send_wr *bad;
@@ -360,7 +359,7 @@ static bool post_sends(struct side_state *s, struct batch *b)
 	return true;
 }
 
-/* Gives the sources of a completed work request, and of those before it, new contents. */
+/* Overwrites the sources of a completed work request and of those before it. */
 static void overwrite_sources(struct side_state *s, int upto)
 {
 	for (int i = 0; i <= upto; i++) {
@@ -409,7 +408,7 @@ static bool take_recv_completion(struct side_state *s, const struct ibv_wc *wc)
 			 s->end->qp->qp_num);
 }
 
-/* Polls both CQs of an end once; false if something is wrong. */
+/* Polls both CQs of an end once. Returns false on error. */
 static bool poll_side(struct side_state *s)
 {
 	struct ibv_wc wc;
@@ -438,7 +437,7 @@ static const char *opcode_name(enum ibv_wr_opcode opcode)
 	}
 }
 
-/* Tells what an end was asked to do in this batch. */
+/* Describes the requests of an end in this batch. */
 static void describe_side(const struct side_state *s, const struct batch *b)
 {
 	int i, j;
@@ -461,7 +460,7 @@ static void describe_side(const struct side_state *s, const struct batch *b)
 		 (uint64_t)(uintptr_t)s->region.bytes, s->completed, s->sends, s->received, s->recvs);
 }
 
-/* Runs a batch on all QPs. Returns the first QP on which something is wrong, or -1. */
+/* Runs a batch on all QPs. Returns the first QP with an error, or -1. */
 static int run_batch(struct flow *flows, int count, struct batch (*batches)[2])
 {
 	int64_t end = now_ms() + PATIENCE;

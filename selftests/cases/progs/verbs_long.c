@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages longer than 2 GiB, without that much memory: the middle of the region is a
- * few MiB mapped again and again; its first and last page are its own.
+ * Messages longer than 2 GiB, without that much memory: the middle of the region maps the same few
+ * MiB repeatedly; its first and last page are separate.
  *
  *     verbs_long BYTES ACTIVE PASSIVE
  */
@@ -66,7 +66,7 @@ static void large_fill(struct large *large)
 	rng_fill(&rng, last, PAGE);
 }
 
-/* Whether `to` holds what `from` does, and behind the message what it held before. */
+/* Checks that `to` equals `from`, and that the bytes behind the message are unchanged. */
 static void check_same(struct large *to, struct large *from, const uint8_t *behind)
 {
 	size_t last = (from->length - 1) & ~(PAGE - 1), n = from->length - last;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What must be refused, each on a fresh connection: what the two ends are told, and
- * that no byte changed that must not.
+ * Refused requests, each on a fresh connection: checks the errors at both ends, and that no byte
+ * changed that must not.
  *
  *     verbs_refusals ACTIVE PASSIVE
  */
@@ -33,7 +33,7 @@ enum spoil {
 static struct pair_opts opts = { .inline_data = 64 };
 static struct rng rng = { 42 };
 
-/* What a case stands on: a connection and a region at each end. */
+/* The setup of a case: a connection and a region at each end. */
 struct setup {
 	struct pair pair;
 	struct region local, remote;	/* of the active and the passive end */
@@ -63,7 +63,7 @@ static void tear_down(struct setup *s)
 	tap_check(pair_close(&s->pair), "everything can be destroyed");
 }
 
-/* Registers a region of `end` in the way that the case wants it spoiled; returns its key. */
+/* Registers a region of `end`, invalid in the way of the case. Returns its key. */
 static uint32_t spoiled_key(struct setup *s, struct end *end, struct region *region, int access,
 			    enum spoil spoil, bool remote_key)
 {
@@ -89,7 +89,7 @@ static uint32_t spoiled_key(struct setup *s, struct end *end, struct region *reg
 	return key;
 }
 
-/* A QP that met a fatal error: in the ERROR state, and its connection told as ended. */
+/* Checks a QP after a fatal error: in ERROR, and its connection reported as ended. */
 static void check_ended(struct end *end)
 {
 	tap_check(qp_reaches(end->qp, IBV_QPS_ERR, PATIENCE), "%s QP is in state %d, not ERROR",
@@ -97,7 +97,7 @@ static void check_ended(struct end *end)
 	cm_expect(end->events, RDMA_CM_EVENT_DISCONNECTED, NULL, NULL, NULL);
 }
 
-/* One asynchronous event that names the QP and tells of an error. */
+/* Checks for one asynchronous error event that names the QP. */
 static void check_qp_event(struct end *end)
 {
 	struct ibv_async_event event;
@@ -160,8 +160,8 @@ static const struct remote_case remote_cases[] = {
 };
 
 /*
- * The initiator of a READ is told of the error. A WRITE is complete when it is sent,
- * so it may have succeeded there; its connection ends nevertheless.
+ * The initiator of a READ gets the error. A WRITE completes when it is sent, so it may have
+ * succeeded; its connection ends nevertheless.
  */
 static void check_initiator(struct setup *s, const struct remote_case *c)
 {
@@ -270,7 +270,7 @@ static void local_refusal(const struct local_case *c)
 	tap_point("refused: %s", c->name);
 }
 
-/* A receive whose SGE is wrong: seen when a SEND comes for it. */
+/* A receive with an invalid SGE: detected when a SEND arrives for it. */
 static const struct local_case receive_cases[] = {
 	{ "receive into a region without the right", SEND, 0, FINE, 0, 64 },
 	{ "receive into another PD", SEND, ALL, OTHER_PD, 0, 64 },
@@ -321,7 +321,7 @@ static void receive_too_small(uint32_t room, uint32_t length)
 			  ibv_wc_status_str(wc.status));
 	check_ended(&s.pair.passive);
 	check_ended(&s.pair.active);
-	/* What fits may have been placed; nothing behind it. */
+	/* The part that fits may have been placed, but nothing behind it. */
 	memcpy(region_wanted(&s.remote, s.remote.bytes), s.remote.bytes, room);
 	region_intact(&s.remote, "the remote region, behind the receive");
 	tear_down(&s);
@@ -345,7 +345,7 @@ static void no_receive(void)
 	tap_point("refused: SEND for which no receive is posted");
 }
 
-/* One message over a pair that is connected. */
+/* Exchanges one message over a connected pair. */
 static bool exchange(struct pair *pair, struct region *from, struct region *to)
 {
 	struct ibv_sge sge = region_sge(from, 0, 16), receive = region_sge(to, 0, 16);
@@ -357,8 +357,8 @@ static bool exchange(struct pair *pair, struct region *from, struct region *to)
 }
 
 /*
- * More completions than the CQ holds: the CQ is in error, and says so; the QP that uses it ends;
- * a QP of the same device that does not goes on, and is told nothing.
+ * More completions than the CQ holds: the CQ reports an error, and its QP ends. A QP of the same
+ * device with another CQ continues and gets no event.
  */
 static void cq_overrun(void)
 {
@@ -407,7 +407,7 @@ static void cq_overrun(void)
 	tap_point("then the QPs that use it end, and no others");
 }
 
-/* What looks like an error but is none. */
+/* Zero-length operations that look invalid but are not. */
 static void zero_length(void)
 {
 	struct ibv_sge sge = {}, receive;
@@ -462,7 +462,7 @@ static void up_to_the_edge(void)
 	tap_point("allowed: WRITE and READ up to the first and last byte");
 }
 
-/* A key that SEND with Invalidate has taken back no longer lets anyone in. */
+/* A key that SEND with Invalidate has invalidated grants no access. */
 static void invalidated(enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sge, receive;
@@ -495,7 +495,7 @@ static void invalidated(enum ibv_wr_opcode opcode)
 	tap_point("refused: %s with a key that has been invalidated", opcode == READ ? "READ" : "WRITE");
 }
 
-/* A peer cannot invalidate what is not its to invalidate. */
+/* A peer can only invalidate what it is allowed to. */
 static void invalidate_refused(const char *name, int access, enum spoil spoil)
 {
 	struct ibv_sge sge, receive;
@@ -520,7 +520,7 @@ static void invalidate_refused(const char *name, int access, enum spoil spoil)
 	tap_point("refused: Invalidate of %s", name);
 }
 
-/* Posting where no QP may send. */
+/* Posting in a state that does not allow sending. */
 static void wrong_state(void)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC };
@@ -576,7 +576,7 @@ static void wrong_state(void)
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* The attributes of other transports: an error, not ignored, and nothing else is changed. */
+/* Attributes of other transports: an error, not ignored, without side effects. */
 static const struct {
 	const char *name;
 	int bit;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Doorbells, acknowledgements and arriving messages that meet at every moment: nothing
- * may be lost, sent twice, or stand still.
+ * Doorbells, acknowledgements and arriving messages race in every combination: nothing may be lost,
+ * sent twice, or stall.
  *
  *     verbs_stress [-q QPS] [-n MESSAGES] [-r SEED] ACTIVE PASSIVE
  *
- * Each end of each QP has a thread of its own that posts messages as fast as its queue
- * takes them, in both directions at once. Each message has its number at its beginning
- * and end. Receives are posted again before a credit goes back (with the other end's
- * next message, or an empty one). READs run at the same time.
+ * Each end of each QP has its own thread that posts messages as fast as its queue accepts them, in
+ * both directions at once. Each message has its number at its beginning and end. Receives are
+ * reposted before a credit is returned (with the other end's next message, or an empty one). READs
+ * run at the same time.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -87,7 +87,7 @@ static void read_next(struct half *h)
 {
 	struct ibv_sge sge = { (uintptr_t)h->sink, 1 + rng_below(&h->rng, LARGEST), h->mr_sink->lkey };
 
-	/* Of the other end's send buffers: what they hold does not matter here. */
+	/* Reads the other end's send buffers; their contents do not matter here. */
 	if (post_rdma(h->end->qp, 1000, IBV_WR_RDMA_READ, &sge, 1, IBV_SEND_SIGNALED,
 		      (uintptr_t)h->other->out, h->other->mr_out->rkey))
 		fail(h, "post READ", errno, h->reads);
@@ -137,7 +137,7 @@ static void *run(void *argument)
 	int taken;
 
 	while (!stop && !finished(h)) {
-		/* A credit is the other end's receive; its memory is shared with this thread. */
+		/* A credit is a receive of the other end; its memory is shared with this thread. */
 		taken = h->other->taken;
 		if (h->sent < h->messages && h->sent - taken < DEPTH && h->sent - h->confirmed < DEPTH)
 			send_next(h);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An ordinary user of verbs for a peer of any kind to talk to.
+ * An ordinary user of verbs, as the target of any kind of peer.
  *
  *     verbs_target [-l LENGTH] ADDRESS PORT
  *
  * One region of LENGTH bytes (8 KiB), starting 100 bytes into a page, is registered under several
- * keys. The private data of its accept tells them: struct offer, big endian. Each connection has
- * 16 receives of 4096 bytes; if something is in one that was not obeyed, its end says so
- * (`1 touched receive 0`). A message received is a command:
+ * keys. The private data of its accept has them: struct offer, big endian. Each connection has 16
+ * receives of 4096 bytes; if one that was not obeyed contains data, the target reports it at the
+ * end (`1 touched receive 0`). A received message is a command:
  *
  *     E...                         SEND the message back
  *     R stag(4) offset(8) size(4)  READ from the peer
  *     G                            SEND `ok` if the bytes around the region are intact
  *     D                            disconnect
  *
- * What happens is told in lines on stdout, which name the connection by its number: `1
- * established`, `1 disconnected`, `1 READ success, request 2` (its second READ), `async 5`. It
- * runs until it is killed.
+ * Events are lines on stdout that name the connection by its number: `1 established`, `1
+ * disconnected`, `1 READ success, request 2` (its second READ), `async 5`. The program runs until
+ * it is killed.
  */
 #include <endian.h>
 #include <errno.h>
@@ -70,7 +70,7 @@ static uint32_t key(struct ibv_pd *in, int access)
 	return htobe32(mr->rkey);
 }
 
-/* The first connection brings the device. */
+/* The first connection determines the device. */
 static void prepare(struct ibv_context *ctx)
 {
 	struct rng rng = { 2026 };
@@ -94,7 +94,7 @@ static void prepare(struct ibv_context *ctx)
 	offer.revocable = key(pd, REVOCABLE);
 }
 
-/* What a receive holds before anything is placed in it. */
+/* The contents of a receive before anything is placed in it. */
 #define BLANK 0xa5
 
 static void post_again(struct connection *c, uint64_t slot)
@@ -127,7 +127,7 @@ static void connection_open(struct rdma_cm_id *id)
 		post_again(c, i);
 }
 
-/* Of a connection that has ended: whether something is in a receive that was not obeyed. */
+/* Reports the first receive of an ended connection with data that was not obeyed. */
 static void show_touched(const struct connection *c)
 {
 	for (int i = 0; i < RECEIVES * ROOM; i++)
@@ -147,7 +147,7 @@ static void connection_close(struct connection *c)
 	free(c);
 }
 
-/* A place to send from: never one that is still in use, for as many as the queue takes. */
+/* Returns a send slot that is not in use, for up to the queue's capacity. */
 static uint8_t *send_slot(struct connection *c)
 {
 	return c->memory + (RECEIVES + c->sends++ % RECEIVES) * ROOM;
@@ -232,7 +232,7 @@ static void on_completion(void)
 	ibv_ack_cq_events(cq, 1);
 	ibv_req_notify_cq(cq, 0);
 	while (ibv_poll_cq(cq, 1, &wc) > 0) {
-		/* A flush says what the rest has said already. */
+		/* A flush adds nothing to the earlier completion. */
 		if (wc.status != IBV_WC_WR_FLUSH_ERR)
 			show(c, &wc);
 		if (wc.status != IBV_WC_SUCCESS || wc.opcode != IBV_WC_RECV)

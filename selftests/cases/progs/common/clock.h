@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Deadlines. Every wait of these programs ends with one. */
+/* Deadlines. Every wait of these programs has one. */
 #ifndef CLOCK_H
 #define CLOCK_H
 
@@ -9,18 +9,18 @@
 #include "tap.h"
 
 /*
- * Milliseconds that something which must happen may take, on a slow machine; little
- * when the point has failed already.
+ * Milliseconds to wait for an expected event on a slow machine. Short if the point has already
+ * failed.
  */
 #define PATIENCE (tap_failing() ? 200 : 60000)
 
-/* Milliseconds after which something that must not happen has not happened. */
+/* Milliseconds to wait before concluding that an event does not happen. */
 #define SILENCE 300
 
-/* Milliseconds of the monotonic clock. */
+/* Returns the monotonic clock in milliseconds. */
 int64_t now_ms(void);
 
-/* Waits until `fd` is readable; false if it is not after `ms`. */
+/* Waits until `fd` is readable. Returns false if it is not after `ms`. */
 bool readable_within(int fd, int ms);
 
 void sleep_ms(int ms);

@@ -7,7 +7,7 @@
 #include "clock.h"
 #include "tap.h"
 
-/* Polls until there is a completion or `ms` are over: how many, negative for an error. */
+/* Polls for a completion for up to `ms`. Returns the number of completions, negative on error. */
 static int poll_within(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 {
 	int64_t end = now_ms() + ms;
@@ -71,7 +71,7 @@ bool async_event_within(struct ibv_context *ctx, enum ibv_event_type type, void 
 	while ((left = end - now_ms()) >= 0) {
 		if (!async_next(ctx, &event, left))
 			return false;
-		/* All members of the union are pointers but the port number. */
+		/* All members of the union are pointers except the port number. */
 		if (event.event_type == type && (!element || event.element.qp == element))
 			return true;
 	}

@@ -6,28 +6,28 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
-/* Takes one completion; false if there is none after `ms`. */
+/* Takes one completion. Returns false if there is none after `ms`. */
 bool cq_next(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
 
-/* Whether the CQ stays empty for `ms`. */
+/* Returns whether the CQ stays empty for `ms`. */
 bool cq_silent(struct ibv_cq *cq, int ms);
 
-/* Takes one completion and checks (tap_check) its work request and status. */
+/* Takes one completion and checks (tap_check) its work request ID and status. */
 bool cq_expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status, struct ibv_wc *wc);
 
-/* Arms nothing: waits for the event of an armed CQ and acknowledges it. */
+/* Waits for the event of an armed CQ and acknowledges it. Does not arm. */
 bool cq_event_within(struct ibv_comp_channel *channel, int ms);
 
 /*
- * Takes asynchronous events of the device until one of `type` comes (for `element`,
- * if that is not NULL); false if none does before `ms`. Others are dropped.
+ * Takes asynchronous events of the device until one of `type` arrives (for `element`, if not NULL).
+ * Drops all others. Returns false if none arrives within `ms`.
  */
 bool async_event_within(struct ibv_context *ctx, enum ibv_event_type type, void *element, int ms);
 
-/* Takes the next asynchronous event; false if there is none before `ms`. */
+/* Takes the next asynchronous event. Returns false if there is none within `ms`. */
 bool async_next(struct ibv_context *ctx, struct ibv_async_event *event, int ms);
 
-/* Drops what is waiting. */
+/* Drops all pending events. */
 void async_drain(struct ibv_context *ctx);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Devices by their names. */
+/* Look-up of devices by name. */
 #ifndef DEVICE_H
 #define DEVICE_H
 
 #include <infiniband/verbs.h>
 
-/* Opens a device; NULL and errno if that fails. */
+/* Opens a device. Returns NULL and sets errno on failure. */
 struct ibv_context *device_open(const char *name);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A connected pair of QPs with both ends in this process: the active end has
- * connected to the passive end through the RDMA CM, each end maybe in a network
- * namespace of its own.
+ * A connected pair of QPs with both ends in this process: the active end connects to the passive
+ * end through the RDMA CM. Each end may be in its own network namespace.
  */
 #ifndef PAIR_H
 #define PAIR_H
@@ -12,23 +11,23 @@
 #include <stdint.h>
 
 /*
- * The time-out for resolving an address: ib_core may miss a fast answer, and looks again
- * only when the time-out is over.
+ * The time-out for resolving an address: ib_core may miss a fast answer, and then retries only
+ * after the time-out.
  */
 #define RESOLVE_MS 1000
 
-/* Where an end is: a numeric address, and the name of a namespace or NULL. */
+/* The place of an end: a numeric address, and the name of a namespace or NULL. */
 struct side {
 	const char *addr;
 	const char *netns;
 };
 
-/* Reads `ADDRESS` or `ADDRESS%NAMESPACE`. */
+/* Parses `ADDRESS` or `ADDRESS%NAMESPACE`. */
 struct side side_parse(char *text);
 
 struct pair_opts {
 	struct side active, passive;
-	/* Capacities of each QP; 0 stands for the values in parentheses. */
+	/* Capacities of each QP; 0 selects the default in parentheses. */
 	uint32_t sq, rq;		/* (64) */
 	uint32_t send_sge, recv_sge;	/* (the device's) */
 	uint32_t inline_data;
@@ -62,24 +61,24 @@ struct pair {
 	uint16_t port;
 };
 
-/* Connects a pair; ends the program if that fails. */
+/* Connects a pair. Ends the program on failure. */
 void pair_open(struct pair *pair, const struct pair_opts *opts);
 
-/* Disconnects and destroys it; false if anything could not be destroyed. */
+/* Disconnects and destroys a pair. Returns false if an object could not be destroyed. */
 bool pair_close(struct pair *pair);
 
-/* Goes into a namespace (NULL: stays) and back into the program's own. */
+/* Enters a namespace (NULL: stays), and returns to the program's own. */
 void netns_enter(const char *name);
 void netns_leave(void);
 
 /*
- * Waits for an event of the RDMA CM and acknowledges it. True if it is the one
- * wanted. Its private data is copied to `data` (up to *length bytes) if given.
+ * Waits for an event of the RDMA CM and acknowledges it. Returns whether it is the `wanted` event.
+ * Copies its private data to `data` (up to *length bytes) if given.
  */
 bool cm_expect(struct rdma_event_channel *events, enum rdma_cm_event_type wanted,
 	       struct rdma_cm_id **id, void *data, uint8_t *length);
 
-/* The QP's state as the driver tells it. */
+/* Returns the QP's state as the driver reports it. */
 enum ibv_qp_state qp_state(struct ibv_qp *qp);
 bool qp_reaches(struct ibv_qp *qp, enum ibv_qp_state state, int ms);
 bool qp_to_error(struct ibv_qp *qp);

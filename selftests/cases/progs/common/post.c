@@ -16,8 +16,8 @@ int post_srq_recv(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge *sge, int 
 }
 
 /*
- * The union members for SEND_WITH_INV and RDMA overlap; stock libsiw takes the key to
- * invalidate from the RDMA member, where other providers take invalidate_rkey: set both.
+ * The union members for SEND_WITH_INV and RDMA overlap. Stock libsiw takes the key to invalidate
+ * from the RDMA member, other providers from invalidate_rkey: set both.
  */
 int post_send(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
 	      int num_sge, unsigned int flags, uint32_t rkey)

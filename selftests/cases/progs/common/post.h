@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Posting single work requests. Each returns what the verb returns: 0 or an errno. */
+/* Posts single work requests. Each function returns the verb's result: 0 or an errno. */
 #ifndef POST_H
 #define POST_H
 

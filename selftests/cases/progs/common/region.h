@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory under test: bytes that may change, between guard bytes that may not. The
- * expected contents are kept apart, and everything is compared byte for byte.
+ * Memory under test: bytes that may change, between guard bytes that must not. The expected
+ * contents are kept separately, and everything is compared byte for byte.
  */
 #ifndef REGION_H
 #define REGION_H
@@ -23,23 +23,25 @@ struct region {
 };
 
 /*
- * Maps `length` bytes with a page of guard bytes or more at both ends, starting
- * `offset` bytes into a page, all filled from `rng`. Ends the program if it cannot.
+ * Maps `length` bytes at `offset` bytes into a page, with at least a page of guard bytes at both
+ * ends, all filled from `rng`. Ends the program on failure.
  */
 void region_make(struct region *region, struct rng *rng, size_t length, size_t offset);
 
 /* Registers the bytes, not the guards. */
 void region_register(struct region *region, struct ibv_pd *pd, int access);
 
-/* Where the test expects `at` (a place in `bytes`) to be in `wanted`. */
+/* Returns the position in `wanted` that corresponds to `at` in `bytes`. */
 uint8_t *region_wanted(const struct region *region, const void *at);
 
-/* Whether all bytes and guards are as wanted; the first difference goes to tap_check(). */
+/*
+ * Returns whether all bytes and guards are as wanted. Reports the first difference to tap_check().
+ */
 bool region_intact(const struct region *region, const char *name);
 
 void region_free(struct region *region);
 
-/* An SGE of it. */
+/* Returns an SGE of the region. */
 struct ibv_sge region_sge(const struct region *region, size_t offset, uint32_t length);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a process can do to the kernel's side of its objects without libibverbs: find the
- * rings that its user library has mapped (rdma/siw-abi.h), and give raw commands.
+ * Access to the kernel's side of objects without libibverbs: finds the rings that the user library
+ * has mapped (rdma/siw-abi.h), and issues raw commands.
  */
 #ifndef RINGS_H
 #define RINGS_H
@@ -21,20 +21,20 @@ struct ring {
 
 #define RINGS_MAX 64
 
-/* Finds all mappings of uverbs files in this process; how many. */
+/* Finds all mappings of uverbs files in this process. Returns their number. */
 int rings_find(struct ring *rings);
 
-/* Finds those that are not among the `count` of `before`. */
+/* Finds the mappings that are not among the `count` of `before`. */
 int rings_find_new(const struct ring *before, int count, struct ring *rings);
 
 /*
- * Gives a command of rdma/ib_user_verbs.h: `in` begins with the address of the response if
- * `out` is given. Returns 0 or an errno.
+ * Issues a command of rdma/ib_user_verbs.h. If `out` is given, `in` begins with the address of the
+ * response. Returns 0 or an errno.
  */
 int command(struct ibv_context *ctx, uint32_t number, void *in, size_t in_bytes, void *out,
 	    size_t out_bytes);
 
-/* Rings the doorbell of a QP, whatever is in its ring. */
+/* Rings the doorbell of a QP, whatever its ring contains. */
 int ring_doorbell(struct ibv_qp *qp);
 
 #endif

@@ -9,7 +9,7 @@
 #include "post.h"
 #include "tap.h"
 
-/* As PATIENCE, but whatever becomes of the points of the main thread. */
+/* PATIENCE, independent of the main thread's points. */
 #define FLOW_PATIENCE 60000
 
 void victim_open(struct victim *v, const struct pair_opts *opts, struct rng *rng)
@@ -27,7 +27,7 @@ void victim_open(struct victim *v, const struct pair_opts *opts, struct rng *rng
 
 static bool region_guarded(struct region *region)
 {
-	/* The bytes may hold anything, but not what is around them. */
+	/* The bytes may have any value, but their surroundings must not change. */
 	memcpy(region_wanted(region, region->bytes), region->bytes, region->length);
 	return region_intact(region, "memory");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Two kinds of connection for programs that abuse what they have: a victim, whose rings and
- * memory are known, and a flow beside it, which carries messages all the time and must not notice.
+ * Two kinds of connection for programs that abuse their objects: a victim with known rings and
+ * memory, and a concurrent flow of messages that must not be disturbed.
  */
 #ifndef VICTIM_H
 #define VICTIM_H
@@ -26,19 +26,20 @@ struct victim {
 	int count;
 };
 
-/* Connects it; ends the program if that fails. */
+/* Connects a victim. Ends the program on failure. */
 void victim_open(struct victim *v, const struct pair_opts *opts, struct rng *rng);
 
 /* Destroys it, and checks (tap_check) that nothing around the regions has changed. */
 void victim_close(struct victim *v);
 
 /*
- * Sends the first bytes of the active end's region to those of the passive end's, by work requests
- * `wr_id` of both, and takes the completions; false and a failed check if that does not succeed.
+ * Sends the first bytes of the active end's region to the start of the passive end's region, with
+ * work requests `wr_id` at both ends, and takes the completions. Returns false and fails a check if
+ * that does not succeed.
  */
 bool victim_exchange(struct victim *v, uint64_t wr_id);
 
-/* Posts a request of either end, whatever becomes of it. */
+/* Posts a request at either end and ignores the result. */
 void victim_post(struct victim *v, struct rng *rng);
 
 struct flow {
@@ -51,10 +52,10 @@ struct flow {
 	const char *failed;
 };
 
-/* Connects it, and sends checked messages in a thread of its own until flow_stop(). */
+/* Connects a flow, and sends checked messages in its own thread until flow_stop(). */
 void flow_start(struct flow *f, const struct pair_opts *opts, uint64_t seed);
 
-/* Stops and destroys it; a point that all messages came. */
+/* Stops and destroys it, and writes a point that all messages arrived. */
 void flow_stop(struct flow *f);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * To be preloaded into perftest on User-Mode Linux: gettimeofday() by the time stamp counter.
+ * Preload for perftest on User-Mode Linux: gettimeofday() from the time stamp counter.
  *
- * perftest takes the counter's rate from how the counter goes with the time of day, and gives
- * up when the two do not agree. There the time of day is a system call of the machine, and on a
- * busy host another machine may run between it and the look at the counter, which is the
- * host's. The rate is that of the counter, which the lab has put in /proc/cpuinfo.
+ * perftest measures the counter's rate against the time of day, and gives up if the two disagree.
+ * On User-Mode Linux the time of day is a system call of the machine, and on a busy host another
+ * machine may run between that call and the read of the host's counter. The counter's rate is in
+ * /proc/cpuinfo, where the lab has put it.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
