@@ -559,7 +559,7 @@ static const struct operation {
 	void (*before)(void);
 	int (*run)(void);
 	void (*after)(int status);
-	bool allocates;		/* each time; others may or may not */
+	bool allocates;		/* always; other operations may or may not */
 } operations[] = {
 	{ "link add", link_delete, link_add, link_drop, true },
 	{ "open", link_must_be, do_open, NULL, true },

@@ -20,8 +20,8 @@
 
 #define LENGTH (64U << 10)
 #define QUEUE 64		/* requests posted and not complete */
-#define BEFORE 200		/* requests until somebody disconnects */
-#define PROMPT 8000		/* ms that the end may take, with a queue full of requests */
+#define BEFORE 200		/* requests before the disconnect */
+#define PROMPT 8000		/* maximum ms of the disconnect, with a full queue */
 
 static struct pair_opts plain = { .sq = QUEUE };
 static struct rng rng = { 11 };
@@ -64,7 +64,7 @@ static bool has_event(const struct end *end)
 struct course {
 	uint64_t before;	/* posted before the disconnect */
 	uint64_t succeeded, completed;
-	int64_t took;		/* ms from the disconnect until both ends were told */
+	int64_t took;		/* ms from the disconnect to the events at both ends */
 };
 
 /* The active end keeps its send queue full, before and after `ends` disconnects. */

@@ -32,7 +32,7 @@
 /* A posted send work request, and the effect of its completion. */
 struct sent {
 	bool signaled, done;
-	bool overwrite;			/* its source is `slot`, and free when it completes */
+	bool overwrite;			/* its source `slot` is free on completion */
 	unsigned int slot;
 };
 

@@ -25,7 +25,7 @@
 #include "common/random.h"
 #include "common/tap.h"
 
-#define DEPTH 32		/* messages on their way in one direction */
+#define DEPTH 32		/* messages in flight in one direction */
 #define LARGEST 20000
 
 struct half {

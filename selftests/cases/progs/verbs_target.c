@@ -48,7 +48,7 @@ struct connection {
 	int number;
 	struct rdma_cm_id *id;
 	struct ibv_cq *cq;
-	uint8_t *memory;		/* receives, then as much to send from */
+	uint8_t *memory;		/* receive slots, then send slots */
 	struct ibv_mr *mr;
 	unsigned int sends, reads;
 };

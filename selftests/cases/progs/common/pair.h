@@ -33,7 +33,7 @@ struct pair_opts {
 	uint32_t inline_data;
 	uint32_t cqe;			/* of each CQ (sq, rq) */
 	uint32_t srq;			/* entries of the passive end's SRQ (none) */
-	const struct end *share;	/* whose PD and SRQ the passive end uses (its own) */
+	const struct end *share;	/* end with the PD and SRQ for the passive end (its own) */
 	bool sig_all;
 	uint8_t depth;			/* outstanding reads, both ways (16) */
 	bool notify;			/* CQs with completion channels */
@@ -50,7 +50,7 @@ struct end {
 	struct ibv_cq *scq, *rcq;
 	struct ibv_comp_channel *schannel, *rchannel;
 	struct ibv_srq *srq;
-	bool shares;			/* its PD and SRQ are another's */
+	bool shares;			/* its PD and SRQ belong to another end */
 	struct ibv_qp *qp;
 };
 

@@ -16,9 +16,9 @@ struct rng;
 struct region {
 	uint8_t *map;		/* everything, guards included */
 	size_t map_length;
-	uint8_t *bytes;		/* what the test uses */
+	uint8_t *bytes;		/* the bytes under test */
 	size_t length;
-	uint8_t *wanted;	/* what all of `map` must hold */
+	uint8_t *wanted;	/* the expected contents of `map` */
 	struct ibv_mr *mr;	/* of bytes..length, if registered */
 };
 
