@@ -7,9 +7,9 @@
 //!
 //! - [`startup`]: the frames that open a connection, and what they negotiate.
 //! - [`Receiver`]: takes FPDUs off the stream's [`Octets`] and tells a [`Placement`] where payload
-//! goes.
+//!   goes.
 //! - [`Segmenter`]: cuts messages into FPDUs and hands a [`Gather`] header bytes and payload
-//! ranges.
+//!   ranges.
 //! - [`Region`]: checks accesses to registered memory.
 //! - [`Error`]: every protocol error and its Terminate code.
 //! - [`qp`]: the states of a queue pair.
