@@ -3,65 +3,27 @@
 //! Devices: capabilities, and creation and removal along with their netdevs.
 
 use crate::{
-    abi,
     cm::{self, CmDevice},
     identity::Identity,
-    limit::Limit,
-    mr,
-    qp::{self, table::Numbers, Qp},
-    queue::{completion::Cq, receive::RecvQueue},
+    limits::Limits,
+    qp::table::Numbers,
     Riw,
 };
 use kernel::{
     new_mutex,
     prelude::*,
     sync::{
-        aref::ARef,
         atomic::{ordering, Atomic},
         Arc, Mutex,
     },
 };
 use net::Event as NetEvent;
 use rdma::{
-    attr::Attributes,
-    cq::CqInitAttr,
-    device::{DeviceAttr, Handle, Info},
+    device::{Handle, Info},
     event::Event,
     link::{Link, Slot},
-    mr::MrRequest,
-    pd::Pd as PdHandle,
-    port::{self, PortAttr},
-    qp::{QpAttr, QpInitAttr},
-    srq::SrqAttr,
-    Device, Exchange, Udata,
+    Device,
 };
-
-pub(crate) use crate::limit::Quota;
-
-/// The model number of the only model.
-const PART_ID: u32 = 1;
-/// The revision of the model.
-const HW_VERSION: u32 = 1;
-/// Maximum WRs in a queue of a queue pair.
-pub(crate) const MAX_QP_WR: u32 = 32 * 1024;
-/// Maximum WRs in a shared receive queue.
-pub(crate) const MAX_SRQ_WR: u32 = 320 * 1024;
-/// Maximum CQEs in a completion queue.
-pub(crate) const MAX_CQE: u32 = 4 * 1024 * 1024;
-/// Maximum inline data, in bytes.
-// CAST: A small constant.
-pub(crate) const MAX_INLINE: u32 = abi::MAX_INLINE as u32;
-/// Maximum RDMA Reads in flight on a connection, each way.
-pub(crate) const MAX_READS: u32 = 128;
-/// Maximum message length in bytes: lengths have 32 bits.
-const MAX_MESSAGE: u32 = u32::MAX;
-/// Maximum objects of each kind on a device.
-const MAX_QP: u32 = 100 * 1024;
-const MAX_CQ: u32 = 100 * 1024;
-const MAX_SRQ: u32 = 100 * 1024;
-const MAX_MR: u32 = 1000 * 1024;
-const MAX_PD: u32 = 100 * 1024;
-const MAX_UCONTEXT: u32 = 100 * 1024;
 
 /// Netdev types (`ARPHRD_*`) that carry IP, and so TCP: Ethernet, 802.2, PPP, raw IP, IP-in-IP
 /// tunnels, loopback, SIT, GRE, and those without a type, such as tun. InfiniBand is excluded: it
@@ -76,31 +38,9 @@ pub(crate) struct RiwDevice {
     pub(crate) qps: Numbers,
     pub(crate) cm: Arc<CmDevice>,
     pub(crate) queue: Arc<net::workqueue::Queue>,
-    identity: Identity,
+    pub(crate) identity: Identity,
     next_pd: Atomic<u64>,
     next_cq: Atomic<u32>,
-}
-
-/// The limits of a device.
-pub(crate) struct Limits {
-    pub(crate) qp: Limit,
-    pub(crate) cq: Limit,
-    pub(crate) srq: Limit,
-    pub(crate) mr: Limit,
-    pd: Limit,
-    ucontext: Limit,
-}
-
-/// riw's data of a protection domain.
-pub(crate) struct Pd {
-    /// A number that the device never reuses.
-    pub(crate) id: u64,
-    _quota: Quota,
-}
-
-/// riw's data of a user context.
-pub(crate) struct Ucontext {
-    _quota: Quota,
 }
 
 impl RiwDevice {
@@ -109,14 +49,7 @@ impl RiwDevice {
         cm: Arc<CmDevice>,
         identity: Identity,
     ) -> Result<impl PinInit<Self>> {
-        let limits = Limits {
-            qp: Limit::new(MAX_QP)?,
-            cq: Limit::new(MAX_CQ)?,
-            srq: Limit::new(MAX_SRQ)?,
-            mr: Limit::new(MAX_MR)?,
-            pd: Limit::new(MAX_PD)?,
-            ucontext: Limit::new(MAX_UCONTEXT)?,
-        };
+        let limits = Limits::new()?;
 
         Ok(pin_init!(Self {
             limits,
@@ -129,172 +62,14 @@ impl RiwDevice {
         }))
     }
 
+    /// Returns a number for a protection domain, which the device never reuses. Any context.
+    pub(crate) fn next_pd_id(&self) -> u64 {
+        self.next_pd.fetch_add(1u64, ordering::Relaxed)
+    }
+
     /// Returns a number for a completion queue, for diagnostics. Any context.
     pub(crate) fn next_cq_id(&self) -> u32 {
         self.next_cq.fetch_add(1u32, ordering::Relaxed)
-    }
-}
-
-impl rdma::Driver for Riw {
-    type OwnerModule = crate::LocalModule;
-    type Device = RiwDevice;
-    type Ucontext = Ucontext;
-    type Pd = Pd;
-    type Cq = Cq;
-    type Qp = Arc<Qp>;
-    type Srq = RecvQueue;
-    type Mr = mr::Mr;
-
-    const DRIVER_ID: u32 = rdma::ops::DRIVER_SIW;
-    const ABI_VERSION: u32 = abi::VERSION;
-
-    fn attributes() -> &'static Attributes<Self> {
-        &crate::settings::DIRECTORY
-    }
-
-    fn query_device(dev: &Device<Self>, attr: &mut DeviceAttr) {
-        // CAST: A small constant.
-        let max_sge = abi::MAX_SGE as u32;
-
-        attr.fw_ver = crate::VERSION.fw_ver();
-        attr.sys_image_guid = u64::from_ne_bytes(dev.identity.system_guid);
-        attr.vendor_id = u32::from_be_bytes(*b"\0riw");
-        attr.vendor_part_id = PART_ID;
-        attr.hw_ver = HW_VERSION;
-        attr.max_mr_size = u64::MAX;
-        attr.page_size_cap = kernel::page::PAGE_SIZE as u64;
-        attr.max_qp = MAX_QP;
-        attr.max_qp_wr = MAX_QP_WR;
-        attr.max_send_sge = max_sge;
-        attr.max_recv_sge = max_sge;
-        attr.max_sge_rd = 1;
-        attr.max_cq = MAX_CQ;
-        attr.max_cqe = MAX_CQE;
-        attr.max_mr = MAX_MR;
-        attr.max_pd = MAX_PD;
-        attr.max_qp_rd_atom = MAX_READS;
-        attr.max_qp_init_rd_atom = MAX_READS;
-        attr.max_res_rd_atom = MAX_READS.saturating_mul(MAX_QP);
-        // Allow `rdma link delete`.
-        attr.kernel_cap_flags = rdma::device::ALLOW_USER_UNREG;
-        attr.max_srq = MAX_SRQ;
-        attr.max_srq_wr = MAX_SRQ_WR;
-        attr.max_srq_sge = max_sge;
-    }
-
-    fn query_port(dev: &Device<Self>, attr: &mut PortAttr) -> Result {
-        // The netdev goes first; until the device follows, its port is down.
-        let netdev = port::netdev(dev);
-        let netdev = netdev.as_deref();
-        let (speed, width) = port::eth_speed(dev);
-
-        port::set_state(
-            attr,
-            netdev.is_some_and(|netdev| netdev.is_up() && netdev.has_carrier()),
-        );
-        port::set_mtu(attr, netdev.map_or(0, net::NetDevice::mtu));
-        attr.active_speed = speed;
-        attr.active_width = width;
-        attr.gid_tbl_len = 1;
-        attr.pkey_tbl_len = 1;
-        attr.max_msg_sz = MAX_MESSAGE;
-        Ok(())
-    }
-
-    fn query_gid(dev: &Device<Self>) -> [u8; 16] {
-        dev.identity.gid(port::netdev(dev).as_deref())
-    }
-
-    fn dealloc_device(dev: &Device<Self>) {
-        dev.cm.shutdown();
-    }
-
-    fn alloc_ucontext(dev: &Device<Self>, udata: &Exchange<'_>) -> Result<impl PinInit<Ucontext>> {
-        let () = udata.request()?;
-        let quota = dev.limits.ucontext.take()?;
-
-        udata.respond(&abi::UcontextResponse { dev_id: 0, pad: 0 })?;
-        Ok(Ucontext { _quota: quota })
-    }
-
-    fn alloc_pd(dev: &Device<Self>) -> Result<impl PinInit<Pd>> {
-        Ok(Pd {
-            id: dev.next_pd.fetch_add(1u64, ordering::Relaxed),
-            _quota: dev.limits.pd.take()?,
-        })
-    }
-
-    fn create_cq(
-        dev: &Device<Self>,
-        attr: &mut CqInitAttr,
-        udata: Option<Udata<'_, Self>>,
-    ) -> Result<impl PinInit<Cq>> {
-        Cq::new(dev, attr, udata)
-    }
-
-    fn req_notify_cq(cq: &rdma::cq::Cq<Self>, solicited_only: bool) -> bool {
-        cq.arm(solicited_only)
-    }
-
-    fn create_srq(
-        pd: &PdHandle<Self>,
-        attr: &mut SrqAttr,
-        udata: Option<Udata<'_, Self>>,
-    ) -> Result<impl PinInit<Self::Srq>> {
-        Self::Srq::shared(pd, attr, udata)
-    }
-
-    fn set_srq_limit(srq: &rdma::srq::Srq<Self>, limit: u32) -> Result {
-        srq.set_limit(limit)
-    }
-
-    fn query_srq(srq: &rdma::srq::Srq<Self>) -> SrqAttr {
-        srq.attr()
-    }
-
-    fn create_qp(
-        pd: &PdHandle<Self>,
-        attr: &mut QpInitAttr<'_, Self>,
-        udata: Option<Udata<'_, Self>>,
-    ) -> Result<impl PinInit<Arc<Qp>>> {
-        Qp::new(pd, attr, udata)
-    }
-
-    fn publish_qp(qp: &qp::QpObject) -> u32 {
-        qp.publish(qp);
-        qp.number
-    }
-
-    fn modify_qp(qp: &qp::QpObject, attr: &QpAttr<'_>) -> Result {
-        qp.modify(attr)
-    }
-
-    fn query_qp(qp: &qp::QpObject, attr: &mut QpAttr<'_>) {
-        qp.query(attr);
-    }
-
-    fn destroy_qp(qp: &qp::QpObject) {
-        qp.destroy();
-    }
-
-    fn release_qp_number(dev: &Device<Self>, number: u32) {
-        dev.qps.remove(number);
-    }
-
-    fn ring_doorbell(qp: &qp::QpObject) -> Result {
-        qp.ring_doorbell()
-    }
-
-    fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<qp::QpObject>> {
-        dev.qps.with(number, |qp| qp.handle())
-    }
-
-    fn reg_user_mr(
-        pd: &PdHandle<Self>,
-        request: &MrRequest,
-        udata: &Udata<'_, Self>,
-    ) -> Result<impl PinInit<mr::Mr>> {
-        mr::Mr::new(pd, request, udata)
     }
 }
 

@@ -25,12 +25,13 @@ mod abi;
 mod cm;
 mod device;
 mod identity;
-mod limit;
+mod limits;
 mod mr;
 mod qp;
 mod queue;
 mod settings;
 mod stream;
+mod verbs;
 
 module! {
     type: Module,

@@ -2,7 +2,7 @@
 
 //! Memory regions: registration, checks of access, and copies.
 
-use crate::{abi, limit::Quota, Riw};
+use crate::{abi, limits::Quota, Riw};
 use iwarp::{Access, Denied, Region, Stag};
 use kernel::{
     prelude::*,

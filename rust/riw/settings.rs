@@ -117,7 +117,7 @@ impl Settings {
                 .zip([1, 2, 4])
                 .filter(|(_, bit)| self.rtr.load(ordering::Relaxed) & bit != 0)
                 .fold(RtrTypes::NONE, |all, (one, _)| all.union(one)),
-            ird_max: crate::device::MAX_READS,
+            ird_max: crate::limits::MAX_READS,
         }
     }
 

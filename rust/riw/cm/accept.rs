@@ -9,7 +9,7 @@ use super::{
     listen::Subscription,
     CmDevice, Deadline, Member, Role,
 };
-use crate::{device, qp::Qp};
+use crate::{limits, qp::Qp};
 use iwarp::startup::{Kind, Reader, Responder};
 use kernel::{
     prelude::*,
@@ -171,8 +171,8 @@ impl Endpoint {
                 remote: inner.remote,
                 // Each depth is the most that the other one can become on this side.
                 offer: Offer {
-                    ird: responder.peer_ird().unwrap_or(device::MAX_READS),
-                    ord: responder.peer_ord().unwrap_or(device::MAX_READS),
+                    ird: responder.peer_ird().unwrap_or(limits::MAX_READS),
+                    ord: responder.peer_ord().unwrap_or(limits::MAX_READS),
                     private_data: responder.private_data(),
                 },
                 token: self.token,

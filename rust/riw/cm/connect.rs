@@ -6,7 +6,7 @@ use super::{
     endpoint::{End, Endpoint, Inner, Phase},
     CmDevice, Deadline, Disconnect, Member, Role,
 };
-use crate::{device, qp::Qp, stream::crc};
+use crate::{limits, qp::Qp, stream::crc};
 use core::net::SocketAddr;
 use iwarp::{
     startup::{Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, StartupError},
@@ -50,7 +50,7 @@ impl Attempt {
 
 /// Whether depths are within what the device can do.
 pub(super) fn check_depths(param: &ConnParam<'_>) -> Result {
-    if param.ird > device::MAX_READS || param.ord > device::MAX_READS {
+    if param.ird > limits::MAX_READS || param.ord > limits::MAX_READS {
         return Err(EINVAL);
     }
     Ok(())

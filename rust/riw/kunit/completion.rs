@@ -8,7 +8,7 @@
 use super::{control_word, Cq};
 use crate::{
     abi::{self, Cqe, Opcode, Status},
-    limit::Limit,
+    limits::Limit,
     queue::ring::Ring,
 };
 use kernel::{

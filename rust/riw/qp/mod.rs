@@ -8,8 +8,7 @@ pub(crate) mod table;
 use crate::{
     abi,
     cm::{Closed, Endpoint, Role},
-    device,
-    limit::Quota,
+    limits::{self, Quota},
     queue::{
         completion::CqObject,
         receive::{RecvQueue, SrqObject},
@@ -219,7 +218,7 @@ impl Qp {
         let cap = attr.cap();
         cap.max_send_wr = num_sqe;
         cap.max_recv_wr = num_rqe;
-        cap.max_inline_data = device::MAX_INLINE;
+        cap.max_inline_data = limits::MAX_INLINE;
         let cap = *cap;
 
         let response = abi::QpResponse {
@@ -644,10 +643,10 @@ fn check_cap(cap: &QpCap) -> Result {
     // CAST: A small constant.
     let max_sge = abi::MAX_SGE as u32;
 
-    if cap.max_send_wr > device::MAX_QP_WR
+    if cap.max_send_wr > limits::MAX_QP_WR
         || cap.max_send_sge > max_sge
-        || cap.max_inline_data > device::MAX_INLINE
-        || cap.max_recv_wr > device::MAX_QP_WR
+        || cap.max_inline_data > limits::MAX_INLINE
+        || cap.max_recv_wr > limits::MAX_QP_WR
         || cap.max_recv_sge > max_sge
     {
         return Err(EINVAL);

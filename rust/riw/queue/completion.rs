@@ -2,7 +2,12 @@
 
 //! Completion queues.
 
-use crate::{abi, device, queue::ring::Ring, Riw};
+use crate::{
+    abi,
+    limits::{self, Quota},
+    queue::ring::Ring,
+    Riw,
+};
 use kernel::{
     prelude::*,
     sync::{
@@ -27,7 +32,7 @@ pub(crate) struct Cq {
     #[pin]
     producer: BhSpinLock<Producer>,
     /// Gives the number back when the queue goes.
-    _quota: device::Quota,
+    _quota: Quota,
 }
 
 struct Producer {
@@ -82,7 +87,7 @@ impl Cq {
         let udata = udata.ok_or(EOPNOTSUPP)?;
 
         let () = udata.request()?;
-        if attr.cqe == 0 || attr.cqe > device::MAX_CQE || attr.flags != 0 {
+        if attr.cqe == 0 || attr.cqe > limits::MAX_CQE || attr.flags != 0 {
             return Err(EINVAL);
         }
         let quota = dev.limits.cq.take()?;
@@ -100,7 +105,7 @@ impl Cq {
     }
 
     /// A queue of the entries of `ring`, behind which is the control word.
-    fn of(ring: Ring<{ abi::CQE_WORDS }>, quota: device::Quota) -> impl PinInit<Self> {
+    fn of(ring: Ring<{ abi::CQE_WORDS }>, quota: Quota) -> impl PinInit<Self> {
         pin_init!(Self {
             ring,
             producer <- new_bh_spinlock!(

@@ -2,7 +2,7 @@
 
 //! Receive queues: of one queue pair, or shared by several.
 
-use crate::{abi, limit::Quota, queue::ring::Ring, Riw};
+use crate::{abi, limits::Quota, queue::ring::Ring, Riw};
 use kernel::prelude::*;
 use net::sync::{new_bh_spinlock, BhSpinLock};
 use rdma::{pd::Pd, srq::SrqAttr, Udata};
@@ -65,7 +65,7 @@ impl RecvQueue {
         let () = udata.request()?;
         // CAST: A 32-bit number fits.
         if attr.max_wr == 0
-            || attr.max_wr > crate::device::MAX_SRQ_WR
+            || attr.max_wr > crate::limits::MAX_SRQ_WR
             || attr.max_sge as usize > abi::MAX_SGE
             || attr.srq_limit > attr.max_wr
         {

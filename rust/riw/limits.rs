@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The limits of a device: sizes, and numbers of objects.
+
+use crate::abi;
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc,
+    },
+};
+
+/// Maximum WRs in a queue of a queue pair.
+pub(crate) const MAX_QP_WR: u32 = 32 * 1024;
+/// Maximum WRs in a shared receive queue.
+pub(crate) const MAX_SRQ_WR: u32 = 320 * 1024;
+/// Maximum CQEs in a completion queue.
+pub(crate) const MAX_CQE: u32 = 4 * 1024 * 1024;
+/// Maximum inline data, in bytes.
+// CAST: A small constant.
+pub(crate) const MAX_INLINE: u32 = abi::MAX_INLINE as u32;
+/// Maximum RDMA Reads in flight on a connection, each way.
+pub(crate) const MAX_READS: u32 = 128;
+/// Maximum objects of each kind on a device.
+pub(crate) const MAX_QP: u32 = 100 * 1024;
+pub(crate) const MAX_CQ: u32 = 100 * 1024;
+pub(crate) const MAX_SRQ: u32 = 100 * 1024;
+pub(crate) const MAX_MR: u32 = 1000 * 1024;
+pub(crate) const MAX_PD: u32 = 100 * 1024;
+const MAX_UCONTEXT: u32 = 100 * 1024;
+
+/// The limits of a device.
+pub(crate) struct Limits {
+    pub(crate) qp: Limit,
+    pub(crate) cq: Limit,
+    pub(crate) srq: Limit,
+    pub(crate) mr: Limit,
+    pub(crate) pd: Limit,
+    pub(crate) ucontext: Limit,
+}
+
+impl Limits {
+    /// Creates the limits, with no objects. Process context; may sleep. Fails with `ENOMEM` without
+    /// memory.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self {
+            qp: Limit::new(MAX_QP)?,
+            cq: Limit::new(MAX_CQ)?,
+            srq: Limit::new(MAX_SRQ)?,
+            mr: Limit::new(MAX_MR)?,
+            pd: Limit::new(MAX_PD)?,
+            ucontext: Limit::new(MAX_UCONTEXT)?,
+        })
+    }
+}
+
+/// A limit, and the count of objects against it.
+#[derive(Clone)]
+pub(crate) struct Limit(Arc<Count>);
+
+struct Count {
+    used: Atomic<u32>,
+    max: u32,
+}
+
+/// One object counted against a limit until this is dropped.
+pub(crate) struct Quota(Arc<Count>);
+
+impl Limit {
+    /// Creates a limit of `max` objects. Process context; may sleep. Fails with `ENOMEM` without
+    /// memory.
+    pub(crate) fn new(max: u32) -> Result<Self> {
+        let count = Count {
+            used: Atomic::new(0),
+            max,
+        };
+        Ok(Self(Arc::new(count, GFP_KERNEL)?))
+    }
+
+    /// Counts one object. Any context. Fails with `ENOMEM` if the limit is reached.
+    pub(crate) fn take(&self) -> Result<Quota> {
+        let mut used = self.0.used.load(ordering::Relaxed);
+
+        while used < self.0.max {
+            match self
+                .0
+                .used
+                .cmpxchg(used, used.wrapping_add(1), ordering::Relaxed)
+            {
+                Ok(_) => return Ok(Quota(self.0.clone())),
+                Err(now) => used = now,
+            }
+        }
+        Err(ENOMEM)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        self.0.used.fetch_sub(1, ordering::Relaxed);
+    }
+}
