@@ -15,6 +15,7 @@
 
 #include "common/clock.h"
 #include "common/completion.h"
+#include "common/options.h"
 #include "common/pair.h"
 #include "common/post.h"
 #include "common/random.h"
@@ -174,25 +175,16 @@ static void arming(int messages)
 
 int main(int argc, char **argv)
 {
+	struct options options = options_parse(argc, argv, 10);
 	struct flow flow = {};
-	int rounds = 10, option;
 
-	while ((option = getopt(argc, argv, "n:r:")) != -1) {
-		if (option == 'n')
-			rounds = atoi(optarg);
-		else if (option == 'r')
-			rng.state = strtoull(optarg, NULL, 0);
-		else
-			return 2;
-	}
-	if (argc - optind != 2)
-		return 2;
-	opts.active = side_parse(argv[optind]);
-	opts.passive = side_parse(argv[optind + 1]);
+	rng = options.rng;
+	opts.active = options.active;
+	opts.passive = options.passive;
 
 	flow_start(&flow, &opts, rng_next(&rng));
 	arming(500);
-	garbage_in_traffic(rounds);
+	garbage_in_traffic(options.rounds);
 	flow_stop(&flow);
 	return tap_done();
 }

@@ -25,6 +25,7 @@
 #include "common/access.h"
 #include "common/clock.h"
 #include "common/completion.h"
+#include "common/options.h"
 #include "common/pair.h"
 #include "common/post.h"
 #include "common/random.h"
@@ -438,22 +439,13 @@ static void killed(const struct pair_opts *opts, int rounds, struct rng *rng)
 int main(int argc, char **argv)
 {
 	struct pair_opts opts = { .sq = 64, .rq = 40, .inline_data = 64, .notify = true };
-	struct rng rng = { 1 };
-	int rounds = 20, option;
+	struct options options = options_parse(argc, argv, 20);
+	struct rng rng = options.rng;
+	int rounds = options.rounds;
 	struct pair pair;
 
-	while ((option = getopt(argc, argv, "n:r:")) != -1) {
-		if (option == 'n')
-			rounds = atoi(optarg);
-		else if (option == 'r')
-			rng.state = strtoull(optarg, NULL, 0);
-		else
-			return 2;
-	}
-	if (argc - optind != 2)
-		return 2;
-	opts.active = side_parse(argv[optind]);
-	opts.passive = side_parse(argv[optind + 1]);
+	opts.active = options.active;
+	opts.passive = options.passive;
 
 	/* The children open the device themselves, so they run before this process opens it. */
 	killed(&opts, rounds / 2, &rng);

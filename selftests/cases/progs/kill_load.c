@@ -23,6 +23,7 @@
 
 #include "common/access.h"
 #include "common/clock.h"
+#include "common/options.h"
 #include "common/pair.h"
 #include "common/post.h"
 #include "common/random.h"
@@ -323,22 +324,11 @@ static pid_t spawn_passive(const struct side *side, int64_t until, uint16_t *por
 
 int main(int argc, char **argv)
 {
-	int rounds = 200, option, round, meant = 0, under_load = 0, stuck = 0, broken = 0, status;
-	struct rng rng = { 1 };
-	struct side active, passive;
+	struct options options = options_parse(argc, argv, 200);
+	int rounds = options.rounds, round, meant = 0, under_load = 0, stuck = 0, broken = 0, status;
+	struct side active = options.active, passive = options.passive;
+	struct rng rng = options.rng;
 
-	while ((option = getopt(argc, argv, "n:r:")) != -1) {
-		if (option == 'n')
-			rounds = atoi(optarg);
-		else if (option == 'r')
-			rng.state = strtoull(optarg, NULL, 0);
-		else
-			return 2;
-	}
-	if (argc - optind != 2)
-		return 2;
-	active = side_parse(argv[optind]);
-	passive = side_parse(argv[optind + 1]);
 	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		tap_bail("mmap");
