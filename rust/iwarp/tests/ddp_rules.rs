@@ -368,7 +368,7 @@ fn messages_without_payload_have_their_exact_length() {
 fn extensions_are_refused_unless_the_embedder_takes_them() {
     struct Plain;
     impl Placement for Plain {
-        type Stream<'s> = Wire;
+        type Stream<'s> = Unread;
         fn begin(&mut self, _: &Segment) -> Result<(), Error> {
             Ok(())
         }
@@ -376,7 +376,7 @@ fn extensions_are_refused_unless_the_embedder_takes_them() {
             &mut self,
             _: &Segment,
             _: u32,
-            _: &Wire,
+            _: &Unread,
             _: std::ops::Range<usize>,
         ) -> Result<(), Error> {
             Ok(())

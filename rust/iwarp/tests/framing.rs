@@ -213,7 +213,7 @@ fn nothing_is_done_before_an_fpdu_is_here_whole() {
 fn what_an_fpdu_needs_is_said_as_soon_as_its_length_is_here() {
     let needed = |markers, stream: &[u8]| {
         let mut rx = Receiver::<Soft>::new(RxConfig { crc: true, markers });
-        rx.consume(&Wire(stream.to_vec()), &mut Recorder::default())
+        rx.consume(&Unread::from(stream), &mut Recorder::default())
     };
     for markers in [false, true] {
         // The marker in front of the length field.

@@ -13,7 +13,7 @@ use iwarp::{
     Placement, Quote, ReadRequest, Receiver, RxConfig, Segment, Segmenter, Stag, Terminate,
     Terminated, TxConfig,
 };
-use iwarp_fuzz::{Input, Soft, Stream};
+use iwarp_fuzz::{Input, Soft, Unread};
 use libfuzzer_sys::fuzz_target;
 
 /// Returns the octet at `offset` of a message.
@@ -128,7 +128,7 @@ impl Expect {
 }
 
 impl Placement for Expect {
-    type Stream<'s> = Stream;
+    type Stream<'s> = Unread;
 
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
         assert!(self.open.is_none() && !self.terminated);
@@ -141,7 +141,7 @@ impl Placement for Expect {
         &mut self,
         segment: &Segment,
         offset: u32,
-        stream: &Stream,
+        stream: &Unread,
         from: Range<usize>,
     ) -> Result<(), Error> {
         let data = stream.octets(from);
@@ -219,7 +219,7 @@ struct Side {
     tx: Segmenter<Soft>,
     rx: Receiver<Soft>,
     /// Received octets that it has not consumed.
-    unread: Stream,
+    unread: Unread,
     emss: u32,
     markers: bool,
     /// Octets sent but not yet received by the other side.
@@ -245,7 +245,7 @@ impl Side {
                 crc,
                 markers: rx_markers,
             }),
-            unread: Stream::default(),
+            unread: Unread::default(),
             emss,
             markers: tx_markers,
             wire: Vec::new(),

@@ -2,7 +2,7 @@
 
 //! An embedder with little memory that checks every call.
 
-use crate::Stream;
+use crate::Unread;
 use iwarp::{
     Access, AtomicRequest, AtomicResponse, DdpUntagged, Error, Outstanding, Placement, Rdmap,
     ReadRequest, Region, Segment, Stag, Terminated,
@@ -175,7 +175,7 @@ impl Default for Embedder {
 }
 
 impl Placement for Embedder {
-    type Stream<'s> = Stream;
+    type Stream<'s> = Unread;
 
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
         self.called(1);
@@ -191,7 +191,7 @@ impl Placement for Embedder {
         &mut self,
         segment: &Segment,
         offset: u32,
-        stream: &Stream,
+        stream: &Unread,
         from: Range<usize>,
     ) -> Result<(), Error> {
         let data = stream.octets(from);

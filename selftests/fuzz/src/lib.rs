@@ -3,16 +3,17 @@
 //! Shared code of the fuzz targets: input parsing, a CRC engine, an embedder with memory.
 
 mod embedder;
+#[path = "../../../rust/iwarp/tests/common/unread.rs"]
+mod unread;
 
 pub use embedder::Embedder;
+pub use unread::Unread;
 
-use iwarp::mpa::fpdu::FPDU_MAX;
 use iwarp::{
-    Crc, Crc32c, Error, Gather, Message, Octets, Placement, Progress, Quote, Receiver, RxConfig,
-    Segmenter, Terminate, TxConfig,
+    Crc, Crc32c, Error, Gather, Message, Octets, Quote, Receiver, RxConfig, Segmenter, Terminate,
+    TxConfig,
 };
 use std::convert::Infallible;
-use std::ops::Range;
 
 /// CRC32c.
 pub struct Soft;
@@ -81,55 +82,6 @@ impl Split {
     }
 }
 
-/// Received octets of a stream that are not consumed yet.
-#[derive(Default)]
-pub struct Stream(Vec<u8>);
-
-impl Octets for Stream {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn copy(&self, at: usize, to: &mut [u8]) -> Option<()> {
-        to.copy_from_slice(&self.0[at..at + to.len()]);
-        Some(())
-    }
-
-    fn crc(&self, crc: Crc, at: usize, len: usize) -> Option<Crc> {
-        Some(crc.update::<Soft>(&self.0[at..at + len]))
-    }
-}
-
-impl Stream {
-    /// Returns the octets of a range.
-    pub fn octets(&self, range: Range<usize>) -> &[u8] {
-        &self.0[range]
-    }
-
-    /// Adds `part` and lets the receiver consume as much as it can.
-    pub fn receive<P: for<'s> Placement<Stream<'s> = Self>>(
-        &mut self,
-        part: &[u8],
-        rx: &mut Receiver<Soft>,
-        placement: &mut P,
-    ) -> Result<(), Error> {
-        self.0.extend_from_slice(part);
-        while !self.0.is_empty() {
-            match rx.consume(self, placement)? {
-                Progress::Consumed(octets) => {
-                    assert_ne!(octets, 0);
-                    drop(self.0.drain(..octets));
-                }
-                Progress::Incomplete { needed } => {
-                    assert!(needed > self.0.len() && needed <= FPDU_MAX);
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The result of a receiver for a stream.
 #[derive(PartialEq, Debug)]
 pub struct Verdict {
@@ -145,7 +97,7 @@ pub fn receive<'a>(config: RxConfig, parts: impl Iterator<Item = &'a [u8]>) -> V
     let mut rx = Receiver::<Soft>::new(config);
     let mut embedder = Embedder::new();
     let mut error = None;
-    let mut stream = Stream::default();
+    let mut stream = Unread::default();
     for part in parts {
         if let Err(e) = stream.receive(part, &mut rx, &mut embedder) {
             assert_eq!(error, None, "a second error");

@@ -5,9 +5,11 @@
 #![allow(dead_code)]
 
 pub mod startup;
+pub mod unread;
 
 use iwarp::*;
 use std::ops::Range;
+pub use unread::Unread;
 
 /// CRC32c by a table that is built on first use.
 pub struct Soft;
@@ -118,52 +120,20 @@ fn refuse(error: Option<Error>) -> Result<(), Error> {
     error.map_or(Ok(()), Err)
 }
 
-/// Received octets that are not consumed yet, in memory without another writer.
-#[derive(Default)]
-pub struct Wire(pub Vec<u8>);
-
-impl Octets for Wire {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn copy(&self, at: usize, to: &mut [u8]) -> Option<()> {
-        to.copy_from_slice(&self.0[at..at + to.len()]);
-        Some(())
-    }
-
-    fn crc(&self, crc: Crc, at: usize, len: usize) -> Option<Crc> {
-        Some(crc.update::<Soft>(&self.0[at..at + len]))
-    }
-}
-
 /// A receiver and its unconsumed octets.
 pub struct Rx {
     inner: Receiver<Soft>,
-    unread: Wire,
+    unread: Unread,
 }
 
 impl Rx {
     /// Adds `data` and lets the receiver consume as much as it can.
-    pub fn consume<P: for<'s> Placement<Stream<'s> = Wire>>(
+    pub fn consume<P: for<'s> Placement<Stream<'s> = Unread>>(
         &mut self,
         data: &[u8],
         placement: &mut P,
     ) -> Result<usize, Error> {
-        self.unread.0.extend_from_slice(data);
-        while !self.unread.is_empty() {
-            match self.inner.consume(&self.unread, placement)? {
-                Progress::Consumed(octets) => {
-                    assert_ne!(octets, 0);
-                    drop(self.unread.0.drain(..octets));
-                }
-                Progress::Incomplete { needed } => {
-                    assert!(needed > self.unread.len());
-                    assert!(needed <= iwarp::mpa::fpdu::FPDU_MAX);
-                    break;
-                }
-            }
-        }
+        self.unread.receive(data, &mut self.inner, placement)?;
         Ok(data.len())
     }
 
@@ -181,7 +151,7 @@ impl Rx {
 }
 
 impl Placement for Recorder {
-    type Stream<'s> = Wire;
+    type Stream<'s> = Unread;
 
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
         self.calls += 1;
@@ -195,10 +165,10 @@ impl Placement for Recorder {
         &mut self,
         segment: &Segment,
         offset: u32,
-        stream: &Wire,
+        stream: &Unread,
         from: Range<usize>,
     ) -> Result<(), Error> {
-        let data = &stream.0[from];
+        let data = stream.octets(from);
         self.calls += 1;
         refuse(self.refuse_place)?;
         let (begun, placed) = self.open.as_mut().expect("place without begin");
@@ -293,7 +263,7 @@ pub fn segmenter(crc: bool, markers: bool, emss: u32) -> Segmenter<Soft> {
 pub fn receiver(crc: bool, markers: bool) -> Rx {
     Rx {
         inner: Receiver::new(RxConfig { crc, markers }),
-        unread: Wire::default(),
+        unread: Unread::default(),
     }
 }
 
