@@ -11,7 +11,7 @@ use kernel::{
     prelude::*,
     sync::Arc,
     time::Jiffies,
-    workqueue::{HasDelayedWork, RawWorkItem, Work, WorkItem},
+    workqueue::{HasDelayedWork, HasWork, RawWorkItem, Work, WorkItem},
 };
 
 /// Flags of a [`Queue`], combined with `|`.
@@ -101,6 +101,16 @@ impl Queue {
         W: RawWorkItem<ID> + Send + 'static,
     {
         self.kernel().enqueue(item)
+    }
+
+    /// Has an item run, and see what its caller did before. An item that is queued already has not
+    /// begun to run, and stays where it is. Any context.
+    pub fn kick<T, const ID: u64>(&self, item: &Arc<T>)
+    where
+        T: HasWork<T, ID> + WorkItem<ID, Pointer = Arc<T>> + Send + Sync + 'static,
+    {
+        // The `Arc` comes back if the item was queued: then the queue has a reference already.
+        let _ = self.enqueue::<Arc<T>, ID>(item.clone());
     }
 
     fn kernel(&self) -> &kernel::workqueue::Queue {

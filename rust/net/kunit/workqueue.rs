@@ -69,7 +69,7 @@ impl Item {
     }
 
     fn kick(self: &Arc<Self>) {
-        let _ = self.queue.enqueue::<Arc<Self>, 0>(self.clone());
+        self.queue.kick::<_, 0>(self);
     }
 
     fn end(self: &Arc<Self>) {

@@ -76,7 +76,7 @@ pub(crate) struct Endpoint {
     /// a deadline.
     #[pin]
     timer: DelayedWork<Endpoint, 2>,
-    timer_queue: Arc<Queue>,
+    stream_queue: Arc<Queue>,
 }
 
 /// The state of a connection.
@@ -152,7 +152,7 @@ impl_has_delayed_work! {
     impl HasDelayedWork<Endpoint, 2> for Endpoint { self.timer }
 }
 impl_has_queue! {
-    impl HasQueue for Endpoint { self.timer_queue }
+    impl HasQueue for Endpoint { self.stream_queue }
 }
 
 impl Endpoint {
@@ -176,7 +176,7 @@ impl Endpoint {
                 setup_work <- new_work!("riw::cm::Endpoint::setup_work"),
                 stream_work <- new_work!("riw::cm::Endpoint::stream_work"),
                 timer <- new_delayed_work!("riw::cm::Endpoint::timer"),
-                timer_queue: dev.shared.stream_queue.clone(),
+                stream_queue: dev.shared.stream_queue.clone(),
             }),
             GFP_KERNEL,
         )
@@ -277,13 +277,10 @@ impl Endpoint {
 
     /// Has the work look at what is to be done. Any context.
     pub(super) fn kick(self: &Arc<Self>) {
-        let shared = &self.dev.shared;
-
-        // If it is queued already it has not begun to look.
         if self.rdma.load(ordering::Acquire) {
-            let _ = shared.stream_queue.enqueue::<Arc<Self>, 1>(self.clone());
+            self.stream_queue.kick::<_, 1>(self);
         } else {
-            let _ = shared.setup_queue.enqueue::<Arc<Self>, 0>(self.clone());
+            self.dev.shared.setup_queue.kick::<_, 0>(self);
         }
     }
 
@@ -403,8 +400,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Has the queue pair look at what is in the socket: what has come before it was started, or
-    /// before it had a buffer for it. Process context, may sleep.
+    /// Lets the queue pair read the socket: data may have come before the queue pair was started,
+    /// or before it had a buffer for the data. Process context, may sleep.
     pub(crate) fn catch_up(self: &Arc<Self>) {
         // If the socket is gone there is nothing to look at.
         let _ = self.with_socket(|socket| {

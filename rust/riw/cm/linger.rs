@@ -38,7 +38,7 @@ pub(super) struct Linger {
     /// long as there is a socket.
     #[pin]
     timer: DelayedWork<Linger, 1>,
-    timer_queue: Arc<Queue>,
+    queue: Arc<Queue>,
 }
 
 struct State {
@@ -55,7 +55,7 @@ impl_has_delayed_work! {
     impl HasDelayedWork<Linger, 1> for Linger { self.timer }
 }
 impl_has_queue! {
-    impl HasQueue for Linger { self.timer_queue }
+    impl HasQueue for Linger { self.queue }
 }
 
 impl Linger {
@@ -77,7 +77,7 @@ impl Linger {
                 state <- new_mutex!(None, "riw::cm::Linger::state"),
                 work <- new_work!("riw::cm::Linger::work"),
                 timer <- new_delayed_work!("riw::cm::Linger::timer"),
-                timer_queue: dev.shared.stream_queue.clone(),
+                queue: dev.shared.stream_queue.clone(),
             }),
             GFP_KERNEL,
         );
@@ -113,8 +113,7 @@ impl Linger {
 
     /// Has the work look at the socket. Any context.
     fn kick(self: &Arc<Self>) {
-        // If it is queued already it has not begun to look.
-        let _ = self.timer_queue.enqueue::<Arc<Self>, 0>(self.clone());
+        self.queue.kick::<_, 0>(self);
     }
 
     /// Releases the socket: resets the connection, if there still is one. On return no callback of

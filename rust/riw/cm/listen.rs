@@ -231,8 +231,7 @@ impl Listener {
 
     /// Has the work look for connections. Any context.
     fn kick(self: &Arc<Self>) {
-        // If it is queued already it has not begun to look.
-        let _ = self.queue.enqueue::<Arc<Self>, 0>(self.clone());
+        self.queue.kick::<_, 0>(self);
     }
 
     /// Closes the socket. On return no callback of the listener runs, and no connection is being

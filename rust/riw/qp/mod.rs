@@ -67,7 +67,7 @@ pub(crate) enum Receives {
 pub(crate) struct Qp {
     pub(crate) number: u32,
     pub(crate) owner: Owner,
-    /// What is allocated for the queue pair by workers is charged to it.
+    /// Memory that workers allocate for the queue pair is charged to this cgroup.
     pub(crate) memcg: MemCgroup,
     pub(crate) pd: u64,
     pub(crate) mrs: Arc<MrTable<Riw>>,
@@ -109,8 +109,8 @@ pub(crate) struct Qp {
 /// The state of a queue pair and what goes with it.
 pub(crate) struct Status {
     pub(crate) state: State,
-    /// What the verbs report in IDLE: INIT, which is where receives may be posted, or RTR if the
-    /// consumer has moved there. An RNIC has no RESET.
+    /// The state that the verbs report in IDLE: INIT, which is where receives may be posted, or
+    /// RTR if the consumer has moved there. An RNIC has no RESET.
     unconnected: QpState,
     /// The access flags that the consumer has set. They are reported, not enforced: librdmacm
     /// sets none before it connects an iWARP queue pair, and none after. What a peer is allowed is
@@ -380,14 +380,12 @@ impl Qp {
 
     /// Has a worker transmit; the caller has the right to.
     pub(crate) fn schedule(self: &Arc<Self>) {
-        // It cannot be queued already: that takes the right to transmit, which is ours.
-        let _ = self.queue.enqueue::<Arc<Self>, 0>(self.clone());
+        self.queue.kick::<_, 0>(self);
     }
 
     /// Has a worker give the FPDU at hand a buffer. Any context.
     pub(crate) fn schedule_hold(self: &Arc<Self>) {
-        // If it is queued already it is going to look.
-        let _ = self.queue.enqueue::<Arc<Self>, 2>(self.clone());
+        self.queue.kick::<_, 2>(self);
     }
 
     /// Looks for receive requests again in a moment. In ERROR each must be flushed, but a process

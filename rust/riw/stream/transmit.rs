@@ -273,7 +273,7 @@ impl Qp {
     fn next_message(&self, stream: &mut Stream) -> Result<bool, (Error, Quote)> {
         if let Some(first) = stream.first.take() {
             if let Message::ReadRequest(request) = &first {
-                self.expect(None, stream.segmenter.next_request(), request)?;
+                self.note_outstanding(None, stream.segmenter.next_request(), request)?;
             }
             stream.active = Some(Active::Bare);
             // A segmenter that is not busy takes any message.
@@ -444,12 +444,12 @@ impl Qp {
             src_stag: Stag(sqe.rkey),
             src_to: sqe.raddr,
         };
-        self.expect(Some(number), msn, &request)?;
+        self.note_outstanding(Some(number), msn, &request)?;
         Ok(Message::ReadRequest(request))
     }
 
     /// Notes a read as outstanding: the answer may be here before we have returned from sending.
-    fn expect(
+    fn note_outstanding(
         &self,
         number: Option<u32>,
         msn: u32,
