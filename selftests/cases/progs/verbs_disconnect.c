@@ -12,10 +12,9 @@
 #include "common/access.h"
 #include "common/clock.h"
 #include "common/completion.h"
-#include "common/pair.h"
 #include "common/post.h"
 #include "common/random.h"
-#include "common/region.h"
+#include "common/setup.h"
 #include "common/tap.h"
 
 #define LENGTH (64U << 10)
@@ -26,26 +25,7 @@
 static struct pair_opts plain = { .sq = QUEUE };
 static struct rng rng = { 11 };
 
-struct setup {
-	struct pair pair;
-	struct region local, remote;
-};
-
-static void set_up(struct setup *s, const struct pair_opts *opts)
-{
-	pair_open(&s->pair, opts);
-	region_make(&s->local, &rng, LENGTH, 0);
-	region_make(&s->remote, &rng, LENGTH, 0);
-	region_register(&s->local, s->pair.active.pd, ALL);
-	region_register(&s->remote, s->pair.passive.pd, ALL);
-}
-
-static void tear_down(struct setup *s)
-{
-	region_free(&s->local);
-	region_free(&s->remote);
-	tap_check(pair_close(&s->pair), "everything can be destroyed");
-}
+static const struct regions regions = { LENGTH, 0, ALL, ALL };
 
 static int post(struct setup *s, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t length)
 {
@@ -119,11 +99,11 @@ static void poster_disconnects(enum ibv_wr_opcode opcode, const char *name)
 	struct course course;
 	struct setup s;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	course = post_steadily(&s, opcode, &s.pair.active);
 	tap_check(course.succeeded == course.before, "%" PRIu64 " succeeded, %" PRIu64
 		  " were posted before", course.succeeded, course.before);
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("%ss that are posted before a disconnect are done, later ones flushed", name);
 }
 
@@ -131,9 +111,9 @@ static void peer_goes_on_reading(void)
 {
 	struct setup s;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	post_steadily(&s, IBV_WR_RDMA_READ, &s.pair.passive);
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("a peer that goes on reading does not put a disconnect off");
 }
 
@@ -141,7 +121,7 @@ static void nothing_posted(void)
 {
 	struct setup s;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	tap_check(!rdma_disconnect(s.pair.active.id), "rdma_disconnect: %m");
 	tap_check(!post(&s, 1, IBV_WR_RDMA_WRITE, 8), "post a WRITE");
 	tap_check(!post(&s, 2, IBV_WR_RDMA_READ, 8), "post a READ");
@@ -149,7 +129,7 @@ static void nothing_posted(void)
 	cq_expect(s.pair.active.scq, 2, IBV_WC_WR_FLUSH_ERR, NULL);
 	cm_expect(s.pair.passive.events, RDMA_CM_EVENT_DISCONNECTED, NULL, NULL, NULL);
 	region_intact(&s.remote, "the remote region");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("what is posted after the disconnect of an idle QP is flushed");
 }
 

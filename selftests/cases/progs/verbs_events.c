@@ -11,39 +11,16 @@
 #include "common/access.h"
 #include "common/clock.h"
 #include "common/completion.h"
-#include "common/pair.h"
 #include "common/post.h"
 #include "common/random.h"
-#include "common/region.h"
+#include "common/setup.h"
 #include "common/tap.h"
 
 static struct pair_opts plain = { .inline_data = 64, .notify = true };
 static struct pair_opts with_srq = { .inline_data = 64, .notify = true, .srq = 32 };
 static struct rng rng = { 99 };
 
-/* A connection, and a region at each end. */
-struct setup {
-	struct pair pair;
-	struct region local, remote;
-};
-
-static void set_up(struct setup *s, const struct pair_opts *opts)
-{
-	pair_open(&s->pair, opts);
-	async_drain(s->pair.active.ctx);
-	async_drain(s->pair.passive.ctx);
-	region_make(&s->local, &rng, 8192, 0);
-	region_make(&s->remote, &rng, 8192, 0);
-	region_register(&s->local, s->pair.active.pd, ALL);
-	region_register(&s->remote, s->pair.passive.pd, ALL);
-}
-
-static void tear_down(struct setup *s)
-{
-	region_free(&s->local);
-	region_free(&s->remote);
-	tap_check(pair_close(&s->pair), "everything can be destroyed");
-}
+static const struct regions regions = { 8192, 0, ALL, ALL };
 
 static void receive(struct setup *s, uint64_t wr_id)
 {
@@ -66,7 +43,7 @@ static void next_completion_event(void)
 {
 	struct setup s;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	receive(&s, 1);
 	receive(&s, 2);
 	tap_check(!ibv_req_notify_cq(s.pair.passive.rcq, 0), "arm");
@@ -76,7 +53,7 @@ static void next_completion_event(void)
 	send_one(&s, 2, 0);
 	cq_expect(s.pair.passive.rcq, 2, IBV_WC_SUCCESS, NULL);
 	tap_check(!cq_event_within(s.pair.passive.rchannel, SILENCE), "a second event without arming");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("a CQ armed for the next completion fires once");
 }
 
@@ -84,7 +61,7 @@ static void solicited_event(void)
 {
 	struct setup s;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	receive(&s, 1);
 	receive(&s, 2);
 	tap_check(!ibv_req_notify_cq(s.pair.passive.rcq, 1), "arm");
@@ -94,7 +71,7 @@ static void solicited_event(void)
 	send_one(&s, 2, IBV_SEND_SOLICITED);
 	tap_check(cq_event_within(s.pair.passive.rchannel, PATIENCE), "no event");
 	cq_expect(s.pair.passive.rcq, 2, IBV_WC_SUCCESS, NULL);
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("a CQ armed for solicited completions fires for SEND with SE, and for that only");
 }
 
@@ -104,7 +81,7 @@ static void solicited_with_invalidate(void)
 	struct ibv_sge sge;
 	struct ibv_mr *mr;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	mr = ibv_reg_mr(s.pair.passive.pd, s.remote.bytes, 64, REVOCABLE);
 	if (!mr)
 		tap_bail("ibv_reg_mr");
@@ -116,7 +93,7 @@ static void solicited_with_invalidate(void)
 	tap_check(cq_event_within(s.pair.passive.rchannel, PATIENCE), "no event");
 	cq_expect(s.pair.passive.rcq, 1, IBV_WC_SUCCESS, NULL);
 	ibv_dereg_mr(mr);
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("a CQ armed for solicited completions fires for SEND with SE and Invalidate");
 }
 
@@ -125,21 +102,21 @@ static void errors_are_solicited(void)
 	struct ibv_sge sge;
 	struct setup s;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	receive(&s, 1);
 	tap_check(!ibv_req_notify_cq(s.pair.passive.rcq, 1), "arm");
 	tap_check(qp_to_error(s.pair.passive.qp), "to ERROR");
 	tap_check(cq_event_within(s.pair.passive.rchannel, PATIENCE), "no event for a flushed receive");
 	cq_expect(s.pair.passive.rcq, 1, IBV_WC_WR_FLUSH_ERR, NULL);
-	tear_down(&s);
+	setup_close(&s);
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	tap_check(!ibv_req_notify_cq(s.pair.active.scq, 1), "arm");
 	sge = (struct ibv_sge){ (uintptr_t)s.local.bytes, 64, s.local.mr->lkey ^ 0x5a };
 	tap_check(!post_send(s.pair.active.qp, 3, IBV_WR_SEND, &sge, 1, 0, 0), "post a SEND");
 	tap_check(cq_event_within(s.pair.active.schannel, PATIENCE), "no event for a failed SEND");
 	cq_expect(s.pair.active.scq, 3, IBV_WC_LOC_PROT_ERR, NULL);
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("a CQ armed for solicited completions fires for errors");
 }
 
@@ -151,7 +128,7 @@ static void no_event_is_missed(void)
 	struct ibv_wc wc;
 	int i, got;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	for (i = 0; i < 8; i++)
 		receive(&s, i);
 	tap_check(!ibv_req_notify_cq(s.pair.passive.rcq, 0), "arm");
@@ -166,7 +143,7 @@ static void no_event_is_missed(void)
 		if (i % 8 == 7)
 			cq_expect(s.pair.active.scq, i, IBV_WC_SUCCESS, NULL);
 	}
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("armed, polled, waited for %d times: no message is missed", ROUNDS);
 }
 
@@ -177,7 +154,7 @@ static void flushed_before(void)
 	struct setup s;
 	int i;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	for (i = 0; i < N; i++)
 		receive(&s, i);
 	tap_check(qp_to_error(s.pair.passive.qp), "to ERROR");
@@ -185,7 +162,7 @@ static void flushed_before(void)
 		cq_expect(s.pair.passive.rcq, i, IBV_WC_WR_FLUSH_ERR, NULL);
 	tap_check(qp_reaches(s.pair.active.qp, IBV_QPS_ERR, PATIENCE), "the peer does not notice");
 	tap_check(cq_silent(s.pair.passive.rcq, 0), "more completions than receives");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("receives posted before ERROR are flushed, in order, each once");
 }
 
@@ -197,7 +174,7 @@ static void flushed_after(bool by_peer)
 	struct ibv_sge sge;
 	int i;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	end = &s.pair.passive;
 	tap_check(qp_to_error(by_peer ? s.pair.active.qp : end->qp), "to ERROR");
 	tap_check(qp_reaches(end->qp, IBV_QPS_ERR, PATIENCE), "the QP is not in ERROR");
@@ -209,7 +186,7 @@ static void flushed_after(bool by_peer)
 		cq_expect(end->scq, i, IBV_WC_WR_FLUSH_ERR, NULL);
 		cq_expect(end->rcq, i, IBV_WC_WR_FLUSH_ERR, NULL);
 	}
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("sends and receives posted after ERROR (%s) are flushed, %d times",
 		  by_peer ? "the peer's" : "its own", N);
 }
@@ -222,7 +199,7 @@ static void drained_by_marker(void)
 	struct ibv_wc wc;
 	int i, sends = 0, receives = 0;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	for (i = 0; i < 20; i++)
 		receive(&s, i);
 	sge = region_sge(&s.remote, 0, 4096);
@@ -245,7 +222,7 @@ static void drained_by_marker(void)
 	tap_check(sends <= 20, "%d sends before the marker", sends);
 	tap_check(cq_silent(s.pair.passive.scq, SILENCE), "a send completion behind the marker");
 	tap_check(cq_silent(s.pair.passive.rcq, 0), "a receive completion behind the marker");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("markers posted after ERROR come behind everything posted before");
 }
 
@@ -253,13 +230,13 @@ static void last_wqe(bool by_peer)
 {
 	struct setup s;
 
-	set_up(&s, &with_srq);
+	setup_open(&s, &with_srq, &rng, &regions);
 	receive(&s, 1);
 	tap_check(qp_to_error(by_peer ? s.pair.active.qp : s.pair.passive.qp), "to ERROR");
 	tap_check(async_event_within(s.pair.passive.ctx, IBV_EVENT_QP_LAST_WQE_REACHED, s.pair.passive.qp,
 				     PATIENCE), "no such event");
 	tap_check(cq_silent(s.pair.passive.rcq, 0), "the SRQ's receive was flushed by one of its QPs");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("a QP with an SRQ raises LAST_WQE_REACHED in ERROR (%s)",
 		  by_peer ? "the peer's" : "its own");
 }
@@ -270,7 +247,7 @@ static void srq_limit(void)
 	struct setup s;
 	int i;
 
-	set_up(&s, &with_srq);
+	setup_open(&s, &with_srq, &rng, &regions);
 	for (i = 0; i < 8; i++)
 		receive(&s, i);
 	tap_check(!ibv_modify_srq(s.pair.passive.srq, &attr, IBV_SRQ_LIMIT), "modify_srq: %m");
@@ -299,7 +276,7 @@ static void srq_limit(void)
 	cq_expect(s.pair.passive.rcq, 7, IBV_WC_SUCCESS, NULL);
 	attr.srq_limit = 1000000;
 	tap_check(ibv_modify_srq(s.pair.passive.srq, &attr, IBV_SRQ_LIMIT), "a limit beyond its size");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("an SRQ tells once when it has fewer receives than its limit");
 }
 
@@ -369,7 +346,7 @@ static void queries(void)
 	union ibv_gid gid, zero = {};
 	struct setup s;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	tap_check(!ibv_query_device(s.pair.active.ctx, &dev), "query_device: %m");
 	tap_check(dev.max_qp >= 1000 && dev.max_cq >= 1000 && dev.max_mr >= 1000 && dev.max_qp_wr >= 1024 &&
 		  dev.max_sge >= 4 && dev.max_cqe >= 4096 && dev.max_srq >= 100 && dev.phys_port_cnt == 1 &&
@@ -389,7 +366,7 @@ static void queries(void)
 		  attr.cap.max_inline_data >= 64 && attr.cap.max_send_sge >= 4, "QP attributes");
 	tap_check(init.qp_type == IBV_QPT_RC && init.send_cq == s.pair.active.scq &&
 		  init.recv_cq == s.pair.active.rcq, "QP init attributes");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("device, port, GID and QP can be queried and make sense");
 }
 
@@ -404,7 +381,7 @@ static void refused_objects(void)
 	struct ibv_qp *qp;
 	struct ibv_pd *pd;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	pd = s.pair.active.pd;
 	good.send_cq = good.recv_cq = s.pair.active.scq;
 	init = good;
@@ -431,7 +408,7 @@ static void refused_objects(void)
 	srq.attr.max_wr = s.pair.active.attr.max_srq_wr + 1;
 	tap_check(!ibv_create_srq(pd, &srq), "more SRQ WRs than the device has");
 	tap_check(ibv_dealloc_pd(pd) == EBUSY, "a PD in use can be deallocated");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("objects beyond the device's limits are refused, a QP without receives is not");
 }
 
@@ -441,14 +418,14 @@ static void refused_transitions(void)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
 	struct setup s;
 
-	set_up(&s, &plain);
+	setup_open(&s, &plain, &rng, &regions);
 	tap_check(qp_to_error(s.pair.active.qp), "to ERROR");
 	tap_check(ibv_modify_qp(s.pair.active.qp, &attr, IBV_QP_STATE), "ERROR to RTS");
 	attr.qp_state = IBV_QPS_RTR;
 	tap_check(ibv_modify_qp(s.pair.active.qp, &attr, IBV_QP_STATE), "ERROR to RTR");
 	tap_check(qp_state(s.pair.active.qp) == IBV_QPS_ERR, "the QP left ERROR");
 	tap_check(qp_to_error(s.pair.active.qp), "ERROR to ERROR is refused");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("a QP in ERROR does not come back");
 }
 

@@ -13,10 +13,9 @@
 #include "common/access.h"
 #include "common/clock.h"
 #include "common/completion.h"
-#include "common/pair.h"
 #include "common/post.h"
 #include "common/random.h"
-#include "common/region.h"
+#include "common/setup.h"
 #include "common/tap.h"
 
 #define LENGTH 8192U
@@ -33,34 +32,10 @@ enum spoil {
 static struct pair_opts opts = { .inline_data = 64 };
 static struct rng rng = { 42 };
 
-/* The setup of a case: a connection and a region at each end. */
-struct setup {
-	struct pair pair;
-	struct region local, remote;	/* of the active and the passive end */
-	struct ibv_pd *other_pd;	/* at the end whose region is spoiled */
-};
-
-static void set_up(struct setup *s, int local_access, int remote_access)
+/* Connects a pair, with a region at each end for the given access. */
+static void set_up(struct setup *s, int local, int remote)
 {
-	pair_open(&s->pair, &opts);
-	async_drain(s->pair.active.ctx);
-	async_drain(s->pair.passive.ctx);
-	region_make(&s->local, &rng, LENGTH, OFFSET);
-	region_make(&s->remote, &rng, LENGTH, OFFSET);
-	if (local_access >= 0)
-		region_register(&s->local, s->pair.active.pd, local_access);
-	if (remote_access >= 0)
-		region_register(&s->remote, s->pair.passive.pd, remote_access);
-	s->other_pd = NULL;
-}
-
-static void tear_down(struct setup *s)
-{
-	region_free(&s->local);
-	region_free(&s->remote);
-	if (s->other_pd)
-		tap_check(!ibv_dealloc_pd(s->other_pd), "the other PD can be deallocated");
-	tap_check(pair_close(&s->pair), "everything can be destroyed");
+	setup_open(s, &opts, &rng, &(struct regions){ LENGTH, OFFSET, local, remote });
 }
 
 /* Registers a region of `end`, invalid in the way of the case. Returns its key. */
@@ -188,7 +163,7 @@ static void remote_refusal(const struct remote_case *c)
 	struct region sink;	/* large enough for every case */
 	uint64_t addr;
 
-	set_up(&s, -1, -1);
+	set_up(&s, UNREGISTERED, UNREGISTERED);
 	region_make(&sink, &rng, 2 * LENGTH, OFFSET);
 	region_register(&sink, s.pair.active.pd, ALL);
 	key = spoiled_key(&s, &s.pair.passive, &s.remote, c->access, c->spoil, true);
@@ -208,7 +183,7 @@ static void remote_refusal(const struct remote_case *c)
 	region_intact(&s.remote, "the remote region");
 	region_intact(&sink, "the local region");
 	region_free(&sink);
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("refused: %s", c->name);
 }
 
@@ -252,7 +227,7 @@ static void local_refusal(const struct local_case *c)
 	struct setup s;
 	uint32_t key;
 
-	set_up(&s, -1, ALL);
+	set_up(&s, UNREGISTERED, ALL);
 	key = spoiled_key(&s, &s.pair.active, &s.local, c->access, c->spoil, false);
 	receive = region_sge(&s.remote, 0, 256);
 	tap_check(!post_recv(s.pair.passive.qp, 7, &receive, 1), "post a receive");
@@ -266,7 +241,7 @@ static void local_refusal(const struct local_case *c)
 	check_ended(&s.pair.passive);
 	region_intact(&s.local, "the local region");
 	region_intact(&s.remote, "the remote region");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("refused: %s", c->name);
 }
 
@@ -288,7 +263,7 @@ static void receive_refusal(const struct local_case *c)
 	struct setup s;
 	uint32_t key;
 
-	set_up(&s, ALL, -1);
+	set_up(&s, ALL, UNREGISTERED);
 	key = spoiled_key(&s, &s.pair.passive, &s.remote, c->access, c->spoil, false);
 	receive = (struct ibv_sge){ (uintptr_t)s.remote.bytes + c->from, c->length, key };
 	tap_check(!post_recv(s.pair.passive.qp, 7, &receive, 1), "post a receive");
@@ -301,7 +276,7 @@ static void receive_refusal(const struct local_case *c)
 	check_ended(&s.pair.active);
 	region_intact(&s.local, "the local region");
 	region_intact(&s.remote, "the remote region");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("refused: %s", c->name);
 }
 
@@ -324,7 +299,7 @@ static void receive_too_small(uint32_t room, uint32_t length)
 	/* The part that fits may have been placed, but nothing behind it. */
 	memcpy(region_wanted(&s.remote, s.remote.bytes), s.remote.bytes, room);
 	region_intact(&s.remote, "the remote region, behind the receive");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("refused: SEND of %u bytes for a receive of %u", length, room);
 }
 
@@ -341,7 +316,7 @@ static void no_receive(void)
 	check_ended(&s.pair.active);
 	tap_check(cq_silent(s.pair.passive.rcq, 0), "a completion without a receive");
 	region_intact(&s.remote, "the remote region");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("refused: SEND for which no receive is posted");
 }
 
@@ -403,7 +378,7 @@ static void cq_overrun(void)
 	region_free(&local);
 	region_free(&remote);
 	tap_check(pair_close(&pair), "everything can be destroyed");
-	tear_down(&other);
+	setup_close(&other);
 	tap_point("then the QPs that use it end, and no others");
 }
 
@@ -435,7 +410,7 @@ static void zero_length(void)
 	tap_check(qp_state(s.pair.passive.qp) == IBV_QPS_RTS, "the passive QP left RTS");
 	region_intact(&s.local, "the local region");
 	region_intact(&s.remote, "the remote region");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("allowed: WRITE, READ and SEND of no bytes, whatever the key");
 }
 
@@ -458,7 +433,7 @@ static void up_to_the_edge(void)
 	*region_wanted(&s.local, s.local.bytes + LENGTH - 1) = *region_wanted(&s.remote, s.remote.bytes);
 	region_intact(&s.remote, "the remote region");
 	region_intact(&s.local, "the local region");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("allowed: WRITE and READ up to the first and last byte");
 }
 
@@ -491,7 +466,7 @@ static void invalidated(enum ibv_wr_opcode opcode)
 	region_intact(&s.local, "the local region");
 	region_intact(&s.remote, "the remote region");
 	tap_check(!ibv_dereg_mr(mr), "the region can be deregistered");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("refused: %s with a key that has been invalidated", opcode == READ ? "READ" : "WRITE");
 }
 
@@ -503,7 +478,7 @@ static void invalidate_refused(const char *name, int access, enum spoil spoil)
 	struct ibv_mr *mr;
 	uint32_t key;
 
-	set_up(&s, ALL, -1);
+	set_up(&s, ALL, UNREGISTERED);
 	key = spoiled_key(&s, &s.pair.passive, &s.remote, access, spoil, true);
 	mr = ibv_reg_mr(s.pair.passive.pd, s.remote.bytes, LENGTH, ALL);
 	if (!mr)
@@ -516,7 +491,7 @@ static void invalidate_refused(const char *name, int access, enum spoil spoil)
 	check_ended(&s.pair.passive);
 	check_ended(&s.pair.active);
 	tap_check(!ibv_dereg_mr(mr), "the region can be deregistered");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("refused: Invalidate of %s", name);
 }
 
@@ -570,7 +545,7 @@ static void wrong_state(void)
 	tap_check(qp_state(qp) == IBV_QPS_INIT, "state %d", qp_state(qp));
 	tap_check(!ibv_destroy_qp(qp), "the QP can be destroyed");
 	region_intact(&s.remote, "the remote region");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("a QP that was reset is in INIT");
 }
 
@@ -623,7 +598,7 @@ static void wrong_attributes(void)
 	tap_check(ret == EINVAL, "a second P_Key: %s", strerror(ret));
 	tap_check(qp_state(qp) != IBV_QPS_ERR, "the state has changed nevertheless");
 	tap_check(!ibv_destroy_qp(qp), "the QP can be destroyed");
-	tear_down(&s);
+	setup_close(&s);
 	tap_point("refused: attributes that an iWARP QP has not");
 }
 
