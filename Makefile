@@ -23,7 +23,7 @@ demo:
 check: lab
 	@selftests/run $(if $(V),-v) $(CASES)
 
-# What takes too long for each change.
+# `check` and the slow `mutants`; both run, even if the first fails.
 check-full:
 	@status=0; for what in check mutants; do $(MAKE) --no-print-directory $$what || status=1; done; \
 		exit $$status
