@@ -168,23 +168,23 @@ pub(crate) struct Sge {
 }
 
 /// The SGEs of a WR, copied from its ring entry.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SgList {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sges {
     words: [u64; 2 * MAX_SGE],
     count: u8,
 }
 
-impl SgList {
-    /// Returns `None` if `count` exceeds [`MAX_SGE`].
-    fn new(words: [u64; 2 * MAX_SGE], count: u8) -> Option<Self> {
-        (usize::from(count) <= MAX_SGE).then_some(Self { words, count })
+impl Sges {
+    /// Returns the number of SGEs as user space wrote it. It can exceed [`MAX_SGE`].
+    pub(crate) fn count(&self) -> usize {
+        usize::from(self.count)
     }
 
-    /// Iterates over the SGEs in order.
+    /// Iterates over the SGEs in order, at most [`MAX_SGE`].
     pub(crate) fn iter(&self) -> impl Iterator<Item = Sge> + '_ {
         self.words
             .chunks_exact(2)
-            .take(usize::from(self.count))
+            .take(self.count())
             .filter_map(|pair| {
                 let [addr, rest] = *pair else { return None };
                 let [a, b, c, d, e, f, g, h] = rest.to_ne_bytes();
@@ -197,18 +197,8 @@ impl SgList {
             })
     }
 
-    /// Returns the number of SGEs.
-    pub(crate) fn count(&self) -> usize {
-        usize::from(self.count)
-    }
-
-    /// Returns the sum of the lengths, in bytes; `None` if it exceeds a message.
-    pub(crate) fn len(&self) -> Option<u32> {
-        self.iter()
-            .try_fold(0u32, |sum, sge| sum.checked_add(sge.len))
-    }
-
-    /// Returns the data of an inline WR, which lies in the room of all SGEs but the first.
+    /// Returns the data of an inline WR, which lies in the room of all SGEs but the first. The
+    /// length of the first SGE is that of the data.
     pub(crate) fn inline_data(&self) -> [u8; MAX_INLINE] {
         let mut data = [0; MAX_INLINE];
 
@@ -238,12 +228,12 @@ pub(crate) struct Sqe {
     pub(crate) rkey: u32,
     /// The address in the peer's region.
     pub(crate) raddr: u64,
-    /// The SGEs; `None` if there are too many.
-    pub(crate) sgl: Option<SgList>,
+    /// The SGEs.
+    pub(crate) sges: Sges,
 }
 
 impl From<[u64; SQE_WORDS]> for Sqe {
-    fn from([id, control, raddr, sgl @ ..]: [u64; SQE_WORDS]) -> Self {
+    fn from([id, control, raddr, words @ ..]: [u64; SQE_WORDS]) -> Self {
         let [a, b, num_sge, opcode, e, f, g, h] = control.to_ne_bytes();
 
         Self {
@@ -252,7 +242,10 @@ impl From<[u64; SQE_WORDS]> for Sqe {
             opcode,
             rkey: u32::from_ne_bytes([e, f, g, h]),
             raddr,
-            sgl: SgList::new(sgl, num_sge),
+            sges: Sges {
+                words,
+                count: num_sge,
+            },
         }
     }
 }
@@ -262,17 +255,20 @@ impl From<[u64; SQE_WORDS]> for Sqe {
 pub(crate) struct Rqe {
     /// The `wr_id` of the consumer.
     pub(crate) id: u64,
-    /// The SGEs; `None` if there are too many.
-    pub(crate) sgl: Option<SgList>,
+    /// The SGEs.
+    pub(crate) sges: Sges,
 }
 
 impl From<[u64; RQE_WORDS]> for Rqe {
-    fn from([id, control, sgl @ ..]: [u64; RQE_WORDS]) -> Self {
+    fn from([id, control, words @ ..]: [u64; RQE_WORDS]) -> Self {
         let [_, _, num_sge, ..] = control.to_ne_bytes();
 
         Self {
             id,
-            sgl: SgList::new(sgl, num_sge),
+            sges: Sges {
+                words,
+                count: num_sge,
+            },
         }
     }
 }

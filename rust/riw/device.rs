@@ -6,7 +6,7 @@ use crate::{
     cm::{self, CmDevice},
     identity::Identity,
     limits::Limits,
-    qp::table::Numbers,
+    qp::table::QpTable,
     Riw,
 };
 use kernel::{
@@ -35,7 +35,7 @@ const CARRIES_IP: [u32; 11] = [1, 6, 512, 519, 768, 769, 772, 776, 778, 823, 0xf
 pub(crate) struct RiwDevice {
     pub(crate) limits: Limits,
     #[pin]
-    pub(crate) qps: Numbers,
+    pub(crate) qps: QpTable,
     pub(crate) cm: Arc<CmDevice>,
     pub(crate) queue: Arc<net::workqueue::Queue>,
     pub(crate) identity: Identity,
@@ -53,7 +53,7 @@ impl RiwDevice {
 
         Ok(pin_init!(Self {
             limits,
-            qps <- Numbers::new(),
+            qps <- QpTable::new(),
             cm,
             queue,
             identity,

@@ -17,6 +17,9 @@ pub(crate) const MAX_QP_WR: u32 = 32 * 1024;
 pub(crate) const MAX_SRQ_WR: u32 = 320 * 1024;
 /// Maximum CQEs in a completion queue.
 pub(crate) const MAX_CQE: u32 = 4 * 1024 * 1024;
+/// Maximum SGEs of a WR.
+// CAST: A small constant.
+pub(crate) const MAX_SGE: u32 = abi::MAX_SGE as u32;
 /// Maximum inline data, in bytes.
 // CAST: A small constant.
 pub(crate) const MAX_INLINE: u32 = abi::MAX_INLINE as u32;

@@ -9,6 +9,7 @@ use kernel::{
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
+        Arc,
     },
 };
 use net::sync::BhUses;
@@ -101,6 +102,56 @@ impl Mr {
     }
 }
 
+/// The regions that a queue pair may name: those of its protection domain.
+pub(crate) struct Regions {
+    pub(crate) mrs: Arc<MrTable<Riw>>,
+    /// The number of the protection domain.
+    pub(crate) pd: u64,
+}
+
+impl Regions {
+    /// Finds the range of `len` bytes at `addr` in the region `stag`, if the region allows `want`.
+    /// Any context. `len` must not be 0: an empty range is not checked.
+    pub(crate) fn find(
+        &self,
+        stag: Stag,
+        want: Access,
+        addr: u64,
+        len: u32,
+    ) -> Result<Target, Denied> {
+        let mr = self.mrs.get(stag.0).ok_or(Denied::InvalidStag)?;
+        let offset = mr.check(stag, self.pd, want, addr, len)?;
+
+        Ok(Target { mr, offset })
+    }
+
+    /// Invalidates a region for a peer's Send with Invalidate. On return no copy to or from it is
+    /// running or begins. Process context or softirq; the caller must not be in a copy of any region.
+    ///
+    /// Fails unless the registration allows this: the queue pairs of a PD share its regions, and a peer
+    /// of one must not take a region from the others unless the owner allows it (RFC 5040, section
+    /// 8.1.1).
+    pub(crate) fn invalidate(&self, stag: Stag) -> Result<(), Denied> {
+        let mr = self.mrs.get(stag.0).ok_or(Denied::InvalidStag)?;
+
+        if mr.stag != stag {
+            return Err(Denied::InvalidStag);
+        }
+        if mr.pd != self.pd {
+            return Err(Denied::PdMismatch);
+        }
+        if !mr.remote_invalidate {
+            return Err(Denied::Rights);
+        }
+        // Clear `valid` first: no new copy begins, so the wait is short.
+        if !mr.valid.xchg(false, ordering::Full) {
+            return Err(Denied::InvalidStag);
+        }
+        mr.copies.wait();
+        Ok(())
+    }
+}
+
 /// A range of a region that may be accessed.
 ///
 /// It holds a reference to the region, and deregistration waits for it. So it lives for the copies
@@ -112,22 +163,6 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Finds the range of `len` bytes at `addr` in the region `stag`, if the region is in `pd` and
-    /// allows `want`. Any context. `len` must not be 0: an empty range is not checked.
-    pub(crate) fn find(
-        mrs: &MrTable<Riw>,
-        stag: Stag,
-        pd: u64,
-        want: Access,
-        addr: u64,
-        len: u32,
-    ) -> Result<Self, Denied> {
-        let mr = mrs.get(stag.0).ok_or(Denied::InvalidStag)?;
-        let offset = mr.check(stag, pd, want, addr, len)?;
-
-        Ok(Self { mr, offset })
-    }
-
     /// Copies `from` to the range, `at` bytes from its start. Process context or softirq.
     ///
     /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` outside of the
@@ -157,30 +192,4 @@ impl Target {
             }
         })
     }
-}
-
-/// Invalidates a region for a peer's Send with Invalidate. On return no copy to or from it is
-/// running or begins. Process context or softirq; the caller must not be in a copy of any region.
-///
-/// Fails unless the registration allows this: the queue pairs of a PD share its regions, and a peer
-/// of one must not take a region from the others unless the owner allows it (RFC 5040, section
-/// 8.1.1).
-pub(crate) fn invalidate(mrs: &MrTable<Riw>, stag: Stag, pd: u64) -> Result<(), Denied> {
-    let mr = mrs.get(stag.0).ok_or(Denied::InvalidStag)?;
-
-    if mr.stag != stag {
-        return Err(Denied::InvalidStag);
-    }
-    if mr.pd != pd {
-        return Err(Denied::PdMismatch);
-    }
-    if !mr.remote_invalidate {
-        return Err(Denied::Rights);
-    }
-    // Clear `valid` first: no new copy begins, so the wait is short.
-    if !mr.valid.xchg(false, ordering::Full) {
-        return Err(Denied::InvalidStag);
-    }
-    mr.copies.wait();
-    Ok(())
 }

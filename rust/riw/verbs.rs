@@ -64,9 +64,6 @@ impl rdma::Driver for Riw {
     }
 
     fn query_device(dev: &Device<Self>, attr: &mut DeviceAttr) {
-        // CAST: A small constant.
-        let max_sge = abi::MAX_SGE as u32;
-
         attr.fw_ver = crate::VERSION.fw_ver();
         attr.sys_image_guid = u64::from_ne_bytes(dev.identity.system_guid);
         attr.vendor_id = u32::from_be_bytes(*b"\0riw");
@@ -76,8 +73,8 @@ impl rdma::Driver for Riw {
         attr.page_size_cap = kernel::page::PAGE_SIZE as u64;
         attr.max_qp = limits::MAX_QP;
         attr.max_qp_wr = limits::MAX_QP_WR;
-        attr.max_send_sge = max_sge;
-        attr.max_recv_sge = max_sge;
+        attr.max_send_sge = limits::MAX_SGE;
+        attr.max_recv_sge = limits::MAX_SGE;
         attr.max_sge_rd = 1;
         attr.max_cq = limits::MAX_CQ;
         attr.max_cqe = limits::MAX_CQE;
@@ -90,7 +87,7 @@ impl rdma::Driver for Riw {
         attr.kernel_cap_flags = rdma::device::ALLOW_USER_UNREG;
         attr.max_srq = limits::MAX_SRQ;
         attr.max_srq_wr = limits::MAX_SRQ_WR;
-        attr.max_srq_sge = max_sge;
+        attr.max_srq_sge = limits::MAX_SGE;
     }
 
     fn query_port(dev: &Device<Self>, attr: &mut PortAttr) -> Result {

@@ -7,9 +7,13 @@
 
 use super::{control_word, Cq};
 use crate::{
-    abi::{self, Cqe, Opcode, Status},
+    abi,
     limits::Limit,
-    queue::ring::Ring,
+    queue::{
+        completion::Completion,
+        ring::Ring,
+        wr::{WcOpcode, WcStatus},
+    },
 };
 use kernel::{
     prelude::*,
@@ -26,11 +30,11 @@ fn queue(len: u32) -> Result<Arc<Cq>> {
     Arc::pin_init(Cq::of(Ring::new(len, 1)?, quota), GFP_KERNEL)
 }
 
-fn completion(id: u64) -> Cqe {
-    Cqe {
+fn completion(id: u64) -> Completion {
+    Completion {
         id,
-        opcode: Opcode::Send,
-        status: Status::Success,
+        opcode: WcOpcode::Send,
+        status: WcStatus::Success,
         bytes: 0,
         invalidated: None,
         qp: 1,
@@ -65,12 +69,14 @@ impl Tally {
     }
 
     fn add(&self, queue: &Cq, id: u64) {
-        let news = queue.add(&completion(id), false);
+        let pending = queue.add(&completion(id), false);
 
-        self.events.fetch_add(news.notify.into(), ordering::Full);
-        self.errors.fetch_add(news.error.into(), ordering::Relaxed);
-        self.lost.fetch_add(news.lost.into(), ordering::Relaxed);
-        self.added.fetch_add((!news.lost).into(), ordering::Relaxed);
+        self.events.fetch_add(pending.event.into(), ordering::Full);
+        self.errors
+            .fetch_add(pending.overflow.into(), ordering::Relaxed);
+        self.lost.fetch_add(pending.lost.into(), ordering::Relaxed);
+        self.added
+            .fetch_add((!pending.lost).into(), ordering::Relaxed);
     }
 }
 

@@ -10,7 +10,7 @@ use kernel::{
     sync::{Arc, SpinLockIrq},
 };
 
-/// Numbers have 24 bits. 0 and 1 are special queue pairs of other transports.
+/// QpTable have 24 bits. 0 and 1 are special queue pairs of other transports.
 const MASK: u32 = 0xff_ffff;
 const FIRST: u32 = 2;
 /// Attempts to find a free number. At most one in 160 of the 2^24 is taken.
@@ -24,16 +24,16 @@ const ATTEMPTS: usize = 32;
 ///
 /// The lock disables interrupts: iw_cm looks up numbers under a lock of its own that does.
 #[pin_data]
-pub(crate) struct Numbers {
+pub(crate) struct QpTable {
     #[pin]
     qps: SpinLockIrq<RBTree<u32, Arc<Qp>>>,
 }
 
-impl Numbers {
+impl QpTable {
     /// Creates an empty table. Any context.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            qps <- new_spinlock_irq!(RBTree::new(), "riw::Numbers::qps"),
+            qps <- new_spinlock_irq!(RBTree::new(), "riw::QpTable::qps"),
         })
     }
 

@@ -5,9 +5,13 @@
 use crate::{
     abi,
     limits::{self, Quota},
-    queue::ring::Ring,
+    queue::{
+        ring::Ring,
+        wr::{WcOpcode, WcStatus},
+    },
     Riw,
 };
+use iwarp::Stag;
 use kernel::{
     prelude::*,
     sync::{
@@ -22,63 +26,79 @@ use rdma::{cq::CqInitAttr, Device, Udata};
 #[path = "../kunit/completion.rs"]
 mod kunit;
 
-/// A completion queue as the verbs have it.
+/// The verbs object of a completion queue.
 pub(crate) type CqObject = rdma::cq::Cq<Riw>;
 
-/// The driver's part of a completion queue.
+/// riw's data of a completion queue.
 #[pin_data]
 pub(crate) struct Cq {
     ring: Ring<{ abi::CQE_WORDS }>,
     #[pin]
     producer: BhSpinLock<Producer>,
-    /// Gives the number back when the queue goes.
     _quota: Quota,
 }
 
 struct Producer {
-    /// Counts the completions; the next one's place.
+    /// Counts completions: the ring entry of the next one.
     put: u32,
-    /// The process did not keep up, and a completion was lost: nothing is added any more.
+    /// A completion was lost, because the process did not keep up. No more are added.
     overflowed: bool,
 }
 
-/// What the consumer is to be told after completions were added. To be told by `tell`, when no
-/// lock is held.
+/// A completion.
+pub(crate) struct Completion {
+    /// The `wr_id` of the consumer.
+    pub(crate) id: u64,
+    pub(crate) opcode: WcOpcode,
+    pub(crate) status: WcStatus,
+    /// Length of the message in bytes.
+    pub(crate) bytes: u32,
+    /// The STag that a received message invalidated.
+    pub(crate) invalidated: Option<Stag>,
+    /// The number of the queue pair.
+    pub(crate) qp: u32,
+}
+
+/// The notifications that added completions call for. They wait for [`Self::notify_cq`], as a
+/// consumer is never notified under a lock.
 #[derive(Clone, Copy, Default)]
 #[must_use]
-pub(crate) struct News {
-    /// There are completions that the process wants to know of.
-    notify: bool,
+pub(crate) struct PendingNotify {
+    /// The queue was armed for such a completion.
+    event: bool,
     /// The queue has just overflowed.
-    error: bool,
+    overflow: bool,
     /// A completion could not be added.
     pub(crate) lost: bool,
 }
 
-impl News {
-    /// Of both.
+impl PendingNotify {
+    /// Combines the notifications of two completions of one queue.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
-            notify: self.notify || other.notify,
-            error: self.error || other.error,
+            event: self.event || other.event,
+            overflow: self.overflow || other.overflow,
             lost: self.lost || other.lost,
         }
     }
 
-    /// Tells the consumer of `cq`. Any context; the caller holds no lock that a consumer could
-    /// want, for it may call verbs from its handler.
-    pub(crate) fn tell(self, cq: &CqObject) {
-        if self.notify {
+    /// Notifies the consumer of `cq`. Any context; the caller must hold no lock that a verb takes,
+    /// as the consumer may call verbs from its handler.
+    pub(crate) fn notify_cq(self, cq: &CqObject) {
+        if self.event {
             cq.notify();
         }
-        if self.error {
+        if self.overflow {
             cq.error();
         }
     }
 }
 
 impl Cq {
-    /// Makes a queue of at least `attr.cqe` entries. May sleep.
+    /// Creates a queue of at least `attr.cqe` entries. Process context; may sleep.
+    ///
+    /// Fails with `EOPNOTSUPP` for a kernel user, `EINVAL` for a size or flags that riw does not
+    /// support, `ENOMEM` above the limit of queues or without memory.
     pub(crate) fn new(
         dev: &Device<Riw>,
         attr: &mut CqInitAttr,
@@ -91,7 +111,7 @@ impl Cq {
             return Err(EINVAL);
         }
         let quota = dev.limits.cq.take()?;
-        // The control word is behind the last entry.
+        // The control word follows the last entry.
         let mut ring = Ring::new(attr.cqe, 1)?;
 
         attr.cqe = ring.len();
@@ -104,7 +124,7 @@ impl Cq {
         Ok(Self::of(ring, quota))
     }
 
-    /// A queue of the entries of `ring`, behind which is the control word.
+    /// Creates a queue on `ring`, which has the control word after its entries.
     fn of(ring: Ring<{ abi::CQE_WORDS }>, quota: Quota) -> impl PinInit<Self> {
         pin_init!(Self {
             ring,
@@ -116,29 +136,30 @@ impl Cq {
         })
     }
 
-    /// Adds a completion. One that is not a success is always solicited. Process context or
+    /// Adds a completion. An unsuccessful one always counts as solicited. Process context or
     /// softirq.
-    pub(crate) fn add(&self, cqe: &abi::Cqe, solicited: bool) -> News {
+    pub(crate) fn add(&self, completion: &Completion, solicited: bool) -> PendingNotify {
         {
             let mut producer = self.producer.lock();
 
             if producer.overflowed || self.ring.is_valid(producer.put) {
-                let error = !producer.overflowed;
+                let overflow = !producer.overflowed;
 
                 producer.overflowed = true;
-                return News {
-                    error,
+                return PendingNotify {
+                    overflow,
                     lost: true,
-                    notify: false,
+                    event: false,
                 };
             }
-            self.ring.publish(producer.put, &cqe.words());
+            self.ring
+                .publish(producer.put, &abi::Cqe::from(completion).words());
             producer.put = producer.put.wrapping_add(1);
         }
 
-        News {
-            notify: self.take_wish(solicited || cqe.status != abi::Status::Success),
-            ..News::default()
+        PendingNotify {
+            event: self.disarm(solicited || completion.status != WcStatus::Success),
+            ..PendingNotify::default()
         }
     }
 
@@ -146,7 +167,8 @@ impl Cq {
         self.ring.extra(0)
     }
 
-    /// Asks for an event, in the name of the process. Returns whether a completion waits already.
+    /// Arms the queue, as the process does by its control word. Any context. Returns whether there
+    /// is a completion already.
     pub(crate) fn arm(&self, solicited_only: bool) -> bool {
         let flags = if solicited_only {
             abi::NOTIFY_SOLICITED
@@ -157,29 +179,28 @@ impl Cq {
         if let Some(control) = self.control() {
             control.store(control_word(flags), ordering::Relaxed);
         }
-        // Between the arming and the look for what came before it: pairs with `take_wish`.
+        // Arm before the check for earlier completions. Pairs with `disarm`.
         barrier::smp_mb(ordering::Full);
         let put = self.producer.lock().put;
         self.ring.is_valid(put.wrapping_sub(1))
     }
 
-    /// Whether the process wants an event for a completion, of whose kind there are two; takes the
-    /// wish away if so.
-    fn take_wish(&self, solicited: bool) -> bool {
+    /// Disarms the queue if it is armed for a completion of this kind. Returns whether it was.
+    fn disarm(&self, solicited: bool) -> bool {
         let Some(control) = self.control() else {
             return false;
         };
-        // The completion is visible before the wish is looked for: either this sees the wish, or
-        // the process, which looks again after it has written the wish, sees the completion.
+        // Publish the completion before the check: either this sees the process's arming, or the
+        // process, which polls again after it has armed, sees the completion.
         barrier::smp_mb(ordering::Full);
         let mut word = control.load(ordering::Relaxed);
 
-        // Of several producers one takes it. The process may change it meanwhile, but if it does so
-        // again and again it is awake.
+        // One of several producers disarms. A consumer that keeps re-arming meanwhile is running; a
+        // spurious wakeup is harmless.
         for _ in 0..4 {
-            let wish = control_flags(word);
+            let armed = control_flags(word);
 
-            if wish & abi::NOTIFY_NEXT == 0 && !(solicited && wish & abi::NOTIFY_SOLICITED != 0) {
+            if armed & abi::NOTIFY_NEXT == 0 && !(solicited && armed & abi::NOTIFY_SOLICITED != 0) {
                 return false;
             }
             match control.cmpxchg(word, 0, ordering::Relaxed) {
@@ -191,13 +212,42 @@ impl Cq {
     }
 }
 
-/// The flags of a control word, which has them in its first four bytes.
+impl From<&Completion> for abi::Cqe {
+    fn from(completion: &Completion) -> Self {
+        Self {
+            id: completion.id,
+            opcode: match completion.opcode {
+                WcOpcode::Send => abi::Opcode::Send,
+                WcOpcode::SendInvalidate => abi::Opcode::SendInvalidate,
+                WcOpcode::Write => abi::Opcode::Write,
+                WcOpcode::Read => abi::Opcode::Read,
+                WcOpcode::Receive => abi::Opcode::Receive,
+            },
+            status: match completion.status {
+                WcStatus::Success => abi::Status::Success,
+                WcStatus::LocalLength => abi::Status::LocalLength,
+                WcStatus::LocalProtection => abi::Status::LocalProtection,
+                WcStatus::LocalOperation => abi::Status::LocalOperation,
+                WcStatus::Flushed => abi::Status::Flushed,
+                WcStatus::LocalAccess => abi::Status::LocalAccess,
+                WcStatus::RemoteAccess => abi::Status::RemoteAccess,
+                WcStatus::RemoteInvalid => abi::Status::RemoteInvalid,
+                WcStatus::General => abi::Status::General,
+            },
+            bytes: completion.bytes,
+            invalidated: completion.invalidated.map(|stag| stag.0),
+            qp: completion.qp,
+        }
+    }
+}
+
+/// Returns the flags of a control word, which are its first four bytes.
 fn control_flags(word: u64) -> u32 {
     let [a, b, c, d, ..] = word.to_ne_bytes();
     u32::from_ne_bytes([a, b, c, d])
 }
 
-/// The control word of some flags.
+/// Returns the control word with `flags`.
 fn control_word(flags: u32) -> u64 {
     let [a, b, c, d] = flags.to_ne_bytes();
     u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])

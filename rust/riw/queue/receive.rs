@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Receive queues: of one queue pair, or shared by several.
+//! Receive queues: of one queue pair, or shared by several (SRQ).
 
-use crate::{abi, limits::Quota, queue::ring::Ring, Riw};
+use crate::{
+    abi,
+    limits::{self, Quota},
+    queue::{ring::Ring, wr::RecvWr},
+    Riw,
+};
 use kernel::prelude::*;
 use net::sync::{new_bh_spinlock, BhSpinLock};
 use rdma::{pd::Pd, srq::SrqAttr, Udata};
@@ -11,10 +16,10 @@ use rdma::{pd::Pd, srq::SrqAttr, Udata};
 #[path = "../kunit/receive.rs"]
 mod kunit;
 
-/// A shared receive queue as the verbs have it.
+/// The verbs object of a shared receive queue.
 pub(crate) type SrqObject = rdma::srq::Srq<Riw>;
 
-/// Receive requests that wait for messages.
+/// Posted receive WRs.
 #[pin_data]
 pub(crate) struct RecvQueue {
     ring: Ring<{ abi::RQE_WORDS }>,
@@ -25,21 +30,21 @@ pub(crate) struct RecvQueue {
 }
 
 struct Consumer {
-    /// Counts the requests taken; the next one's place.
+    /// Counts WRs taken: the ring entry of the next one.
     get: u32,
-    /// Below so many requests an event is due; 0 for never.
+    /// The SRQ limit event is due when fewer WRs than this are left; 0: never.
     limit: u32,
 }
 
-/// A request taken from a receive queue.
-pub(crate) struct Taken {
-    pub(crate) rqe: abi::Rqe,
-    /// The queue has fallen below its limit by this: its owner is to be told.
+/// A WR taken from a receive queue.
+pub(crate) struct TakenWr {
+    pub(crate) wr: RecvWr,
+    /// The queue has fallen below its limit, and the event is due.
     pub(crate) limit_reached: bool,
 }
 
 impl RecvQueue {
-    /// A queue of the entries of `ring`.
+    /// Creates a queue on `ring`.
     pub(crate) fn new(
         ring: Ring<{ abi::RQE_WORDS }>,
         max_sge: u32,
@@ -54,7 +59,10 @@ impl RecvQueue {
         })
     }
 
-    /// Makes a shared queue. May sleep.
+    /// Creates a shared queue. Process context; may sleep.
+    ///
+    /// Fails with `EOPNOTSUPP` for a kernel user, `EINVAL` for sizes that riw does not support,
+    /// `ENOMEM` above the limit of queues or without memory.
     pub(crate) fn shared(
         pd: &Pd<Riw>,
         attr: &mut SrqAttr,
@@ -63,10 +71,9 @@ impl RecvQueue {
         let udata = udata.ok_or(EOPNOTSUPP)?;
 
         let () = udata.request()?;
-        // CAST: A 32-bit number fits.
         if attr.max_wr == 0
-            || attr.max_wr > crate::limits::MAX_SRQ_WR
-            || attr.max_sge as usize > abi::MAX_SGE
+            || attr.max_wr > limits::MAX_SRQ_WR
+            || attr.max_sge > limits::MAX_SGE
             || attr.srq_limit > attr.max_wr
         {
             return Err(EINVAL);
@@ -83,32 +90,33 @@ impl RecvQueue {
         Ok(Self::new(ring, attr.max_sge, attr.srq_limit, Some(quota)))
     }
 
-    /// Takes the oldest request, if there is one. Process context or softirq.
-    pub(crate) fn take(&self) -> Option<Taken> {
+    /// Takes the oldest WR, if there is one. Process context or softirq.
+    pub(crate) fn take(&self) -> Option<TakenWr> {
         let mut consumer = self.consumer.lock();
-        let rqe = self.ring.copy(consumer.get)?;
+        let words = self.ring.copy(consumer.get)?;
 
         self.ring.release(consumer.get);
         consumer.get = consumer.get.wrapping_add(1);
 
-        // Of `limit` requests left the last would be there. The event is given once.
+        // With `limit` WRs left, the last of them is valid. The event is due once.
         let last = consumer.get.wrapping_add(consumer.limit.wrapping_sub(1));
         let limit_reached = consumer.limit != 0 && !self.ring.is_valid(last);
         if limit_reached {
             consumer.limit = 0;
         }
-        Some(Taken {
-            rqe: rqe.into(),
+        Some(TakenWr {
+            wr: abi::Rqe::from(words).into(),
             limit_reached,
         })
     }
 
-    /// Entries.
+    /// Returns the size in WRs. Any context.
     pub(crate) fn len(&self) -> u32 {
         self.ring.len()
     }
 
-    /// Sets the limit, below which an event is due; 0 for never.
+    /// Sets the limit below which the event is due; 0: never. Process context or softirq. Fails with
+    /// `EINVAL` if the limit exceeds the size.
     pub(crate) fn set_limit(&self, limit: u32) -> Result {
         if limit > self.ring.len() {
             return Err(EINVAL);
@@ -117,7 +125,7 @@ impl RecvQueue {
         Ok(())
     }
 
-    /// Size and limit.
+    /// Returns size and limit. Process context or softirq.
     pub(crate) fn attr(&self) -> SrqAttr {
         SrqAttr {
             max_wr: self.ring.len(),

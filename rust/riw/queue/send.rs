@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Send queues: requests in the order of posting, and their completions in the same order.
+//! Send queues: WRs in the order of posting, and their completions in the same order.
 
 use crate::{
-    abi::{self, Cqe, Opcode, Sqe, Status},
+    abi,
     queue::{
-        completion::{CqObject, News},
+        completion::{Completion, CqObject, PendingNotify},
         fifo::Fifo,
         ring::Ring,
+        wr::{SendWr, WcOpcode, WcStatus},
     },
 };
 use kernel::{
@@ -20,26 +21,26 @@ use kernel::{
 };
 use net::sync::{new_bh_spinlock, BhSpinLock};
 
-/// Entries that are looked at or flushed under the lock in one go: bottom halves are off meanwhile.
+/// Maximum entries to check or flush in one critical section: it runs with bottom halves off.
 const CHUNK: u32 = 64;
 
 /// The send queue of a queue pair.
 ///
-/// A request leaves the ring when it is begun, so that the process can tell whether the doorbell
-/// must be rung for the next one; that is the ABI. From then on it is in `begun`, until it and all
-/// that were begun before it are done, for completions come in the order of posting.
+/// A WR leaves the ring when riw begins it. The process sees that, and by it knows whether the next
+/// WR needs a doorbell: that is the ABI. The WR is then in `begun` until it and all WRs before it
+/// are done, as completions come in the order of posting.
 #[pin_data]
 pub(crate) struct SendQueue {
     ring: Ring<{ abi::SQE_WORDS }>,
     cq: ARef<CqObject>,
     /// The number of the queue pair.
     qp: u32,
-    /// Every request gives a completion.
+    /// Every WR gives a completion.
     signal_all: bool,
-    /// Counts the requests taken from the ring; the next one's place. Changes under `state`, by
-    /// who transmits or has kept others from it.
+    /// Counts WRs taken from the ring: the entry of the next one. Changes under `state`; only the
+    /// holder of the right to transmit takes WRs, or a flush that excludes it.
     next: Atomic<u32>,
-    /// Whether there is a [`State::end`]. Changes under `state`, and may be looked at without it.
+    /// Whether [`State::end`] is set. Changes under `state`, and may be read without it.
     ended: Atomic<bool>,
     #[pin]
     state: BhSpinLock<State>,
@@ -47,36 +48,37 @@ pub(crate) struct SendQueue {
 
 struct State {
     begun: Fifo<Begun>,
-    /// Requests from this place on are not begun any more, only flushed: the stream is closing.
+    /// The stream is closing: WRs from this entry on are flushed, not begun.
     end: Option<u32>,
-    /// The queue pair is being destroyed: there are no completions any more.
-    dead: bool,
+    /// No more completions are given: the queue pair is being destroyed.
+    killed: bool,
 }
 
+/// A WR that has left the ring.
 struct Begun {
     id: u64,
-    opcode: Opcode,
+    opcode: WcOpcode,
     bytes: u32,
-    signalled: bool,
-    /// How it ended, if it has.
-    status: Option<Status>,
+    signaled: bool,
+    /// `None` until the WR is done.
+    status: Option<WcStatus>,
 }
 
 impl Begun {
-    fn new(sqe: &Sqe, opcode: Opcode, bytes: u32, signal_all: bool) -> Self {
+    fn new(wr: &SendWr, bytes: u32, signal_all: bool) -> Self {
         Self {
-            id: sqe.id,
-            opcode,
+            id: wr.id,
+            opcode: wr.opcode,
             bytes,
-            signalled: signal_all || sqe.flags & abi::SIGNALLED != 0,
+            signaled: signal_all || wr.signaled,
             status: None,
         }
     }
 }
 
 impl State {
-    /// Whether place `next` is not before the end. It can be behind: a request that was looked at
-    /// before there was an end is begun nevertheless.
+    /// Whether entry `next` is at the end or behind it. It can be behind: the transmitter begins a
+    /// WR that it peeked at before the end was set.
     fn is_past_end(&self, next: u32) -> bool {
         self.end
             .is_some_and(|end| next.wrapping_sub(end) <= u32::MAX / 2)
@@ -84,7 +86,8 @@ impl State {
 }
 
 impl SendQueue {
-    /// A queue of the entries of `ring`. May sleep.
+    /// Creates a queue on `ring` for queue pair `qp`. Process context; may sleep. Fails with `ENOMEM`
+    /// without memory.
     pub(crate) fn new(
         ring: Ring<{ abi::SQE_WORDS }>,
         cq: ARef<CqObject>,
@@ -101,29 +104,30 @@ impl SendQueue {
             next: Atomic::new(0),
             ended: Atomic::new(false),
             state <- new_bh_spinlock!(
-                State { begun, end: None, dead: false },
+                State { begun, end: None, killed: false },
                 "riw::SendQueue::state"
             ),
         }))
     }
 
-    /// The next request, which stays in the ring. For who transmits.
-    pub(crate) fn peek(&self) -> Option<Sqe> {
-        // The process stores a request and then looks whether the one before it was taken; `begin`
-        // stored that, and this is the look for the request. One of the two sees the other's.
+    /// Returns the next WR, which stays in the ring. For the transmitter: process context.
+    pub(crate) fn peek(&self) -> Option<SendWr> {
+        // The process stores a WR, and then checks whether riw took the WR before it. `begin` took
+        // that one, and the load below checks for the new one. Full barriers on both sides: at
+        // least one of the two sees the other's store.
         barrier::smp_mb(ordering::Full);
-        let sqe = self.ring.copy(self.next()).map(Sqe::from)?;
+        let sqe = self.ring.copy(self.next()).map(abi::Sqe::from)?;
 
         if self.ended.load(ordering::Relaxed) && self.state.lock().is_past_end(self.next()) {
             return None;
         }
-        Some(sqe)
+        Some(sqe.into())
     }
 
-    /// Takes the request that was peeked at out of the ring, as begun. Returns its number; `None`
-    /// when there is no room: it can be begun when an earlier one has been completed.
-    pub(crate) fn begin(&self, sqe: &Sqe, opcode: Opcode, bytes: u32) -> Option<u32> {
-        let begun = Begun::new(sqe, opcode, bytes, self.signal_all);
+    /// Begins the WR that [`Self::peek`] returned, a message of `bytes`. Process context. Returns its
+    /// number; `None` if too many WRs are begun: there is room when an earlier one has completed.
+    pub(crate) fn begin(&self, wr: &SendWr, bytes: u32) -> Option<u32> {
+        let begun = Begun::new(wr, bytes, self.signal_all);
         let mut state = self.state.lock();
         let number = state.begun.push(begun).ok()?;
 
@@ -135,7 +139,7 @@ impl SendQueue {
         self.next.load(ordering::Relaxed)
     }
 
-    /// Gives the next entry back to the process. The caller holds `state`.
+    /// Returns the next ring entry to the process. The caller holds `state`.
     fn release_next(&self) {
         let next = self.next();
 
@@ -143,8 +147,9 @@ impl SendQueue {
         self.next.store(next.wrapping_add(1), ordering::Relaxed);
     }
 
-    /// Request `number` is done. Process context or softirq.
-    pub(crate) fn finish(&self, number: u32, status: Status) -> News {
+    /// Finishes WR `number`: completes it, or notes its status until all WRs before it are done.
+    /// Process context or softirq.
+    pub(crate) fn finish(&self, number: u32, status: WcStatus) -> PendingNotify {
         let mut state = self.state.lock();
 
         if let Some(begun) = state.begun.get(number) {
@@ -153,30 +158,30 @@ impl SendQueue {
         self.complete(&mut state)
     }
 
-    /// Gives completions for what is done, as far as nothing before it is not.
-    fn complete(&self, state: &mut State) -> News {
-        let mut news = News::default();
+    /// Completes the oldest WRs, up to the first one that is not done.
+    fn complete(&self, state: &mut State) -> PendingNotify {
+        let mut pending = PendingNotify::default();
 
         while let Some(status) = state.begun.front().and_then(|begun| begun.status) {
             let Some(begun) = state.begun.pop() else {
                 break;
             };
-            news = news.and(self.add(state, &begun, status));
+            pending = pending.and(self.add(state, &begun, status));
         }
-        news
+        pending
     }
 
-    /// Gives the completion of a request, if there is to be one.
-    fn add(&self, state: &State, request: &Begun, status: Status) -> News {
-        if state.dead || (status == Status::Success && !request.signalled) {
-            return News::default();
+    /// Adds the completion of a WR, if there is to be one.
+    fn add(&self, state: &State, wr: &Begun, status: WcStatus) -> PendingNotify {
+        if state.killed || (status == WcStatus::Success && !wr.signaled) {
+            return PendingNotify::default();
         }
         self.cq.add(
-            &Cqe {
-                id: request.id,
-                opcode: request.opcode,
+            &Completion {
+                id: wr.id,
+                opcode: wr.opcode,
                 status,
-                bytes: request.bytes,
+                bytes: wr.bytes,
                 invalidated: None,
                 qp: self.qp,
             },
@@ -184,9 +189,9 @@ impl SendQueue {
         )
     }
 
-    /// Ends the queue behind the requests that are posted now: what is posted later is not begun any
-    /// more. One that is posted meanwhile may be begun still. Looks at each entry of the ring once at
-    /// most, so a process that goes on posting does not put the end off. Process context.
+    /// Ends the queue behind the WRs that are posted now: later ones are not begun. A WR that is
+    /// posted during the call may go either way. Checks each ring entry at most once, so a process
+    /// that keeps posting cannot delay the end. Process context.
     pub(crate) fn end(&self) {
         let first = self.next();
         let mut end = first;
@@ -194,7 +199,7 @@ impl SendQueue {
         loop {
             let mut state = self.state.lock();
 
-            // What has been taken meanwhile was posted.
+            // WRs that were taken meanwhile had been posted.
             if self.next().wrapping_sub(first) > end.wrapping_sub(first) {
                 end = self.next();
             }
@@ -207,7 +212,7 @@ impl SendQueue {
         }
     }
 
-    /// Ends the queue at once: nothing is begun any more. Process context or softirq.
+    /// Ends the queue at once: no more WRs are begun. Process context or softirq.
     pub(crate) fn end_now(&self) {
         self.set_end(&mut self.state.lock(), self.next());
     }
@@ -217,7 +222,7 @@ impl SendQueue {
         self.ended.store(true, ordering::Relaxed);
     }
 
-    /// Takes the end away. Process context or softirq.
+    /// Removes the end, for a new connection. Process context or softirq.
     pub(crate) fn reopen(&self) {
         let mut state = self.state.lock();
 
@@ -225,58 +230,57 @@ impl SendQueue {
         self.ended.store(false, ordering::Relaxed);
     }
 
-    /// Completes all that is begun and all that waits as flushed. `discard` leaves out the
-    /// completions. Returns whether more has come than the ring has room for: the process goes on
-    /// posting, and the rest is for another time. Process context.
-    pub(crate) fn flush(&self, discard: bool) -> (News, bool) {
-        let mut news = News::default();
+    /// Completes every WR, begun or not, as flushed; with `discard`, without completions. Process
+    /// context. Returns whether the process posted more than the ring has room for meanwhile: the
+    /// caller then flushes again later.
+    pub(crate) fn flush(&self, discard: bool) -> (PendingNotify, bool) {
+        let mut pending = PendingNotify::default();
 
         for _ in self.chunks() {
             let (some, more) = self.flush_some(discard);
 
-            news = news.and(some);
+            pending = pending.and(some);
             if !more {
-                return (news, false);
+                return (pending, false);
             }
         }
-        (news, true)
+        (pending, true)
     }
 
-    /// As many rounds of [`Self::flush_some`] as it takes to flush what is begun and a full ring.
+    /// Iterates as often as [`Self::flush_some`] must run to flush all begun WRs and a full ring.
     pub(crate) fn chunks(&self) -> core::ops::RangeInclusive<u32> {
         0..=self.ring.len().saturating_mul(2) / CHUNK
     }
 
-    /// Completes some requests as [`Self::flush`] does, the oldest first. Returns whether there may
-    /// be more. Process context or softirq.
-    pub(crate) fn flush_some(&self, discard: bool) -> (News, bool) {
+    /// Completes the oldest WRs as [`Self::flush`] does, a limited number. Process context or
+    /// softirq. Returns whether there may be more.
+    pub(crate) fn flush_some(&self, discard: bool) -> (PendingNotify, bool) {
         let mut state = self.state.lock();
-        let mut news = News::default();
+        let mut pending = PendingNotify::default();
 
         for _ in 0..CHUNK {
-            let request = match state.begun.pop() {
+            let wr = match state.begun.pop() {
                 Some(begun) => begun,
                 None => {
                     // As in `peek`.
                     barrier::smp_mb(ordering::Full);
-                    let Some(sqe) = self.ring.copy(self.next()).map(Sqe::from) else {
-                        return (news, false);
+                    let Some(sqe) = self.ring.copy(self.next()).map(abi::Sqe::from) else {
+                        return (pending, false);
                     };
-                    let opcode = Opcode::of_send(sqe.opcode).unwrap_or(Opcode::Send);
 
                     self.release_next();
-                    Begun::new(&sqe, opcode, 0, self.signal_all)
+                    Begun::new(&sqe.into(), 0, self.signal_all)
                 }
             };
             if !discard {
-                let status = request.status.unwrap_or(Status::Flushed);
-                news = news.and(self.add(&state, &request, status));
+                let status = wr.status.unwrap_or(WcStatus::Flushed);
+                pending = pending.and(self.add(&state, &wr, status));
             }
         }
-        (news, true)
+        (pending, true)
     }
 
-    /// Whether no request is begun, and none is still to be. Process context or softirq.
+    /// Whether no WR is begun and none is to be. Process context or softirq.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state.lock();
         let next = self.next();
@@ -284,13 +288,13 @@ impl SendQueue {
         state.begun.is_empty() && (state.is_past_end(next) || !self.ring.is_valid(next))
     }
 
-    /// No completion is given any more. Process context or softirq.
+    /// Gives no more completions. Process context or softirq.
     pub(crate) fn kill(&self) {
-        self.state.lock().dead = true;
+        self.state.lock().killed = true;
     }
 
-    /// Tells the consumer. Any context, under no lock.
-    pub(crate) fn tell(&self, news: News) {
-        news.tell(&self.cq);
+    /// Notifies the consumer. Any context; no lock is held.
+    pub(crate) fn notify_cq(&self, pending: PendingNotify) {
+        pending.notify_cq(&self.cq);
     }
 }

@@ -1,70 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Gathering: the payload of the message at hand is copied into the send buffer.
+//! Gathering: copies the payload of the active message into the send buffer.
 
 use crate::{
-    abi::{SgList, MAX_INLINE},
-    mr::Target,
-    qp::Qp,
+    mr::Regions,
+    queue::wr::{Payload, SgList},
     stream::{crc, reads::Inbound},
 };
 use iwarp::{Access, Crc, Denied, Gather, Stag};
 use kernel::prelude::*;
 use net::{Room, SendBuf};
 
-/// The message at hand.
+/// The message that is being sent.
 pub(super) enum Active {
-    /// A request of the send queue.
-    Request { number: u32, source: Source },
-    /// The answer to the peer's oldest read.
+    /// Send WR `number`.
+    Request { number: u32, payload: Payload },
+    /// The response to the peer's oldest read.
     Response(Inbound),
-    /// A frame that stands for nothing else.
-    Bare,
-}
-
-/// The payload of a request.
-pub(super) enum Source {
-    Buffers(SgList),
-    Inline([u8; MAX_INLINE]),
+    /// A message without payload that completes nothing when it is sent.
+    Control,
 }
 
 /// Why gathering stopped.
 pub(super) enum Stop {
-    /// A buffer is not there, or not to be read.
+    /// A buffer may not be read.
     Denied(Denied),
     /// No memory.
     Memory,
 }
 
-/// Gathers an FPDU in the send buffer.
+/// Gathers an FPDU into the send buffer.
 pub(super) struct Gatherer<'a> {
-    from: Payload<'a>,
+    from: Source<'a>,
     buf: &'a mut SendBuf,
 }
 
-/// Where the payload of the message at hand is.
-struct Payload<'a> {
-    qp: &'a Qp,
+/// The payload of the active message.
+struct Source<'a> {
+    regions: &'a Regions,
     active: Option<&'a Active>,
 }
 
-impl Payload<'_> {
-    /// Fills `to` with the message's bytes from `offset` on.
+impl Source<'_> {
+    /// Fills `to` with the payload from `offset` on.
     fn copy(&self, offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
         match self.active {
             Some(Active::Request {
-                source: Source::Buffers(sgl),
+                payload: Payload::Buffers(buffers),
                 ..
-            }) => self.gather(sgl, offset, to),
+            }) => self.gather(buffers, offset, to),
             Some(Active::Request {
-                source: Source::Inline(data),
+                payload: Payload::Inline(inline),
                 ..
             }) => {
-                // CAST: A 32-bit number fits.
-                let from = offset as usize;
-                let data = data
-                    .get(from..from.saturating_add(to.len()))
-                    .ok_or(Denied::Bounds)?;
+                let data = inline.get(offset, to.len()).ok_or(Denied::Bounds)?;
                 to.put(data).map_err(|_| Denied::Bounds)
             }
             Some(Active::Response(inbound)) => {
@@ -80,8 +69,8 @@ impl Payload<'_> {
         }
     }
 
-    fn gather(&self, sgl: &SgList, mut offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
-        for sge in sgl.iter() {
+    fn gather(&self, buffers: &SgList, mut offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
+        for sge in buffers.iter() {
             if to.is_empty() {
                 break;
             }
@@ -93,7 +82,7 @@ impl Payload<'_> {
             let n = u32::try_from(to.len()).unwrap_or(u32::MAX).min(room);
             let addr = sge.addr.checked_add(offset.into()).ok_or(Denied::Wrap)?;
 
-            self.read(Stag(sge.lkey), Access::NONE, addr, n, to)?;
+            self.read(sge.stag, Access::NONE, addr, n, to)?;
             offset = 0;
         }
         if to.is_empty() {
@@ -111,7 +100,7 @@ impl Payload<'_> {
         len: u32,
         to: &mut Room<'_>,
     ) -> Result<(), Denied> {
-        let target = Target::find(&self.qp.mrs, stag, self.qp.pd, want, addr, len)?;
+        let target = self.regions.find(stag, want, addr, len)?;
 
         // CAST: A 32-bit number fits.
         target.read(0, len as usize, to)
@@ -119,10 +108,14 @@ impl Payload<'_> {
 }
 
 impl<'a> Gatherer<'a> {
-    /// Appends to `buf` what `active` needs.
-    pub(super) fn new(qp: &'a Qp, active: Option<&'a Active>, buf: &'a mut SendBuf) -> Self {
+    /// Gathers for `active`, at the end of `buf`.
+    pub(super) fn new(
+        regions: &'a Regions,
+        active: Option<&'a Active>,
+        buf: &'a mut SendBuf,
+    ) -> Self {
         Self {
-            from: Payload { qp, active },
+            from: Source { regions, active },
             buf,
         }
     }
@@ -146,7 +139,7 @@ impl Gather for Gatherer<'_> {
                 denied = Some(e);
                 return Err(EFAULT);
             }
-            // The CRC is of the copy: what the process writes to its buffer now can not make it
+            // The CRC is over the copy: a process that writes to its buffer now cannot make it
             // wrong.
             let copy = to.filled();
             crc = crc.map(|crc| crc.update::<crc::Kernel>(copy));

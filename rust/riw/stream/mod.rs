@@ -1,13 +1,176 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The engine: moves messages between the queues of a queue pair and its stream.
+//! A queue pair's RDMAP stream: moves messages between the queues of the queue pair and the
+//! connection.
+//!
+//! Transmitting: [`transmit`] fills a batch, [`next`] chooses the next message, [`gather`] copies
+//! its payload. Receiving: [`receive`] feeds the socket's octets to the protocol, [`place`] puts
+//! them into memory. [`deliver`] completes WRs in both directions, [`flush`] when the stream is
+//! over.
+//!
+//! The stream knows neither the state of the queue pair nor connection management. It returns what
+//! happened, and [`Qp`](crate::qp::Qp) acts on it.
 
 pub(crate) mod crc;
+pub(crate) mod deliver;
 pub(crate) mod flush;
 mod gather;
+mod next;
 mod octets;
 mod place;
-pub(crate) mod reads;
+mod reads;
 pub(crate) mod receive;
-pub(crate) mod runner;
 pub(crate) mod transmit;
+
+pub(crate) use receive::RxEnd;
+
+use crate::{
+    mr::Regions,
+    queue::{qp_receive::QpRecvQueue, send::SendQueue},
+};
+use iwarp::{startup::Parameters, Error, Message, Quote};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        Mutex,
+    },
+};
+use net::{
+    sync::{new_bh_spinlock, BhSpinLock},
+    MemCgroup,
+};
+use reads::Reads;
+use receive::Rx;
+use transmit::Tx;
+
+/// The stream of a queue pair, with the queues that it serves.
+#[pin_data]
+pub(crate) struct Stream {
+    /// The regions that WRs and the peer may name.
+    regions: Regions,
+    /// Memory that workers allocate for the stream is charged to this cgroup.
+    memcg: MemCgroup,
+    #[pin]
+    pub(crate) sq: SendQueue,
+    #[pin]
+    pub(crate) rq: QpRecvQueue,
+    #[pin]
+    reads: BhSpinLock<Reads>,
+    /// Whether the peer waits for the response to a read. Changes under `reads`, and may be read
+    /// without it.
+    response_due: Atomic<bool>,
+    /// Whether this side may send. A responder may not before the first FPDU of its peer (RFC 5044,
+    /// section 7.1.2).
+    may_send: Atomic<bool>,
+    #[pin]
+    pub(crate) tx: Mutex<Tx>,
+    #[pin]
+    rx: BhSpinLock<Rx>,
+}
+
+/// An error that ends the stream, and what of the peer's message the Terminate quotes.
+pub(crate) struct StreamError {
+    pub(crate) error: Error,
+    pub(crate) quote: Quote,
+}
+
+impl StreamError {
+    /// An error of this side, which is none of a peer's message.
+    pub(crate) const LOCAL: Self = Self {
+        error: Error::LocalCatastrophic,
+        quote: Quote::NONE,
+    };
+}
+
+/// How a stream starts.
+pub(crate) struct Start<'a> {
+    pub(crate) parameters: &'a Parameters,
+    /// The frame that the peer waits for before any other.
+    pub(crate) first: Option<Message>,
+    /// This side may send before it has received.
+    pub(crate) may_send: bool,
+    /// The largest TCP segment, in bytes.
+    pub(crate) mss: u32,
+}
+
+impl Stream {
+    /// Creates a stream that is not connected. Any context.
+    pub(crate) fn new(
+        regions: Regions,
+        memcg: MemCgroup,
+        sq: impl PinInit<SendQueue>,
+        rq: impl PinInit<QpRecvQueue>,
+    ) -> impl PinInit<Self> {
+        pin_init!(Self {
+            regions,
+            memcg: memcg.clone(),
+            sq <- sq,
+            rq <- rq,
+            reads <- new_bh_spinlock!(Reads::none(), "riw::Stream::reads"),
+            response_due: Atomic::new(false),
+            may_send: Atomic::new(false),
+            tx <- new_mutex!(Tx::new(memcg.clone()), "riw::Stream::tx"),
+            rx <- new_bh_spinlock!(Rx::new(), "riw::Stream::rx"),
+        })
+    }
+
+    /// Starts the stream. The caller lets nothing transmit or receive before this returns. Process
+    /// context; may sleep. Fails with `ENOMEM` without memory.
+    pub(crate) fn start(&self, start: &Start<'_>) -> Result {
+        let reads = Reads::new(start.parameters.ord, start.parameters.ird)?;
+
+        self.tx.lock().start(start);
+        self.replace_reads(reads);
+        self.rx.lock().start(start.parameters);
+        self.may_send.store(start.may_send, ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Stops the stream: nothing more is sent or placed. On return, no transmit run or receive
+    /// that began earlier is still at work. Process context; may sleep.
+    pub(crate) fn stop(&self) {
+        self.rx.lock().stop();
+        self.tx.lock().stop();
+    }
+
+    /// Returns to the state of a new stream with empty queues. Process context; may sleep; the
+    /// caller holds `tx`.
+    pub(crate) fn reset(&self, tx: &mut Tx) {
+        tx.stop();
+        self.rx.lock().stop();
+        self.replace_reads(Reads::none());
+        self.discard_wrs();
+    }
+
+    /// Replaces the reads in flight. Process context; may sleep.
+    fn replace_reads(&self, reads: Reads) {
+        let old = {
+            let mut current = self.reads.lock();
+
+            self.response_due.store(false, ordering::Relaxed);
+            core::mem::replace(&mut *current, reads)
+        };
+        // This frees memory: not under the lock.
+        drop(old);
+    }
+
+    /// Whether this side may send. Any context.
+    pub(crate) fn may_send(&self) -> bool {
+        self.may_send.load(ordering::Relaxed)
+    }
+
+    /// Whether nothing is outstanding that the peer has yet to send: the stream is between messages,
+    /// no read waits for its response, and no WR waits. Process context or softirq.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let at_boundary = self.rx.lock().at_boundary();
+
+        at_boundary && self.reads.lock().outbound.is_empty() && self.sq.is_idle()
+    }
+
+    /// Refuses further reads of the peer, as the stream is closing. Process context or softirq.
+    pub(crate) fn close_reads(&self) {
+        self.reads.lock().close();
+    }
+}

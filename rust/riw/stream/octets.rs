@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where the octets of a stream lie until they are consumed.
+//! Received octets that are not consumed yet.
 
 use core::ops::Range;
-use iwarp::{Crc, Octets};
+use iwarp::Crc;
 use kernel::prelude::*;
 use net::{Fragment, RecvBuf, Unread};
 
-/// What has come of a stream and was not consumed.
+/// Where the unconsumed octets are.
 #[derive(Clone, Copy)]
-pub(crate) enum Stream<'a> {
-    /// In the socket: this is the rule.
+pub(crate) enum Octets<'a> {
+    /// In the socket. This is the normal case.
     Socket(Unread<'a>),
-    /// Of an FPDU that the socket has no room for.
+    /// In a buffer: the part of an FPDU that the socket has no room for.
     Buffer(&'a RecvBuf),
 }
 
-impl Stream<'_> {
-    /// Calls `f` with the octets of `range`, piece by piece. `EFAULT` if they cannot be read. `f` must
-    /// not sleep.
+impl Octets<'_> {
+    /// Calls `f` with the octets of `range`, piece by piece. Any context; `f` must not sleep. Fails
+    /// with `EFAULT` if they cannot be read.
     pub(crate) fn each(&self, range: Range<usize>, f: impl FnMut(Fragment<'_>)) -> Result {
         match self {
             Self::Socket(unread) => unread.each(range, f),
@@ -27,12 +27,12 @@ impl Stream<'_> {
     }
 }
 
-/// The range of `len` octets from `at` on.
+/// Returns the range of `len` octets from `at` on.
 fn range(at: usize, len: usize) -> Range<usize> {
     at..at.saturating_add(len)
 }
 
-impl Octets for Stream<'_> {
+impl iwarp::Octets for Octets<'_> {
     fn len(&self) -> usize {
         match self {
             Self::Socket(unread) => unread.len(),

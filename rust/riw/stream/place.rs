@@ -1,56 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Placing: what the receiver finds in an FPDU goes to registered memory, or to a queue.
+//! Placing: moves the payload of a received segment to registered memory, or a message to a queue.
 
 use crate::{
-    abi::{Rqe, SgList, Status},
-    mr::{self, Target},
-    qp::{Qp, Receives},
-    queue::completion::News,
-    stream::{octets::Stream, reads::Inbound},
+    mr::Target,
+    queue::wr::{RecvWr, SgList, WcStatus},
+    stream::{deliver::Unreported, octets::Octets, reads::Inbound, Stream},
 };
 use core::ops::Range;
 use iwarp::{
     Access, DdpUntagged, Denied, Error, Placement, Rdmap, ReadRequest, Segment, Stag, Terminated,
 };
-use kernel::{
-    prelude::*,
-    sync::{atomic::ordering, Arc},
-};
+use kernel::{prelude::*, sync::atomic::ordering};
 
-/// A receive request in use.
+/// A receive WR that a message is being placed into.
 #[derive(Clone, Copy)]
-pub(super) struct Request {
-    pub(super) rqe: Rqe,
-    /// Bytes that its buffers have room for.
+pub(super) struct Filling {
+    pub(super) wr: RecvWr,
+    /// Size of its buffers, in bytes.
     room: u32,
 }
 
-/// What is to be done when the receiver's lock has been dropped.
-#[derive(Default)]
-pub(super) struct After {
-    pub(super) received: News,
-    pub(super) sent: News,
-    pub(super) limit_reached: bool,
-    pub(super) kick: bool,
-    pub(super) terminated: Option<Terminated>,
-}
-
-/// Copies octets of the stream to a place in registered memory.
+/// Copies received octets to registered memory, `at` bytes from the start of `target`.
 fn copy(
     target: &Target,
     at: u32,
-    stream: &Stream<'_>,
+    octets: &Octets<'_>,
     from: Range<usize>,
 ) -> Result<Result<(), Denied>, Error> {
     let mut at = at;
     let mut copied = Ok(());
 
-    stream
+    octets
         .each(from, |fragment| {
             if copied.is_ok() {
                 copied = target.write(at, fragment);
-                // CAST: A piece of an FPDU.
+                // CAST: A fragment is part of an FPDU.
                 at = at.saturating_add(fragment.len() as u32);
             }
         })
@@ -58,33 +43,34 @@ fn copy(
     Ok(copied)
 }
 
-/// Places what the receiver finds.
+/// Places the segments that a receiver finds.
 pub(super) struct Placer<'a> {
-    qp: &'a Arc<Qp>,
-    request: &'a mut Option<Request>,
-    /// Where the tagged segment at hand goes.
+    stream: &'a Stream,
+    filling: &'a mut Option<Filling>,
+    /// Where the tagged segment goes.
     target: Option<Target>,
-    after: After,
+    pub(super) unreported: Unreported,
+    /// The transmitter has new work.
+    pub(super) kick: bool,
+    /// The peer's Terminate.
+    pub(super) terminated: Option<Terminated>,
 }
 
 impl<'a> Placer<'a> {
-    /// For what comes next; `request` is the one that a message is being placed in.
-    pub(super) fn new(qp: &'a Arc<Qp>, request: &'a mut Option<Request>) -> Self {
+    /// Places the next segments of `stream`; `filling` is the WR of the message that is incomplete.
+    pub(super) fn new(stream: &'a Stream, filling: &'a mut Option<Filling>) -> Self {
         Self {
-            qp,
-            request,
+            stream,
+            filling,
             target: None,
-            after: After::default(),
+            unreported: Unreported::default(),
+            kick: false,
+            terminated: None,
         }
     }
 
-    /// Nothing more is placed. Returns what is to be done about what was.
-    pub(super) fn into_after(self) -> After {
-        self.after
-    }
-
     fn find(&self, stag: Stag, want: Access, addr: u64, len: u32) -> Result<Target, Denied> {
-        Target::find(&self.qp.mrs, stag, self.qp.pd, want, addr, len)
+        self.stream.regions.find(stag, want, addr, len)
     }
 
     /// Finds where a tagged segment goes.
@@ -103,78 +89,59 @@ impl<'a> Placer<'a> {
         Ok(())
     }
 
-    /// The sink of the oldest read is not there, or not to be written to.
+    /// Fails the oldest read: its sink may not be written to.
     fn refuse_sink(&mut self, denied: Denied) -> Error {
-        self.finish_read(Status::LocalProtection);
+        self.finish_read(WcStatus::LocalProtection);
         denied.local()
     }
 
-    /// The oldest read is done.
-    fn finish_read(&mut self, status: Status) {
-        let mut reads = self.qp.reads.lock();
-
-        // Both under the lock: for who transmits a read that is out of the way is complete.
-        if let Some(number) = reads.outbound.pop().and_then(|outbound| outbound.number) {
-            let news = self.qp.sq.finish(number, status);
-            self.after.sent = self.after.sent.and(news);
-        }
-        self.after.kick |= core::mem::take(&mut reads.awaited);
+    fn finish_read(&mut self, status: WcStatus) {
+        self.kick |= self.stream.finish_read(status, &mut self.unreported);
     }
 
-    /// Takes a receive request for a message that begins.
-    fn take_request(&mut self) -> Result<(), Error> {
-        let taken = match &self.qp.receives {
-            Receives::Own(queue) => queue.take(),
-            Receives::Shared(queue) => queue.take(),
-        };
-        let taken = taken.ok_or(DdpUntagged::NoBuffer)?;
-        let room = taken.rqe.sgl.as_ref().map(SgList::len);
+    /// Takes a receive WR for a message that begins.
+    fn take_wr(&mut self) -> Result<(), Error> {
+        let taken = self.stream.rq.take().ok_or(DdpUntagged::NoBuffer)?;
 
-        self.after.limit_reached |= taken.limit_reached;
-        *self.request = Some(Request {
-            rqe: taken.rqe,
-            room: room.flatten().unwrap_or(0),
-        });
-        match room {
-            // More buffer than a message can fill is not wrong.
-            Some(None) => {
-                if let Some(request) = self.request.as_mut() {
-                    request.room = u32::MAX;
-                }
+        self.unreported.srq_limit |= taken.limit_reached;
+        match &taken.wr.buffers {
+            Ok(buffers) => {
+                *self.filling = Some(Filling {
+                    wr: taken.wr,
+                    // More buffer than a message can fill is not wrong.
+                    room: buffers.len().unwrap_or(u32::MAX),
+                });
                 Ok(())
             }
-            Some(Some(_)) => Ok(()),
-            None => Err(self.refuse(Status::LocalOperation, Error::LocalCatastrophic)),
+            Err(status) => {
+                self.stream
+                    .fail_recv(taken.wr.id, *status, &mut self.unreported);
+                Err(Error::LocalCatastrophic)
+            }
         }
     }
 
-    /// Completes the request in use with an error, and passes `error` on.
-    fn refuse(&mut self, status: Status, error: Error) -> Error {
-        if let Some(request) = self.request.take() {
-            let news = self
-                .qp
-                .complete_receive(request.rqe.id, 0, None, status, true);
-            self.after.received = self.after.received.and(news);
+    /// Completes the receive WR with an error, and passes `error` on.
+    fn refuse(&mut self, status: WcStatus, error: Error) -> Error {
+        if let Some(filling) = self.filling.take() {
+            self.stream
+                .fail_recv(filling.wr.id, status, &mut self.unreported);
         }
         error
     }
 
-    /// Copies to the buffers of the request in use, from `at` in the message on.
+    /// Copies octets to the buffers of the receive WR, `at` bytes from the start of the message.
     fn scatter(
         &mut self,
         mut at: u32,
-        stream: &Stream<'_>,
+        octets: &Octets<'_>,
         mut from: Range<usize>,
     ) -> Result<(), Error> {
-        let Some(Request {
-            rqe: Rqe { sgl: Some(sgl), .. },
-            ..
-        }) = *self.request
-        else {
+        let Some(buffers) = self.filling.and_then(|filling| filling.wr.buffers.ok()) else {
             return Err(Error::LocalCatastrophic);
         };
 
-        for sge in sgl.iter() {
+        for sge in SgList::iter(&buffers) {
             if from.is_empty() {
                 break;
             }
@@ -184,19 +151,19 @@ impl<'a> Placer<'a> {
             }
             let room = sge.len.wrapping_sub(at);
             let n = u32::try_from(from.len()).unwrap_or(u32::MAX).min(room);
-            // CAST: A 32-bit number fits; it is not more than there is.
+            // CAST: A 32-bit number fits, and it is at most the length of the range.
             let middle = from.start.saturating_add(n as usize);
             let found = match sge.addr.checked_add(at.into()) {
-                Some(addr) => self.find(Stag(sge.lkey), Access::LOCAL_WRITE, addr, n),
+                Some(addr) => self.find(sge.stag, Access::LOCAL_WRITE, addr, n),
                 None => Err(Denied::Wrap),
             };
             let copied = match found {
-                Ok(target) => copy(&target, 0, stream, from.start..middle)?,
+                Ok(target) => copy(&target, 0, octets, from.start..middle)?,
                 Err(denied) => Err(denied),
             };
 
             if let Err(denied) = copied {
-                return Err(self.refuse(Status::LocalProtection, denied.local()));
+                return Err(self.refuse(WcStatus::LocalProtection, denied.local()));
             }
             from.start = middle;
             at = 0;
@@ -204,51 +171,51 @@ impl<'a> Placer<'a> {
         if from.is_empty() {
             Ok(())
         } else {
-            Err(self.refuse(Status::LocalLength, DdpUntagged::TooLong.into()))
+            Err(self.refuse(WcStatus::LocalLength, DdpUntagged::TooLong.into()))
         }
     }
 
-    /// A message is complete: delivers it.
+    /// Delivers a Send of `bytes`.
     fn deliver(
         &mut self,
         bytes: u32,
         solicited: bool,
         invalidate: Option<Stag>,
     ) -> Result<(), Error> {
-        if let Some(stag) = invalidate {
-            mr::invalidate(&self.qp.mrs, stag, self.qp.pd)
-                .map_err(|denied| self.refuse(Status::LocalAccess, denied.invalidate()))?;
-        }
-        if let Some(request) = self.request.take() {
-            let news = self.qp.complete_receive(
-                request.rqe.id,
+        let Some(filling) = *self.filling else {
+            return Err(Error::LocalCatastrophic);
+        };
+
+        self.stream
+            .deliver_send(
+                filling.wr.id,
                 bytes,
-                invalidate.map(|stag| stag.0),
-                Status::Success,
                 solicited,
-            );
-            self.after.received = self.after.received.and(news);
-        }
+                invalidate,
+                &mut self.unreported,
+            )
+            .map_err(|denied| self.refuse(WcStatus::LocalAccess, denied.invalidate()))?;
+        *self.filling = None;
         Ok(())
     }
 }
 
 impl Placement for Placer<'_> {
-    type Stream<'s> = Stream<'s>;
+    type Stream<'s> = Octets<'s>;
 
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
         match *segment {
             Segment::Send { mo, len, .. } => {
-                if mo == 0 && self.request.is_none() {
-                    self.take_request()?;
+                if mo == 0 && self.filling.is_none() {
+                    self.take_wr()?;
                 }
-                let room = self.request.as_ref().map_or(0, |request| request.room);
+                let room = self.filling.as_ref().map_or(0, |filling| filling.room);
                 if mo.checked_add(len).is_none_or(|end| end > room) {
-                    return Err(self.refuse(Status::LocalLength, DdpUntagged::TooLong.into()));
+                    return Err(self.refuse(WcStatus::LocalLength, DdpUntagged::TooLong.into()));
                 }
                 Ok(())
             }
-            // Nothing may be checked of a Write without payload (RFC 5041 §5.2).
+            // A Write without payload is not checked (RFC 5041, section 5.2).
             Segment::Write { len: 0, .. } => Ok(()),
             Segment::Write { .. } => self.find_tagged(segment),
             Segment::ReadResponse {
@@ -257,7 +224,7 @@ impl Placement for Placer<'_> {
                 len,
                 last,
             } => {
-                self.qp
+                self.stream
                     .reads
                     .lock()
                     .outbound
@@ -277,16 +244,16 @@ impl Placement for Placer<'_> {
         &mut self,
         segment: &Segment,
         offset: u32,
-        stream: &Stream<'_>,
+        octets: &Octets<'_>,
         from: Range<usize>,
     ) -> Result<(), Error> {
         if let Segment::Send { mo, .. } = *segment {
-            return self.scatter(mo.saturating_add(offset), stream, from);
+            return self.scatter(mo.saturating_add(offset), octets, from);
         }
         let Some(target) = &self.target else {
             return Err(Error::LocalCatastrophic);
         };
-        let placed = copy(target, offset, stream, from)?;
+        let placed = copy(target, offset, octets, from)?;
         placed.map_err(|denied| match segment {
             Segment::ReadResponse { .. } => self.refuse_sink(denied),
             _ => denied.tagged(),
@@ -305,7 +272,7 @@ impl Placement for Placer<'_> {
                 ..
             } => self.deliver(mo.saturating_add(len), solicited, invalidate),
             Segment::ReadResponse { last: true, .. } => {
-                self.finish_read(Status::Success);
+                self.finish_read(WcStatus::Success);
                 Ok(())
             }
             _ => Ok(()),
@@ -313,7 +280,7 @@ impl Placement for Placer<'_> {
     }
 
     fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error> {
-        // Nothing may be checked of a read of nothing (RFC 5040 §5.2.1).
+        // A read of length 0 is not checked (RFC 5040, section 5.2.1).
         if request.len != 0 {
             self.find(
                 request.src_stag,
@@ -324,8 +291,8 @@ impl Placement for Placer<'_> {
             .map_err(Denied::read_source)?;
         }
 
-        let mut reads = self.qp.reads.lock();
-        if !reads.may_be_asked() {
+        let mut reads = self.stream.reads.lock();
+        if !reads.peer_may_read() {
             return Err(DdpUntagged::NoBuffer.into());
         }
         let inbound = Inbound {
@@ -335,12 +302,12 @@ impl Placement for Placer<'_> {
         if reads.inbound.push(inbound).is_err() {
             return Err(DdpUntagged::NoBuffer.into());
         }
-        self.qp.asked.store(true, ordering::Relaxed);
-        self.after.kick = true;
+        self.stream.response_due.store(true, ordering::Relaxed);
+        self.kick = true;
         Ok(())
     }
 
     fn terminated(&mut self, terminated: &Terminated) {
-        self.after.terminated = Some(*terminated);
+        self.terminated = Some(*terminated);
     }
 }

@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RDMA Reads under way: those of this side, and those of the peer.
+//! RDMA Reads in flight: those of this side, and those of the peer.
 
 use crate::queue::fifo::Fifo;
 use iwarp::{Outstanding, ReadRequest};
 use kernel::prelude::*;
 
-/// A read that this side has asked for.
+/// A read of this side.
 pub(crate) struct Outbound {
-    /// The number of its request in the send queue; none if it was only to open the connection.
+    /// The number of its WR in the send queue; `None` for the read that opens a connection.
     pub(crate) number: Option<u32>,
-    /// The number of the message that asked for it.
+    /// The MSN of the Read Request.
     pub(crate) msn: u32,
-    /// Where the data goes, and how much of it has come.
+    /// The sink, and how much of the data has arrived.
     pub(crate) progress: Outstanding,
 }
 
-/// A read that the peer has asked for.
+/// A read of the peer.
 #[derive(Clone, Copy)]
 pub(crate) struct Inbound {
-    /// What it asks for.
     pub(crate) request: ReadRequest,
-    /// The number of the message that asked for it, for a Terminate to quote.
+    /// The MSN of the Read Request, for a Terminate to quote.
     pub(crate) msn: u32,
 }
 
-/// Both queues, of the depths that the connection's startup has settled.
+/// The reads in flight, in queues of the depths that the startup agreed on.
 pub(crate) struct Reads {
     /// At most ORD.
     pub(crate) outbound: Fifo<Outbound>,
@@ -33,14 +32,14 @@ pub(crate) struct Reads {
     /// At most IRD.
     pub(crate) inbound: Fifo<Inbound>,
     ird: u32,
-    /// The stream is closing: the peer may ask for no other read.
+    /// The stream is closing: the peer may begin no other read.
     closing: bool,
-    /// Who transmits has found something that must wait for the end of a read of this side.
-    pub(crate) awaited: bool,
+    /// The transmitter waits for the end of a read of this side, which must wake it.
+    pub(crate) tx_blocked: bool,
 }
 
 impl Reads {
-    /// For a queue pair that is not connected.
+    /// Creates queues for a stream that is not connected. Any context.
     pub(crate) const fn none() -> Self {
         Self {
             outbound: Fifo::empty(),
@@ -48,11 +47,11 @@ impl Reads {
             inbound: Fifo::empty(),
             ird: 0,
             closing: false,
-            awaited: false,
+            tx_blocked: false,
         }
     }
 
-    /// With these depths. May sleep.
+    /// Creates queues of these depths. Process context; may sleep. Fails with `ENOMEM` without memory.
     pub(crate) fn new(ord: u32, ird: u32) -> Result<Self> {
         Ok(Self {
             outbound: Fifo::new(ord.max(1))?,
@@ -60,12 +59,12 @@ impl Reads {
             inbound: Fifo::new(ird.max(1))?,
             ird,
             closing: false,
-            awaited: false,
+            tx_blocked: false,
         })
     }
 
-    /// The send queue's number of the read that a Terminate refuses by quoting `msn`: the read with
-    /// that MSN. siw quotes a wrong MSN; with one that no read has, the oldest read is meant.
+    /// Returns the number in the send queue of the read that a Terminate refuses by quoting `msn`.
+    /// siw quotes a wrong MSN: if no read has it, the Terminate means the oldest read. Any context.
     pub(crate) fn refused(&mut self, msn: u32) -> Option<u32> {
         let quoted = (0..self.outbound.len()).find_map(|at| {
             let number = self.outbound.number(at);
@@ -79,23 +78,22 @@ impl Reads {
         }
     }
 
-    /// Whether the startup has left this side no read at all.
-    pub(crate) fn may_never_ask(&self) -> bool {
+    /// Whether the startup left this side no reads. Any context.
+    pub(crate) fn ord_is_zero(&self) -> bool {
         self.ord == 0
     }
 
-    /// Whether this side may ask for another read.
-    pub(crate) fn may_ask(&self) -> bool {
-        self.outbound.len() < self.ord
+    /// Whether this side may begin no other read now. Any context.
+    pub(crate) fn ord_reached(&self) -> bool {
+        self.outbound.len() >= self.ord
     }
 
-    /// Whether the peer may ask for another read.
-    pub(crate) fn may_be_asked(&self) -> bool {
+    /// Whether the peer may begin another read. Any context.
+    pub(crate) fn peer_may_read(&self) -> bool {
         !self.closing && self.inbound.len() < self.ird
     }
 
-    /// The stream begins to close: reads of the peer that are here are still answered, others are
-    /// refused.
+    /// Refuses further reads of the peer. Those that are here still get their responses. Any context.
     pub(crate) fn close(&mut self) {
         self.closing = true;
     }

@@ -1,93 +1,86 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Receiving: from the socket's buffers straight to where the data belongs, an FPDU at a time.
+//! Receiving: from the socket's buffers straight to memory, an FPDU at a time.
 //!
-//! An FPDU stays in the socket until it is there whole and found right. The socket has room for the
-//! largest one ([`ROOM`]), and calls back when the FPDU at hand is complete. Where TCP cannot keep it
-//! all (a small `tcp_rmem`, no memory, very small segments), a worker gives the stream a buffer for
-//! this one FPDU ([`Qp::hold`]).
+//! An FPDU stays in the socket until it is complete and its CRC is right. The socket has room for the
+//! largest one ([`ROOM`]), and calls back when the FPDU is complete. Sometimes TCP cannot keep it all
+//! (a small `tcp_rmem`, no memory, very small segments). Then a worker gives the stream a buffer for
+//! this one FPDU ([`Stream::hold`]).
 
 use crate::{
-    abi::Status,
-    qp::{Qp, Receives},
+    queue::wr::WcStatus,
     stream::{
         crc,
-        octets::Stream,
-        place::{After, Placer, Request},
+        deliver::Unreported,
+        octets::Octets,
+        place::{Filling, Placer},
+        Stream, StreamError,
     },
 };
 use iwarp::{
     mpa::fpdu::FPDU_MAX, startup::Parameters, Error, Progress, Quote, Rdmap, Receiver, RxConfig,
     Terminated,
 };
-use kernel::{
-    prelude::*,
-    sync::{atomic::ordering, Arc},
-};
+use kernel::{prelude::*, sync::atomic::ordering};
 use net::{LockedSock, RecvBuf};
 
-/// Unread bytes that a socket is to have room for: some FPDUs, so that the window stays open while one
-/// of them waits for its end.
+/// Unread bytes that a socket must have room for. They are several FPDUs, so that the window stays
+/// open while one of them is incomplete.
 // CAST: A small constant.
 pub(crate) const ROOM: u32 = 4 * FPDU_MAX as u32;
 
-/// The receiving side of a queue pair.
-pub(crate) struct Rx {
-    /// None before the stream has begun, and when nothing shall be placed any more.
+/// The receiving side of a stream.
+pub(super) struct Rx {
+    /// `None` before the stream has started, and when nothing more may be placed.
     receiver: Option<Receiver<crc::Kernel>>,
-    /// The receive request that a message is being placed in.
-    request: Option<Request>,
-    /// The endpoint knows that the peer has spoken.
-    started: bool,
-    /// The FPDU at hand as far as it has come, if the socket has no room for it.
+    /// The receive WR that a message is being placed into.
+    filling: Option<Filling>,
+    /// The incomplete FPDU, if the socket has no room for it.
     held: Option<RecvBuf>,
-    /// Bytes of the FPDU at hand that are in the socket.
+    /// Bytes of the incomplete FPDU in the socket.
     left: usize,
 }
 
 impl Rx {
-    /// Not connected.
-    pub(crate) fn new() -> Self {
+    /// Creates the receiving side of a stream that is not connected. Any context.
+    pub(super) fn new() -> Self {
         Self {
             receiver: None,
-            request: None,
-            started: false,
+            filling: None,
             held: None,
             left: 0,
         }
     }
 
-    /// The stream begins.
-    pub(crate) fn start(&mut self, parameters: &Parameters) {
-        self.receiver = Some(Receiver::new(RxConfig {
-            crc: parameters.crc,
-            markers: parameters.rx_markers,
-        }));
-        self.request = None;
-        self.started = false;
-        self.held = None;
-        self.left = 0;
+    pub(super) fn start(&mut self, parameters: &Parameters) {
+        *self = Self {
+            receiver: Some(Receiver::new(RxConfig {
+                crc: parameters.crc,
+                markers: parameters.rx_markers,
+            })),
+            ..Self::new()
+        };
     }
 
-    /// Nothing is placed any more; what still comes is discarded.
-    pub(crate) fn end(&mut self) {
+    /// Places nothing more. The receive WR stays, to be flushed.
+    pub(super) fn end(&mut self) {
         self.receiver = None;
         self.held = None;
     }
 
-    /// As [`Self::end`], and nobody asks for the request.
-    pub(crate) fn stop(&mut self) {
+    /// Places nothing more, and drops the receive WR.
+    pub(super) fn stop(&mut self) {
         self.end();
-        self.request = None;
+        self.filling = None;
     }
 
-    /// The consumer's name of the request in use, which is in use no more.
-    pub(crate) fn take_request(&mut self) -> Option<u64> {
-        self.request.take().map(|request| request.rqe.id)
+    /// Takes the receive WR that was being filled. Returns its `wr_id`.
+    pub(super) fn take_filling(&mut self) -> Option<u64> {
+        self.filling.take().map(|filling| filling.wr.id)
     }
 
     /// Whether the stream is between messages.
-    pub(crate) fn at_boundary(&self) -> bool {
+    pub(super) fn at_boundary(&self) -> bool {
         let held = self.held.as_ref().map_or(0, RecvBuf::len);
 
         self.receiver
@@ -96,32 +89,49 @@ impl Rx {
     }
 }
 
-impl Qp {
-    /// Takes what the socket has. Its lock is held; must not sleep.
-    pub(crate) fn rx_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+/// Why nothing more is received.
+pub(crate) enum RxEnd {
+    /// The peer broke a rule, or this side failed.
+    Error(StreamError),
+    /// The peer sent a Terminate.
+    Terminated(Terminated),
+}
+
+/// What [`Stream::receive`] calls for, once no lock is held.
+#[must_use]
+#[derive(Default)]
+pub(crate) struct Received {
+    pub(crate) unreported: Unreported,
+    /// The peer's first FPDU has come.
+    pub(crate) first: bool,
+    /// The socket has no room for the FPDU: a worker must call [`Stream::hold`].
+    pub(crate) hold: bool,
+    /// The transmitter has new work.
+    pub(crate) kick: bool,
+    pub(crate) end: Option<RxEnd>,
+}
+
+impl Stream {
+    /// Takes the octets that the socket has, whose lock is held. Softirq or process context; never
+    /// sleeps. If nothing more may be placed, discards them, so that TCP sees a FIN behind them.
+    pub(crate) fn receive(&self, sk: &mut LockedSock<'_>) -> Received {
         let mut rx = self.rx.lock();
         let Rx {
             receiver: Some(receiver),
-            request,
-            started,
+            filling,
             held,
             left,
         } = &mut *rx
         else {
             drop(rx);
-            // So that a FIN behind it is seen; the stream is ending anyway.
-            return sk.discard();
+            sk.discard();
+            return Received::default();
         };
-        if !self.live.load(ordering::Relaxed) {
-            drop(rx);
-            return sk.discard();
-        }
-
-        let mut placer = Placer::new(self, request);
-        let mut error = None;
-        let mut hold = false;
-        // TCP calls for nothing new when it had to drop something.
+        let had_started = receiver.started();
+        // TCP does not call back for new octets if it had to drop some.
         let dropped = sk.unread().len() == *left;
+        let mut placer = Placer::new(self, filling);
+        let mut received = Received::default();
 
         match consume(sk, receiver, held, &mut placer) {
             Ok(needed) => {
@@ -129,102 +139,78 @@ impl Qp {
                 // CAST: At most `FPDU_MAX`.
                 let waits = sk.wait_for(needed as u32);
 
-                hold = held.is_none() && *left != 0 && (dropped || !waits);
+                received.hold = held.is_none() && *left != 0 && (dropped || !waits);
                 if sk.has_urgent() {
-                    // The stream has none, and nothing behind them can be read.
-                    error = Some((Rdmap::CatastrophicStream.into(), Quote::NONE));
+                    // RDMAP has no urgent data, and nothing behind it can be read.
+                    received.end = Some(RxEnd::Error(StreamError {
+                        error: Rdmap::CatastrophicStream.into(),
+                        quote: Quote::NONE,
+                    }));
                 }
             }
-            Err(e) => error = Some((e, receiver.quote())),
+            Err(error) => {
+                received.end = Some(RxEnd::Error(StreamError {
+                    error,
+                    quote: receiver.quote(),
+                }));
+            }
         }
-        let after = placer.into_after();
-        let first = receiver.started() && !core::mem::replace(started, receiver.started());
-        if error.is_some() || after.terminated.is_some() {
+        received.unreported = placer.unreported;
+        received.kick = placer.kick;
+        if let (None, Some(terminated)) = (&received.end, placer.terminated) {
+            received.end = Some(RxEnd::Terminated(terminated));
+        }
+        if !had_started && receiver.started() {
+            received.first = true;
+            self.may_send.store(true, ordering::Relaxed);
+        }
+        if received.end.is_some() {
             rx.end();
             sk.discard();
-            hold = false;
+            received.hold = false;
         }
-        drop(rx);
-
-        if hold {
-            self.schedule_hold();
-        }
-        self.conclude(after, first, error);
+        received
     }
 
-    /// Gives the FPDU at hand a buffer, for the socket has no room for it. Process context, may
-    /// sleep.
-    pub(crate) fn hold(self: &Arc<Self>) {
-        let buffer = match RecvBuf::new(FPDU_MAX, &self.memcg) {
-            Ok(buffer) => buffer,
-            Err(_) => return self.fail(Error::LocalCatastrophic, Quote::NONE),
-        };
-        {
-            let mut rx = self.rx.lock();
-            // It may have come whole in between.
-            if rx.receiver.is_some() && rx.held.is_none() && rx.left != 0 {
-                rx.held = Some(buffer);
-            }
+    /// Gives the incomplete FPDU a buffer. The caller then calls [`Self::receive`]. Process context;
+    /// may sleep. Fails with `ENOMEM` without memory.
+    pub(crate) fn hold(&self) -> Result {
+        let buffer = RecvBuf::new(FPDU_MAX, &self.memcg)?;
+        let mut rx = self.rx.lock();
+
+        // The FPDU may have become complete since the worker was scheduled.
+        if rx.receiver.is_some() && rx.held.is_none() && rx.left != 0 {
+            rx.held = Some(buffer);
         }
-        let endpoint = self.status.lock().endpoint.clone();
-        if let Some(endpoint) = endpoint {
-            endpoint.catch_up();
-        }
+        Ok(())
     }
 
-    /// Does what had to wait until the lock was dropped.
-    fn conclude(self: &Arc<Self>, after: After, first: bool, error: Option<(Error, Quote)>) {
-        if first {
-            let endpoint = {
-                let mut status = self.status.lock();
-                status.silent = false;
-                status.endpoint.clone()
-            };
-            if let Some(endpoint) = endpoint {
-                endpoint.first_fpdu();
-            }
-        }
-        after.received.tell(&self.recv_cq);
-        self.sq.tell(after.sent);
-        if let (true, Receives::Shared(srq)) = (after.limit_reached, &self.receives) {
-            srq.limit_reached();
-        }
-        if let Some((error, quote)) = error {
-            self.fail(error, quote);
-        } else if after.received.lost || after.sent.lost {
-            // A completion was lost, and with it the track of what is done.
-            self.fail(Error::LocalCatastrophic, Quote::NONE);
-        } else if let Some(terminated) = after.terminated {
-            self.refused(&terminated);
-        } else if after.kick || first {
-            self.kick();
-        }
-    }
-
-    /// The peer has ended the stream with an error.
-    fn refused(self: &Arc<Self>, terminated: &Terminated) {
+    /// Completes the read that the peer's Terminate refuses, if it names one. Softirq or process
+    /// context; no lock is held.
+    ///
+    /// Only a read can be refused and incomplete: Sends and Writes complete when they are sent.
+    pub(crate) fn refused(&self, terminated: &Terminated) {
         let status = match (terminated.code.layer, terminated.code.etype) {
             // RDMAP's remote protection errors, DDP's tagged buffer errors.
-            (0, 1) | (1, 1) => Status::RemoteAccess,
-            _ => Status::RemoteInvalid,
+            (0, 1) | (1, 1) => WcStatus::RemoteAccess,
+            _ => WcStatus::RemoteInvalid,
         };
-        // Only a read can be refused and not complete yet: Sends and Writes complete when they are
-        // sent. Without a Read Request in the quote, the event is all there is to report.
         let number = terminated
             .quote
             .read_msn()
             .and_then(|msn| self.reads.lock().refused(msn));
 
         if let Some(number) = number {
-            let news = self.sq.finish(number, status);
-            self.sq.tell(news);
+            let mut unreported = Unreported::default();
+
+            self.finish_wr(number, status, &mut unreported);
+            // The stream has ended anyway.
+            let _ = self.report(&unreported);
         }
-        self.terminated();
     }
 }
 
-/// Consumes the FPDUs that are there. Returns how many bytes the socket must have before there is more
-/// to do.
+/// Consumes the complete FPDUs. Returns how many bytes the socket must have before this can go on.
 fn consume(
     sk: &mut LockedSock<'_>,
     receiver: &mut Receiver<crc::Kernel>,
@@ -232,8 +218,8 @@ fn consume(
     placer: &mut Placer<'_>,
 ) -> Result<usize, Error> {
     while let Some(buffer) = held {
-        match receiver.consume(&Stream::Buffer(buffer), placer)? {
-            // It has no more than that.
+        match receiver.consume(&Octets::Buffer(buffer), placer)? {
+            // The buffer holds one FPDU.
             Progress::Consumed(_) => *held = None,
             Progress::Incomplete { needed } => {
                 let unread = sk.unread();
@@ -256,7 +242,7 @@ fn consume(
         if unread.is_empty() {
             break Ok(1);
         }
-        match receiver.consume(&Stream::Socket(unread), placer) {
+        match receiver.consume(&Octets::Socket(unread), placer) {
             Ok(Progress::Consumed(octets)) => unread.advance(octets),
             Ok(Progress::Incomplete { needed }) => break Ok(needed),
             Err(e) => break Err(e),

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! destroy_qp.
+
+use super::Qp;
+use iwarp::qp::Event;
+use kernel::sync::Arc;
+use net::workqueue::cancel_delayed_work;
+
+impl Qp {
+    /// Ends the queue pair. Afterwards it gives no completion and no event, and touches no memory of
+    /// its process. Process context; may sleep.
+    ///
+    /// In this order:
+    ///
+    /// 1. No more completions: waits for one that is being added.
+    /// 2. The queue pair is marked, so that nothing connects or starts a stream.
+    /// 3. No more events.
+    /// 4. What has been gathered goes to the socket, as far as it has room: waits for a transmit run.
+    /// 5. The endpoint ends: waits for callbacks of the socket.
+    /// 6. The stream stops: waits for a receive or a transmit run that still has a reference.
+    /// 7. The flush timer is canceled. Work items that are queued hold a reference and find nothing to
+    ///    do; nothing waits for them.
+    ///
+    /// ib_core then waits for the verbs object's last reference. The number stays taken until iw_cm
+    /// has given its references back, but a lookup finds nothing.
+    pub(crate) fn destroy(self: &Arc<Self>) {
+        self.stream.sq.kill();
+        self.stream.rq.kill();
+        let endpoint = self.mark_destroyed();
+        let handle = self.handle.lock().take();
+        // This may be the last reference: not under the lock.
+        drop(handle);
+        self.push_out();
+        self.event(Event::Abort, None);
+        if let Some(endpoint) = endpoint {
+            endpoint.teardown();
+        }
+        self.stream.stop();
+        cancel_delayed_work::<Self, 1>(self);
+    }
+}

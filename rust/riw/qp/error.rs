@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A queue pair in ERROR: flushes its WRs, and those that are posted later.
+
+use super::Qp;
+use crate::stream::flush::Flushed;
+use kernel::{sync::Arc, time::msecs_to_jiffies};
+use net::workqueue::mod_delayed_work;
+use rdma::event::Event;
+
+/// Initial and maximum interval between flushes in ERROR, in milliseconds. It doubles while nothing
+/// is posted, so that many idle queue pairs in ERROR cost little.
+const INTERVAL_MS: u32 = 20;
+const INTERVAL_MAX_MS: u32 = 1000;
+
+/// What a queue pair remembers in ERROR.
+#[derive(Default)]
+pub(super) struct InError {
+    /// `LAST_WQE_REACHED` has been reported.
+    last_wqe_reported: bool,
+    /// The interval between flushes in milliseconds; 0 after a flush that found WRs.
+    interval_ms: u32,
+}
+
+impl Qp {
+    /// Flushes all WRs. Process context; the caller holds `tx`. The result is for
+    /// [`Self::report_flushed`].
+    pub(super) fn flush(self: &Arc<Self>) -> Flushed {
+        let flushed = self.stream.flush();
+
+        if !self.stream.rq.is_shared() {
+            let mut status = self.status.lock();
+
+            if flushed.receives {
+                status.error.interval_ms = 0;
+            }
+            // Under the lock: `destroy` marks the queue pair first, and then cancels the work.
+            if !flushed.more && !status.is_destroyed() {
+                self.flush_later(status.error.interval_ms.max(INTERVAL_MS));
+            }
+        }
+        flushed
+    }
+
+    /// Notifies the consumer of a flush. Process context; no lock is held.
+    pub(super) fn report_flushed(&self, flushed: &Flushed) {
+        // A lost completion changes nothing any more: the stream has ended.
+        let _ = self.stream.report(&flushed.unreported);
+        if self.stream.rq.is_shared() && self.take_last_wqe() {
+            self.report_event(Event::LastWqeReached);
+        }
+    }
+
+    /// Flushes again after `ms` milliseconds. A process rings no doorbell for receive WRs, and may
+    /// wait for the flush of one that it posts in ERROR. Any context.
+    fn flush_later(self: &Arc<Self>, ms: u32) {
+        mod_delayed_work::<Self, 1>(self, msecs_to_jiffies(ms));
+    }
+
+    /// Flushes WRs that were posted since the last flush. If there are none, the next interval is
+    /// longer. Process context.
+    pub(super) fn flush_again(self: &Arc<Self>) {
+        {
+            let mut status = self.status.lock();
+            let longer = status.error.interval_ms.saturating_mul(2);
+
+            status.error.interval_ms = longer.clamp(INTERVAL_MS, INTERVAL_MAX_MS);
+        }
+        self.kick();
+    }
+
+    /// Returns true the first time.
+    fn take_last_wqe(&self) -> bool {
+        let mut status = self.status.lock();
+
+        !core::mem::replace(&mut status.error.last_wqe_reported, true)
+    }
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The state of a queue pair. Nothing else changes it.
+
+use super::Qp;
+use crate::{
+    cm::Endpoint,
+    stream::{RxEnd, StreamError},
+};
+use iwarp::{
+    qp::{next, Event, State},
+    Error, Quote, Terminate,
+};
+use kernel::{
+    prelude::*,
+    sync::{atomic::ordering, Arc},
+};
+use rdma::{
+    event::Event as AsyncEvent,
+    qp::{QpAttr, QpState},
+};
+
+/// The state, and what belongs to it.
+pub(super) struct Status {
+    state: State,
+    /// The queue pair is being destroyed.
+    destroyed: bool,
+    endpoint: Option<Arc<Endpoint>>,
+    /// The error that the peer must be told.
+    terminate: Option<Terminate>,
+    attributes: Attributes,
+    pub(super) error: super::error::InError,
+}
+
+/// Attributes that the verbs report.
+struct Attributes {
+    /// The state that they report in IDLE: INIT, in which receives may be posted, or RTR if the
+    /// consumer has moved there. An RNIC has no RESET.
+    unconnected: QpState,
+    /// The access flags that the consumer has set. riw reports them, but does not enforce them:
+    /// librdmacm sets none for an iWARP queue pair. Each region says what a peer is allowed.
+    access: u32,
+    ord: u32,
+    ird: u32,
+}
+
+impl Status {
+    /// Creates the state of a new queue pair. Any context.
+    pub(super) fn new() -> Self {
+        Self {
+            state: State::Idle,
+            destroyed: false,
+            endpoint: None,
+            terminate: None,
+            attributes: Attributes {
+                unconnected: QpState::Init,
+                access: 0,
+                ord: 0,
+                ird: 0,
+            },
+            error: super::error::InError::default(),
+        }
+    }
+
+    /// Whether the queue pair is being destroyed.
+    pub(super) fn is_destroyed(&self) -> bool {
+        self.destroyed
+    }
+}
+
+/// What an event changed.
+pub(super) struct Changed {
+    /// The stream was open before: neither it nor this side's half had ended.
+    pub(super) was_open: bool,
+}
+
+/// The state and the connection, at one moment.
+pub(super) struct Snapshot {
+    pub(super) state: State,
+    pub(super) destroyed: bool,
+    pub(super) endpoint: Option<Arc<Endpoint>>,
+}
+
+impl Qp {
+    /// Returns the state and the connection. Process context, as the endpoint's reference may
+    /// become the last one.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let status = self.status.lock();
+
+        Snapshot {
+            state: status.state,
+            destroyed: status.destroyed,
+            endpoint: status.endpoint.clone(),
+        }
+    }
+
+    /// Returns the endpoint that the queue pair is bound to. Process context or softirq.
+    pub(crate) fn endpoint(&self) -> Option<Arc<Endpoint>> {
+        self.status.lock().endpoint.clone()
+    }
+
+    /// Whether a state in which data is received was entered and not left. Any context.
+    pub(super) fn is_stream_active(&self) -> bool {
+        self.stream_active.load(ordering::Relaxed)
+    }
+
+    /// Applies an event to the state, and starts what the new state calls for. `terminate` is for
+    /// the peer, if the event makes this side send one. Process context or softirq; the caller holds
+    /// none of the queue pair's locks except `tx`. Returns `None` if the event means nothing in the
+    /// present state.
+    pub(super) fn event(
+        self: &Arc<Self>,
+        event: Event,
+        terminate: Option<Terminate>,
+    ) -> Option<Changed> {
+        let (was, now, endpoint) = {
+            let mut status = self.status.lock();
+            let was = status.state;
+            let transition = next(was, event)?;
+
+            self.enter(&mut status, transition.state);
+            if transition.send_terminate && status.terminate.is_none() {
+                status.terminate = terminate;
+            }
+            if was == State::Rts && transition.state == State::Draining {
+                self.stream.close_reads();
+            }
+            (was, transition.state, status.endpoint.clone())
+        };
+
+        if was == State::Rts && now != State::Rts {
+            match (now, event) {
+                // Nothing was outstanding.
+                (State::Draining, Event::PeerClosed) => self.stream.sq.end_now(),
+                (State::Draining, _) => self.stream.sq.end(),
+                _ => {}
+            }
+            if let Some(endpoint) = endpoint {
+                endpoint.ending();
+            }
+        }
+        // The transmitter does what the new state calls for.
+        self.kick();
+        Some(Changed {
+            was_open: matches!(was, State::Rts | State::Draining),
+        })
+    }
+
+    /// Applies an event that the consumer did not ask for. Reports it if the stream was open: later
+    /// errors are not reported.
+    pub(super) fn unexpected(
+        self: &Arc<Self>,
+        event: Event,
+        terminate: Option<Terminate>,
+        report: AsyncEvent,
+    ) {
+        if self
+            .event(event, terminate)
+            .is_some_and(|changed| changed.was_open)
+        {
+            self.report_event(report);
+        }
+    }
+
+    fn enter(&self, status: &mut Status, state: State) {
+        let receives = matches!(state, State::Rts | State::Draining | State::Closing);
+
+        status.state = state;
+        self.stream_active
+            .store(receives && !status.destroyed, ordering::Relaxed);
+    }
+
+    /// Ends the stream for an error of the peer, or of this side. Process context or softirq; the
+    /// caller holds none of the queue pair's locks except `tx`.
+    pub(super) fn fail(self: &Arc<Self>, error: StreamError) {
+        let terminate = Terminate::new(error.error, error.quote);
+
+        self.unexpected(Event::Failed, Some(terminate), async_event(error.error));
+    }
+
+    /// Ends the stream as its receiving side has ended. Process context or softirq; the caller holds
+    /// none of the queue pair's locks.
+    pub(super) fn receive_ended(self: &Arc<Self>, end: RxEnd) {
+        match end {
+            RxEnd::Error(error) => self.fail(error),
+            RxEnd::Terminated(terminated) => {
+                self.stream.refused(&terminated);
+                self.unexpected(Event::TerminateReceived, None, AsyncEvent::QpFatal);
+            }
+        }
+    }
+
+    /// Takes the Terminate that is due. Process context.
+    pub(super) fn take_terminate(&self) -> Option<Terminate> {
+        self.status.lock().terminate.take()
+    }
+
+    /// Binds the queue pair to an endpoint. Process context or softirq. Fails with `EINVAL` if the
+    /// queue pair cannot be connected.
+    pub(crate) fn attach(self: &Arc<Self>, endpoint: Arc<Endpoint>) -> Result {
+        let mut status = self.status.lock();
+
+        if status.destroyed || status.state != State::Idle || status.endpoint.is_some() {
+            return Err(EINVAL);
+        }
+        status.endpoint = Some(endpoint);
+        Ok(())
+    }
+
+    /// Notes that the connection is gone. Process context.
+    pub(crate) fn detach(self: &Arc<Self>) {
+        let endpoint = self.status.lock().endpoint.take();
+
+        // After a graceful close, too: the verbs leave a connection only through ERROR.
+        self.event(Event::Lost, None);
+        drop(endpoint);
+    }
+
+    /// Notes the read depths of a new connection. Process context.
+    pub(super) fn set_read_depths(&self, ord: u32, ird: u32) {
+        let mut status = self.status.lock();
+
+        status.attributes.ord = ord;
+        status.attributes.ird = ird;
+    }
+
+    /// Notes that the queue pair is being destroyed: the stream is not active any more, and no
+    /// connection can be attached. Process context. Returns the endpoint.
+    pub(super) fn mark_destroyed(&self) -> Option<Arc<Endpoint>> {
+        let mut status = self.status.lock();
+
+        status.destroyed = true;
+        self.stream_active.store(false, ordering::Relaxed);
+        status.endpoint.clone()
+    }
+
+    /// Notes the state that the verbs report while the queue pair is not connected. Process context.
+    /// Fails with `EINVAL` after the end of a connection.
+    pub(super) fn set_unconnected(&self, state: QpState) -> Result {
+        let mut status = self.status.lock();
+
+        match status.state {
+            State::Idle => status.attributes.unconnected = state,
+            State::Rts => {}
+            _ => return Err(EINVAL),
+        }
+        Ok(())
+    }
+
+    /// Notes the access flags of the consumer. Process context.
+    pub(super) fn set_access(&self, access: u32) {
+        self.status.lock().attributes.access = access;
+    }
+
+    /// Returns to IDLE, without the traces of the connection. Process context; the caller holds
+    /// `tx`. Fails with `EINVAL` in a state without a way back, or if there still is a connection.
+    pub(super) fn reset_state(&self) -> Result {
+        let mut status = self.status.lock();
+        let transition = next(status.state, Event::Reset).ok_or(EINVAL)?;
+
+        if status.endpoint.is_some() {
+            return Err(EINVAL);
+        }
+        self.enter(&mut status, transition.state);
+        status.attributes.unconnected = QpState::Init;
+        status.terminate = None;
+        status.error = super::error::InError::default();
+        Ok(())
+    }
+
+    /// Calls `f` if the queue pair is not connected and has not been. The state stays meanwhile.
+    /// Process context; `f` must not sleep.
+    pub(super) fn if_unconnected<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
+        let status = self.status.lock();
+
+        (status.state == State::Idle).then(f)
+    }
+
+    /// Reports the attributes. Process context.
+    pub(crate) fn query(&self, attr: &mut QpAttr<'_>) {
+        let status = self.status.lock();
+
+        attr.set_state(match status.state {
+            State::Idle => status.attributes.unconnected,
+            State::Rts => QpState::ReadyToSend,
+            State::Draining | State::Closing => QpState::Draining,
+            State::Terminate | State::Error => QpState::Error,
+        });
+        attr.set_access(status.attributes.access);
+        attr.set_cap(self.cap);
+        attr.set_port();
+        attr.set_read_depths(
+            status.attributes.ord.try_into().unwrap_or(u8::MAX),
+            status.attributes.ird.try_into().unwrap_or(u8::MAX),
+        );
+    }
+}
+
+/// Returns the asynchronous event that reports an error.
+fn async_event(error: Error) -> AsyncEvent {
+    use iwarp::{DdpTagged, Rdmap};
+
+    match error {
+        Error::DdpTagged(DdpTagged::InvalidVersion) | Error::Rdmap(Rdmap::InvalidVersion) => {
+            AsyncEvent::QpRequestError
+        }
+        Error::DdpTagged(_)
+        | Error::Rdmap(
+            Rdmap::InvalidStag
+            | Rdmap::Bounds
+            | Rdmap::AccessRights
+            | Rdmap::StagNotAssociated
+            | Rdmap::ToWrap
+            | Rdmap::CannotInvalidate,
+        ) => AsyncEvent::QpAccessError,
+        Error::DdpUntagged(_) | Error::Rdmap(Rdmap::UnexpectedOpcode) => AsyncEvent::QpRequestError,
+        _ => AsyncEvent::QpFatal,
+    }
+}
+
+/// The error of a peer that closed its half of the connection in the middle of something.
+pub(super) fn closed_early() -> Terminate {
+    Terminate::new(iwarp::Mpa::Closed.into(), Quote::NONE)
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Transmit runs: what a queue pair sends in each state.
+
+use super::{state::Snapshot, Qp};
+use crate::stream::transmit::{Progress, Tx};
+use iwarp::qp::{Event, State};
+use kernel::{
+    prelude::*,
+    sync::{Arc, MutexGuard},
+};
+
+/// Passes of one run before a worker goes on: a process can ring the doorbell without end from
+/// another thread.
+const PASSES: u32 = 16;
+
+impl Qp {
+    /// Starts a transmit run in a worker, unless one is on its way. Any context.
+    pub(crate) fn kick(self: &Arc<Self>) {
+        if self.runner.want() {
+            self.queue.kick::<_, 0>(self);
+        }
+    }
+
+    /// Transmits what is posted, in the context of the caller unless a run is at work already.
+    /// Process context; may sleep.
+    ///
+    /// Fails with `ENOTCONN` if there has been no connection. The WRs are dropped then: the process
+    /// takes them as not posted.
+    pub(crate) fn ring_doorbell(self: &Arc<Self>) -> Result {
+        if !self.is_stream_active() && self.discard_unconnected() {
+            return Err(ENOTCONN);
+        }
+        if self.runner.want() {
+            self.transmit();
+        }
+        Ok(())
+    }
+
+    /// Drops posted send WRs if there has been no connection. Process context. Returns whether it has
+    /// dropped all.
+    fn discard_unconnected(&self) -> bool {
+        for round in self.stream.sq.chunks() {
+            match self.if_unconnected(|| self.stream.sq.flush_some(true).1) {
+                // WRs that have been dropped count as not posted.
+                None => return round != 0,
+                Some(true) => {}
+                Some(false) => break,
+            }
+        }
+        true
+    }
+
+    /// Transmits, in a run that the caller has the right to. Process context; may sleep. Returns the
+    /// right, or passes it to a worker.
+    pub(super) fn transmit(self: &Arc<Self>) {
+        for _ in 0..PASSES {
+            match self.pass() {
+                Progress::Yield => break,
+                Progress::Done if self.runner.done() => return,
+                Progress::Done => {}
+            }
+        }
+        self.queue.kick::<_, 0>(self);
+    }
+
+    fn pass(self: &Arc<Self>) -> Progress {
+        // No reset comes in between while `tx` is held.
+        let tx = self.stream.tx.lock();
+        let status = self.snapshot();
+
+        match status.state {
+            _ if status.destroyed => Progress::Done,
+            State::Idle => Progress::Done,
+            // WRs that are posted now are flushed when the connection has ended.
+            State::Closing => Progress::Done,
+            State::Rts | State::Draining => self.pass_open(tx, &status),
+            State::Terminate | State::Error => self.pass_in_error(tx, &status),
+        }
+    }
+
+    /// Sends messages. A queue pair that drains closes its half of the connection after the last.
+    fn pass_open(self: &Arc<Self>, mut tx: MutexGuard<'_, Tx>, status: &Snapshot) -> Progress {
+        let may_send = self.stream.may_send();
+        let sent = match &status.endpoint {
+            Some(endpoint) if may_send => self.stream.transmit(&mut tx, endpoint),
+            _ => Ok(Progress::Done),
+        };
+        // A close does not wait for a peer that has not sent its first FPDU.
+        let drained = status.state == State::Draining
+            && matches!(sent, Ok(Progress::Done))
+            && (!may_send || self.stream.is_drained(&tx));
+
+        drop(tx);
+        if drained && self.event(Event::Drained, None).is_some() {
+            self.close(State::Closing);
+        }
+        sent.unwrap_or_else(|error| {
+            // The batch goes out before the Terminate.
+            self.fail(error);
+            Progress::Done
+        })
+    }
+
+    /// Flushes WRs, sends the Terminate if one is due, and closes this half of the connection.
+    fn pass_in_error(self: &Arc<Self>, mut tx: MutexGuard<'_, Tx>, status: &Snapshot) -> Progress {
+        let flushed = self.flush();
+
+        // A responder sends nothing before its peer's first FPDU (RFC 5044, section 7.1.2), not even
+        // a Terminate.
+        if status.state == State::Terminate && self.stream.may_send() {
+            if let Some(terminate) = self.take_terminate() {
+                self.stream.gather_terminate(&mut tx, terminate);
+            }
+        }
+        // A Terminate waits for room in the socket, which calls back then. After an end by the peer
+        // or the consumer nothing waits.
+        let said = tx.has_terminate();
+        let waits = status
+            .endpoint
+            .as_ref()
+            .is_some_and(|endpoint| tx.flush_to(endpoint) == Err(EAGAIN))
+            && status.state == State::Terminate
+            && said;
+        if status.state == State::Error {
+            tx.stop();
+        } else if !said {
+            // The peer ended the stream, and wants no more of it.
+            tx.discard();
+        }
+        drop(tx);
+        self.report_flushed(&flushed);
+        if !waits {
+            self.close(status.state);
+        }
+        if flushed.more {
+            Progress::Yield
+        } else {
+            Progress::Done
+        }
+    }
+
+    /// Closes this side's half of the connection, unless the state has changed: then the next pass
+    /// does what the new state calls for.
+    fn close(&self, state: State) {
+        let status = self.snapshot();
+
+        if status.state == state {
+            if let Some(endpoint) = status.endpoint {
+                endpoint.close();
+            }
+        }
+    }
+}

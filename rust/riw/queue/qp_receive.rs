@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The receive queue as one queue pair uses it: takes WRs, and completes them.
+
+use crate::queue::{
+    completion::{Completion, CqObject, PendingNotify},
+    receive::{RecvQueue, SrqObject, TakenWr},
+    wr::{WcOpcode, WcStatus},
+};
+use iwarp::Stag;
+use kernel::{
+    prelude::*,
+    sync::{aref::ARef, Arc},
+};
+use net::sync::{new_bh_spinlock, BhSpinLock};
+
+/// The queue that a queue pair takes its receive WRs from.
+pub(crate) enum RecvSource {
+    Own(Arc<RecvQueue>),
+    Shared(ARef<SrqObject>),
+}
+
+/// A queue pair's receive queue, or its part in a shared one, and its receive completions.
+#[pin_data]
+pub(crate) struct QpRecvQueue {
+    source: RecvSource,
+    cq: ARef<CqObject>,
+    /// The number of the queue pair.
+    qp: u32,
+    /// No more completions are given: the queue pair is being destroyed. Held while a completion is
+    /// added, so that none comes after [`Self::kill`].
+    #[pin]
+    killed: BhSpinLock<bool>,
+}
+
+/// A receive WR that is done.
+pub(crate) struct RecvDone {
+    /// The `wr_id` of the consumer.
+    pub(crate) id: u64,
+    pub(crate) status: WcStatus,
+    /// Length of the message in bytes.
+    pub(crate) bytes: u32,
+    pub(crate) invalidated: Option<Stag>,
+    pub(crate) solicited: bool,
+}
+
+impl RecvDone {
+    /// A WR that failed, or that is flushed.
+    pub(crate) fn failed(id: u64, status: WcStatus) -> Self {
+        Self {
+            id,
+            status,
+            bytes: 0,
+            invalidated: None,
+            solicited: false,
+        }
+    }
+}
+
+impl QpRecvQueue {
+    /// Creates the receive side of queue pair `qp`. Any context.
+    pub(crate) fn new(source: RecvSource, cq: ARef<CqObject>, qp: u32) -> impl PinInit<Self> {
+        pin_init!(Self {
+            source,
+            cq,
+            qp,
+            killed <- new_bh_spinlock!(false, "riw::QpRecvQueue::killed"),
+        })
+    }
+
+    /// Whether other queue pairs use the queue, too. Any context.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.source, RecvSource::Shared(_))
+    }
+
+    /// Takes the oldest WR, if there is one. Process context or softirq.
+    pub(crate) fn take(&self) -> Option<TakenWr> {
+        match &self.source {
+            RecvSource::Own(queue) => queue.take(),
+            RecvSource::Shared(queue) => queue.take(),
+        }
+    }
+
+    /// Adds the completion of a WR. Process context or softirq.
+    pub(crate) fn complete(&self, done: &RecvDone) -> PendingNotify {
+        let killed = self.killed.lock();
+
+        if *killed {
+            return PendingNotify::default();
+        }
+        self.cq.add(
+            &Completion {
+                id: done.id,
+                opcode: WcOpcode::Receive,
+                status: done.status,
+                bytes: done.bytes,
+                invalidated: done.invalidated,
+                qp: self.qp,
+            },
+            done.solicited,
+        )
+    }
+
+    /// Flushes the WRs of a queue of its own. Process context. Returns how many there were; if they
+    /// are as many as the ring has room for, the process may be posting more.
+    pub(crate) fn flush(&self) -> (PendingNotify, FlushedReceives) {
+        let mut pending = PendingNotify::default();
+        let RecvSource::Own(queue) = &self.source else {
+            return (pending, FlushedReceives::default());
+        };
+        let mut count: u32 = 0;
+
+        while let Some(taken) = (count < queue.len()).then(|| queue.take()).flatten() {
+            let done = RecvDone::failed(taken.wr.id, WcStatus::Flushed);
+
+            pending = pending.and(self.complete(&done));
+            count = count.saturating_add(1);
+        }
+        let flushed = FlushedReceives {
+            any: count != 0,
+            more: count == queue.len(),
+        };
+        (pending, flushed)
+    }
+
+    /// Drops the WRs of a queue of its own without completions. Process context.
+    pub(crate) fn discard(&self) {
+        if let RecvSource::Own(queue) = &self.source {
+            for _ in 0..queue.len() {
+                if queue.take().is_none() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Gives no more completions. Process context or softirq.
+    pub(crate) fn kill(&self) {
+        *self.killed.lock() = true;
+    }
+
+    /// Notifies the consumer. Any context; no lock is held.
+    pub(crate) fn notify_cq(&self, pending: PendingNotify) {
+        pending.notify_cq(&self.cq);
+    }
+
+    /// Reports that the shared queue has fallen below its limit. Any context; no lock is held.
+    pub(crate) fn report_limit(&self) {
+        if let RecvSource::Shared(srq) = &self.source {
+            srq.limit_reached();
+        }
+    }
+}
+
+/// What [`QpRecvQueue::flush`] found.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct FlushedReceives {
+    /// It flushed WRs.
+    pub(crate) any: bool,
+    /// There may be more.
+    pub(crate) more: bool,
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The next message to send: the first frame, WRs of the send queue, and Read Responses.
+
+use crate::{
+    mr::Regions,
+    queue::wr::{Payload, Request, SendWr, Sge, WcOpcode, WcStatus},
+    stream::{
+        deliver::Unreported, gather::Active, reads::Outbound, transmit::Sender, Stream, StreamError,
+    },
+};
+use iwarp::{Access, Message, Outstanding, ReadRequest};
+use kernel::{prelude::*, sync::atomic::ordering};
+
+impl Stream {
+    /// Begins the next message. Returns whether there is one. Responses and WRs take turns.
+    pub(super) fn next_message(&self, sender: &mut Sender) -> Result<bool, StreamError> {
+        if let Some(first) = sender.first.take() {
+            if let Message::ReadRequest(request) = &first {
+                self.note_outstanding(None, sender.segmenter.next_request(), request)?;
+            }
+            return Ok(sender.begin(first, 0, Active::Control));
+        }
+        if sender.response_next {
+            sender.response_next = false;
+            return Ok(self.next_response(sender) || self.next_wr(sender)?);
+        }
+        sender.response_next = true;
+        Ok(self.next_wr(sender)? || self.next_response(sender))
+    }
+
+    /// Begins the response to the peer's oldest read. Returns whether one is due.
+    fn next_response(&self, sender: &mut Sender) -> bool {
+        if !self.response_due.load(ordering::Relaxed) {
+            return false;
+        }
+        // The read stays in the queue until the response is gathered: it counts against the IRD.
+        let Some(inbound) = self.reads.lock().inbound.front().copied() else {
+            return false;
+        };
+        let message = Message::ReadResponse {
+            stag: inbound.request.sink_stag,
+            to: inbound.request.sink_to,
+        };
+
+        sender.begin(message, inbound.request.len, Active::Response(inbound))
+    }
+
+    /// Begins the next WR. Returns whether there is one that may begin now.
+    fn next_wr(&self, sender: &mut Sender) -> Result<bool, StreamError> {
+        let Some(wr) = self.sq.peek() else {
+            return Ok(false);
+        };
+        match self.read_order(&wr) {
+            ReadOrder::Clear => {}
+            ReadOrder::Wait => return Ok(false),
+            ReadOrder::Never => return Err(self.fail_wr(&wr, WcStatus::LocalOperation)),
+        }
+        let checked = wr.request.and_then(|(request, len)| {
+            let at_once = sender.segmenter.takes_at_once(len);
+
+            check_access(&self.regions, &request, at_once)?;
+            Ok((request, len))
+        });
+        let (request, len) = match checked {
+            Ok(found) => found,
+            Err(status) => return Err(self.fail_wr(&wr, status)),
+        };
+        let Some(number) = self.begin_wr(&wr, len) else {
+            return Ok(false);
+        };
+
+        Ok(match request {
+            Request::Write { payload, stag, to } => sender.begin(
+                Message::Write { stag, to },
+                len,
+                Active::Request { number, payload },
+            ),
+            Request::Send {
+                payload,
+                solicited,
+                invalidate,
+            } => {
+                let message = Message::Send {
+                    solicited,
+                    invalidate,
+                };
+                sender.begin(message, len, Active::Request { number, payload })
+            }
+            Request::Read { sink, stag, to } => {
+                let request = ReadRequest {
+                    sink_stag: sink.stag,
+                    sink_to: sink.addr,
+                    len,
+                    src_stag: stag,
+                    src_to: to,
+                };
+                self.note_outstanding(Some(number), sender.segmenter.next_request(), &request)?;
+                // Its response completes a read.
+                sender.begin(Message::ReadRequest(request), 0, Active::Control)
+            }
+        })
+    }
+
+    /// Checks a WR against the reads in flight: a read needs room for one more (ORD), and a fence
+    /// waits for all of them.
+    fn read_order(&self, wr: &SendWr) -> ReadOrder {
+        let is_read = wr.opcode == WcOpcode::Read;
+
+        if !is_read && !wr.fence {
+            return ReadOrder::Clear;
+        }
+        let mut reads = self.reads.lock();
+        if is_read && reads.ord_is_zero() {
+            return ReadOrder::Never;
+        }
+        let fenced = wr.fence && !reads.outbound.is_empty();
+
+        if fenced || (is_read && reads.ord_reached()) {
+            reads.tx_blocked = true;
+            return ReadOrder::Wait;
+        }
+        ReadOrder::Clear
+    }
+
+    /// Begins a WR if there is room. If there is none, the end of a read makes room and wakes the
+    /// transmitter.
+    fn begin_wr(&self, wr: &SendWr, len: u32) -> Option<u32> {
+        self.sq.begin(wr, len).or_else(|| {
+            let mut reads = self.reads.lock();
+
+            // The read may have ended before this is noted: try once more.
+            reads.tx_blocked = true;
+            self.sq.begin(wr, len)
+        })
+    }
+
+    /// Completes a WR that cannot begin with an error. Returns the error that ends the stream.
+    fn fail_wr(&self, wr: &SendWr, status: WcStatus) -> StreamError {
+        if let Some(number) = self.sq.begin(wr, 0) {
+            let mut unreported = Unreported::default();
+
+            self.finish_wr(number, status, &mut unreported);
+            // The stream ends anyway.
+            let _ = self.report(&unreported);
+        }
+        StreamError::LOCAL
+    }
+
+    /// Notes a read as outstanding. This comes before the send: the response may arrive before the
+    /// send returns.
+    fn note_outstanding(
+        &self,
+        number: Option<u32>,
+        msn: u32,
+        request: &ReadRequest,
+    ) -> Result<(), StreamError> {
+        let outbound = Outbound {
+            number,
+            msn,
+            progress: Outstanding::new(request.sink_stag, request.sink_to, request.len),
+        };
+
+        // `read_order` found room, and the receiver only makes more.
+        match self.reads.lock().outbound.push(outbound) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(StreamError::LOCAL),
+        }
+    }
+}
+
+/// When a WR may begin, for the reads in flight.
+enum ReadOrder {
+    Clear,
+    /// When a read ends, which wakes the transmitter.
+    Wait,
+    /// The startup left this side no reads.
+    Never,
+}
+
+impl Sender {
+    /// Begins a message. Returns whether it has begun, which is so if no other is active.
+    fn begin(&mut self, message: Message, len: u32, active: Active) -> bool {
+        self.active = Some(active);
+        self.segmenter.start(message, len).is_ok()
+    }
+}
+
+/// Checks that a request may use its local buffers. With `at_once` the payload fits into one FPDU:
+/// then gathering checks the buffers, before anything is sent.
+fn check_access(regions: &Regions, request: &Request, at_once: bool) -> Result<(), WcStatus> {
+    let check = |sge: &Sge, want| match sge.len {
+        0 => Ok(()),
+        len => regions
+            .find(sge.stag, want, sge.addr, len)
+            .map(drop)
+            .map_err(|_| WcStatus::LocalProtection),
+    };
+
+    match request {
+        Request::Read { sink, .. } => check(sink, Access::LOCAL_WRITE),
+        Request::Send { payload, .. } | Request::Write { payload, .. } => match payload {
+            Payload::Buffers(buffers) if !at_once => {
+                buffers.iter().try_for_each(|sge| check(sge, Access::NONE))
+            }
+            _ => Ok(()),
+        },
+    }
+}
