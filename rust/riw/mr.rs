@@ -11,7 +11,7 @@ use kernel::{
         atomic::{ordering, Atomic},
     },
 };
-use net::sync::BhUses;
+use kernel_ext::sync::BhUses;
 use rdma::{mr::MrTable, pd::Pd, umem::Umem, Udata};
 
 /// The verbs object of a memory region.

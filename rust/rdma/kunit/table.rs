@@ -13,7 +13,7 @@ use kernel::{
     },
     types::Opaque,
 };
-use net::kunit::{comes_true, Crowd};
+use kernel_ext::kunit::{comes_true, Crowd};
 use riw_bindings as bindings;
 
 /// Stands in for ib_core's part.

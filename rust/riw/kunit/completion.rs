@@ -18,7 +18,7 @@ use kernel::{
         barrier, Arc,
     },
 };
-use net::kunit::{comes_true, let_others_run, Crowd};
+use kernel_ext::kunit::{comes_true, let_others_run, Crowd};
 
 fn queue(len: u32) -> Result<Arc<Cq>> {
     let quota = Limit::new(1)?.take()?;

@@ -14,7 +14,7 @@ use kernel::{
         Arc,
     },
 };
-use net::kunit::{comes_true, Crowd};
+use kernel_ext::kunit::{comes_true, Crowd};
 
 /// Entry `number` that a process posts.
 fn entry(number: u32, elements: u8) -> [u64; abi::RQE_WORDS] {

@@ -15,7 +15,7 @@ use kernel::{
         Arc,
     },
 };
-use net::kunit::{comes_true, let_others_run, Crowd};
+use kernel_ext::kunit::{comes_true, let_others_run, Crowd};
 
 const WORDS: usize = abi::RQE_WORDS;
 

@@ -13,7 +13,7 @@ use kernel::{
         Arc,
     },
 };
-use net::kunit::{comes_true, Crowd};
+use kernel_ext::kunit::{comes_true, Crowd};
 
 /// A minimal queue pair.
 struct Work {

@@ -33,10 +33,10 @@ use kernel::{
     },
     workqueue::{DelayedWork, Work, WorkItem},
 };
-use net::{
+use kernel_ext::{
+    memcg::MemCgroup,
     sync::{new_bh_spinlock, BhSpinLock},
     workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
-    MemCgroup,
 };
 use rdma::{
     mr::MrTable,

@@ -18,7 +18,7 @@ use kernel::{
         barrier,
     },
 };
-use net::sync::{new_bh_spinlock, BhSpinLock};
+use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
 
 /// Entries that are looked at or flushed under the lock in one go: bottom halves are off meanwhile.
 const CHUNK: u32 = 64;

@@ -22,7 +22,8 @@ use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
 };
-use net::{MemCgroup, SendBuf};
+use kernel_ext::memcg::MemCgroup;
+use net::SendBuf;
 
 /// The most bytes that are gathered before they are sent.
 const BATCH: usize = 256 * 1024;

@@ -14,7 +14,6 @@ use kernel::{
     workqueue::{Work, WorkItem},
 };
 
-mod sendbuf;
 mod sync;
 mod workqueue;
 
@@ -78,7 +77,7 @@ impl Crowd {
     // not its name, which lockdep reports.
     fn add_boxed(&self, function: KBox<dyn FnMut() + Send>) -> Result {
         let member = pin_init!(Member {
-            work <- new_work!("net::kunit::Member::work"),
+            work <- new_work!("kernel_ext::kunit::Member::work"),
             absent: self.absent.clone(),
             function,
         });

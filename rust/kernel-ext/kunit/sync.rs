@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-#[kunit_tests(net_sync)]
+#[kunit_tests(kernel_ext_sync)]
 mod tests {
     use super::*;
 

@@ -60,9 +60,9 @@ impl Item {
                 queue: queue.clone(),
                 pause,
                 traces,
-                over <- new_mutex!(false, "net::kunit::Item::over"),
-                work <- new_work!("net::kunit::Item::work"),
-                timer <- new_delayed_work!("net::kunit::Item::timer"),
+                over <- new_mutex!(false, "kernel_ext::kunit::Item::over"),
+                work <- new_work!("kernel_ext::kunit::Item::work"),
+                timer <- new_delayed_work!("kernel_ext::kunit::Item::timer"),
             }),
             GFP_KERNEL,
         )
@@ -108,7 +108,7 @@ impl PinnedDrop for Item {
     }
 }
 
-#[kunit_tests(net_workqueue)]
+#[kunit_tests(kernel_ext_workqueue)]
 mod tests {
     use super::*;
 
