@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Helpers for KUnit suites that run several functions at once. Only built if KUnit is built in.
+//! Helpers for KUnit suites that run functions concurrently. Only built if KUnit is built in.
 
 use crate::workqueue::{Flags, Queue};
 use kernel::{
@@ -17,39 +17,39 @@ use kernel::{
 mod sync;
 mod workqueue;
 
-/// Time without progress after which a test reports a hang: longer than any machine is busy.
-const PATIENCE: Delta = Delta::from_secs(60);
+/// Time without progress after which a test reports a hang. A busy machine needs less.
+const TIMEOUT: Delta = Delta::from_secs(60);
 
 /// The number of polls or steps before a thread yields the CPU.
-const LOOKS: usize = 200;
+const STEPS_PER_YIELD: usize = 200;
 
-/// A set of functions that run at once, each in its own worker. None starts before all workers run.
-/// The drop waits for the functions to return. Process context, may sleep.
+/// Functions that run concurrently, each in its own worker. None starts before all workers run. The
+/// drop waits for the functions to return. Process context, may sleep.
 ///
-/// Use assertions only in the test's own thread, after the drop: KUnit does not see others. A
-/// failed assertion ends its thread without dropping anything.
-pub struct Crowd {
+/// Use assertions only in the test's own thread, after the drop: KUnit does not see those of other
+/// threads. A failed assertion ends its thread without dropping anything.
+pub struct Workers {
     queue: Queue,
-    /// Workers that do not run yet.
-    absent: Arc<Atomic<u32>>,
-    /// Stops the functions of [`keep`](Self::keep).
-    over: Arc<Atomic<bool>>,
+    /// The number of workers that do not run yet.
+    not_running: Arc<Atomic<u32>>,
+    /// Stops the functions of [`add_loop`](Self::add_loop).
+    stop: Arc<Atomic<bool>>,
 }
 
-impl Drop for Crowd {
+impl Drop for Workers {
     fn drop(&mut self) {
-        self.over.store(true, ordering::Relaxed);
+        self.stop.store(true, ordering::Relaxed);
     }
 }
 
-impl Crowd {
-    /// Makes a crowd for exactly `size` functions: fewer do not start until a time-out. May sleep.
-    /// `ENOMEM` if there is no memory.
-    pub fn new(size: u32) -> Result<Self> {
+impl Workers {
+    /// Prepares to run exactly `count` functions. If fewer are added, they start after a timeout.
+    /// May sleep. `ENOMEM` if there is no memory.
+    pub fn new(count: u32) -> Result<Self> {
         Ok(Self {
-            queue: Queue::new(c"kunit_crowd", Flags::UNBOUND)?,
-            absent: Arc::new(Atomic::new(size), GFP_KERNEL)?,
-            over: Arc::new(Atomic::new(false), GFP_KERNEL)?,
+            queue: Queue::new(c"kunit_workers", Flags::UNBOUND)?,
+            not_running: Arc::new(Atomic::new(count), GFP_KERNEL)?,
+            stop: Arc::new(Atomic::new(false), GFP_KERNEL)?,
         })
     }
 
@@ -58,17 +58,17 @@ impl Crowd {
         self.add_boxed(KBox::new(function, GFP_KERNEL)?)
     }
 
-    /// Adds a function that is called again and again until the drop. May sleep. `ENOMEM` if there
-    /// is no memory.
-    pub fn keep(&self, mut step: impl FnMut() + Send + 'static) -> Result {
-        let over = self.over.clone();
+    /// Adds a function that is called in a loop until the drop. May sleep. `ENOMEM` if there is no
+    /// memory.
+    pub fn add_loop(&self, mut step: impl FnMut() + Send + 'static) -> Result {
+        let stop = self.stop.clone();
 
         self.add(move || {
-            while !over.load(ordering::Relaxed) {
-                for _ in 0..LOOKS {
+            while !stop.load(ordering::Relaxed) {
+                for _ in 0..STEPS_PER_YIELD {
                     step();
                 }
-                let_others_run();
+                yield_cpu();
             }
         })
     }
@@ -76,61 +76,61 @@ impl Crowd {
     // Not `try_spawn`: its work items, one for each function type and crate, share a lock class but
     // not its name, which lockdep reports.
     fn add_boxed(&self, function: KBox<dyn FnMut() + Send>) -> Result {
-        let member = pin_init!(Member {
-            work <- new_work!("kernel_ext::kunit::Member::work"),
-            absent: self.absent.clone(),
+        let worker = pin_init!(Worker {
+            work <- new_work!("kernel_ext::kunit::Worker::work"),
+            not_running: self.not_running.clone(),
             function,
         });
 
-        self.queue.enqueue(KBox::pin_init(member, GFP_KERNEL)?);
+        self.queue.enqueue(KBox::pin_init(worker, GFP_KERNEL)?);
         Ok(())
     }
 }
 
 #[pin_data]
-struct Member {
+struct Worker {
     #[pin]
-    work: Work<Member>,
-    absent: Arc<Atomic<u32>>,
+    work: Work<Worker>,
+    not_running: Arc<Atomic<u32>>,
     function: KBox<dyn FnMut() + Send>,
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Member { self.work }
+    impl HasWork<Self> for Worker { self.work }
 }
 
-impl WorkItem for Member {
+impl WorkItem for Worker {
     type Pointer = Pin<KBox<Self>>;
 
     fn run(mut this: Pin<KBox<Self>>) {
-        this.absent.fetch_sub(1, ordering::Relaxed);
-        comes_true(|| this.absent.load(ordering::Relaxed) == 0);
+        this.not_running.fetch_sub(1, ordering::Relaxed);
+        wait_until(|| this.not_running.load(ordering::Relaxed) == 0);
         (this.as_mut().project().function)()
     }
 }
 
 /// Yields the CPU: not every kernel preempts a kernel thread. Process context, may sleep. Call it
 /// at least once in some thousand steps.
-pub fn let_others_run() {
+pub fn yield_cpu() {
     // SAFETY: `schedule()` only needs process context, in which tests and workers run.
     unsafe { bindings::schedule() };
 }
 
-/// Polls until `condition` holds, which another thread makes true. Process context, may sleep.
-/// Returns false if it does not hold within `PATIENCE`.
-pub fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
+/// Polls until another thread has made `condition` true. Process context, may sleep. Returns false
+/// if that takes more than 60 s.
+pub fn wait_until(mut condition: impl FnMut() -> bool) -> bool {
     let begin = Instant::<Monotonic>::now();
 
     loop {
-        for _ in 0..LOOKS {
+        for _ in 0..STEPS_PER_YIELD {
             if condition() {
                 return true;
             }
             core::hint::spin_loop();
         }
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > TIMEOUT {
             return false;
         }
-        let_others_run();
+        yield_cpu();
     }
 }
