@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Raw bindings that the `kernel` crate lacks: ib_core, iw_cm, TCP sockets.
+//! Raw bindings that the `kernel` crate lacks: ib_core, iw_cm, TCP sockets, inline functions.
 //!
-//! Only `rdma` and `net` may use this crate; they wrap it. Types that the `kernel` crate binds are
-//! re-exported, so that its pointers need no cast. Where the `kernel` crate has only an opaque type
+//! Only `rdma`, `net` and `kernel_ext` may use this crate; they wrap it. Types that the `kernel`
+//! crate binds are re-exported, so that its pointers need no cast. Where the `kernel` crate has only an opaque type
 //! (such as `ib_device`), the definition here shadows it.
 //!
 //! `rdma.h` and `net.h` list the headers, the `.params` files select the items to bind; `helpers/`

@@ -4,6 +4,5 @@
 #include <linux/if_arp.h>
 #include <linux/netdevice.h>
 #include <linux/uio.h>
-#include <linux/workqueue.h>
 #include <net/sock.h>
 #include <net/tcp.h>

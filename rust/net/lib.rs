@@ -16,9 +16,6 @@
 pub mod addr;
 pub mod callbacks;
 pub mod crc;
-#[cfg(CONFIG_KUNIT = "y")]
-pub mod kunit;
-pub mod memcg;
 pub mod netdev;
 pub mod netns;
 pub mod notifier;
@@ -26,12 +23,9 @@ pub mod pernet;
 pub mod receive;
 pub mod sendbuf;
 pub mod socket;
-pub mod sync;
-pub mod workqueue;
 
 pub use callbacks::{Callbacks, Listener, LockedSock, TcpState};
 pub use crc::crc32c;
-pub use memcg::MemCgroup;
 pub use netdev::NetDevice;
 pub use netns::Netns;
 pub use notifier::{Event, Notifier, Notify};

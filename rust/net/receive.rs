@@ -4,9 +4,10 @@
 //!
 //! C header: [`include/linux/skbuff.h`](srctree/include/linux/skbuff.h)
 
-use crate::{LockedSock, MemCgroup};
+use crate::LockedSock;
 use core::{marker::PhantomData, ops::Range};
 use kernel::{bindings::sock, prelude::*};
+use kernel_ext::memcg::MemCgroup;
 use riw_bindings as bindings;
 
 /// Contiguous received bytes, which may change at any time: a sender on this machine can still

@@ -2,13 +2,17 @@
 
 //! A send buffer that hands its pages to TCP without copying.
 
-use crate::MemCgroup;
 use core::{mem::MaybeUninit, ptr::NonNull};
 use kernel::{
     bindings::{bio_vec, page},
     prelude::*, //
 };
+use kernel_ext::memcg::MemCgroup;
 use riw_bindings as bindings;
+
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "kunit/sendbuf.rs"]
+mod kunit;
 
 /// The size of a new chunk, in multiples of the bytes that wait to be sent.
 const AHEAD: usize = 8;

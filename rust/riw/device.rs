@@ -37,7 +37,7 @@ pub(crate) struct RiwDevice {
     #[pin]
     pub(crate) qps: QpTable,
     pub(crate) cm: Arc<CmDevice>,
-    pub(crate) queue: Arc<net::workqueue::Queue>,
+    pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
     pub(crate) identity: Identity,
     next_pd: Atomic<u64>,
     next_cq: Atomic<u32>,
@@ -45,7 +45,7 @@ pub(crate) struct RiwDevice {
 
 impl RiwDevice {
     fn new(
-        queue: Arc<net::workqueue::Queue>,
+        queue: Arc<kernel_ext::workqueue::Queue>,
         cm: Arc<CmDevice>,
         identity: Identity,
     ) -> Result<impl PinInit<Self>> {
@@ -76,7 +76,7 @@ impl RiwDevice {
 /// The devices that this module has created.
 #[pin_data]
 pub(crate) struct Devices {
-    queue: Arc<net::workqueue::Queue>,
+    queue: Arc<kernel_ext::workqueue::Queue>,
     cm: Arc<cm::Shared>,
     /// Removed devices are swept out when another one is added.
     #[pin]
@@ -87,7 +87,7 @@ impl Devices {
     /// Creates an empty list. Work items of the devices run on `queue`; their connection managers
     /// share `cm`.
     pub(crate) fn new(
-        queue: Arc<net::workqueue::Queue>,
+        queue: Arc<kernel_ext::workqueue::Queue>,
         cm: Arc<cm::Shared>,
     ) -> impl PinInit<Self> {
         pin_init!(Self {

@@ -15,10 +15,8 @@
 
 use device::{Adder, Devices, Watcher};
 use kernel::{prelude::*, sync::Arc};
-use net::{
-    workqueue::{Flags, Queue},
-    Pernet,
-};
+use kernel_ext::workqueue::{Flags, Queue};
+use net::Pernet;
 use rdma::link::{Registration, Slot};
 
 mod abi;

@@ -12,7 +12,7 @@ use kernel::{
         Arc,
     },
 };
-use net::sync::BhUses;
+use kernel_ext::sync::BhUses;
 use rdma::{mr::MrTable, pd::Pd, umem::Umem, Udata};
 
 /// The verbs object of a memory region.

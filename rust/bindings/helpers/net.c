@@ -2,10 +2,9 @@
 /* C wrappers of macros and inline functions that rust/net needs. */
 #include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
-#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/nsproxy.h>
-#include <linux/sched/mm.h>
+#include <linux/sched/task.h>
 #include <linux/wait_bit.h>
 #include <net/addrconf.h>
 #include <net/inet_ecn.h>
@@ -402,28 +401,6 @@ struct page *riw_helper_staging_alloc(size_t size)
 	return alloc_page(gfp);
 }
 
-/* Returns the task's memory cgroup with a reference; NULL if memory cgroups are disabled. */
-struct mem_cgroup *riw_helper_current_memcg(void)
-{
-	return get_mem_cgroup_from_mm(current->mm);
-}
-
-struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg)
-{
-	return set_active_memcg(memcg);
-}
-
-/* `memcg` is NULL, or the caller has a reference, so that taking another cannot fail. */
-struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg)
-{
-	return mem_cgroup_tryget(memcg) ? memcg : NULL;
-}
-
-void riw_helper_put_memcg(struct mem_cgroup *memcg)
-{
-	mem_cgroup_put(memcg);
-}
-
 void *riw_helper_staging_address(struct page *page)
 {
 	return page_address(page);
@@ -635,45 +612,4 @@ int riw_helper_dev_master(struct net_device *dev)
 struct net_device *riw_helper_netdev_notifier_dev(void *info)
 {
 	return netdev_notifier_info_to_dev(info);
-}
-
-void riw_helper_spin_lock_bh(spinlock_t *lock)
-{
-	spin_lock_bh(lock);
-}
-
-void riw_helper_spin_unlock_bh(spinlock_t *lock)
-{
-	spin_unlock_bh(lock);
-}
-
-int riw_helper_spin_trylock_bh(spinlock_t *lock)
-{
-	return spin_trylock_bh(lock);
-}
-
-/* All locks initialized here share one lockdep class. */
-void riw_helper_rwlock_init(rwlock_t *lock)
-{
-	rwlock_init(lock);
-}
-
-void riw_helper_read_lock_bh(rwlock_t *lock)
-{
-	read_lock_bh(lock);
-}
-
-void riw_helper_read_unlock_bh(rwlock_t *lock)
-{
-	read_unlock_bh(lock);
-}
-
-void riw_helper_write_lock_bh(rwlock_t *lock)
-{
-	write_lock_bh(lock);
-}
-
-void riw_helper_write_unlock_bh(rwlock_t *lock)
-{
-	write_unlock_bh(lock);
 }

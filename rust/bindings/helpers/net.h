@@ -4,7 +4,6 @@
 
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
-#include <linux/spinlock.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
@@ -56,10 +55,6 @@ void riw_helper_sk_set_tos(struct sock *sk, int tos);
 void riw_helper_sk_set_v6only(struct sock *sk, bool on);
 
 struct page *riw_helper_staging_alloc(size_t size);
-struct mem_cgroup *riw_helper_current_memcg(void);
-struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg);
-struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg);
-void riw_helper_put_memcg(struct mem_cgroup *memcg);
 void *riw_helper_staging_address(struct page *page);
 size_t riw_helper_staging_size(struct page *page);
 bool riw_helper_staging_shared(struct page *page);
@@ -92,15 +87,5 @@ void riw_helper_dev_name_copy(struct net_device *dev, char *name);
 unsigned int riw_helper_dev_address(const struct net_device *dev, u8 *addr);
 int riw_helper_dev_master(struct net_device *dev);
 struct net_device *riw_helper_netdev_notifier_dev(void *info);
-
-void riw_helper_spin_lock_bh(spinlock_t *lock);
-void riw_helper_spin_unlock_bh(spinlock_t *lock);
-int riw_helper_spin_trylock_bh(spinlock_t *lock);
-void riw_helper_rwlock_init(rwlock_t *lock);
-void riw_helper_read_lock_bh(rwlock_t *lock);
-void riw_helper_read_unlock_bh(rwlock_t *lock);
-void riw_helper_write_lock_bh(rwlock_t *lock);
-void riw_helper_write_unlock_bh(rwlock_t *lock);
-
 
 #endif

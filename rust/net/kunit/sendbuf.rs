@@ -2,7 +2,7 @@
 
 //! The send buffer sends only bytes that were written.
 
-use crate::SendBuf;
+use super::SendBuf;
 use kernel::prelude::*;
 
 #[kunit_tests(net_sendbuf)]

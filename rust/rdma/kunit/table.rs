@@ -13,7 +13,7 @@ use kernel::{
     },
     types::Opaque,
 };
-use net::kunit::{comes_true, Crowd};
+use kernel_ext::kunit::{wait_until, Workers};
 use riw_bindings as bindings;
 
 /// Stands in for ib_core's part.
@@ -119,12 +119,12 @@ mod tests {
     #[test]
     fn what_is_found_is_there() -> Result {
         let shared = Shared::new()?;
-        let crowd = Crowd::new(LOOKERS)?;
+        let workers = Workers::new(LOOKERS)?;
         let mut met = 0;
 
         for _ in 0..LOOKERS {
             let shared = shared.clone();
-            crowd.keep(move || shared.look())?;
+            workers.add_loop(move || shared.look())?;
         }
         let mut failed = Ok(());
         for _ in 0..ROUNDS {
@@ -132,7 +132,7 @@ mod tests {
             match shared.register() {
                 Ok(base) => {
                     // A lookup has used it, or is using it now.
-                    met += usize::from(comes_true(|| {
+                    met += usize::from(wait_until(|| {
                         shared.found.load(ordering::Relaxed) != before
                     }));
                     shared.deregister(base);
@@ -143,7 +143,7 @@ mod tests {
                 }
             }
         }
-        drop(crowd);
+        drop(workers);
         assert_eq!(shared.wrong.load(ordering::Relaxed), 0);
         assert_eq!(met, ROUNDS);
         failed

@@ -33,10 +33,8 @@ use kernel::{
     },
     workqueue::{DelayedWork, Work, WorkItem},
 };
-use net::{
-    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
-    Callbacks, LockedSock, SendBuf, Socket, TcpState,
-};
+use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue};
+use net::{Callbacks, LockedSock, SendBuf, Socket, TcpState};
 use rdma::iw::{CmId, Event, Offer};
 
 /// A connection, or one to be.

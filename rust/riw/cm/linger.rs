@@ -14,10 +14,8 @@ use kernel::{
     time::Jiffies,
     workqueue::{DelayedWork, Work, WorkItem},
 };
-use net::{
-    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
-    Callbacks, LockedSock, Socket, TcpState,
-};
+use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue};
+use net::{Callbacks, LockedSock, Socket, TcpState};
 
 /// A socket that waits for its peer to close.
 #[pin_data]

@@ -24,11 +24,8 @@ use kernel::{
     time::msecs_to_jiffies,
     workqueue::{DelayedWork, Work, WorkItem},
 };
-use net::{
-    addr, netns,
-    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
-    Family, ListenSocket, Netns, Socket,
-};
+use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue};
+use net::{addr, netns, Family, ListenSocket, Netns, Socket};
 use rdma::iw::{CmId, Event, Setup};
 
 /// Connections that may wait to be accepted from TCP, if the backlog is lower. The consumer's backlog

@@ -57,9 +57,10 @@ use kernel::{
     },
     time::{msecs_to_jiffies, Instant, Jiffies, Monotonic},
 };
+use kernel_ext::workqueue::Queue;
 use linger::Linger;
 use listen::{Listener, Subscription};
-use net::{workqueue::Queue, NetDevice, Netns, Pernet};
+use net::{NetDevice, Netns, Pernet};
 
 /// Milliseconds that the queue pair has to close its side after the peer has.
 const CLOSE_TIME: i64 = 3_000;

@@ -22,7 +22,7 @@ use kernel::{
         barrier, Arc,
     },
 };
-use net::kunit::{comes_true, let_others_run, Crowd};
+use kernel_ext::kunit::{wait_until, yield_cpu, Workers};
 
 fn queue(len: u32) -> Result<Arc<Cq>> {
     let quota = Limit::new(1)?.take()?;
@@ -94,15 +94,15 @@ mod tests {
         let queue = queue(LEN)?;
         let tally = Tally::new()?;
         let came = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
-        let crowd = Crowd::new(1)?;
+        let workers = Workers::new(1)?;
         let mut hung = false;
         let (mut slept, mut wrong) = (0u32, 0u32);
 
         let (producer, events, until) = (queue.clone(), tally.clone(), came.clone());
-        crowd.add(move || {
+        workers.add(move || {
             for number in 0..ROUNDS {
                 // One at a time: a later completion must not wake a process that missed this one.
-                if !comes_true(|| until.load(ordering::Relaxed) == number) {
+                if !wait_until(|| until.load(ordering::Relaxed) == number) {
                     return;
                 }
                 events.add(&producer, number.into());
@@ -125,7 +125,7 @@ mod tests {
                     break;
                 }
                 // The event may belong to the previous completion, which was consumed without it.
-                hung = !comes_true(|| tally.events.load(ordering::Acquire) != before);
+                hung = !wait_until(|| tally.events.load(ordering::Acquire) != before);
                 slept += 1;
             }
             if hung {
@@ -133,7 +133,7 @@ mod tests {
             }
             came.store(number + 1, ordering::Relaxed);
         }
-        drop(crowd);
+        drop(workers);
         assert!(!hung);
         // Otherwise the test has tested nothing.
         assert!(slept > 0);
@@ -150,20 +150,20 @@ mod tests {
         for _ in 0..100 {
             let queue = queue(LEN)?;
             let tally = Tally::new()?;
-            let crowd = Crowd::new(2)?;
+            let workers = Workers::new(2)?;
             let mut seen = 0u32;
             let mut next = [0, u64::from(LEN)];
             let mut disorder = false;
 
             for first in next {
                 let (queue, tally) = (queue.clone(), tally.clone());
-                crowd.add(move || {
+                workers.add(move || {
                     for at in 0..u64::from(LEN) {
                         tally.add(&queue, first + at);
                     }
                 })?;
             }
-            drop(crowd);
+            drop(workers);
             while let Some(id) = take(&queue, seen) {
                 let [a, b] = &mut next;
                 let next = if id < u64::from(LEN) { a } else { b };
@@ -190,28 +190,28 @@ mod tests {
     fn a_hostile_process_holds_up_nobody() -> Result {
         let queue = queue(LEN)?;
         let tally = Tally::new()?;
-        let crowd = Crowd::new(1)?;
+        let workers = Workers::new(1)?;
 
         let process = queue.clone();
         let mut number = 0u32;
-        crowd.keep(move || {
+        workers.add_loop(move || {
             number = number.wrapping_add(1);
             process.ring.release(number);
             if let Some(control) = process.ring.extra(0) {
                 control.store(control_word(number % 4), ordering::Relaxed);
             }
         })?;
-        let events = comes_true(|| {
+        let events = wait_until(|| {
             tally.add(&queue, 7);
             tally.events.load(ordering::Relaxed) > 1000 || tally.errors.load(ordering::Relaxed) != 0
         });
         for number in 0..ROUNDS {
             tally.add(&queue, 7);
             if number % 1000 == 0 {
-                let_others_run();
+                yield_cpu();
             }
         }
-        drop(crowd);
+        drop(workers);
         assert!(events);
         let added = tally.added.load(ordering::Relaxed);
         let lost = tally.lost.load(ordering::Relaxed);

@@ -14,7 +14,7 @@ use kernel::{
         Arc,
     },
 };
-use net::kunit::{comes_true, Crowd};
+use kernel_ext::kunit::{wait_until, Workers};
 
 /// Entry `number` that a process posts.
 fn entry(number: u32, elements: u8) -> [u64; abi::RQE_WORDS] {
@@ -47,15 +47,15 @@ mod tests {
         let sum = Arc::new(Atomic::new(0u64), GFP_KERNEL)?;
         let taken = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
         let disorder = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
-        let crowd = Crowd::new(TAKERS)?;
+        let workers = Workers::new(TAKERS)?;
         let mut posted = 0;
 
         for _ in 0..TAKERS {
             let (queue, sum) = (queue.clone(), sum.clone());
             let (taken, disorder) = (taken.clone(), disorder.clone());
-            crowd.add(move || {
+            workers.add(move || {
                 let mut next = 0;
-                comes_true(|| {
+                wait_until(|| {
                     while let Some(next_wr) = queue.take() {
                         let id = next_wr.wr.id;
                         disorder.fetch_add(u32::from(id < next), ordering::Relaxed);
@@ -68,13 +68,13 @@ mod tests {
             })?;
         }
         for number in 0..ENTRIES {
-            if !comes_true(|| !queue.ring.is_valid(number)) {
+            if !wait_until(|| !queue.ring.is_valid(number)) {
                 break;
             }
             queue.ring.publish(number, &entry(number, 1));
             posted += 1;
         }
-        drop(crowd);
+        drop(workers);
         assert_eq!(posted, ENTRIES);
         assert_eq!(taken.load(ordering::Relaxed), ENTRIES);
         assert_eq!(disorder.load(ordering::Relaxed), 0);
@@ -92,7 +92,7 @@ mod tests {
         for round in 0..100 {
             let queue = queue(LEN)?;
             let told = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
-            let crowd = Crowd::new(TAKERS)?;
+            let workers = Workers::new(TAKERS)?;
             let mut early = false;
 
             for number in 0..LEN {
@@ -106,13 +106,13 @@ mod tests {
             }
             for _ in 0..TAKERS {
                 let (queue, told) = (queue.clone(), told.clone());
-                crowd.add(move || {
+                workers.add(move || {
                     while let Some(taken) = queue.take() {
                         told.fetch_add(taken.limit_reached.into(), ordering::Relaxed);
                     }
                 })?;
             }
-            drop(crowd);
+            drop(workers);
             assert!(!early);
             assert_eq!(told.load(ordering::Relaxed), 1);
             assert_eq!(queue.attr().srq_limit, 0);
@@ -124,17 +124,17 @@ mod tests {
     #[test]
     fn a_hostile_process_fools_itself() -> Result {
         let queue = queue(LEN)?;
-        let crowd = Crowd::new(1)?;
+        let workers = Workers::new(1)?;
         let (mut sound, mut refused) = (0u32, 0u32);
 
         let process = queue.clone();
         let mut number = 0u32;
-        crowd.keep(move || {
+        workers.add_loop(move || {
             let [elements, ..] = number.to_le_bytes();
             process.ring.publish(number, &entry(number, elements));
             number = number.wrapping_add(5);
         })?;
-        let enough = comes_true(|| {
+        let enough = wait_until(|| {
             if let Some(taken) = queue.take() {
                 match taken.wr.buffers {
                     Ok(_) => sound += 1,
@@ -143,7 +143,7 @@ mod tests {
             }
             sound > 1000 && refused > 1000
         });
-        drop(crowd);
+        drop(workers);
         assert!(enough);
         Ok(())
     }

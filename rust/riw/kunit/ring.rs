@@ -10,12 +10,9 @@ use super::Ring;
 use crate::abi;
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::{ordering, Atomic},
-        Arc,
-    },
+    sync::{atomic::ordering, Arc},
 };
-use net::kunit::{comes_true, let_others_run, Crowd};
+use kernel_ext::kunit::{wait_until, yield_cpu, Workers};
 
 const WORDS: usize = abi::RQE_WORDS;
 
@@ -55,14 +52,14 @@ mod tests {
     #[test]
     fn a_copy_is_of_a_whole_entry() -> Result {
         let ring = Arc::new(Ring::<WORDS>::new(LEN, 0)?, GFP_KERNEL)?;
-        let crowd = Crowd::new(1)?;
+        let workers = Workers::new(1)?;
         let mut torn = 0u32;
         let mut came = 0;
 
         let process = ring.clone();
-        crowd.add(move || {
+        workers.add(move || {
             for number in 0..ENTRIES {
-                if !comes_true(|| !process.is_valid(number)) {
+                if !wait_until(|| !process.is_valid(number)) {
                     return;
                 }
                 process.publish(number, &entry(number));
@@ -70,7 +67,7 @@ mod tests {
         })?;
         for number in 0..ENTRIES {
             let mut copy = None;
-            if !comes_true(|| {
+            if !wait_until(|| {
                 copy = ring.copy(number);
                 copy.is_some()
             }) {
@@ -80,7 +77,7 @@ mod tests {
             came += 1;
             torn += u32::from(copy != Some(entry(number)));
         }
-        drop(crowd);
+        drop(workers);
         assert_eq!(came, ENTRIES);
         assert_eq!(torn, 0);
         Ok(())
@@ -93,19 +90,19 @@ mod tests {
         let valid = control(7);
 
         let ring = Arc::new(Ring::<WORDS>::new(1, 0)?, GFP_KERNEL)?;
-        let crowd = Crowd::new(1)?;
+        let workers = Workers::new(1)?;
         let mut copies = 0u32;
         let mut wrong = 0u32;
 
         let process = ring.clone();
-        crowd.keep(move || {
+        workers.add_loop(move || {
             if let Some(control) = process.control(0) {
                 control.store(valid, ordering::Relaxed);
                 control.store(!valid, ordering::Relaxed);
             }
         })?;
         // Wait until the process has started.
-        let began = comes_true(|| ring.is_valid(0));
+        let began = wait_until(|| ring.is_valid(0));
         for _ in 0..COPIES / AT_ONCE {
             for _ in 0..AT_ONCE {
                 if let Some([_, control, ..]) = ring.copy(0) {
@@ -113,9 +110,9 @@ mod tests {
                     wrong += u32::from(control != valid);
                 }
             }
-            let_others_run();
+            yield_cpu();
         }
-        drop(crowd);
+        drop(workers);
         assert!(began);
         // Both outcomes occurred; otherwise the test has tested nothing.
         assert!(copies > 0 && copies < COPIES);

@@ -13,7 +13,7 @@ use kernel::{
         Arc,
     },
 };
-use net::kunit::{comes_true, Crowd};
+use kernel_ext::kunit::{wait_until, Workers};
 
 /// A minimal queue pair.
 struct Work {
@@ -73,21 +73,21 @@ mod tests {
             forgotten: Atomic::new(0),
         };
         let work = Arc::new(work, GFP_KERNEL)?;
-        let crowd = Crowd::new(2)?;
+        let workers = Workers::new(2)?;
 
         for _ in 0..2 {
             let work = work.clone();
-            crowd.add(move || {
+            workers.add(move || {
                 for round in 1..=ROUNDS {
                     work.post();
-                    if !comes_true(|| work.done.load(ordering::Relaxed) >= 2 * round) {
+                    if !wait_until(|| work.done.load(ordering::Relaxed) >= 2 * round) {
                         work.forgotten.fetch_add(1, ordering::Relaxed);
                         return;
                     }
                 }
             })?;
         }
-        drop(crowd);
+        drop(workers);
         assert_eq!(work.forgotten.load(ordering::Relaxed), 0);
         assert_eq!(work.overlaps.load(ordering::Relaxed), 0);
         assert_eq!(work.done.load(ordering::Relaxed), 2 * ROUNDS);

@@ -20,7 +20,7 @@ use kernel::{
     prelude::*,
     sync::{aref::ARef, atomic::Atomic, Arc},
 };
-use net::{sync::new_bh_spinlock, MemCgroup};
+use kernel_ext::{memcg::MemCgroup, sync::new_bh_spinlock};
 use rdma::{
     pd::Pd,
     qp::{QpCap, QpInitAttr},

@@ -5,7 +5,7 @@
 use super::Qp;
 use iwarp::qp::Event;
 use kernel::sync::Arc;
-use net::workqueue::cancel_delayed_work;
+use kernel_ext::workqueue::cancel_delayed_work;
 
 impl Qp {
     /// Ends the queue pair. Afterwards it gives no completion and no event, and touches no memory of

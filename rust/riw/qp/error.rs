@@ -5,7 +5,7 @@
 use super::Qp;
 use crate::stream::flush::Flushed;
 use kernel::{sync::Arc, time::msecs_to_jiffies};
-use net::workqueue::mod_delayed_work;
+use kernel_ext::workqueue::mod_delayed_work;
 use rdma::event::Event;
 
 /// Initial and maximum interval between flushes in ERROR, in milliseconds. It doubles while nothing

@@ -20,7 +20,7 @@ use kernel::{
     sync::{aref::ARef, atomic::Atomic, Arc, SpinLockIrq},
     workqueue::{DelayedWork, Work, WorkItem},
 };
-use net::{
+use kernel_ext::{
     sync::BhSpinLock,
     workqueue::{impl_has_queue, Queue},
 };

@@ -19,7 +19,7 @@ use kernel::{
         barrier,
     },
 };
-use net::sync::{new_bh_spinlock, BhSpinLock};
+use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
 use rdma::{cq::CqInitAttr, Device, Udata};
 
 #[cfg(CONFIG_KUNIT = "y")]

@@ -12,7 +12,7 @@ use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
 };
-use net::sync::{new_bh_spinlock, BhSpinLock};
+use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
 
 /// The queue that a queue pair takes its receive WRs from.
 pub(crate) enum RecvSource {

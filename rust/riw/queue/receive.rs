@@ -9,7 +9,7 @@ use crate::{
     Riw,
 };
 use kernel::prelude::*;
-use net::sync::{new_bh_spinlock, BhSpinLock};
+use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
 use rdma::{pd::Pd, srq::SrqAttr, Udata};
 
 #[cfg(CONFIG_KUNIT = "y")]

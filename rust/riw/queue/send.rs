@@ -19,7 +19,7 @@ use kernel::{
         barrier,
     },
 };
-use net::sync::{new_bh_spinlock, BhSpinLock};
+use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
 
 /// Maximum entries to check or flush in one critical section: it runs with bottom halves off.
 const CHUNK: u32 = 64;

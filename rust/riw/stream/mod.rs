@@ -37,9 +37,9 @@ use kernel::{
         Mutex,
     },
 };
-use net::{
+use kernel_ext::{
+    memcg::MemCgroup,
     sync::{new_bh_spinlock, BhSpinLock},
-    MemCgroup,
 };
 use reads::Reads;
 use receive::Rx;

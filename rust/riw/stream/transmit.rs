@@ -14,7 +14,8 @@ use crate::{
 };
 use iwarp::{Error, Message, Quote, Segmenter, Terminate, TxConfig};
 use kernel::prelude::*;
-use net::{MemCgroup, SendBuf};
+use kernel_ext::memcg::MemCgroup;
+use net::SendBuf;
 
 /// Maximum batch, in bytes.
 const BATCH: usize = 256 * 1024;

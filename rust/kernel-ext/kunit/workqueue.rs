@@ -2,7 +2,7 @@
 
 //! Delayed items: their timers race with callers that queue the item and with its end.
 
-use super::{comes_true, Crowd};
+use super::{wait_until, Workers};
 use crate::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Flags, Queue};
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
@@ -16,7 +16,7 @@ use kernel::{
 };
 
 /// Counters that outlive their item.
-struct Traces {
+struct Counts {
     runs: Atomic<u32>,
     drops: Atomic<u32>,
 }
@@ -26,11 +26,11 @@ struct Traces {
 struct Item {
     queue: Arc<Queue>,
     /// The delay of the timer, by the number of earlier runs.
-    pause: fn(u32) -> Jiffies,
-    traces: Arc<Traces>,
+    delay: fn(u32) -> Jiffies,
+    counts: Arc<Counts>,
     /// Whether the item has ended: it does not rearm its timer any more.
     #[pin]
-    over: Mutex<bool>,
+    ended: Mutex<bool>,
     #[pin]
     work: Work<Item, 0>,
     #[pin]
@@ -48,21 +48,21 @@ impl_has_queue! {
 }
 
 impl Item {
-    fn new(queue: &Arc<Queue>, pause: fn(u32) -> Jiffies) -> Result<Arc<Self>> {
-        let traces = Traces {
+    fn new(queue: &Arc<Queue>, delay: fn(u32) -> Jiffies) -> Result<Arc<Self>> {
+        let counts = Counts {
             runs: Atomic::new(0),
             drops: Atomic::new(0),
         };
-        let traces = Arc::new(traces, GFP_KERNEL)?;
+        let counts = Arc::new(counts, GFP_KERNEL)?;
 
         Arc::pin_init(
             pin_init!(Self {
                 queue: queue.clone(),
-                pause,
-                traces,
-                over <- new_mutex!(false, "net::kunit::Item::over"),
-                work <- new_work!("net::kunit::Item::work"),
-                timer <- new_delayed_work!("net::kunit::Item::timer"),
+                delay,
+                counts,
+                ended <- new_mutex!(false, "kernel_ext::kunit::Item::ended"),
+                work <- new_work!("kernel_ext::kunit::Item::work"),
+                timer <- new_delayed_work!("kernel_ext::kunit::Item::timer"),
             }),
             GFP_KERNEL,
         )
@@ -73,9 +73,9 @@ impl Item {
     }
 
     fn end(self: &Arc<Self>) {
-        let mut over = self.over.lock();
+        let mut ended = self.ended.lock();
 
-        *over = true;
+        *ended = true;
         cancel_delayed_work::<Self, 1>(self);
     }
 }
@@ -84,11 +84,11 @@ impl WorkItem<0> for Item {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let over = this.over.lock();
-        let run = this.traces.runs.fetch_add(1, ordering::Relaxed);
+        let ended = this.ended.lock();
+        let run = this.counts.runs.fetch_add(1, ordering::Relaxed);
 
-        if !*over {
-            mod_delayed_work::<Self, 1>(&this, (this.pause)(run));
+        if !*ended {
+            mod_delayed_work::<Self, 1>(&this, (this.delay)(run));
         }
     }
 }
@@ -104,11 +104,11 @@ impl WorkItem<1> for Item {
 #[pinned_drop]
 impl PinnedDrop for Item {
     fn drop(self: Pin<&mut Self>) {
-        self.traces.drops.fetch_add(1, ordering::Relaxed);
+        self.counts.drops.fetch_add(1, ordering::Relaxed);
     }
 }
 
-#[kunit_tests(net_workqueue)]
+#[kunit_tests(kernel_ext_workqueue)]
 mod tests {
     use super::*;
 
@@ -122,58 +122,58 @@ mod tests {
     /// After its end and a drain of the queue, no reference to an item is left, and none was
     /// dropped twice, even if callers queued it meanwhile.
     #[test]
-    fn what_has_ended_is_gone() -> Result {
+    fn an_ended_item_is_freed_once() -> Result {
         for round in 0..40 {
             let queue = queue()?;
             // A delay of 0 queues the next run at once, others start the timer. CAST: 0 to 2.
             let item = Item::new(&queue, |run| (run % 3) as Jiffies)?;
-            let traces = item.traces.clone();
-            let crowd = Crowd::new(2)?;
+            let counts = item.counts.clone();
+            let workers = Workers::new(2)?;
 
             for _ in 0..2 {
                 let item = item.clone();
-                crowd.add(move || {
+                workers.add(move || {
                     for _ in 0..1000 {
                         item.kick();
                     }
                 })?;
             }
             // End it while it is busy, at another moment in each round.
-            let ran = comes_true(|| traces.runs.load(ordering::Relaxed) > round % 8);
+            let ran = wait_until(|| counts.runs.load(ordering::Relaxed) > round % 8);
             item.end();
-            drop(crowd);
+            drop(workers);
             drop(item);
             queue.drain();
 
             assert!(ran);
-            assert_eq!(traces.drops.load(ordering::Relaxed), 1);
+            assert_eq!(counts.drops.load(ordering::Relaxed), 1);
         }
         Ok(())
     }
 
     /// No wakeup is lost: a queued item runs at once, although its timer is set for later.
     #[test]
-    fn a_kick_is_followed_by_a_run() -> Result {
+    fn a_kick_of_an_armed_item_runs_it_at_once() -> Result {
         let queue = queue()?;
         let item = Item::new(&queue, |_| msecs_to_jiffies(3_600_000))?;
         let lost = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
-        let crowd = Crowd::new(2)?;
+        let workers = Workers::new(2)?;
 
         for _ in 0..2 {
             let item = item.clone();
             let lost = lost.clone();
-            crowd.add(move || {
+            workers.add(move || {
                 for _ in 0..20_000 {
-                    let before = item.traces.runs.load(ordering::Relaxed);
+                    let before = item.counts.runs.load(ordering::Relaxed);
                     item.kick();
-                    if !comes_true(|| item.traces.runs.load(ordering::Relaxed) != before) {
+                    if !wait_until(|| item.counts.runs.load(ordering::Relaxed) != before) {
                         lost.fetch_add(1, ordering::Relaxed);
                         break;
                     }
                 }
             })?;
         }
-        drop(crowd);
+        drop(workers);
         item.end();
         queue.drain();
         assert_eq!(lost.load(ordering::Relaxed), 0);
@@ -182,20 +182,20 @@ mod tests {
 
     /// The delay set last holds, whether it is the longer or the shorter one.
     #[test]
-    fn a_timer_has_one_time() -> Result {
+    fn the_delay_set_last_holds() -> Result {
         let queue = queue()?;
         // An hour, then no delay, then an hour.
         let item = Item::new(&queue, |run| match run {
             1 => 0,
             _ => msecs_to_jiffies(3_600_000),
         })?;
-        let runs = || item.traces.runs.load(ordering::Relaxed);
+        let runs = || item.counts.runs.load(ordering::Relaxed);
 
         item.kick();
-        assert!(comes_true(|| runs() == 1));
+        assert!(wait_until(|| runs() == 1));
         item.kick();
         // The second run, and the third by its timer.
-        assert!(comes_true(|| runs() == 3));
+        assert!(wait_until(|| runs() == 3));
         item.end();
         queue.drain();
         assert_eq!(runs(), 3);

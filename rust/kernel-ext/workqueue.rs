@@ -103,8 +103,8 @@ impl Queue {
         self.kernel().enqueue(item)
     }
 
-    /// Has an item run, and see what its caller did before. An item that is queued already has not
-    /// begun to run, and stays where it is. Any context.
+    /// Queues an item, unless it is queued already. In both cases a run follows that sees the
+    /// caller's earlier writes. Any context.
     pub fn kick<T, const ID: u64>(&self, item: &Arc<T>)
     where
         T: HasWork<T, ID> + WorkItem<ID, Pointer = Arc<T>> + Send + Sync + 'static,

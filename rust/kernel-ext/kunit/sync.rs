@@ -3,7 +3,7 @@
 //! `BhUses`: users of an object race with its removal, as for a memory region that a peer
 //! invalidates.
 
-use super::{comes_true, let_others_run, Crowd};
+use super::{wait_until, yield_cpu, Workers};
 use crate::sync::BhUses;
 use kernel::{
     prelude::*,
@@ -16,11 +16,11 @@ use kernel::{
 /// The object that users race for.
 #[pin_data]
 struct Shared {
-    there: Atomic<bool>,
+    alive: Atomic<bool>,
     #[pin]
     uses: BhUses,
     /// The remover has waited for all users, and owns the object.
-    taken: Atomic<bool>,
+    retired: Atomic<bool>,
     used: Atomic<u32>,
     wrong: Atomic<u32>,
 }
@@ -29,9 +29,9 @@ impl Shared {
     fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                there: Atomic::new(true),
+                alive: Atomic::new(true),
                 uses <- BhUses::new(),
-                taken: Atomic::new(false),
+                retired: Atomic::new(false),
                 used: Atomic::new(0),
                 wrong: Atomic::new(0),
             }),
@@ -42,12 +42,12 @@ impl Shared {
     /// Uses the object for a moment, if it is not removed.
     fn touch(&self) {
         self.uses.during(|| {
-            if !self.there.load(ordering::Acquire) {
+            if !self.alive.load(ordering::Acquire) {
                 return;
             }
             self.used.fetch_add(1, ordering::Relaxed);
             for _ in 0..20 {
-                if self.taken.load(ordering::Relaxed) {
+                if self.retired.load(ordering::Relaxed) {
                     self.wrong.fetch_add(1, ordering::Relaxed);
                 }
                 core::hint::spin_loop();
@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-#[kunit_tests(net_sync)]
+#[kunit_tests(kernel_ext_sync)]
 mod tests {
     use super::*;
 
@@ -65,29 +65,29 @@ mod tests {
 
     /// After the wait a removed object has no users, and the wait ends.
     #[test]
-    fn what_is_taken_away_is_left_alone() -> Result {
+    fn wait_drains_all_users() -> Result {
         let shared = Shared::new()?;
-        let crowd = Crowd::new(USERS)?;
+        let workers = Workers::new(USERS)?;
         let mut met = 0;
 
         for _ in 0..USERS {
             let shared = shared.clone();
-            crowd.keep(move || shared.touch())?;
+            workers.add_loop(move || shared.touch())?;
         }
         for _ in 0..ROUNDS {
             let before = shared.used.load(ordering::Relaxed);
 
             // A user is active now, or was a moment ago.
-            met += usize::from(comes_true(|| shared.used.load(ordering::Relaxed) != before));
-            shared.there.xchg(false, ordering::Full);
+            met += usize::from(wait_until(|| shared.used.load(ordering::Relaxed) != before));
+            shared.alive.xchg(false, ordering::Full);
             shared.uses.wait();
-            shared.taken.store(true, ordering::Relaxed);
-            let_others_run();
-            shared.taken.store(false, ordering::Relaxed);
-            // Release: a user that sees `there` also sees `taken` cleared.
-            shared.there.store(true, ordering::Release);
+            shared.retired.store(true, ordering::Relaxed);
+            yield_cpu();
+            shared.retired.store(false, ordering::Relaxed);
+            // Release: a user that sees `alive` also sees `retired` cleared.
+            shared.alive.store(true, ordering::Release);
         }
-        drop(crowd);
+        drop(workers);
         assert_eq!(met, ROUNDS);
         assert_eq!(shared.wrong.load(ordering::Relaxed), 0);
         Ok(())

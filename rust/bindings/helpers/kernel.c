@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+/* C wrappers of macros and inline functions that rust/kernel-ext needs. */
+#include <linux/memcontrol.h>
+#include <linux/sched/mm.h>
+#include <linux/spinlock.h>
+
+#include "kernel.h"
+
+void riw_helper_spin_lock_bh(spinlock_t *lock)
+{
+	spin_lock_bh(lock);
+}
+
+void riw_helper_spin_unlock_bh(spinlock_t *lock)
+{
+	spin_unlock_bh(lock);
+}
+
+int riw_helper_spin_trylock_bh(spinlock_t *lock)
+{
+	return spin_trylock_bh(lock);
+}
+
+/* All locks initialized here share one lockdep class. */
+void riw_helper_rwlock_init(rwlock_t *lock)
+{
+	rwlock_init(lock);
+}
+
+void riw_helper_read_lock_bh(rwlock_t *lock)
+{
+	read_lock_bh(lock);
+}
+
+void riw_helper_read_unlock_bh(rwlock_t *lock)
+{
+	read_unlock_bh(lock);
+}
+
+void riw_helper_write_lock_bh(rwlock_t *lock)
+{
+	write_lock_bh(lock);
+}
+
+void riw_helper_write_unlock_bh(rwlock_t *lock)
+{
+	write_unlock_bh(lock);
+}
+
+/* Returns the task's memory cgroup with a reference; NULL if memory cgroups are disabled. */
+struct mem_cgroup *riw_helper_current_memcg(void)
+{
+	return get_mem_cgroup_from_mm(current->mm);
+}
+
+struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg)
+{
+	return set_active_memcg(memcg);
+}
+
+/* `memcg` is NULL, or the caller has a reference, so that taking another cannot fail. */
+struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg)
+{
+	return mem_cgroup_tryget(memcg) ? memcg : NULL;
+}
+
+void riw_helper_put_memcg(struct mem_cgroup *memcg)
+{
+	mem_cgroup_put(memcg);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef RIW_HELPERS_KERNEL_H
+#define RIW_HELPERS_KERNEL_H
+
+#include <linux/memcontrol.h>
+#include <linux/spinlock.h>
+
+void riw_helper_spin_lock_bh(spinlock_t *lock);
+void riw_helper_spin_unlock_bh(spinlock_t *lock);
+int riw_helper_spin_trylock_bh(spinlock_t *lock);
+void riw_helper_rwlock_init(rwlock_t *lock);
+void riw_helper_read_lock_bh(rwlock_t *lock);
+void riw_helper_read_unlock_bh(rwlock_t *lock);
+void riw_helper_write_lock_bh(rwlock_t *lock);
+void riw_helper_write_unlock_bh(rwlock_t *lock);
+
+struct mem_cgroup *riw_helper_current_memcg(void);
+struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg);
+struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg);
+void riw_helper_put_memcg(struct mem_cgroup *memcg);
+
+#endif

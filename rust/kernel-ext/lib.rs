@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the kernel's `kernel` crate lacks and any driver may need: locks for data shared with
+//! softirqs, owned work queues, memory cgroups, and helpers for KUnit suites.
+//!
+//! Nothing here depends on networking or RDMA. All of it could move to `rust/kernel`, each file to
+//! the module of its name.
+
+#![crate_name = "kernel_ext"]
+#![deny(missing_docs)]
+
+#[cfg(CONFIG_KUNIT = "y")]
+pub mod kunit;
+pub mod memcg;
+pub mod sync;
+pub mod workqueue;
+
+/// The prefix of this crate's log messages.
+const __LOG_PREFIX: &[u8] = b"kernel_ext\0";
