@@ -73,12 +73,33 @@ impl<T: iw::CmOperations> Device<T> {
         if name.to_bytes().contains(&b'%') {
             return Err(EINVAL);
         }
-        let mrs = Arc::pin_init(MrTable::new(), GFP_KERNEL)?;
-
         // This reference keeps the namespace: `netdev` may move to another one meanwhile.
         let netns = netdev.netns().ok_or(ENODEV)?;
-        // SAFETY: A `Self` of that size begins with an ib_device. `netns` is held until the device
-        // is registered.
+        let this = Self::alloc(&netns, data)?;
+        let raw = this.as_ptr().cast::<bindings::ib_device>();
+
+        // SAFETY: `alloc` returned `raw`, which nothing else accesses.
+        let registered = unsafe {
+            Self::configure(raw, netdev, info).and_then(|()| Self::register_core(raw, name))
+        };
+        match registered {
+            // INVARIANT: The handle owns the reference that `register_core` took.
+            Ok(()) => Ok(Handle(this)),
+            Err(e) => {
+                // SAFETY: The device is allocated and not registered. `data` is dropped by
+                // `dealloc_driver`, which ib_dealloc_device() calls.
+                unsafe { bindings::ib_dealloc_device(raw) };
+                Err(e)
+            }
+        }
+    }
+
+    /// Allocates a device with its data and its callbacks, and registers nothing. The caller must
+    /// pass it to `ib_register_device()` or `ib_dealloc_device()`. Process context; may sleep.
+    fn alloc(netns: &net::Netns, data: impl PinInit<T::Device>) -> Result<NonNull<Self>> {
+        let mrs = Arc::pin_init(MrTable::new(), GFP_KERNEL)?;
+        // SAFETY: A `Self` of that size begins with an ib_device. The caller holds `netns` until
+        // the device is registered.
         let raw = unsafe { bindings::_ib_alloc_device(size_of::<Self>(), netns.as_raw()) };
         let this = NonNull::new(raw.cast::<Self>()).ok_or(ENOMEM)?;
 
@@ -89,50 +110,58 @@ impl<T: iw::CmOperations> Device<T> {
             let Ok(()) =
                 pin_init::raw_try_init((&raw mut (*this.as_ptr()).data).cast::<T::Device>(), data);
         }
-
         // INVARIANT: `data` and `mrs` are initialized, so the ops may be set.
-        // SAFETY: `raw` is a new device that is not registered, so nothing else accesses it.
-        // `netdev` is a reference, so it is alive. The ops and the attribute group are static.
-        let done = unsafe {
-            bindings::ib_set_device_ops(raw, &const { Self::ops() });
+        // SAFETY: `raw` is a new device that is not registered, so nothing else accesses it. The
+        // ops are static.
+        unsafe { bindings::ib_set_device_ops(raw, &const { Self::ops() }) };
+        Ok(this)
+    }
+
+    /// Sets what ib_core must know before the registration. Process context; may sleep.
+    ///
+    /// # Safety
+    ///
+    /// `raw` must come from [`Self::alloc`], not registered, and nothing else may access it.
+    unsafe fn configure(
+        raw: *mut bindings::ib_device,
+        netdev: &net::NetDevice,
+        info: &Info,
+    ) -> Result {
+        // SAFETY: By the caller's promise nothing else accesses the device. `netdev` is a
+        // reference, so it is alive. The attribute group is static.
+        to_result(unsafe {
             (*raw).ops.device_group = T::attributes().as_raw();
             // Each verb checks the data that user space sends: see `udata`.
             (*raw).ops.set_uverbs_robust_udata(1);
             (*raw).ops.owner = this_module::<T::OwnerModule>().as_ptr();
-            info.apply(&mut *raw, netdev);
-            to_result(bindings::ib_device_set_netdev(raw, netdev.as_raw(), 1))
-        }
-        .and_then(|()| {
             // Tells udev to keep the user's name.
-            // SAFETY: `raw` is allocated and not registered yet, so nothing else accesses it.
-            unsafe {
-                (*raw).name_assign_type =
-                    bindings::rdma_nl_name_assign_type_RDMA_NAME_ASSIGN_TYPE_USER;
-                // The reference of the returned handle: ib_core may unregister and free the device
-                // as soon as it is registered.
-                bindings::get_device(Self::core_device(raw));
-            }
-            // SAFETY: The ops, the netdev and all fields that ib_core requires are set. `name` is a
-            // NUL-terminated string.
-            let ret = unsafe {
-                bindings::ib_register_device(raw, name.as_ptr().cast(), core::ptr::null_mut())
-            };
-            to_result(ret).inspect_err(|_| {
-                // SAFETY: `get_device()` above took the reference that is dropped here.
-                unsafe { bindings::put_device(Self::core_device(raw)) }
-            })
-        });
+            (*raw).name_assign_type = bindings::rdma_nl_name_assign_type_RDMA_NAME_ASSIGN_TYPE_USER;
+            info.apply(&mut *raw, netdev);
+            bindings::ib_device_set_netdev(raw, netdev.as_raw(), 1)
+        })
+    }
 
-        match done {
-            // INVARIANT: The handle owns the reference of `get_device()` above.
-            Ok(()) => Ok(Handle(this)),
-            Err(e) => {
-                // SAFETY: The device is allocated and not registered. `data` is dropped by
-                // `dealloc_driver`, which ib_dealloc_device() calls.
-                unsafe { bindings::ib_dealloc_device(raw) };
-                Err(e)
-            }
-        }
+    /// Registers the device with ib_core, and takes a reference to it if that succeeds. Process
+    /// context; may sleep.
+    ///
+    /// # Safety
+    ///
+    /// `raw` must come from [`Self::alloc`] and be configured by [`Self::configure`].
+    unsafe fn register_core(raw: *mut bindings::ib_device, name: &CStr) -> Result {
+        // ib_core may unregister and free the device as soon as it is registered, so take the
+        // reference first.
+        // SAFETY: By the caller's promise the device is allocated and not registered: it is alive.
+        unsafe { bindings::get_device(Self::core_device(raw)) };
+        // SAFETY: By the caller's promise the ops, the netdev and all fields that ib_core requires
+        // are set. `name` is a NUL-terminated string.
+        let ret = unsafe {
+            bindings::ib_register_device(raw, name.as_ptr().cast(), core::ptr::null_mut())
+        };
+
+        to_result(ret).inspect_err(|_| {
+            // SAFETY: `get_device()` above took the reference that is dropped here.
+            unsafe { bindings::put_device(Self::core_device(raw)) }
+        })
     }
 
     /// Returns the verbs of driver `T`.

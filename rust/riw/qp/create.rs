@@ -107,12 +107,7 @@ impl Qp {
             rq_key: recv.key,
         };
 
-        let cap = attr.cap();
-        cap.max_send_wr = num_sqe;
-        cap.max_recv_wr = recv.len;
-        cap.max_inline_data = limits::MAX_INLINE;
-        let cap = *cap;
-
+        let cap = grant(attr.cap(), num_sqe, recv.len);
         let regions = Regions {
             mrs: dev.mrs().clone(),
             pd: pd.id,
@@ -157,6 +152,14 @@ impl Qp {
             GFP_KERNEL,
         )
     }
+}
+
+/// Sets the sizes that the consumer gets, and returns them.
+fn grant(cap: &mut QpCap, send_wr: u32, recv_wr: u32) -> QpCap {
+    cap.max_send_wr = send_wr;
+    cap.max_recv_wr = recv_wr;
+    cap.max_inline_data = limits::MAX_INLINE;
+    *cap
 }
 
 /// Checks sizes against the limits. Fails with `EINVAL`.

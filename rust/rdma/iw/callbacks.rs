@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The C callbacks that call [`CmOperations`].
+
+use super::{private_data, CmId, CmOperations, ConnParam, Provider, Setup};
+use crate::{device::Device, qp::Qp};
+use core::ptr::{self, NonNull};
+use kernel::{
+    error::from_result,
+    ffi::{c_int, c_void},
+    prelude::*,
+    sync::aref::ARef,
+};
+use net::addr;
+use riw_bindings as bindings;
+
+/// Sets the callbacks of this file in a `struct ib_device_ops`.
+pub(crate) const fn fill<T: CmOperations>(
+    mut ops: bindings::ib_device_ops,
+) -> bindings::ib_device_ops {
+    ops.iw_connect = Some(connect::<T>);
+    ops.iw_accept = Some(accept::<T>);
+    ops.iw_reject = Some(reject::<T>);
+    ops.iw_create_listen = Some(create_listen::<T>);
+    ops.iw_destroy_listen = Some(destroy_listen::<T>);
+    ops
+}
+
+/// Returns the device of an id. Any context.
+///
+/// # Safety
+///
+/// `id` must be one that iw_cm passes to a callback of driver `T`, and only used during that
+/// callback.
+unsafe fn device<'a, T: CmOperations>(id: *mut bindings::iw_cm_id) -> &'a Device<T> {
+    // SAFETY: By the caller's promise iw_cm passed `id` to a callback of `T`, so it is alive and
+    // its device is one of `T`. iw_cm destroys ids before their device is unregistered, so the data
+    // of the device is initialized.
+    unsafe { Device::from_raw((*id).device) }
+}
+
+/// # Safety
+///
+/// Only iw_cm may call this, with a live id of a device of driver `T` and valid parameters.
+unsafe extern "C" fn connect<T: CmOperations>(
+    id: *mut bindings::iw_cm_id,
+    param: *mut bindings::iw_cm_conn_param,
+) -> c_int {
+    from_result(|| {
+        // SAFETY: iw_cm passes a live id of a device of `T`, whose addresses it does not change
+        // during the call, and valid parameters.
+        unsafe {
+            let setup = Setup::from_raw(id)?;
+            let remote = addr::from_storage(&(*id).m_remote_addr).ok_or(EAFNOSUPPORT)?;
+            let param = ConnParam::from_raw(param);
+
+            T::connect(device(id), &*id.cast(), &setup, &remote, &param)?;
+        }
+        Ok(0)
+    })
+}
+
+/// # Safety
+///
+/// Only iw_cm may call this, with a live id that it made for an [`Event::ConnectRequest`] of driver
+/// `T`, and valid parameters.
+unsafe extern "C" fn accept<T: CmOperations>(
+    id: *mut bindings::iw_cm_id,
+    param: *mut bindings::iw_cm_conn_param,
+) -> c_int {
+    from_result(|| {
+        // SAFETY: iw_cm passes valid parameters and a live id that it made for a connect request of
+        // `T`. rdma_cm lets one consumer at a time accept or reject it, so `provider_data` does not
+        // change meanwhile. If an earlier accept has set it, iw_cm had a reference to that queue
+        // pair, as `accept_again` requires.
+        unsafe {
+            let param = ConnParam::from_raw(param);
+            let dev = device::<T>(id);
+            let cm_id = &*id.cast::<CmId>();
+
+            let qp = match Provider::of(id) {
+                Provider::Reported(token) => Some(T::accept(dev, cm_id, token, &param)?),
+                Provider::Accepted(first) => accept_again::<T>(dev, cm_id, first, &param)?,
+            };
+            // iw_cm has a reference to this queue pair: its number is not reused while there is
+            // one.
+            let qp = qp.as_ref().and_then(|qp| NonNull::new(qp.base()));
+            (*id).provider_data = Provider::Accepted(qp).into_raw();
+        }
+        Ok(0)
+    })
+}
+
+/// Handles a second accept of an id whose connection belongs to `first`. Process context; may
+/// sleep.
+///
+/// Returns the second queue pair, if it is not being destroyed. Fails with `EINVAL` if no event of
+/// the id is queued: then the error is no `BUG()` in iw_cm.
+///
+/// # Safety
+///
+/// Until this accept iw_cm must have had a reference to `first` on behalf of the id.
+unsafe fn accept_again<T: CmOperations>(
+    dev: &Device<T>,
+    id: &CmId,
+    first: Option<NonNull<bindings::ib_qp>>,
+    param: &ConnParam<'_>,
+) -> Result<Option<ARef<Qp<T>>>> {
+    // SAFETY: By the caller's promise iw_cm had a reference to `first`. It has overwritten the
+    // pointer by the second queue pair without dropping that reference, so the `ARef` owns it from
+    // here on.
+    let first = first.map(|first| unsafe { ARef::<Qp<T>>::from_raw(first.cast()) });
+
+    if first.is_none_or(|first| T::abandon(id, &first)) {
+        Ok(T::qp_by_number(dev, param.qpn))
+    } else {
+        Err(EINVAL)
+    }
+}
+
+/// # Safety
+///
+/// Only iw_cm may call this, with a live id that it made for an [`Event::ConnectRequest`] of driver
+/// `T`, and `data` that is null or valid for `len` bytes.
+unsafe extern "C" fn reject<T: CmOperations>(
+    id: *mut bindings::iw_cm_id,
+    data: *const c_void,
+    len: u8,
+) -> c_int {
+    from_result(|| {
+        // SAFETY: iw_cm passes a live id that it made for a connect request of `T`, and `data` that
+        // is null or valid for `len` bytes. rdma_cm lets one consumer at a time accept or reject
+        // the id, so `provider_data` does not change meanwhile. If it is a queue pair, iw_cm keeps
+        // its reference to it until the id is destroyed.
+        unsafe {
+            match Provider::of(id) {
+                Provider::Reported(token) => {
+                    T::reject(device(id), token, private_data(data, len.into()))?;
+                }
+                Provider::Accepted(qp) => {
+                    if let Some(qp) = qp {
+                        // iw_cm keeps its reference to `qp`.
+                        T::abandon(&*id.cast(), Qp::<T>::from_base(qp.as_ptr()));
+                    }
+                    return Err(EINVAL);
+                }
+            }
+        }
+        Ok(0)
+    })
+}
+
+/// # Safety
+///
+/// Only iw_cm may call this, with a live id of a device of driver `T`.
+unsafe extern "C" fn create_listen<T: CmOperations>(
+    id: *mut bindings::iw_cm_id,
+    backlog: c_int,
+) -> c_int {
+    from_result(|| {
+        let backlog = u32::try_from(backlog).unwrap_or(0);
+
+        // SAFETY: iw_cm passes a live id of a device of `T`, whose addresses it does not change
+        // during the call. It leaves `provider_data` of a listening id to the provider.
+        unsafe {
+            let setup = Setup::from_raw(id)?;
+            let token = T::create_listen(device(id), &*id.cast(), &setup, backlog)?;
+
+            (*id).provider_data = ptr::without_provenance_mut(token);
+        }
+        Ok(0)
+    })
+}
+
+/// # Safety
+///
+/// Only iw_cm may call this, with a live id for which [`create_listen`] has succeeded.
+unsafe extern "C" fn destroy_listen<T: CmOperations>(id: *mut bindings::iw_cm_id) -> c_int {
+    from_result(|| {
+        // SAFETY: iw_cm passes a live id of a device of `T` for which `create_listen` has
+        // succeeded, so `provider_data` is its token.
+        unsafe { T::destroy_listen(device(id), (*id).provider_data.addr())? };
+        Ok(0)
+    })
+}
