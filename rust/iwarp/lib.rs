@@ -6,6 +6,7 @@
 //! Bytes go in, decisions come out; sockets, memory and time belong to the embedder.
 //!
 //! - [`startup`]: the frames that open a connection, and what they negotiate.
+//! - [`traits`]: what an embedder has to supply.
 //! - [`Receiver`]: takes FPDUs off the stream's [`Octets`] and tells a [`Placement`] where payload
 //!   goes.
 //! - [`Segmenter`]: cuts messages into FPDUs and hands a [`Gather`] header bytes and payload
@@ -31,23 +32,23 @@
 )]
 
 pub mod access;
-pub mod crc;
 pub mod ddp;
 pub mod error;
 pub mod mpa;
 pub mod qp;
 pub mod rdmap;
 pub mod rx;
+pub mod traits;
 pub mod tx;
 pub mod types;
 pub mod wire;
 
 pub use access::{Access, Denied, Region};
-pub use crc::{Crc, Crc32c};
 pub use error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap, TermCode};
 pub use mpa::startup;
-pub use rdmap::read::{Outstanding, ReadRequest};
-pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Quote, Terminate, Terminated};
-pub use rx::{Octets, Placement, Progress, Receiver, RxConfig, Segment};
-pub use tx::{Busy, Emitted, Gather, Message, Segmenter, TxConfig};
+pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Message, Outstanding, ReadRequest};
+pub use rdmap::{Quote, Segment, Terminate, Terminated};
+pub use rx::{Progress, Receiver, RxConfig};
+pub use traits::{Crc, Crc32c, Gather, Octets, Placement};
+pub use tx::{Busy, Emitted, Segmenter, TxConfig};
 pub use types::Stag;

@@ -2,10 +2,9 @@
 
 //! The segmenter: cuts messages into FPDUs and hands out header octets and payload ranges.
 
-use crate::crc::{Crc, Crc32c};
 use crate::mpa::fpdu::{mulpdu, Framer, LENGTH_LEN};
-use crate::rdmap::read::ReadRequest;
-use crate::rdmap::{AtomicRequest, AtomicResponse, Terminate};
+use crate::rdmap::message::Message;
+use crate::traits::{Crc32c, Gather};
 use crate::types::{copy, count, split, Stag};
 use crate::wire::ddp as wire_ddp;
 use crate::wire::rdmap as wire;
@@ -24,47 +23,6 @@ pub struct TxConfig {
     pub emss: u32,
 }
 
-/// A message to be sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Message {
-    /// A Send of any of the four types (RFC 5040 §5.3).
-    Send {
-        /// With Solicited Event.
-        solicited: bool,
-        /// With Invalidate of this STag of the peer.
-        invalidate: Option<Stag>,
-    },
-    /// An RDMA Write (RFC 5040 §5.1).
-    Write {
-        /// The peer's buffer.
-        stag: Stag,
-        /// Tagged Offset of the first octet.
-        to: u64,
-    },
-    /// An RDMA Read Request.
-    ReadRequest(ReadRequest),
-    /// An RDMA Read Response to the sink in the request.
-    ReadResponse {
-        /// The requester's buffer.
-        stag: Stag,
-        /// Tagged Offset of the first octet.
-        to: u64,
-    },
-    /// A Terminate. No message may follow it.
-    Terminate(Terminate),
-    /// Immediate Data (RFC 7306 §6).
-    Immediate {
-        /// The data.
-        data: [u8; 8],
-        /// With Solicited Event.
-        solicited: bool,
-    },
-    /// An Atomic Request (RFC 7306 §5.2.1).
-    AtomicRequest(AtomicRequest),
-    /// An Atomic Response (RFC 7306 §5.2.2).
-    AtomicResponse(AtomicResponse),
-}
-
 /// The reason a message cannot be started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Busy {
@@ -81,32 +39,6 @@ pub struct Emitted {
     pub last: bool,
     /// Its length in octets, markers and CRC included.
     pub bytes: u32,
-}
-
-/// The sink for the octets of an FPDU. Calls come in stream order.
-pub trait Gather {
-    /// The reason the sink refuses octets.
-    type Error;
-
-    /// Appends header, marker, pad or CRC octets. `bytes` is valid only during the call.
-    ///
-    /// # Errors
-    ///
-    /// The octets cannot be taken; the FPDU is abandoned.
-    fn bytes(&mut self, bytes: &[u8]) -> Result<(), Self::Error>;
-
-    /// Appends octets `offset` to `offset` + `len` of the message; `len` is not 0. If `crc` is
-    /// given, continues it over them and returns it.
-    ///
-    /// # Errors
-    ///
-    /// The octets cannot be taken; the FPDU is abandoned.
-    fn payload(
-        &mut self,
-        offset: u32,
-        len: u32,
-        crc: Option<Crc>,
-    ) -> Result<Option<Crc>, Self::Error>;
 }
 
 /// The longest head in octets: length field, DDP header, the longest header behind it.

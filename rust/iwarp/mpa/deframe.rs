@@ -2,12 +2,11 @@
 
 //! Parses FPDUs (RFC 5044 §4, §6): length, ULPDU, pad and CRC, with markers between.
 
-use crate::crc::{Crc, Crc32c};
 use crate::ddp::{Ulpdu, FRONT_LEN};
 use crate::error::{Error, Mpa};
 use crate::mpa::fpdu::{pad_len, CRC_LEN, LENGTH_LEN};
 use crate::mpa::marker::{Cadence, MARKER_LEN};
-use crate::rx::Octets;
+use crate::traits::{Crc, Crc32c, Octets};
 use crate::types::{copy, split};
 use core::marker::PhantomData;
 

@@ -2,9 +2,8 @@
 
 //! Builds FPDUs (RFC 5044 §4): their maximum size, length field, pad, CRC and markers.
 
-use crate::crc::{Crc, Crc32c};
 use crate::mpa::marker::Cadence;
-use crate::tx::Gather;
+use crate::traits::{Crc, Crc32c, Gather};
 use crate::types::{copy, count, size, split};
 use crate::wire::mpa::Marker;
 use core::marker::PhantomData;

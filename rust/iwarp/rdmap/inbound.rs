@@ -6,9 +6,11 @@
 use crate::ddp::queue::Queue;
 use crate::ddp::{header_len, Header, Ulpdu, FRONT_LEN};
 use crate::error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap};
+use crate::rdmap::atomic::{AtomicRequest, AtomicResponse};
 use crate::rdmap::read::ReadRequest;
-use crate::rdmap::{AtomicRequest, AtomicResponse, Quote, Terminate};
-use crate::rx::{Placement, Segment};
+use crate::rdmap::segment::Segment;
+use crate::rdmap::terminate::{Quote, Terminate};
+use crate::traits::Placement;
 use crate::types::{count, split, Stag};
 use crate::wire::ddp as wire_ddp;
 use crate::wire::rdmap as wire;

@@ -5,8 +5,13 @@
 
 pub mod atomic;
 pub(crate) mod inbound;
+pub mod message;
 pub mod read;
+pub mod segment;
 pub mod terminate;
 
 pub use atomic::{AtomicOp, AtomicRequest, AtomicResponse};
+pub use message::Message;
+pub use read::{Outstanding, ReadRequest};
+pub use segment::Segment;
 pub use terminate::{Quote, Terminate, Terminated};

@@ -15,8 +15,8 @@ pub use initiator::{Initiator, Outcome};
 pub use responder::{Refusal, Responder};
 
 use crate::error::{Error, Mpa};
+use crate::rdmap::message::Message;
 use crate::rdmap::read::ReadRequest;
-use crate::tx::Message;
 use crate::types::Stag;
 
 /// IRD or ORD value that leaves the depth to the ULP (RFC 6581 §9.1).
