@@ -45,10 +45,10 @@ pub mod wire;
 
 pub use access::{Access, Denied, Region};
 pub use error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap, TermCode};
-pub use mpa::startup;
+pub use mpa::{startup, TxConfig};
 pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Message, Outstanding, ReadRequest};
 pub use rdmap::{Quote, Segment, Terminate, Terminated};
 pub use rx::{Progress, Receiver, RxConfig};
-pub use traits::{Crc, Crc32c, Gather, Octets, Placement};
-pub use tx::{Busy, Emitted, Segmenter, TxConfig};
+pub use traits::{Crc, Crc32c, Framing, Gather, Octets, Placement};
+pub use tx::{Busy, Emitted, Segmenter};
 pub use types::Stag;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The traits of the crate: what an embedder has to supply.
+//! The traits of the crate: what an embedder supplies, and what a lower layer does for DDP.
 //!
-//! To send, it supplies a [`Crc32c`] and a [`Gather`]; to receive, a [`Crc32c`], [`Octets`] and a
-//! [`Placement`].
+//! An embedder supplies a [`Crc32c`] engine, a [`Gather`] to send, and [`Octets`] and a [`Placement`]
+//! to receive. A lower layer has a [`Framing`]; this crate has that of MPA, [`mpa`](crate::mpa).
 
 use crate::error::{Error, Rdmap};
 use crate::rdmap::atomic::{AtomicRequest, AtomicResponse};
@@ -58,16 +58,16 @@ impl Default for Crc {
     }
 }
 
-/// The sink for the octets of an FPDU. Calls come in stream order.
+/// The sink for the octets of a frame. Calls come in stream order.
 pub trait Gather {
     /// The reason the sink refuses octets.
     type Error;
 
-    /// Appends header, marker, pad or CRC octets. `bytes` is valid only during the call.
+    /// Appends octets that are not payload: headers, markers, pad, CRC. `bytes` is valid only during the call.
     ///
     /// # Errors
     ///
-    /// The octets cannot be taken; the FPDU is abandoned.
+    /// The octets cannot be taken; the frame is abandoned.
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), Self::Error>;
 
     /// Appends octets `offset` to `offset` + `len` of the message; `len` is not 0. If `crc` is
@@ -75,13 +75,38 @@ pub trait Gather {
     ///
     /// # Errors
     ///
-    /// The octets cannot be taken; the FPDU is abandoned.
+    /// The octets cannot be taken; the frame is abandoned.
     fn payload(
         &mut self,
         offset: u32,
         len: u32,
         crc: Option<Crc>,
     ) -> Result<Option<Crc>, Self::Error>;
+}
+
+/// The sending side of a lower layer: puts each DDP segment in a frame of its own (RFC 5041 §3).
+pub trait Framing {
+    /// Octets of a frame in front of the segment. At most 2, which the compiler checks.
+    const PREFIX_LEN: usize;
+
+    /// Returns MULPDU: the longest segment that fits in a frame now, in octets. At least 128, so
+    /// that a message without payload is one segment.
+    fn mulpdu(&self) -> u16;
+
+    /// Writes one frame to `out`: `head`, and then `len` octets of the message at `offset`. `head`
+    /// begins with [`PREFIX_LEN`](Self::PREFIX_LEN) octets, which this fills in; the headers of the
+    /// segment follow. The segment is not longer than MULPDU. Returns the octets of the frame.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `out`. The framing is then as before: it may write the frame again.
+    fn emit<G: Gather>(
+        &mut self,
+        head: &mut [u8],
+        offset: u32,
+        len: u32,
+        out: &mut G,
+    ) -> Result<u32, G::Error>;
 }
 
 /// The received octets of the stream that are not consumed yet, in place.

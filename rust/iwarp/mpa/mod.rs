@@ -6,3 +6,5 @@ pub mod deframe;
 pub mod fpdu;
 pub mod marker;
 pub mod startup;
+
+pub use fpdu::{Framer, TxConfig};

@@ -47,3 +47,11 @@ pub enum Message {
     /// An Atomic Response (RFC 7306 §5.2.2).
     AtomicResponse(AtomicResponse),
 }
+
+impl Message {
+    /// Returns whether the segments of the message are for a Tagged Buffer (RFC 5040 §4.1).
+    #[inline]
+    pub const fn is_tagged(&self) -> bool {
+        matches!(self, Self::Write { .. } | Self::ReadResponse { .. })
+    }
+}

@@ -103,7 +103,7 @@ fn emss_may_change_under_way() {
     let mut got = Recorder::default();
     tx.start(SEND, 5000).unwrap();
     for emss in [1460, 536, 9000, 0, 200].into_iter().cycle() {
-        tx.set_emss(emss);
+        tx.framing_mut().set_emss(emss);
         let mut out = Copy {
             message: &payload,
             wire: Vec::new(),

@@ -14,6 +14,7 @@ use crate::{
     },
 };
 use iwarp::{
+    mpa::Framer,
     qp::{Event, State},
     startup::Parameters,
     Access, Error, Message, Outstanding, Quote, ReadRequest, Segmenter, Stag, TxConfig,
@@ -42,7 +43,7 @@ pub(crate) struct Tx {
 }
 
 struct Stream {
-    segmenter: Segmenter<crc::Kernel>,
+    segmenter: Segmenter<Framer<crc::Kernel>>,
     /// Where the payload of the message at hand comes from.
     active: Option<Active>,
     /// The frame that the peer waits for, before any other.
@@ -71,11 +72,11 @@ impl Tx {
         self.buf.clear();
         self.cut = false;
         self.stream = Some(Stream {
-            segmenter: Segmenter::new(TxConfig {
+            segmenter: Segmenter::new(Framer::new(TxConfig {
                 crc: parameters.crc,
                 markers: parameters.tx_markers,
                 emss: mss,
-            }),
+            })),
             active: None,
             first,
             answer_next: true,
@@ -212,7 +213,7 @@ impl Qp {
                 return Ok(Pass::Done);
             }
             if let Some(stream) = &mut tx.stream {
-                stream.segmenter.set_emss(mss);
+                stream.segmenter.framing_mut().set_emss(mss);
             }
             let more = self.fill(tx, room.min(BATCH))?;
 
@@ -387,7 +388,7 @@ impl Qp {
         &self,
         sqe: &Sqe,
         opcode: Opcode,
-        segmenter: &Segmenter<crc::Kernel>,
+        segmenter: &Segmenter<Framer<crc::Kernel>>,
     ) -> Result<(Source, u32), Status> {
         let sgl = sqe.sgl.ok_or(Status::LocalOperation)?;
 

@@ -12,6 +12,7 @@
 )]
 
 use core::ops::Range;
+use iwarp::mpa::Framer;
 use iwarp::qp::{Event, State, Transition};
 use iwarp::startup::{
     Frame, Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, Refusal, Responder, Rtr,
@@ -32,6 +33,9 @@ impl Crc32c for Engine {
         unsafe { embedder_crc(crc, data) }
     }
 }
+
+/// A segmenter over MPA.
+pub type Tx = Segmenter<Framer<Engine>>;
 
 /// A stream that is anything.
 pub struct Stream {
@@ -142,14 +146,14 @@ calls! {
     entry_rx_started(rx: &Receiver<Engine>) -> bool = rx.started();
     entry_rx_quote(rx: &Receiver<Engine>) -> Quote = rx.quote();
 
-    entry_tx_new(config: TxConfig) -> Segmenter<Engine> = Segmenter::new(config);
-    entry_tx_set_emss(tx: &mut Segmenter<Engine>, emss: u32) -> () = tx.set_emss(emss);
-    entry_tx_start(tx: &mut Segmenter<Engine>, message: Message, len: u32)
+    entry_tx_new(config: TxConfig) -> Tx = Segmenter::new(Framer::new(config));
+    entry_tx_set_emss(tx: &mut Tx, emss: u32) -> () = tx.framing_mut().set_emss(emss);
+    entry_tx_start(tx: &mut Tx, message: Message, len: u32)
         -> Result<(), Busy> = tx.start(message, len);
-    entry_tx_poll(tx: &mut Segmenter<Engine>, to: &mut Embedder)
+    entry_tx_poll(tx: &mut Tx, to: &mut Embedder)
         -> Result<Option<Emitted>, ()> = tx.poll_transmit(to);
-    entry_tx_busy(tx: &Segmenter<Engine>) -> bool = tx.busy();
-    entry_tx_next(tx: &Segmenter<Engine>) -> (u32, u32) = (tx.next_send(), tx.next_request());
+    entry_tx_busy(tx: &Tx) -> bool = tx.busy();
+    entry_tx_next(tx: &Tx) -> (u32, u32) = (tx.next_send(), tx.next_request());
 
     entry_reader_new(kind: Kind) -> Reader = Reader::new(kind);
     entry_reader_wanted(reader: &Reader) -> usize = reader.wanted();
