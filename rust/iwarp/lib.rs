@@ -45,10 +45,10 @@ pub mod wire;
 
 pub use access::{Access, Denied, Region};
 pub use error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap, TermCode};
-pub use mpa::{startup, TxConfig};
+pub use mpa::{startup, RxConfig, TxConfig};
 pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Message, Outstanding, ReadRequest};
 pub use rdmap::{Quote, Segment, Terminate, Terminated};
-pub use rx::{Progress, Receiver, RxConfig};
-pub use traits::{Crc, Crc32c, Framing, Gather, Octets, Placement};
+pub use rx::{Progress, Receiver};
+pub use traits::{Crc, Crc32c, Deframing, Framing, Gather, Layout, Octets, Placement};
 pub use tx::{Busy, Emitted, Segmenter};
 pub use types::Stag;

@@ -3,8 +3,10 @@
 //! The traits of the crate: what an embedder supplies, and what a lower layer does for DDP.
 //!
 //! An embedder supplies a [`Crc32c`] engine, a [`Gather`] to send, and [`Octets`] and a [`Placement`]
-//! to receive. A lower layer has a [`Framing`]; this crate has that of MPA, [`mpa`](crate::mpa).
+//! to receive. A lower layer has a [`Framing`] and a [`Deframing`]; this crate has those of MPA,
+//! [`mpa`](crate::mpa).
 
+use crate::ddp::Ulpdu;
 use crate::error::{Error, Rdmap};
 use crate::rdmap::atomic::{AtomicRequest, AtomicResponse};
 use crate::rdmap::read::ReadRequest;
@@ -109,6 +111,51 @@ pub trait Framing {
     ) -> Result<u32, G::Error>;
 }
 
+/// The receiving side of a lower layer: takes DDP segments out of their frames.
+///
+/// A layer over a byte stream finds the frames in it. A layer that receives messages, each one frame,
+/// takes one message for the whole stream and never needs more octets than that.
+pub trait Deframing {
+    /// Where a segment lies in the received octets.
+    type Layout: Layout;
+
+    /// The error for a segment that is too short for its DDP header.
+    const SHORT: Error;
+
+    /// Takes the frame at the front of `stream` if it is complete, checks it, and moves past it.
+    ///
+    /// # Errors
+    ///
+    /// The frame is invalid, or its octets cannot be read. The stream is then dead.
+    fn next<S: Octets>(&mut self, stream: &S) -> Result<Deframed<Self::Layout>, Error>;
+
+    /// Returns whether the stream may end with `unread` octets behind the last frame.
+    fn may_end(&self, unread: usize) -> bool;
+}
+
+/// The front of a stream.
+pub enum Deframed<L> {
+    /// A complete, checked frame.
+    Frame {
+        /// The octets of the stream that it takes.
+        octets: usize,
+        /// Its segment.
+        ulpdu: Ulpdu<L>,
+    },
+    /// An incomplete frame.
+    Incomplete {
+        /// Octets that the stream must hold before the next try. More than it holds now.
+        needed: usize,
+    },
+}
+
+/// Where a segment lies in the received octets.
+pub trait Layout {
+    /// Yields the octets `segment` of the segment as ranges of the received octets, in order. No
+    /// range is empty.
+    fn runs(&self, segment: Range<usize>) -> impl Iterator<Item = Range<usize>>;
+}
+
 /// The received octets of the stream that are not consumed yet, in place.
 ///
 /// Others may write to that memory: for example, a process that sends from its own pages over a
@@ -134,12 +181,14 @@ pub trait Octets {
 
 /// The embedder's handling of received messages.
 ///
-/// No method is called for an FPDU that is incomplete or has a wrong CRC or marker (RFC 5044 §6).
+/// No method is called for a frame that is incomplete or invalid: an FPDU with a wrong CRC or marker
+/// (RFC 5044 §6).
 /// For a segment with payload the calls are `begin`, any number of `place`, `end`, all within one
 /// [`Receiver::consume`](crate::Receiver::consume). Header fields come from the copy that the CRC covered; the embedder reads
 /// the payload a second time.
 ///
-/// An error from any method ends the stream, and [`Receiver::consume`](crate::Receiver::consume) returns it.
+/// An error from any method ends the stream, and
+/// [`Receiver::consume`](crate::Receiver::consume) returns it.
 pub trait Placement {
     /// The stream's octets.
     type Stream<'s>: Octets;

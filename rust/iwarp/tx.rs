@@ -169,6 +169,7 @@ fn next(msn: &mut u32) -> u32 {
 
 impl CurrentMessage {
     /// Returns the octets of payload of the next segment, and whether it is the last of the message.
+    #[inline]
     fn next_part(&self, mulpdu: u16) -> (u32, bool) {
         let header = if self.message.is_tagged() {
             wire_ddp::TAGGED_LEN

@@ -17,8 +17,9 @@ use crate::{
     },
 };
 use iwarp::{
-    mpa::fpdu::FPDU_MAX, startup::Parameters, Error, Progress, Quote, Rdmap, Receiver, RxConfig,
-    Terminated,
+    mpa::{fpdu::FPDU_MAX, Deframer},
+    startup::Parameters,
+    Error, Progress, Quote, Rdmap, Receiver, RxConfig, Terminated,
 };
 use kernel::{
     prelude::*,
@@ -34,7 +35,7 @@ pub(crate) const ROOM: u32 = 4 * FPDU_MAX as u32;
 /// The receiving side of a queue pair.
 pub(crate) struct Rx {
     /// None before the stream has begun, and when nothing shall be placed any more.
-    receiver: Option<Receiver<crc::Kernel>>,
+    receiver: Option<Receiver<Deframer<crc::Kernel>>>,
     /// The receive request that a message is being placed in.
     request: Option<Request>,
     /// The endpoint knows that the peer has spoken.
@@ -59,10 +60,10 @@ impl Rx {
 
     /// The stream begins.
     pub(crate) fn start(&mut self, parameters: &Parameters) {
-        self.receiver = Some(Receiver::new(RxConfig {
+        self.receiver = Some(Receiver::new(Deframer::new(RxConfig {
             crc: parameters.crc,
             markers: parameters.rx_markers,
-        }));
+        })));
         self.request = None;
         self.started = false;
         self.held = None;
@@ -227,7 +228,7 @@ impl Qp {
 /// to do.
 fn consume(
     sk: &mut LockedSock<'_>,
-    receiver: &mut Receiver<crc::Kernel>,
+    receiver: &mut Receiver<Deframer<crc::Kernel>>,
     held: &mut Option<RecvBuf>,
     placer: &mut Placer<'_>,
 ) -> Result<usize, Error> {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use iwarp::{
-    mpa::Framer, AtomicOp, AtomicRequest, AtomicResponse, Crc, Error, Gather, Message, Mpa, Octets, Outstanding,
+    mpa::{Deframer, Framer}, AtomicOp, AtomicRequest, AtomicResponse, Crc, Error, Gather, Message, Mpa, Octets, Outstanding,
     Placement, Quote, ReadRequest, Receiver, RxConfig, Segment, Segmenter, Stag, Terminate,
     Terminated, TxConfig,
 };
@@ -217,7 +217,7 @@ impl Placement for Expect {
 /// One side.
 struct Side {
     tx: Segmenter<Framer<Soft>>,
-    rx: Receiver<Soft>,
+    rx: Receiver<Deframer<Soft>>,
     /// Received octets that it has not consumed.
     unread: Unread,
     emss: u32,
@@ -241,10 +241,10 @@ impl Side {
                 markers: tx_markers,
                 emss,
             })),
-            rx: Receiver::new(RxConfig {
+            rx: Receiver::new(Deframer::new(RxConfig {
                 crc,
                 markers: rx_markers,
-            }),
+            })),
             unread: Unread::default(),
             emss,
             markers: tx_markers,

@@ -10,7 +10,7 @@ pub use embedder::Embedder;
 pub use unread::Unread;
 
 use iwarp::{
-    mpa::Framer, Crc, Crc32c, Error, Gather, Message, Octets, Quote, Receiver, RxConfig, Segmenter, Terminate,
+    mpa::{Deframer, Framer}, Crc, Crc32c, Error, Gather, Message, Octets, Quote, Receiver, RxConfig, Segmenter, Terminate,
     TxConfig,
 };
 use std::convert::Infallible;
@@ -94,7 +94,7 @@ pub struct Verdict {
 
 /// Feeds these parts to a receiver. After an error it must accept any input and call nothing.
 pub fn receive<'a>(config: RxConfig, parts: impl Iterator<Item = &'a [u8]>) -> Verdict {
-    let mut rx = Receiver::<Soft>::new(config);
+    let mut rx = Receiver::new(Deframer::<Soft>::new(config));
     let mut embedder = Embedder::new();
     let mut error = None;
     let mut stream = Unread::default();

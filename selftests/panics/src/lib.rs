@@ -12,7 +12,7 @@
 )]
 
 use core::ops::Range;
-use iwarp::mpa::Framer;
+use iwarp::mpa::{Deframer, Framer};
 use iwarp::qp::{Event, State, Transition};
 use iwarp::startup::{
     Frame, Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, Refusal, Responder, Rtr,
@@ -34,6 +34,8 @@ impl Crc32c for Engine {
     }
 }
 
+/// A receiver over MPA.
+pub type Rx = Receiver<Deframer<Engine>>;
 /// A segmenter over MPA.
 pub type Tx = Segmenter<Framer<Engine>>;
 
@@ -139,12 +141,12 @@ macro_rules! calls {
 }
 
 calls! {
-    entry_rx_new(config: RxConfig) -> Receiver<Engine> = Receiver::new(config);
-    entry_rx_consume(rx: &mut Receiver<Engine>, stream: &Stream, to: &mut Embedder)
+    entry_rx_new(config: RxConfig) -> Rx = Receiver::new(Deframer::new(config));
+    entry_rx_consume(rx: &mut Rx, stream: &Stream, to: &mut Embedder)
         -> Result<Progress, Error> = rx.consume(stream, to);
-    entry_rx_at_boundary(rx: &Receiver<Engine>, unread: usize) -> bool = rx.at_boundary(unread);
-    entry_rx_started(rx: &Receiver<Engine>) -> bool = rx.started();
-    entry_rx_quote(rx: &Receiver<Engine>) -> Quote = rx.quote();
+    entry_rx_at_boundary(rx: &Rx, unread: usize) -> bool = rx.at_boundary(unread);
+    entry_rx_started(rx: &Rx) -> bool = rx.started();
+    entry_rx_quote(rx: &Rx) -> Quote = rx.quote();
 
     entry_tx_new(config: TxConfig) -> Tx = Segmenter::new(Framer::new(config));
     entry_tx_set_emss(tx: &mut Tx, emss: u32) -> () = tx.framing_mut().set_emss(emss);

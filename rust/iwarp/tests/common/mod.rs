@@ -125,7 +125,7 @@ fn refuse(error: Option<Error>) -> Result<(), Error> {
 
 /// A receiver and its unconsumed octets.
 pub struct Rx {
-    inner: Receiver<Soft>,
+    inner: Receiver<mpa::Deframer<Soft>>,
     unread: Unread,
 }
 
@@ -265,7 +265,7 @@ pub fn segmenter(crc: bool, markers: bool, emss: u32) -> Tx {
 /// Creates a receiver with these settings.
 pub fn receiver(crc: bool, markers: bool) -> Rx {
     Rx {
-        inner: Receiver::new(RxConfig { crc, markers }),
+        inner: Receiver::new(mpa::Deframer::new(RxConfig { crc, markers })),
         unread: Unread::default(),
     }
 }
