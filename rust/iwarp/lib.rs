@@ -6,14 +6,20 @@
 //! Bytes go in, decisions come out; sockets, memory and time belong to the embedder.
 //!
 //! - [`startup`]: the frames that open a connection, and what they negotiate.
-//! - [`traits`]: what an embedder has to supply.
-//! - [`Receiver`]: takes FPDUs off the stream's [`Octets`] and tells a [`Placement`] where payload
-//!   goes.
-//! - [`Segmenter`]: cuts messages into FPDUs and hands a [`Gather`] header bytes and payload
-//!   ranges.
+//! - [`traits`]: what an embedder supplies, and what a lower layer does for DDP.
+//! - [`Segmenter`]: cuts messages into DDP segments and hands a [`Gather`] header bytes and payload
+//!   ranges, framed by a [`Framing`].
+//! - [`Receiver`]: takes DDP segments out of the stream's [`Octets`] by a [`Deframing`], and tells a
+//!   [`Placement`] where payload goes.
+//! - [`mpa`]: the lower layer over TCP, whose frames are FPDUs.
 //! - [`Region`]: checks accesses to registered memory.
 //! - [`Error`]: every protocol error and its Terminate code.
 //! - [`qp`]: the states of a queue pair.
+//!
+//! No two files import each other. A file imports only from its own layer and from those before it:
+//! - `types`, `error`, `wire`, `ddp`, `rdmap`, `access`, `qp`: values, headers, messages;
+//! - `traits`;
+//! - `tx` and `rx`, which use the lower layer by its traits, and `mpa`, which imports neither.
 //!
 //! No function allocates, blocks or panics, whatever the input. All state is of fixed size. Every
 //! function may be called in any context; none takes a lock.

@@ -2,7 +2,9 @@
 
 //! Startup frames: collected from the stream, parsed, and built.
 
-use super::{Depths, RtrTypes, StartupError};
+use super::depths::Depths;
+use super::error::StartupError;
+use super::rtr::RtrTypes;
 use crate::types::{copy, split};
 use crate::wire::mpa as wire;
 use zerocopy::byteorder::network_endian::U16;
