@@ -236,7 +236,7 @@ impl CurrentMessage {
     /// Writes a tagged DDP header. `to` is the Tagged Offset of the message.
     #[inline]
     fn tagged(&self, opcode: u8, stag: Stag, to: u64, last: bool, head: &mut Head) {
-        let header = wire_ddp::Tagged {
+        let header = wire_ddp::TaggedHeader {
             control: wire_ddp::TAGGED | control(last),
             rdmap: wire::VERSION | opcode,
             stag: U32::new(stag.0),
@@ -248,7 +248,7 @@ impl CurrentMessage {
     /// Writes an untagged DDP header.
     #[inline]
     fn untagged(&self, opcode: u8, qn: u32, invalidate: Option<Stag>, last: bool, head: &mut Head) {
-        let header = wire_ddp::Untagged {
+        let header = wire_ddp::UntaggedHeader {
             control: control(last),
             rdmap: wire::VERSION | opcode,
             invalidate: U32::new(invalidate.map_or(0, |stag| stag.0)),

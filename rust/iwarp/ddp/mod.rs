@@ -15,9 +15,9 @@ use zerocopy::FromBytes;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Header {
     /// For a Tagged Buffer.
-    Tagged(wire::Tagged),
+    Tagged(wire::TaggedHeader),
     /// For an Untagged Buffer.
-    Untagged(wire::Untagged),
+    Untagged(wire::UntaggedHeader),
 }
 
 /// Returns the length in octets of a header with the control octet `control`.
@@ -33,10 +33,10 @@ impl Header {
     /// Parses the header at the start of `data`. Returns `None` if `data` is too short.
     pub fn parse(data: &[u8]) -> Option<Self> {
         if data.first()? & wire::TAGGED != 0 {
-            let (header, _) = wire::Tagged::read_from_prefix(data).ok()?;
+            let (header, _) = wire::TaggedHeader::read_from_prefix(data).ok()?;
             Some(Self::Tagged(header))
         } else {
-            let (header, _) = wire::Untagged::read_from_prefix(data).ok()?;
+            let (header, _) = wire::UntaggedHeader::read_from_prefix(data).ok()?;
             Some(Self::Untagged(header))
         }
     }

@@ -223,7 +223,7 @@ impl RdmapReceiver {
         Ok(octet & wire::OPCODE_MASK)
     }
 
-    fn tagged(&self, h: &wire_ddp::Tagged, len: u32) -> Result<SegmentKind, Error> {
+    fn tagged(&self, h: &wire_ddp::TaggedHeader, len: u32) -> Result<SegmentKind, Error> {
         let stag = Stag(h.stag.get());
         let to = h.to.get();
         let last = h.control & wire_ddp::LAST != 0;
@@ -251,7 +251,7 @@ impl RdmapReceiver {
         }
     }
 
-    fn untagged(&mut self, h: &wire_ddp::Untagged, len: u32) -> Result<SegmentKind, Error> {
+    fn untagged(&mut self, h: &wire_ddp::UntaggedHeader, len: u32) -> Result<SegmentKind, Error> {
         let qn = h.qn.get();
         if qn > wire::QN_ATOMIC_RESPONSE {
             return Err(DdpUntagged::InvalidQn.into());
@@ -299,7 +299,12 @@ impl RdmapReceiver {
         Ok(kind)
     }
 
-    fn send(&mut self, h: &wire_ddp::Untagged, opcode: u8, len: u32) -> Result<SegmentKind, Error> {
+    fn send(
+        &mut self,
+        h: &wire_ddp::UntaggedHeader,
+        opcode: u8,
+        len: u32,
+    ) -> Result<SegmentKind, Error> {
         if h.qn.get() != wire::QN_SEND {
             return Err(DdpUntagged::InvalidQn.into());
         }

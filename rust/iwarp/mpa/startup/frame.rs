@@ -159,8 +159,9 @@ impl Reader {
         Some(words)
     }
 
-    fn header(&self) -> Option<wire::Startup> {
-        let (header, _) = wire::Startup::read_from_prefix(split(&self.bytes, self.have).0).ok()?;
+    fn header(&self) -> Option<wire::StartupHeader> {
+        let (header, _) =
+            wire::StartupHeader::read_from_prefix(split(&self.bytes, self.have).0).ok()?;
         Some(header)
     }
 
@@ -238,7 +239,7 @@ impl OutFrame {
         if pd_length > wire::PRIVATE_DATA_MAX {
             return Err(StartupError::PrivateData);
         }
-        let header = wire::Startup {
+        let header = wire::StartupHeader {
             key: kind.key(),
             flags,
             revision: frame.revision,
