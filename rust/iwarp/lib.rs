@@ -6,13 +6,20 @@
 //! Bytes go in, decisions come out; sockets, memory and time belong to the embedder.
 //!
 //! - [`startup`]: the frames that open a connection, and what they negotiate.
-//! - [`Receiver`]: takes FPDUs off the stream's [`Octets`] and tells a [`Placement`] where payload
-//!   goes.
-//! - [`Segmenter`]: cuts messages into FPDUs and hands a [`Gather`] header bytes and payload
-//!   ranges.
+//! - [`traits`]: what an embedder supplies, and what a lower layer does for DDP.
+//! - [`Segmenter`]: cuts messages into DDP segments and hands a [`Gather`] header bytes and payload
+//!   ranges, framed by a [`Framing`].
+//! - [`Receiver`]: takes DDP segments out of the stream's [`Octets`] by a [`Deframing`], and tells a
+//!   [`Placement`] where payload goes.
+//! - [`mpa`]: the lower layer over TCP, whose frames are FPDUs.
 //! - [`Region`]: checks accesses to registered memory.
 //! - [`Error`]: every protocol error and its Terminate code.
 //! - [`qp`]: the states of a queue pair.
+//!
+//! No two files import each other. A file imports only from its own layer and from those before it:
+//! - `types`, `error`, `wire`, `ddp`, `rdmap`, `access`, `qp`: values, headers, messages;
+//! - `traits`;
+//! - `tx` and `rx`, which use the lower layer by its traits, and `mpa`, which imports neither.
 //!
 //! No function allocates, blocks or panics, whatever the input. All state is of fixed size. Every
 //! function may be called in any context; none takes a lock.
@@ -31,23 +38,23 @@
 )]
 
 pub mod access;
-pub mod crc;
 pub mod ddp;
 pub mod error;
 pub mod mpa;
 pub mod qp;
 pub mod rdmap;
 pub mod rx;
+pub mod traits;
 pub mod tx;
 pub mod types;
 pub mod wire;
 
 pub use access::{Access, Denied, Region};
-pub use crc::{Crc, Crc32c};
 pub use error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap, TermCode};
-pub use mpa::startup;
-pub use rdmap::read::{Outstanding, ReadRequest};
-pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Quote, Terminate, Terminated};
-pub use rx::{Octets, Placement, Progress, Receiver, RxConfig, Segment};
-pub use tx::{Busy, Emitted, Gather, Message, Segmenter, TxConfig};
+pub use mpa::{startup, RxConfig, TxConfig};
+pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Message, Outstanding, ReadRequest};
+pub use rdmap::{Quote, Segment, Terminate, Terminated};
+pub use rx::{Progress, Receiver};
+pub use traits::{Crc, Crc32c, Deframing, Framing, Gather, Layout, Octets, Placement};
+pub use tx::{Busy, Emitted, Segmenter};
 pub use types::Stag;

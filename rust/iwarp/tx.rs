@@ -1,69 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The segmenter: cuts messages into FPDUs and hands out header octets and payload ranges.
+//! The segmenter: cuts messages into DDP segments and hands out header octets and payload ranges.
 
-use crate::crc::{Crc, Crc32c};
-use crate::mpa::fpdu::{mulpdu, Framer, LENGTH_LEN};
-use crate::rdmap::read::ReadRequest;
-use crate::rdmap::{AtomicRequest, AtomicResponse, Terminate};
+use crate::rdmap::message::Message;
+use crate::traits::{Framing, Gather};
 use crate::types::{copy, count, split, Stag};
 use crate::wire::ddp as wire_ddp;
 use crate::wire::rdmap as wire;
 use crate::wire::terminate::TERMINATE_MAX;
 use zerocopy::byteorder::network_endian::{U32, U64};
 use zerocopy::IntoBytes;
-
-/// Framing of the stream, as the startup negotiated it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TxConfig {
-    /// Send CRCs. Otherwise the CRC field is zero.
-    pub crc: bool,
-    /// Send markers, because the peer requested them.
-    pub markers: bool,
-    /// The current TCP segment size in octets.
-    pub emss: u32,
-}
-
-/// A message to be sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Message {
-    /// A Send of any of the four types (RFC 5040 §5.3).
-    Send {
-        /// With Solicited Event.
-        solicited: bool,
-        /// With Invalidate of this STag of the peer.
-        invalidate: Option<Stag>,
-    },
-    /// An RDMA Write (RFC 5040 §5.1).
-    Write {
-        /// The peer's buffer.
-        stag: Stag,
-        /// Tagged Offset of the first octet.
-        to: u64,
-    },
-    /// An RDMA Read Request.
-    ReadRequest(ReadRequest),
-    /// An RDMA Read Response to the sink in the request.
-    ReadResponse {
-        /// The requester's buffer.
-        stag: Stag,
-        /// Tagged Offset of the first octet.
-        to: u64,
-    },
-    /// A Terminate. No message may follow it.
-    Terminate(Terminate),
-    /// Immediate Data (RFC 7306 §6).
-    Immediate {
-        /// The data.
-        data: [u8; 8],
-        /// With Solicited Event.
-        solicited: bool,
-    },
-    /// An Atomic Request (RFC 7306 §5.2.1).
-    AtomicRequest(AtomicRequest),
-    /// An Atomic Response (RFC 7306 §5.2.2).
-    AtomicResponse(AtomicResponse),
-}
 
 /// The reason a message cannot be started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,47 +20,18 @@ pub enum Busy {
     Terminated,
 }
 
-/// An emitted FPDU.
+/// An emitted frame: the FPDU of MPA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Emitted {
-    /// The last FPDU of its message.
+    /// The last frame of its message.
     pub last: bool,
-    /// Its length in octets, markers and CRC included.
+    /// Its length in octets, with all that the framing adds to the segment.
     pub bytes: u32,
 }
 
-/// The sink for the octets of an FPDU. Calls come in stream order.
-pub trait Gather {
-    /// The reason the sink refuses octets.
-    type Error;
-
-    /// Appends header, marker, pad or CRC octets. `bytes` is valid only during the call.
-    ///
-    /// # Errors
-    ///
-    /// The octets cannot be taken; the FPDU is abandoned.
-    fn bytes(&mut self, bytes: &[u8]) -> Result<(), Self::Error>;
-
-    /// Appends octets `offset` to `offset` + `len` of the message; `len` is not 0. If `crc` is
-    /// given, continues it over them and returns it.
-    ///
-    /// # Errors
-    ///
-    /// The octets cannot be taken; the FPDU is abandoned.
-    fn payload(
-        &mut self,
-        offset: u32,
-        len: u32,
-        crc: Option<Crc>,
-    ) -> Result<Option<Crc>, Self::Error>;
-}
-
-/// The longest head in octets: length field, DDP header, the longest header behind it.
-const HEAD_MAX: usize = LENGTH_LEN + wire_ddp::UNTAGGED_LEN + TERMINATE_MAX;
-
 /// The message being sent.
 #[derive(Clone, Copy)]
-struct Active {
+struct CurrentMessage {
     message: Message,
     msn: u32,
     len: u32,
@@ -122,11 +39,9 @@ struct Active {
 }
 
 /// The sending half of a stream. It begins behind the startup frame.
-pub struct Segmenter<C: Crc32c> {
-    framer: Framer<C>,
-    markers: bool,
-    mulpdu: u16,
-    active: Option<Active>,
+pub struct Segmenter<F> {
+    framing: F,
+    current: Option<CurrentMessage>,
     terminated: bool,
     /// The next MSNs of queues 0 to 3.
     sends: u32,
@@ -135,14 +50,12 @@ pub struct Segmenter<C: Crc32c> {
     atomics: u32,
 }
 
-impl<C: Crc32c> Segmenter<C> {
+impl<F: Framing> Segmenter<F> {
     /// Creates a segmenter at the start of the stream.
-    pub fn new(config: TxConfig) -> Self {
+    pub fn new(framing: F) -> Self {
         Self {
-            framer: Framer::new(config.crc, config.markers),
-            markers: config.markers,
-            mulpdu: mulpdu(config.emss, config.markers),
-            active: None,
+            framing,
+            current: None,
             terminated: false,
             sends: 1,
             requests: 1,
@@ -151,18 +64,18 @@ impl<C: Crc32c> Segmenter<C> {
         }
     }
 
-    /// Sets the TCP segment size to `emss` octets, from the next FPDU on.
-    pub fn set_emss(&mut self, emss: u32) {
-        self.mulpdu = mulpdu(emss, self.markers);
+    /// Returns the framing, for what only its lower layer has, as the segment size of TCP.
+    pub fn framing_mut(&mut self) -> &mut F {
+        &mut self.framing
     }
 
-    /// Returns whether `len` octets of payload fit in one FPDU of any message type.
+    /// Returns whether `len` octets of payload fit in one segment of any message type.
     pub fn takes_at_once(&self, len: u32) -> bool {
-        len <= u32::from(self.mulpdu).saturating_sub(count(wire_ddp::UNTAGGED_LEN))
+        len <= room(self.framing.mulpdu(), wire_ddp::UNTAGGED_LEN)
     }
 
     /// Starts `message` with `len` octets of payload. `len` is ignored for messages without
-    /// payload. A message of length 0 is one FPDU (RFC 5041 §5.2).
+    /// payload. A message of length 0 is one segment (RFC 5041 §5.2).
     ///
     /// A Terminate replaces a message that is not completely sent, and goes out next.
     ///
@@ -174,7 +87,7 @@ impl<C: Crc32c> Segmenter<C> {
             return Err(Busy::Terminated);
         }
         let terminate = matches!(message, Message::Terminate(_));
-        if self.active.is_some() && !terminate {
+        if self.current.is_some() && !terminate {
             return Err(Busy::Message);
         }
         self.terminated = terminate;
@@ -186,7 +99,7 @@ impl<C: Crc32c> Segmenter<C> {
             Message::Terminate(_) => (0, next(&mut self.terminates)),
             Message::AtomicResponse(_) => (0, next(&mut self.atomics)),
         };
-        self.active = Some(Active {
+        self.current = Some(CurrentMessage {
             message,
             msn,
             len,
@@ -202,13 +115,13 @@ impl<C: Crc32c> Segmenter<C> {
 
     /// Returns whether a message is not completely sent.
     pub const fn busy(&self) -> bool {
-        self.active.is_some()
+        self.current.is_some()
     }
 
     /// Returns the octets of payload emitted so far of the current message; 0 if there is none.
     pub const fn offset(&self) -> u32 {
-        match &self.active {
-            Some(active) => active.offset,
+        match &self.current {
+            Some(current) => current.offset,
             None => 0,
         }
     }
@@ -223,24 +136,25 @@ impl<C: Crc32c> Segmenter<C> {
         self.requests
     }
 
-    /// Emits one FPDU of the current message to `out`. Returns `None` if there is no message.
+    /// Emits one frame of the current message to `out`. Returns `None` if there is no message.
     ///
     /// # Errors
     ///
-    /// Errors of `out`. The FPDU then counts as not emitted: the caller drops its octets from
+    /// Errors of `out`. The frame then counts as not emitted: the caller drops its octets from
     /// `out`, and the next call emits it again from its start.
     pub fn poll_transmit<G: Gather>(&mut self, out: &mut G) -> Result<Option<Emitted>, G::Error> {
-        let Some(active) = &mut self.active else {
+        let Some(current) = &mut self.current else {
             return Ok(None);
         };
-        let mut head = Head::new();
-        let (part, last) = active.head(self.mulpdu, &mut head);
+        let mut head = Head::new::<F>();
+        let (part, last) = current.next_part(self.framing.mulpdu());
+        current.head(last, &mut head);
         let bytes = self
-            .framer
-            .emit(head.as_mut_bytes(), active.offset, part, out)?;
-        active.offset = active.offset.saturating_add(part);
+            .framing
+            .emit(head.as_mut_bytes(), current.offset, part, out)?;
+        current.offset = current.offset.saturating_add(part);
         if last {
-            self.active = None;
+            self.current = None;
         }
         Ok(Some(Emitted { last, bytes }))
     }
@@ -253,41 +167,27 @@ fn next(msn: &mut u32) -> u32 {
     this
 }
 
-impl Active {
-    /// Writes the headers of the next segment. Returns its octets of payload and whether it is the
-    /// last of the message.
-    fn head(&self, mulpdu: u16, head: &mut Head) -> (u32, bool) {
+impl CurrentMessage {
+    /// Returns the octets of payload of the next segment, and whether it is the last of the message.
+    #[inline]
+    fn next_part(&self, mulpdu: u16) -> (u32, bool) {
+        let header = if self.message.is_tagged() {
+            wire_ddp::TAGGED_LEN
+        } else {
+            wire_ddp::UNTAGGED_LEN
+        };
         let left = self.len.saturating_sub(self.offset);
-        let room = |header: usize| u32::from(mulpdu).saturating_sub(count(header));
-        let tagged = |opcode: u8, stag: Stag, to: u64, head: &mut Head| {
-            let part = left.min(room(wire_ddp::TAGGED_LEN));
-            let last = part == left;
-            let header = wire_ddp::Tagged {
-                control: wire_ddp::TAGGED | control(last),
-                rdmap: wire::VERSION | opcode,
-                stag: U32::new(stag.0),
-                to: U64::new(to.wrapping_add(u64::from(self.offset))),
-            };
-            head.push(header.as_bytes());
-            (part, last)
-        };
-        let untagged = |opcode: u8, qn: u32, invalidate: Option<Stag>, head: &mut Head| {
-            let part = left.min(room(wire_ddp::UNTAGGED_LEN));
-            let last = part == left;
-            let header = wire_ddp::Untagged {
-                control: control(last),
-                rdmap: wire::VERSION | opcode,
-                invalidate: U32::new(invalidate.map_or(0, |stag| stag.0)),
-                qn: U32::new(qn),
-                msn: U32::new(self.msn),
-                mo: U32::new(self.offset),
-            };
-            head.push(header.as_bytes());
-            (part, last)
-        };
+        let part = left.min(room(mulpdu, header));
+        (part, part == left)
+    }
+
+    /// Writes the headers of the next segment. `last`: it is the last of the message.
+    fn head(&self, last: bool, head: &mut Head) {
         match &self.message {
-            Message::Write { stag, to } => tagged(wire::OP_WRITE, *stag, *to, head),
-            Message::ReadResponse { stag, to } => tagged(wire::OP_READ_RESPONSE, *stag, *to, head),
+            Message::Write { stag, to } => self.tagged(wire::OP_WRITE, *stag, *to, last, head),
+            Message::ReadResponse { stag, to } => {
+                self.tagged(wire::OP_READ_RESPONSE, *stag, *to, last, head);
+            }
             Message::Send {
                 solicited,
                 invalidate,
@@ -298,7 +198,7 @@ impl Active {
                     (true, false) => wire::OP_SEND_SE,
                     (true, true) => wire::OP_SEND_SE_INV,
                 };
-                untagged(opcode, wire::QN_SEND, *invalidate, head)
+                self.untagged(opcode, wire::QN_SEND, *invalidate, last, head);
             }
             Message::Immediate { data, solicited } => {
                 let opcode = if *solicited {
@@ -306,35 +206,64 @@ impl Active {
                 } else {
                     wire::OP_IMMEDIATE
                 };
-                let out = untagged(opcode, wire::QN_SEND, None, head);
+                self.untagged(opcode, wire::QN_SEND, None, last, head);
                 head.push(data);
-                out
             }
             Message::ReadRequest(request) => {
-                let out = untagged(wire::OP_READ_REQUEST, wire::QN_READ_REQUEST, None, head);
+                let (opcode, qn) = (wire::OP_READ_REQUEST, wire::QN_READ_REQUEST);
+                self.untagged(opcode, qn, None, last, head);
                 head.push(request.wire().as_bytes());
-                out
             }
             Message::AtomicRequest(request) => {
-                let out = untagged(wire::OP_ATOMIC_REQUEST, wire::QN_READ_REQUEST, None, head);
+                let (opcode, qn) = (wire::OP_ATOMIC_REQUEST, wire::QN_READ_REQUEST);
+                self.untagged(opcode, qn, None, last, head);
                 head.push(request.wire().as_bytes());
-                out
             }
             Message::AtomicResponse(response) => {
                 let (opcode, qn) = (wire::OP_ATOMIC_RESPONSE, wire::QN_ATOMIC_RESPONSE);
-                let out = untagged(opcode, qn, None, head);
+                self.untagged(opcode, qn, None, last, head);
                 head.push(response.wire().as_bytes());
-                out
             }
             Message::Terminate(terminate) => {
-                let out = untagged(wire::OP_TERMINATE, wire::QN_TERMINATE, None, head);
+                self.untagged(wire::OP_TERMINATE, wire::QN_TERMINATE, None, last, head);
                 let mut body = [0; TERMINATE_MAX];
                 let len = terminate.emit(&mut body);
                 head.push(split(&body, len).0);
-                out
             }
         }
     }
+
+    /// Writes a tagged DDP header. `to` is the Tagged Offset of the message.
+    #[inline]
+    fn tagged(&self, opcode: u8, stag: Stag, to: u64, last: bool, head: &mut Head) {
+        let header = wire_ddp::TaggedHeader {
+            control: wire_ddp::TAGGED | control(last),
+            rdmap: wire::VERSION | opcode,
+            stag: U32::new(stag.0),
+            to: U64::new(to.wrapping_add(u64::from(self.offset))),
+        };
+        head.push(header.as_bytes());
+    }
+
+    /// Writes an untagged DDP header.
+    #[inline]
+    fn untagged(&self, opcode: u8, qn: u32, invalidate: Option<Stag>, last: bool, head: &mut Head) {
+        let header = wire_ddp::UntaggedHeader {
+            control: control(last),
+            rdmap: wire::VERSION | opcode,
+            invalidate: U32::new(invalidate.map_or(0, |stag| stag.0)),
+            qn: U32::new(qn),
+            msn: U32::new(self.msn),
+            mo: U32::new(self.offset),
+        };
+        head.push(header.as_bytes());
+    }
+}
+
+/// Returns the octets of payload that fit in a segment behind a DDP header of `header` octets.
+#[inline]
+fn room(mulpdu: u16, header: usize) -> u32 {
+    u32::from(mulpdu).saturating_sub(count(header))
 }
 
 /// Returns DDP's control octet without the T bit.
@@ -346,17 +275,24 @@ const fn control(last: bool) -> u8 {
     }
 }
 
-/// The octets of an FPDU in front of its payload. The framer fills in the length field.
+/// Maximum octets that a framing writes in front of a segment.
+const PREFIX_MAX: usize = 2;
+/// Maximum octets of a frame in front of its payload: the framing's, the DDP header, the longest
+/// header behind it.
+const HEAD_MAX: usize = PREFIX_MAX + wire_ddp::UNTAGGED_LEN + TERMINATE_MAX;
+
+/// The octets of a frame in front of its payload. The framing fills in its own, the first ones.
 struct Head {
     bytes: [u8; HEAD_MAX],
     len: usize,
 }
 
 impl Head {
-    const fn new() -> Self {
+    const fn new<F: Framing>() -> Self {
+        const { assert!(F::PREFIX_LEN <= PREFIX_MAX) };
         Self {
             bytes: [0; HEAD_MAX],
-            len: LENGTH_LEN,
+            len: F::PREFIX_LEN,
         }
     }
 

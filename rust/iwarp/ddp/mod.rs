@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! DDP (RFC 5041): headers, the order of untagged messages, and the interface to the layer below.
+//! DDP (RFC 5041): headers, the order of untagged messages, and what the layer below hands over.
 
 pub mod queue;
 
 use crate::error::{DdpTagged, DdpUntagged, Error};
-use crate::mpa::marker::Cadence;
 use crate::types::split;
 use crate::wire::ddp as wire;
 use crate::wire::rdmap::ATOMIC_REQUEST_LEN;
 use crate::wire::terminate::TERMINATE_MAX;
-use core::ops::Range;
 use zerocopy::FromBytes;
 
 /// A DDP header of either model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Header {
     /// For a Tagged Buffer.
-    Tagged(wire::Tagged),
+    Tagged(wire::TaggedHeader),
     /// For an Untagged Buffer.
-    Untagged(wire::Untagged),
+    Untagged(wire::UntaggedHeader),
 }
 
 /// Returns the length in octets of a header with the control octet `control`.
@@ -35,10 +33,10 @@ impl Header {
     /// Parses the header at the start of `data`. Returns `None` if `data` is too short.
     pub fn parse(data: &[u8]) -> Option<Self> {
         if data.first()? & wire::TAGGED != 0 {
-            let (header, _) = wire::Tagged::read_from_prefix(data).ok()?;
+            let (header, _) = wire::TaggedHeader::read_from_prefix(data).ok()?;
             Some(Self::Tagged(header))
         } else {
-            let (header, _) = wire::Untagged::read_from_prefix(data).ok()?;
+            let (header, _) = wire::UntaggedHeader::read_from_prefix(data).ok()?;
             Some(Self::Untagged(header))
         }
     }
@@ -90,37 +88,19 @@ impl Header {
 pub const FRONT_LEN: usize = wire::UNTAGGED_LEN + TERMINATE_MAX;
 const _: () = assert!(TERMINATE_MAX >= ATOMIC_REQUEST_LEN);
 
-/// A complete, checked DDP segment: the ULPDU of an FPDU. A chunk of SCTP (RFC 5043) would be
-/// another.
-pub(crate) struct Ulpdu<'a, S> {
+/// A complete, checked DDP segment, as the layer below hands it over.
+pub struct Ulpdu<L> {
     /// Length of the segment in octets, headers included.
-    pub(crate) len: u16,
-    /// Copy of its first octets.
-    pub(crate) front: [u8; FRONT_LEN],
-    /// The stream that holds the whole segment.
-    pub(crate) stream: &'a S,
-    /// Where markers interrupt the segment.
-    pub(crate) layout: Cadence,
-    /// Offset in the frame at which the segment begins.
-    pub(crate) begin: usize,
+    pub len: u16,
+    /// Copy of its first octets. Octets behind the end of a shorter segment mean nothing.
+    pub front: [u8; FRONT_LEN],
+    /// Where the segment lies in the received octets.
+    pub layout: L,
 }
 
-impl<S> Ulpdu<'_, S> {
+impl<L> Ulpdu<L> {
     /// Returns the copied octets that belong to the segment.
     pub(crate) fn front(&self) -> &[u8] {
         split(&self.front, usize::from(self.len)).0
-    }
-
-    /// Yields the octets from `from` on as ranges of the stream. No range is empty.
-    pub(crate) fn runs(&self, from: usize) -> impl Iterator<Item = Range<usize>> {
-        let layout = self.layout;
-        let end = self.begin.saturating_add(usize::from(self.len));
-        let mut at = self.begin.saturating_add(from);
-        core::iter::from_fn(move || {
-            let len = layout.run(at).min(end.saturating_sub(at));
-            let start = layout.position(at);
-            at = at.saturating_add(len);
-            (len != 0).then(|| start..start.saturating_add(len))
-        })
     }
 }

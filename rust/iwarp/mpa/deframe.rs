@@ -2,57 +2,52 @@
 
 //! Parses FPDUs (RFC 5044 §4, §6): length, ULPDU, pad and CRC, with markers between.
 
-use crate::crc::{Crc, Crc32c};
 use crate::ddp::{Ulpdu, FRONT_LEN};
 use crate::error::{Error, Mpa};
 use crate::mpa::fpdu::{pad_len, CRC_LEN, LENGTH_LEN};
 use crate::mpa::marker::{Cadence, MARKER_LEN};
-use crate::rx::Octets;
+use crate::traits::{Crc, Crc32c, Deframed, Deframing, Layout, Octets};
 use crate::types::{copy, split};
 use core::marker::PhantomData;
+use core::ops::Range;
 
 /// Octets of the stream that hold the length field and the front of the ULPDU, with at most one
 /// marker before each.
 const HEAD_LEN: usize = LENGTH_LEN + FRONT_LEN + 2 * MARKER_LEN;
 
-/// The front of a stream.
-pub(crate) enum Next<'a, S> {
-    /// A checked FPDU of `octets` octets of the stream, markers included.
-    Fpdu { octets: usize, ulpdu: Ulpdu<'a, S> },
-    /// An incomplete FPDU. The stream must hold this many octets before the next step.
-    Incomplete { needed: usize },
+/// Framing of the stream, as the startup negotiated it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RxConfig {
+    /// Check CRCs.
+    pub crc: bool,
+    /// The peer sends markers, because this side requested them.
+    pub markers: bool,
 }
 
 /// The receiving side of MPA in full operation.
-pub(crate) struct Deframer<C: Crc32c> {
+pub struct Deframer<C> {
     check_crc: bool,
-    started: bool,
     /// Position of the next FPDU.
     cadence: Cadence,
     engine: PhantomData<fn() -> C>,
 }
 
 impl<C: Crc32c> Deframer<C> {
-    /// Creates a deframer at the start of a stream, with or without CRC and markers.
-    pub(crate) const fn new(crc: bool, markers: bool) -> Self {
+    /// Creates a deframer at the start of a stream.
+    pub const fn new(config: RxConfig) -> Self {
         Self {
-            check_crc: crc,
-            started: false,
-            cadence: Cadence::new(markers),
+            check_crc: config.crc,
+            cadence: Cadence::new(config.markers),
             engine: PhantomData,
         }
     }
+}
 
-    /// Returns whether a valid FPDU has been received, whatever its contents.
-    pub(crate) const fn started(&self) -> bool {
-        self.started
-    }
+impl<C: Crc32c> Deframing for Deframer<C> {
+    /// Where markers interrupt the FPDU.
+    type Layout = Cadence;
 
-    /// Returns whether the stream may end with `unread` octets of the next FPDU: none, or only the
-    /// marker in front of it.
-    pub(crate) fn may_end(&self, unread: usize) -> bool {
-        unread == 0 || unread == self.cadence.position(0)
-    }
+    const SHORT: Error = Error::Mpa(Mpa::Length);
 
     /// Parses the FPDU at the front of `stream`. Once it is complete, checks its CRC, if CRCs are
     /// used, then its markers, and moves past it.
@@ -63,11 +58,11 @@ impl<C: Crc32c> Deframer<C> {
     /// # Errors
     ///
     /// A wrong CRC, a wrong marker, or unreadable octets.
-    pub(crate) fn next<'a, S: Octets>(&mut self, stream: &'a S) -> Result<Next<'a, S>, Error> {
+    fn next<S: Octets>(&mut self, stream: &S) -> Result<Deframed<Cadence>, Error> {
         let layout = self.cadence;
         let needed = layout.end(LENGTH_LEN);
         if stream.len() < needed {
-            return Ok(Next::Incomplete { needed });
+            return Ok(Deframed::Incomplete { needed });
         }
         let mut head = [0; HEAD_LEN];
         let (head, _) = head.split_at_mut(stream.len().min(HEAD_LEN));
@@ -82,7 +77,7 @@ impl<C: Crc32c> Deframer<C> {
         let content = body.saturating_add(CRC_LEN);
         let octets = layout.end(content);
         if stream.len() < octets {
-            return Ok(Next::Incomplete { needed: octets });
+            return Ok(Deframed::Incomplete { needed: octets });
         }
         if self.check_crc {
             check_crc::<C, S>(stream, head, octets.saturating_sub(CRC_LEN))?;
@@ -95,19 +90,34 @@ impl<C: Crc32c> Deframer<C> {
             }
         }
 
-        self.started = true;
         self.cadence.pass_fpdu(content);
         let mut front = [0; FRONT_LEN];
         layout.copy(head, LENGTH_LEN, &mut front);
-        Ok(Next::Fpdu {
+        Ok(Deframed::Frame {
             octets,
-            ulpdu: Ulpdu {
-                len,
-                front,
-                stream,
-                layout,
-                begin: LENGTH_LEN,
-            },
+            ulpdu: Ulpdu { len, front, layout },
+        })
+    }
+
+    /// Returns whether the stream may end with `unread` octets of the next FPDU: none, or only the
+    /// marker in front of it.
+    fn may_end(&self, unread: usize) -> bool {
+        unread == 0 || unread == self.cadence.position(0)
+    }
+}
+
+/// The ULPDU lies behind the length field of the FPDU that begins at this position.
+impl Layout for Cadence {
+    #[inline]
+    fn runs(&self, segment: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let layout = *self;
+        let end = LENGTH_LEN.saturating_add(segment.end);
+        let mut at = LENGTH_LEN.saturating_add(segment.start);
+        core::iter::from_fn(move || {
+            let len = layout.run(at).min(end.saturating_sub(at));
+            let start = layout.position(at);
+            at = at.saturating_add(len);
+            (len != 0).then(|| start..start.saturating_add(len))
         })
     }
 }

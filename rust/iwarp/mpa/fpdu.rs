@@ -2,9 +2,8 @@
 
 //! Builds FPDUs (RFC 5044 §4): their maximum size, length field, pad, CRC and markers.
 
-use crate::crc::{Crc, Crc32c};
 use crate::mpa::marker::Cadence;
-use crate::tx::Gather;
+use crate::traits::{Crc, Crc32c, Framing, Gather};
 use crate::types::{copy, count, size, split};
 use crate::wire::mpa::Marker;
 use core::marker::PhantomData;
@@ -48,27 +47,52 @@ pub fn mulpdu(emss: u32, markers: bool) -> u16 {
         .max(MULPDU_MIN)
 }
 
+/// Framing of the stream, as the startup negotiated it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TxConfig {
+    /// Send CRCs. Otherwise the CRC field is zero.
+    pub crc: bool,
+    /// Send markers, because the peer requested them.
+    pub markers: bool,
+    /// The current TCP segment size in octets.
+    pub emss: u32,
+}
+
 /// The sending side of MPA in full operation.
-pub(crate) struct Framer<C> {
+pub struct Framer<C> {
     crc: bool,
+    mulpdu: u16,
     cadence: Cadence,
     engine: PhantomData<fn() -> C>,
 }
 
 impl<C: Crc32c> Framer<C> {
-    /// Creates a framer at the start of a stream, with or without CRC and markers.
-    pub(crate) const fn new(crc: bool, markers: bool) -> Self {
+    /// Creates a framer at the start of a stream.
+    pub fn new(config: TxConfig) -> Self {
         Self {
-            crc,
-            cadence: Cadence::new(markers),
+            crc: config.crc,
+            mulpdu: mulpdu(config.emss, config.markers),
+            cadence: Cadence::new(config.markers),
             engine: PhantomData,
         }
     }
 
-    /// Writes one FPDU to `out`: `head`, which begins with room for the length field, and then
-    /// `len` octets of the message at `offset`. Returns the octets written, markers included. An
-    /// error leaves the stream position unchanged.
-    pub(crate) fn emit<G: Gather>(
+    /// Sets the TCP segment size to `emss` octets, from the next FPDU on.
+    pub fn set_emss(&mut self, emss: u32) {
+        self.mulpdu = mulpdu(emss, self.cadence.enabled());
+    }
+}
+
+impl<C: Crc32c> Framing for Framer<C> {
+    const PREFIX_LEN: usize = LENGTH_LEN;
+
+    #[inline]
+    fn mulpdu(&self) -> u16 {
+        self.mulpdu
+    }
+
+    /// Writes one FPDU. An error leaves the stream position unchanged.
+    fn emit<G: Gather>(
         &mut self,
         head: &mut [u8],
         offset: u32,

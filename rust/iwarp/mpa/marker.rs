@@ -29,6 +29,12 @@ impl Cadence {
         }
     }
 
+    /// Returns whether the stream has markers.
+    #[inline]
+    pub const fn enabled(&self) -> bool {
+        self.enabled
+    }
+
     /// Returns the octets of the FPDU before the next marker; 0 if one is due now.
     #[inline]
     pub const fn room(&self) -> u32 {

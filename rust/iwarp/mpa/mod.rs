@@ -6,3 +6,6 @@ pub mod deframe;
 pub mod fpdu;
 pub mod marker;
 pub mod startup;
+
+pub use deframe::{Deframer, RxConfig};
+pub use fpdu::{Framer, TxConfig};

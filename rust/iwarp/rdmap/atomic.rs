@@ -52,7 +52,7 @@ impl AtomicRequest {
     /// Parses a request header. Returns `None` for an unknown atomic opcode. `data` is at least as
     /// long as the header.
     pub(crate) fn parse(data: &[u8]) -> Option<Self> {
-        let (h, _) = wire::AtomicRequest::read_from_prefix(data).ok()?;
+        let (h, _) = wire::AtomicRequestHeader::read_from_prefix(data).ok()?;
         let [.., opcode] = h.opcode.get().to_be_bytes();
         let op = match opcode & 0xf {
             wire::ATOMIC_FETCH_ADD => AtomicOp::FetchAdd,
@@ -72,12 +72,12 @@ impl AtomicRequest {
     }
 
     /// Builds the header. The RFC fixes the fields that a FetchAdd does not use.
-    pub(crate) fn wire(&self) -> wire::AtomicRequest {
+    pub(crate) fn wire(&self) -> wire::AtomicRequestHeader {
         let (opcode, compare, compare_mask) = match self.op {
             AtomicOp::FetchAdd => (wire::ATOMIC_FETCH_ADD, 0, u64::MAX),
             AtomicOp::CmpSwap => (wire::ATOMIC_CMP_SWAP, self.compare, self.compare_mask),
         };
-        wire::AtomicRequest {
+        wire::AtomicRequestHeader {
             opcode: U32::new(u32::from(opcode)),
             id: U32::new(self.id),
             stag: U32::new(self.stag.0),
@@ -93,7 +93,7 @@ impl AtomicRequest {
 impl AtomicResponse {
     /// Parses a response header. `data` is at least as long as the header.
     pub(crate) fn parse(data: &[u8]) -> Option<Self> {
-        let (h, _) = wire::AtomicResponse::read_from_prefix(data).ok()?;
+        let (h, _) = wire::AtomicResponseHeader::read_from_prefix(data).ok()?;
         Some(Self {
             id: h.id.get(),
             original: h.original.get(),
@@ -101,8 +101,8 @@ impl AtomicResponse {
     }
 
     /// Builds the header.
-    pub(crate) fn wire(&self) -> wire::AtomicResponse {
-        wire::AtomicResponse {
+    pub(crate) fn wire(&self) -> wire::AtomicResponseHeader {
+        wire::AtomicResponseHeader {
             id: U32::new(self.id),
             original: U64::new(self.original),
         }

@@ -42,7 +42,7 @@ impl ReadRequest {
 
     /// Parses a request header. Returns `None` if `data` is too short.
     pub(crate) fn parse(data: &[u8]) -> Option<Self> {
-        let (h, _) = wire::ReadRequest::read_from_prefix(data).ok()?;
+        let (h, _) = wire::ReadRequestHeader::read_from_prefix(data).ok()?;
         Some(Self {
             sink_stag: Stag(h.sink_stag.get()),
             sink_to: h.sink_to.get(),
@@ -53,8 +53,8 @@ impl ReadRequest {
     }
 
     /// Builds the header.
-    pub(crate) fn wire(&self) -> wire::ReadRequest {
-        wire::ReadRequest {
+    pub(crate) fn wire(&self) -> wire::ReadRequestHeader {
+        wire::ReadRequestHeader {
             sink_stag: U32::new(self.sink_stag.0),
             sink_to: U64::new(self.sink_to),
             len: U32::new(self.len),

@@ -46,7 +46,7 @@ impl Quote {
     /// Quotes the Read Request `request`, received with MSN `msn`. For errors found while its
     /// response is sent; `request` is then [`ReadRequest::advanced`] by the octets sent.
     pub fn read_request(msn: u32, request: &ReadRequest) -> Self {
-        let ddp = wire_ddp::Untagged {
+        let ddp = wire_ddp::UntaggedHeader {
             control: wire_ddp::LAST | wire_ddp::VERSION,
             rdmap: wire_rdmap::VERSION | wire_rdmap::OP_READ_REQUEST,
             invalidate: U32::ZERO,
@@ -152,7 +152,7 @@ impl Terminate {
         if quote.rdmap.is_some() {
             hdrct |= wire::HDR_RDMAP;
         }
-        let fixed = wire::Terminate {
+        let fixed = wire::TerminateHeader {
             layer_etype: ((self.code.layer & 0xf) << 4) | (self.code.etype & 0xf),
             code: self.code.code,
             hdrct,
@@ -182,7 +182,7 @@ impl Terminate {
     /// counts as not quoted; octets behind the header are ignored. Returns `None` if the error code
     /// is missing.
     pub(crate) fn parse(data: &[u8]) -> Option<Self> {
-        let (fixed, mut rest) = wire::Terminate::read_from_prefix(data).ok()?;
+        let (fixed, mut rest) = wire::TerminateHeader::read_from_prefix(data).ok()?;
         let mut quote = Quote::NONE;
         // The length field is present if either it or the DDP header is announced.
         if fixed.hdrct & (wire::HDR_LENGTH | wire::HDR_DDP) != 0 {

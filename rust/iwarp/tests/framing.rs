@@ -103,7 +103,7 @@ fn emss_may_change_under_way() {
     let mut got = Recorder::default();
     tx.start(SEND, 5000).unwrap();
     for emss in [1460, 536, 9000, 0, 200].into_iter().cycle() {
-        tx.set_emss(emss);
+        tx.framing_mut().set_emss(emss);
         let mut out = Copy {
             message: &payload,
             wire: Vec::new(),
@@ -212,7 +212,7 @@ fn nothing_is_done_before_an_fpdu_is_here_whole() {
 #[test]
 fn what_an_fpdu_needs_is_said_as_soon_as_its_length_is_here() {
     let needed = |markers, stream: &[u8]| {
-        let mut rx = Receiver::<Soft>::new(RxConfig { crc: true, markers });
+        let mut rx = Receiver::new(mpa::Deframer::<Soft>::new(RxConfig { crc: true, markers }));
         rx.consume(&Unread::from(stream), &mut Recorder::default())
     };
     for markers in [false, true] {
@@ -350,7 +350,7 @@ fn headers_are_those_that_the_crc_was_computed_of() {
 
             let read = vec![false; good.len()].into();
             let octets = good.len();
-            let mut rx = Receiver::<Soft>::new(RxConfig { crc: true, markers });
+            let mut rx = Receiver::new(mpa::Deframer::<Soft>::new(RxConfig { crc: true, markers }));
             let mut got = Headers::default();
             let progress = rx.consume(&Fickle { good, read }, &mut got);
             if markers && octets > 512 {
@@ -404,7 +404,7 @@ fn what_cannot_be_read_ends_the_stream() {
         }
     }
     let (crc, markers) = (true, false);
-    let mut rx = Receiver::<Soft>::new(RxConfig { crc, markers });
+    let mut rx = Receiver::new(mpa::Deframer::<Soft>::new(RxConfig { crc, markers }));
     let got = rx.consume(&Unreadable, &mut Nobody);
     assert_eq!(got, Err(Error::LocalCatastrophic));
     assert!(!rx.at_boundary(0));

@@ -7,7 +7,7 @@ use common::*;
 use iwarp::*;
 
 /// Returns the headers of the FPDUs of a message of `len` octets, without the length fields.
-fn heads(tx: &mut Segmenter<Soft>, message: Message, len: usize, head: usize) -> Vec<Vec<u8>> {
+fn heads(tx: &mut Tx, message: Message, len: usize, head: usize) -> Vec<Vec<u8>> {
     send(tx, message, &pattern(len))
         .iter()
         .map(|fpdu| fpdu[2..2 + head].to_vec())

@@ -19,7 +19,7 @@ pub const VERSION: u8 = 1;
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
-pub struct Tagged {
+pub struct TaggedHeader {
     /// [`TAGGED`], [`LAST`], version.
     pub control: u8,
     /// RDMAP version and opcode (RFC 5040 §4.1).
@@ -35,7 +35,7 @@ pub struct Tagged {
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
-pub struct Untagged {
+pub struct UntaggedHeader {
     /// [`LAST`], version.
     pub control: u8,
     /// RDMAP version and opcode (RFC 5040 §4.1).
@@ -55,5 +55,5 @@ pub const TAGGED_LEN: usize = 14;
 /// Octets of an untagged header.
 pub const UNTAGGED_LEN: usize = 18;
 
-const _: () = assert!(core::mem::size_of::<Tagged>() == TAGGED_LEN);
-const _: () = assert!(core::mem::size_of::<Untagged>() == UNTAGGED_LEN);
+const _: () = assert!(core::mem::size_of::<TaggedHeader>() == TAGGED_LEN);
+const _: () = assert!(core::mem::size_of::<UntaggedHeader>() == UNTAGGED_LEN);

@@ -24,7 +24,7 @@ pub const FLAG_ENHANCED: u8 = 0x10;
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
-pub struct Startup {
+pub struct StartupHeader {
     /// Key of the frame type.
     pub key: [u8; 16],
     /// The flags above; the rest is reserved.
@@ -78,6 +78,6 @@ pub const ENHANCED_LEN: usize = 4;
 /// Maximum octets of private data, control words included.
 pub const PRIVATE_DATA_MAX: usize = 512;
 
-const _: () = assert!(core::mem::size_of::<Startup>() == STARTUP_LEN);
+const _: () = assert!(core::mem::size_of::<StartupHeader>() == STARTUP_LEN);
 const _: () = assert!(core::mem::size_of::<Enhanced>() == ENHANCED_LEN);
 const _: () = assert!(core::mem::size_of::<Marker>() == 4);

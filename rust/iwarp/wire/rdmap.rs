@@ -52,7 +52,7 @@ pub const QN_ATOMIC_RESPONSE: u32 = 3;
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
-pub struct ReadRequest {
+pub struct ReadRequestHeader {
     /// The requester's buffer for the response.
     pub sink_stag: U32,
     /// Tagged Offset of the sink.
@@ -70,7 +70,7 @@ pub struct ReadRequest {
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
-pub struct AtomicRequest {
+pub struct AtomicRequestHeader {
     /// Atomic opcode in the low 4 bits; the rest is reserved.
     pub opcode: U32,
     /// The requester's identifier for the request.
@@ -100,7 +100,7 @@ pub const ATOMIC_CMP_SWAP: u8 = 0x2;
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
-pub struct AtomicResponse {
+pub struct AtomicResponseHeader {
     /// The identifier of the request.
     pub id: U32,
     /// The value of the target before the operation.
@@ -116,6 +116,6 @@ pub const ATOMIC_RESPONSE_LEN: usize = 12;
 /// Octets of Immediate Data.
 pub const IMMEDIATE_LEN: usize = 8;
 
-const _: () = assert!(core::mem::size_of::<ReadRequest>() == READ_REQUEST_LEN);
-const _: () = assert!(core::mem::size_of::<AtomicRequest>() == ATOMIC_REQUEST_LEN);
-const _: () = assert!(core::mem::size_of::<AtomicResponse>() == ATOMIC_RESPONSE_LEN);
+const _: () = assert!(core::mem::size_of::<ReadRequestHeader>() == READ_REQUEST_LEN);
+const _: () = assert!(core::mem::size_of::<AtomicRequestHeader>() == ATOMIC_REQUEST_LEN);
+const _: () = assert!(core::mem::size_of::<AtomicResponseHeader>() == ATOMIC_RESPONSE_LEN);

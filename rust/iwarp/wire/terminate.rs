@@ -17,7 +17,7 @@ pub const HDR_RDMAP: u8 = 0x20;
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
-pub struct Terminate {
+pub struct TerminateHeader {
     /// Layer in the upper, error type in the lower 4 bits.
     pub layer_etype: u8,
     /// Error code.
@@ -33,7 +33,7 @@ pub const TERMINATE_LEN: usize = 4;
 /// Maximum octets of a Terminate header: with all parts, for an untagged segment.
 pub const TERMINATE_MAX: usize = 52;
 
-const _: () = assert!(core::mem::size_of::<Terminate>() == TERMINATE_LEN);
+const _: () = assert!(core::mem::size_of::<TerminateHeader>() == TERMINATE_LEN);
 const _: () = assert!(
     TERMINATE_MAX == TERMINATE_LEN + 2 + super::ddp::UNTAGGED_LEN + super::rdmap::READ_REQUEST_LEN
 );

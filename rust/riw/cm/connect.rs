@@ -9,6 +9,7 @@ use super::{
 use crate::{limits, qp::Qp, stream::crc};
 use core::net::SocketAddr;
 use iwarp::{
+    mpa::Framer,
     startup::{Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, StartupError},
     Gather, Message, Mpa, Quote, Segmenter, Terminate, TxConfig,
 };
@@ -313,11 +314,11 @@ impl Endpoint {
 
     /// Sends a Terminate, as the first and only frame.
     fn send_terminate(&self, error: iwarp::Error, crc: bool, markers: bool) -> Result {
-        let mut segmenter = Segmenter::<crc::Kernel>::new(TxConfig {
+        let mut segmenter = Segmenter::new(Framer::<crc::Kernel>::new(TxConfig {
             crc,
             markers,
             emss: self.mss()?,
-        });
+        }));
         let mut frame = Frame {
             bytes: [0; 64],
             len: 0,

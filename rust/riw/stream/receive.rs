@@ -18,8 +18,9 @@ use crate::{
     },
 };
 use iwarp::{
-    mpa::fpdu::FPDU_MAX, startup::Parameters, Error, Progress, Quote, Rdmap, Receiver, RxConfig,
-    Terminated,
+    mpa::{fpdu::FPDU_MAX, Deframer},
+    startup::Parameters,
+    Error, Progress, Quote, Rdmap, Receiver, RxConfig, Terminated,
 };
 use kernel::{prelude::*, sync::atomic::ordering};
 use net::{LockedSock, RecvBuf};
@@ -32,7 +33,7 @@ pub(crate) const ROOM: u32 = 4 * FPDU_MAX as u32;
 /// The receiving side of a stream.
 pub(super) struct Rx {
     /// `None` before the stream has started, and when nothing more may be placed.
-    receiver: Option<Receiver<crc::Kernel>>,
+    receiver: Option<Receiver<Deframer<crc::Kernel>>>,
     /// The receive WR that a message is being placed into.
     filling: Option<Filling>,
     /// The incomplete FPDU, if the socket has no room for it.
@@ -54,10 +55,10 @@ impl Rx {
 
     pub(super) fn start(&mut self, parameters: &Parameters) {
         *self = Self {
-            receiver: Some(Receiver::new(RxConfig {
+            receiver: Some(Receiver::new(Deframer::new(RxConfig {
                 crc: parameters.crc,
                 markers: parameters.rx_markers,
-            })),
+            }))),
             ..Self::new()
         };
     }
@@ -213,7 +214,7 @@ impl Stream {
 /// Consumes the complete FPDUs. Returns how many bytes the socket must have before this can go on.
 fn consume(
     sk: &mut LockedSock<'_>,
-    receiver: &mut Receiver<crc::Kernel>,
+    receiver: &mut Receiver<Deframer<crc::Kernel>>,
     held: &mut Option<RecvBuf>,
     placer: &mut Placer<'_>,
 ) -> Result<usize, Error> {

@@ -12,7 +12,7 @@ use crate::{
         Start, Stream, StreamError,
     },
 };
-use iwarp::{Error, Message, Quote, Segmenter, Terminate, TxConfig};
+use iwarp::{mpa::Framer, Error, Message, Quote, Segmenter, Terminate, TxConfig};
 use kernel::prelude::*;
 use kernel_ext::memcg::MemCgroup;
 use net::SendBuf;
@@ -33,7 +33,7 @@ pub(crate) struct Tx {
 
 /// What a connected stream sends with.
 pub(super) struct Sender {
-    pub(super) segmenter: Segmenter<crc::Kernel>,
+    pub(super) segmenter: Segmenter<Framer<crc::Kernel>>,
     /// The message that the segmenter works on.
     pub(super) active: Option<Active>,
     /// The frame that the peer waits for before any other.
@@ -66,11 +66,11 @@ impl Tx {
         self.buf.clear();
         self.cut = false;
         self.sender = Some(Sender {
-            segmenter: Segmenter::new(TxConfig {
+            segmenter: Segmenter::new(Framer::new(TxConfig {
                 crc: start.parameters.crc,
                 markers: start.parameters.tx_markers,
                 emss: start.mss,
-            }),
+            })),
             active: None,
             first: start.first,
             response_next: true,
@@ -133,7 +133,7 @@ impl Stream {
                 return Ok(Progress::Done);
             }
             if let Some(sender) = &mut tx.sender {
-                sender.segmenter.set_emss(mss);
+                sender.segmenter.framing_mut().set_emss(mss);
             }
             let more = self.fill(tx, room.min(BATCH))?;
 

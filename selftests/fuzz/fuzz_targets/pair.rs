@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use iwarp::{
-    AtomicOp, AtomicRequest, AtomicResponse, Crc, Error, Gather, Message, Mpa, Octets, Outstanding,
+    mpa::{Deframer, Framer}, AtomicOp, AtomicRequest, AtomicResponse, Crc, Error, Gather, Message, Mpa, Octets, Outstanding,
     Placement, Quote, ReadRequest, Receiver, RxConfig, Segment, Segmenter, Stag, Terminate,
     Terminated, TxConfig,
 };
@@ -216,8 +216,8 @@ impl Placement for Expect {
 
 /// One side.
 struct Side {
-    tx: Segmenter<Soft>,
-    rx: Receiver<Soft>,
+    tx: Segmenter<Framer<Soft>>,
+    rx: Receiver<Deframer<Soft>>,
     /// Received octets that it has not consumed.
     unread: Unread,
     emss: u32,
@@ -236,15 +236,15 @@ impl Side {
     fn new(crc: bool, rx_markers: bool, tx_markers: bool) -> Self {
         let emss = 1460;
         Self {
-            tx: Segmenter::new(TxConfig {
+            tx: Segmenter::new(Framer::new(TxConfig {
                 crc,
                 markers: tx_markers,
                 emss,
-            }),
-            rx: Receiver::new(RxConfig {
+            })),
+            rx: Receiver::new(Deframer::new(RxConfig {
                 crc,
                 markers: rx_markers,
-            }),
+            })),
             unread: Unread::default(),
             emss,
             markers: tx_markers,
@@ -328,7 +328,7 @@ impl Pair {
             }
             _ if code & 0x10 == 0 => {
                 this.emss = u32::from(input.word());
-                this.tx.set_emss(this.emss);
+                this.tx.framing_mut().set_emss(this.emss);
             }
             // Only a CRC can detect it.
             _ if self.crc => {

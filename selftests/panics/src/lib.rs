@@ -12,6 +12,7 @@
 )]
 
 use core::ops::Range;
+use iwarp::mpa::{Deframer, Framer};
 use iwarp::qp::{Event, State, Transition};
 use iwarp::startup::{
     Frame, Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, Refusal, Responder, Rtr,
@@ -32,6 +33,11 @@ impl Crc32c for Engine {
         unsafe { embedder_crc(crc, data) }
     }
 }
+
+/// A receiver over MPA.
+pub type Rx = Receiver<Deframer<Engine>>;
+/// A segmenter over MPA.
+pub type Tx = Segmenter<Framer<Engine>>;
 
 /// A stream that is anything.
 pub struct Stream {
@@ -135,21 +141,21 @@ macro_rules! calls {
 }
 
 calls! {
-    entry_rx_new(config: RxConfig) -> Receiver<Engine> = Receiver::new(config);
-    entry_rx_consume(rx: &mut Receiver<Engine>, stream: &Stream, to: &mut Embedder)
+    entry_rx_new(config: RxConfig) -> Rx = Receiver::new(Deframer::new(config));
+    entry_rx_consume(rx: &mut Rx, stream: &Stream, to: &mut Embedder)
         -> Result<Progress, Error> = rx.consume(stream, to);
-    entry_rx_at_boundary(rx: &Receiver<Engine>, unread: usize) -> bool = rx.at_boundary(unread);
-    entry_rx_started(rx: &Receiver<Engine>) -> bool = rx.started();
-    entry_rx_quote(rx: &Receiver<Engine>) -> Quote = rx.quote();
+    entry_rx_at_boundary(rx: &Rx, unread: usize) -> bool = rx.at_boundary(unread);
+    entry_rx_started(rx: &Rx) -> bool = rx.started();
+    entry_rx_quote(rx: &Rx) -> Quote = rx.quote();
 
-    entry_tx_new(config: TxConfig) -> Segmenter<Engine> = Segmenter::new(config);
-    entry_tx_set_emss(tx: &mut Segmenter<Engine>, emss: u32) -> () = tx.set_emss(emss);
-    entry_tx_start(tx: &mut Segmenter<Engine>, message: Message, len: u32)
+    entry_tx_new(config: TxConfig) -> Tx = Segmenter::new(Framer::new(config));
+    entry_tx_set_emss(tx: &mut Tx, emss: u32) -> () = tx.framing_mut().set_emss(emss);
+    entry_tx_start(tx: &mut Tx, message: Message, len: u32)
         -> Result<(), Busy> = tx.start(message, len);
-    entry_tx_poll(tx: &mut Segmenter<Engine>, to: &mut Embedder)
+    entry_tx_poll(tx: &mut Tx, to: &mut Embedder)
         -> Result<Option<Emitted>, ()> = tx.poll_transmit(to);
-    entry_tx_busy(tx: &Segmenter<Engine>) -> bool = tx.busy();
-    entry_tx_next(tx: &Segmenter<Engine>) -> (u32, u32) = (tx.next_send(), tx.next_request());
+    entry_tx_busy(tx: &Tx) -> bool = tx.busy();
+    entry_tx_next(tx: &Tx) -> (u32, u32) = (tx.next_send(), tx.next_request());
 
     entry_reader_new(kind: Kind) -> Reader = Reader::new(kind);
     entry_reader_wanted(reader: &Reader) -> usize = reader.wanted();

@@ -2,7 +2,9 @@
 
 //! Startup frames: collected from the stream, parsed, and built.
 
-use super::{Depths, RtrTypes, StartupError};
+use super::depths::Depths;
+use super::error::StartupError;
+use super::rtr::RtrTypes;
 use crate::types::{copy, split};
 use crate::wire::mpa as wire;
 use zerocopy::byteorder::network_endian::U16;
@@ -157,8 +159,9 @@ impl Reader {
         Some(words)
     }
 
-    fn header(&self) -> Option<wire::Startup> {
-        let (header, _) = wire::Startup::read_from_prefix(split(&self.bytes, self.have).0).ok()?;
+    fn header(&self) -> Option<wire::StartupHeader> {
+        let (header, _) =
+            wire::StartupHeader::read_from_prefix(split(&self.bytes, self.have).0).ok()?;
         Some(header)
     }
 
@@ -236,7 +239,7 @@ impl OutFrame {
         if pd_length > wire::PRIVATE_DATA_MAX {
             return Err(StartupError::PrivateData);
         }
-        let header = wire::Startup {
+        let header = wire::StartupHeader {
             key: kind.key(),
             flags,
             revision: frame.revision,

@@ -2,8 +2,12 @@
 
 //! The initiator's side of the startup.
 
+use super::depths::Depths;
+use super::error::StartupError;
 use super::frame::{Frame, Kind, OutFrame, Reader};
-use super::{CrcPolicy, Depths, Parameters, Policy, Rtr, RtrTypes, StartupError};
+use super::parameters::Parameters;
+use super::policy::{CrcPolicy, Policy};
+use super::rtr::{Rtr, RtrTypes};
 
 /// An initiator that has built its Request and waits for the Reply.
 #[derive(Clone, Copy, Debug)]

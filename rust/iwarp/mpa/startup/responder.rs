@@ -2,8 +2,12 @@
 
 //! The responder's side of the startup.
 
+use super::depths::{Depths, NO_NEGOTIATION};
+use super::error::StartupError;
 use super::frame::{Frame, Kind, OutFrame, Reader};
-use super::{CrcPolicy, Depths, Parameters, Policy, Rtr, RtrTypes, StartupError, NO_NEGOTIATION};
+use super::parameters::Parameters;
+use super::policy::{CrcPolicy, Policy};
+use super::rtr::{Rtr, RtrTypes};
 
 /// A Request to be refused without asking the ULP.
 #[derive(Clone, Debug)]

@@ -67,8 +67,11 @@ impl Gather for Copy<'_> {
     }
 }
 
+/// A segmenter over MPA.
+pub type Tx = Segmenter<mpa::Framer<Soft>>;
+
 /// Sends one whole message. Returns its FPDUs one by one.
-pub fn send(tx: &mut Segmenter<Soft>, message: Message, payload: &[u8]) -> Vec<Vec<u8>> {
+pub fn send(tx: &mut Tx, message: Message, payload: &[u8]) -> Vec<Vec<u8>> {
     tx.start(message, u32::try_from(payload.len()).unwrap())
         .unwrap();
     let mut fpdus = Vec::new();
@@ -122,7 +125,7 @@ fn refuse(error: Option<Error>) -> Result<(), Error> {
 
 /// A receiver and its unconsumed octets.
 pub struct Rx {
-    inner: Receiver<Soft>,
+    inner: Receiver<mpa::Deframer<Soft>>,
     unread: Unread,
 }
 
@@ -255,14 +258,14 @@ pub const SEND: Message = Message::Send {
 };
 
 /// Creates a segmenter with these settings.
-pub fn segmenter(crc: bool, markers: bool, emss: u32) -> Segmenter<Soft> {
-    Segmenter::new(TxConfig { crc, markers, emss })
+pub fn segmenter(crc: bool, markers: bool, emss: u32) -> Tx {
+    Segmenter::new(mpa::Framer::new(TxConfig { crc, markers, emss }))
 }
 
 /// Creates a receiver with these settings.
 pub fn receiver(crc: bool, markers: bool) -> Rx {
     Rx {
-        inner: Receiver::new(RxConfig { crc, markers }),
+        inner: Receiver::new(mpa::Deframer::new(RxConfig { crc, markers })),
         unread: Unread::default(),
     }
 }

@@ -4,7 +4,9 @@
 //! engine of its own.
 
 use super::Soft;
-use iwarp::{mpa::fpdu::FPDU_MAX, Crc, Error, Octets, Placement, Progress, Receiver};
+use iwarp::{
+    mpa::fpdu::FPDU_MAX, mpa::Deframer, Crc, Error, Octets, Placement, Progress, Receiver,
+};
 use std::ops::Range;
 
 /// Received octets of a stream that are not consumed yet.
@@ -42,7 +44,7 @@ impl Unread {
     pub fn receive<P: for<'s> Placement<Stream<'s> = Self>>(
         &mut self,
         part: &[u8],
-        rx: &mut Receiver<Soft>,
+        rx: &mut Receiver<Deframer<Soft>>,
         placement: &mut P,
     ) -> Result<(), Error> {
         self.0.extend_from_slice(part);

@@ -5,17 +5,20 @@
 
 use crate::ddp::queue::Queue;
 use crate::ddp::{header_len, Header, Ulpdu, FRONT_LEN};
-use crate::error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap};
+use crate::error::{DdpTagged, DdpUntagged, Error, Rdmap};
+use crate::rdmap::atomic::{AtomicRequest, AtomicResponse};
 use crate::rdmap::read::ReadRequest;
-use crate::rdmap::{AtomicRequest, AtomicResponse, Quote, Terminate};
-use crate::rx::{Placement, Segment};
+use crate::rdmap::segment::Segment;
+use crate::rdmap::terminate::{Quote, Terminate};
+use crate::traits::{Deframing, Layout, Placement};
 use crate::types::{count, split, Stag};
 use crate::wire::ddp as wire_ddp;
 use crate::wire::rdmap as wire;
+use core::ops::Range;
 
 /// The type of a segment, from its DDP header.
 #[derive(Clone, Copy)]
-enum Kind {
+enum SegmentKind {
     /// A segment with payload.
     Payload(Segment),
     /// Messages that consist of one header.
@@ -28,19 +31,54 @@ enum Kind {
     Terminate,
 }
 
+impl SegmentKind {
+    /// Returns the message without payload that has this opcode, its queue, and the octets of its
+    /// header. Those of a Terminate vary.
+    #[inline]
+    const fn without_payload(opcode: u8) -> Option<(Self, u32, usize)> {
+        Some(match opcode {
+            wire::OP_READ_REQUEST => (
+                Self::ReadRequest,
+                wire::QN_READ_REQUEST,
+                wire::READ_REQUEST_LEN,
+            ),
+            wire::OP_TERMINATE => (Self::Terminate, wire::QN_TERMINATE, 0),
+            wire::OP_IMMEDIATE | wire::OP_IMMEDIATE_SE => {
+                let solicited = opcode == wire::OP_IMMEDIATE_SE;
+                (
+                    Self::Immediate { solicited },
+                    wire::QN_SEND,
+                    wire::IMMEDIATE_LEN,
+                )
+            }
+            wire::OP_ATOMIC_REQUEST => (
+                Self::AtomicRequest,
+                wire::QN_READ_REQUEST,
+                wire::ATOMIC_REQUEST_LEN,
+            ),
+            wire::OP_ATOMIC_RESPONSE => (
+                Self::AtomicResponse,
+                wire::QN_ATOMIC_RESPONSE,
+                wire::ATOMIC_RESPONSE_LEN,
+            ),
+            _ => return None,
+        })
+    }
+}
+
 /// The state of the receiving side of DDP and RDMAP.
 ///
 /// A peer's segments fall in two lanes: requests (Send, Write, Read Request, Atomic Request,
 /// Immediate Data) and responses (Read Response, Atomic Response). Within a lane, a message must be
 /// complete before the next begins (RFC 5041 §5.3). Between the lanes, segments may interleave, as
 /// they do with adapters that answer reads from a separate queue.
-pub(crate) struct Inbound {
+pub(super) struct RdmapReceiver {
     /// Length of the current segment, headers included, in octets.
     len: u16,
     /// Its first octets.
     front: [u8; FRONT_LEN],
     /// Its type, if its header is valid.
-    kind: Option<Kind>,
+    kind: Option<SegmentKind>,
     /// Sequence number of an untagged segment.
     msn: u32,
     /// Queue 0.
@@ -57,8 +95,8 @@ pub(crate) struct Inbound {
     response: Option<Stag>,
 }
 
-impl Inbound {
-    pub(crate) const fn new() -> Self {
+impl RdmapReceiver {
+    pub(super) const fn new() -> Self {
         Self {
             len: 0,
             front: [0; FRONT_LEN],
@@ -74,26 +112,27 @@ impl Inbound {
     }
 
     /// Returns whether no message is incomplete.
-    pub(crate) fn at_boundary(&self) -> bool {
+    pub(super) fn at_boundary(&self) -> bool {
         !self.sends.open() && self.write.is_none() && self.response.is_none()
     }
 
     /// Returns the headers of the current segment.
-    pub(crate) fn quote(&self) -> Quote {
+    pub(super) fn quote(&self) -> Quote {
         let front = split(&self.front, usize::from(self.len)).0;
         let Some(header) = Header::parse(front) else {
             return Quote::NONE;
         };
         let (ddp, body) = split(front, header.octets());
-        let rdmap = matches!(self.kind, Some(Kind::ReadRequest)).then_some(body);
+        let rdmap = matches!(self.kind, Some(SegmentKind::ReadRequest)).then_some(body);
         Quote::new(Some(self.len), ddp, rdmap)
     }
 
-    /// Handles a segment: checks its headers, lets `placement` place its payload and deliver its
-    /// message. Returns whether the stream continues; it ends after a Terminate.
-    pub(crate) fn segment<P: Placement>(
+    /// Handles a segment of `stream`: checks its headers, lets `placement` place its payload and
+    /// deliver its message. Returns whether the stream continues; it ends after a Terminate.
+    pub(super) fn segment<D: Deframing, P: Placement>(
         &mut self,
-        ulpdu: &Ulpdu<'_, P::Stream<'_>>,
+        ulpdu: &Ulpdu<D::Layout>,
+        stream: &P::Stream<'_>,
         placement: &mut P,
     ) -> Result<bool, Error> {
         self.len = ulpdu.len;
@@ -104,7 +143,7 @@ impl Inbound {
             .first()
             .map(|control| header_len(*control))
             .filter(|octets| *octets <= front.len())
-            .ok_or(Mpa::Length)?;
+            .ok_or(D::SHORT)?;
         let kind = self.classify(front, header)?;
         self.kind = Some(kind);
 
@@ -112,36 +151,29 @@ impl Inbound {
         let (_, body) = split(front, header);
         let short = Error::Rdmap(Rdmap::CatastrophicStream);
         match kind {
-            Kind::Payload(segment) => {
-                placement.begin(&segment)?;
-                let mut offset = 0;
-                for run in ulpdu.runs(header) {
-                    let len = count(run.len());
-                    placement.place(&segment, offset, ulpdu.stream, run)?;
-                    offset = offset.saturating_add(len);
-                }
-                self.advance(&segment);
-                placement.end(&segment)?;
+            SegmentKind::Payload(segment) => {
+                let payload = header..usize::from(ulpdu.len);
+                self.place(&segment, ulpdu.layout.runs(payload), stream, placement)?;
             }
-            Kind::ReadRequest => {
+            SegmentKind::ReadRequest => {
                 self.requests.advance(0, true);
                 placement.read_request(&ReadRequest::parse(body).ok_or(short)?, msn)?;
             }
-            Kind::AtomicRequest => {
+            SegmentKind::AtomicRequest => {
                 let unknown = Error::Rdmap(Rdmap::UnexpectedOpcode);
                 self.requests.advance(0, true);
                 placement.atomic_request(&AtomicRequest::parse(body).ok_or(unknown)?, msn)?;
             }
-            Kind::AtomicResponse => {
+            SegmentKind::AtomicResponse => {
                 self.atomics.advance(0, true);
                 placement.atomic_response(&AtomicResponse::parse(body).ok_or(short)?, msn)?;
             }
-            Kind::Immediate { solicited } => {
+            SegmentKind::Immediate { solicited } => {
                 self.sends.advance(0, true);
                 let data = *body.first_chunk().ok_or(short)?;
                 placement.immediate(data, solicited, msn)?;
             }
-            Kind::Terminate => {
+            SegmentKind::Terminate => {
                 placement.terminated(&Terminate::parse(body).ok_or(short)?);
                 return Ok(false);
             }
@@ -149,9 +181,30 @@ impl Inbound {
         Ok(true)
     }
 
+    /// Lets `placement` place the payload of `segment`, the octets `runs` of `stream`, and deliver
+    /// the message that it completes.
+    #[inline]
+    fn place<P: Placement>(
+        &mut self,
+        segment: &Segment,
+        runs: impl Iterator<Item = Range<usize>>,
+        stream: &P::Stream<'_>,
+        placement: &mut P,
+    ) -> Result<(), Error> {
+        placement.begin(segment)?;
+        let mut offset = 0;
+        for run in runs {
+            let len = count(run.len());
+            placement.place(segment, offset, stream, run)?;
+            offset = offset.saturating_add(len);
+        }
+        self.advance(segment);
+        placement.end(segment)
+    }
+
     /// Determines the type of the segment with the header at the start of `front`, and checks that
     /// it is allowed now.
-    fn classify(&mut self, front: &[u8], header_len: usize) -> Result<Kind, Error> {
+    fn classify(&mut self, front: &[u8], header_len: usize) -> Result<SegmentKind, Error> {
         let header = Header::parse(front).ok_or(Error::DdpLocalCatastrophic)?;
         let payload = usize::from(self.len).saturating_sub(header_len);
         header.check_version()?;
@@ -170,7 +223,7 @@ impl Inbound {
         Ok(octet & wire::OPCODE_MASK)
     }
 
-    fn tagged(&self, h: &wire_ddp::Tagged, len: u32) -> Result<Kind, Error> {
+    fn tagged(&self, h: &wire_ddp::TaggedHeader, len: u32) -> Result<SegmentKind, Error> {
         let stag = Stag(h.stag.get());
         let to = h.to.get();
         let last = h.control & wire_ddp::LAST != 0;
@@ -194,56 +247,32 @@ impl Inbound {
         // segment is not checked (§5.2).
         match open {
             Some(begun) if begun != stag && len != 0 => Err(DdpTagged::InvalidStag.into()),
-            _ => Ok(Kind::Payload(segment)),
+            _ => Ok(SegmentKind::Payload(segment)),
         }
     }
 
-    fn untagged(&mut self, h: &wire_ddp::Untagged, len: u32) -> Result<Kind, Error> {
+    fn untagged(&mut self, h: &wire_ddp::UntaggedHeader, len: u32) -> Result<SegmentKind, Error> {
         let qn = h.qn.get();
         if qn > wire::QN_ATOMIC_RESPONSE {
             return Err(DdpUntagged::InvalidQn.into());
         }
         let opcode = Self::opcode(h.rdmap)?;
-        let (queue, kind, exact) = match opcode {
-            wire::OP_SEND | wire::OP_SEND_INV | wire::OP_SEND_SE | wire::OP_SEND_SE_INV => {
-                return self.send(h, opcode, len);
-            }
-            wire::OP_READ_REQUEST => (
-                wire::QN_READ_REQUEST,
-                Kind::ReadRequest,
-                wire::READ_REQUEST_LEN,
-            ),
-            wire::OP_TERMINATE => (wire::QN_TERMINATE, Kind::Terminate, 0),
-            wire::OP_IMMEDIATE | wire::OP_IMMEDIATE_SE => {
-                let solicited = opcode == wire::OP_IMMEDIATE_SE;
-                (
-                    wire::QN_SEND,
-                    Kind::Immediate { solicited },
-                    wire::IMMEDIATE_LEN,
-                )
-            }
-            wire::OP_ATOMIC_REQUEST => (
-                wire::QN_READ_REQUEST,
-                Kind::AtomicRequest,
-                wire::ATOMIC_REQUEST_LEN,
-            ),
-            wire::OP_ATOMIC_RESPONSE => (
-                wire::QN_ATOMIC_RESPONSE,
-                Kind::AtomicResponse,
-                wire::ATOMIC_RESPONSE_LEN,
-            ),
-            _ => return Err(Rdmap::UnexpectedOpcode.into()),
-        };
+        if let wire::OP_SEND | wire::OP_SEND_INV | wire::OP_SEND_SE | wire::OP_SEND_SE_INV = opcode
+        {
+            return self.send(h, opcode, len);
+        }
+        let (kind, queue, exact) =
+            SegmentKind::without_payload(opcode).ok_or(Rdmap::UnexpectedOpcode)?;
         if qn != queue {
             return Err(DdpUntagged::InvalidQn.into());
         }
         self.msn = h.msn.get();
         // A Terminate may interrupt any message. Accept it with any MSN and offset: it ends the
         // stream, and refusing it would only lose its error code.
-        if matches!(kind, Kind::Terminate) {
+        if matches!(kind, SegmentKind::Terminate) {
             return Ok(kind);
         }
-        let busy = if matches!(kind, Kind::AtomicResponse) {
+        let busy = if matches!(kind, SegmentKind::AtomicResponse) {
             self.response.is_some()
         } else {
             self.sends.open() || self.write.is_some()
@@ -253,12 +282,13 @@ impl Inbound {
         }
         let last = h.control & wire_ddp::LAST != 0;
         let queue = match kind {
-            Kind::AtomicResponse => &self.atomics,
-            Kind::Immediate { .. } => &self.sends,
+            SegmentKind::AtomicResponse => &self.atomics,
+            SegmentKind::Immediate { .. } => &self.sends,
             _ => &self.requests,
         };
         queue.check(self.msn, h.mo.get(), len, last)?;
-        // MULPDU is never below 128 octets (RFC 5044 §4.5), so these messages fit in one segment.
+        // MULPDU is never below 128 octets (RFC 5044 §4.5; RFC 5043 §9: 516), so these messages fit
+        // in one segment.
         let exact = count(exact);
         if len > exact {
             return Err(DdpUntagged::TooLong.into());
@@ -269,7 +299,12 @@ impl Inbound {
         Ok(kind)
     }
 
-    fn send(&mut self, h: &wire_ddp::Untagged, opcode: u8, len: u32) -> Result<Kind, Error> {
+    fn send(
+        &mut self,
+        h: &wire_ddp::UntaggedHeader,
+        opcode: u8,
+        len: u32,
+    ) -> Result<SegmentKind, Error> {
         if h.qn.get() != wire::QN_SEND {
             return Err(DdpUntagged::InvalidQn.into());
         }
@@ -285,7 +320,7 @@ impl Inbound {
         }
         self.send_opcode = opcode;
         let invalidate = matches!(opcode, wire::OP_SEND_INV | wire::OP_SEND_SE_INV);
-        Ok(Kind::Payload(Segment::Send {
+        Ok(SegmentKind::Payload(Segment::Send {
             msn: self.msn,
             mo,
             len,
