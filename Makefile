@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# What one calls to build, install, try and test riw; `make help` lists it. How the
-# module is put together is in Kbuild.
+# Targets to build, install, try and test riw; `make help` lists them. Kbuild defines the module.
 
 lab := selftests/lab
 
@@ -14,8 +13,8 @@ install:
 clean:
 	rm -rf build
 
-# The rest needs no fitting kernel, only root: it works in the lab, a Debian root and
-# VMs of its own.
+# The other targets need root, but no particular kernel on the host: they run in the lab, a Debian
+# root with its own VMs.
 
 demo:
 	@selftests/demo
@@ -23,12 +22,12 @@ demo:
 check: lab
 	@selftests/run $(if $(V),-v) $(CASES)
 
-# `check` and the slow `mutants`; both run, even if the first fails.
+# `check` and the slow `mutants`. If the first fails, the second still runs.
 check-full:
 	@status=0; for what in check mutants; do $(MAKE) --no-print-directory $$what || status=1; done; \
 		exit $$status
 
-# The same and more on User-Mode Linuxes that watch themselves.
+# The cases and a soak, on each instrumented User-Mode Linux.
 soak = selftests/soak/run --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 check-debug: lab
 	@status=0; for kernel in debug kasan; do export RIW_KERNEL=$$kernel; \
@@ -39,7 +38,7 @@ check-debug: lab
 soak: lab
 	@$(soak)
 
-# Figures of record are those of a full run on the fast kernel.
+# Only a full run on the fast kernel writes to Documentation/performance.
 bench := selftests/bench/run $(if $(filter qemu,$(LAB)),--kernel stock) \
 	$(if $(BASE),--base $(BASE)) $(if $(ROWS),--only '$(ROWS)') $(if $(ROUNDS),--rounds $(ROUNDS))
 bench: lab
@@ -60,15 +59,16 @@ module:
 host-test:
 	@$(lab)/cargo test
 
-# SINCE=revision for what has changed since then only.
+# SINCE=revision: only code that has changed since then.
 mutants:
 	@selftests/mutants/run $(if $(SINCE),--since $(SINCE))
 
-# TARGET=name for one target, SECONDS=n or RUNS=n each (30 s); see selftests/fuzz/run.
+# TARGET=name: one target; SECONDS=n or RUNS=n: length of each target's run (default: 30 s).
 fuzz:
 	@selftests/fuzz/run $(if $(RUNS),-r $(RUNS),-s $(or $(SECONDS),30)) $(TARGET)
 
-# What is linted and documented is what is compiled, so nothing may be fresh.
+# clippy and rustdoc process only files that kbuild compiles: remove the old objects, so that it
+# compiles all files.
 clippy:
 	@rm -rf build/clippy
 	@OUT=build/clippy $(lab)/module CLIPPY=1 CLIPPY_CONF_DIR=/riw KRUSTFLAGS=-Dwarnings
@@ -91,25 +91,25 @@ lab-clean:
 help:
 	@echo 'For a Debian 13 machine that runs the kernel from trixie-backports:'
 	@echo '  make             build riw.ko (KDIR=… for another kernel)'
-	@echo '  make install     install it where modprobe finds it (as root)'
-	@echo '  make clean       remove all that was built here'
-	@echo 'For any Debian machine, as root; in VMs with that kernel:'
+	@echo '  make install     install riw.ko for modprobe (as root)'
+	@echo '  make clean       remove build/'
+	@echo 'For any Debian machine, as root; runs in VMs with that kernel:'
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
-	@echo '  make shell       a shell there, riw0 and riw1 ready'
-	@echo '  make check       all tests (CASES="rping_veth mr_*" for some, V=1 for more)'
+	@echo '  make shell       a shell in a VM, with riw0 and riw1'
+	@echo '  make check       run all tests (CASES="rping_veth mr_*": some; V=1: verbose)'
 	@echo '  make check-full  make check and make mutants'
-	@echo '  make check-debug the same on two kernels that watch themselves, and a soak on each'
+	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and kasan'
 	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1; RIW_KERNEL=kasan)'
-	@echo '  make bench       riw, siw and TCP measured (bench-quick: under 5 minutes)'
-	@echo '  make profile     where the time goes (ROW="veth1500 bandwidth write 64 KiB")'
+	@echo '  make bench       measure riw, siw and TCP (bench-quick: under 5 minutes)'
+	@echo '  make profile     profile a row of the bench (ROW="veth1500 bandwidth write 64 KiB")'
 	@echo '  make module      build riw.ko for that kernel'
-	@echo '  make host-test   the tests of rust/iwarp, without VM'
-	@echo '  make mutants     whether the tests of rust/iwarp notice changes of it (SINCE=HEAD~3)'
-	@echo '  make fuzz        fuzz rust/iwarp (TARGET=pair for one, SECONDS=600 or RUNS=1000000)'
-	@echo '  make clippy      lints of the crates in rust'
-	@echo '  make fmt         format the code in rust'
-	@echo '  make doc         rustdoc of all crates, in build/doc'
-	@echo '  make lab         make the Debian root and the kernel that these use'
-	@echo '  make lab-clean   remove them'
+	@echo '  make host-test   run the tests of rust/iwarp, without a VM'
+	@echo '  make mutants     check that the tests of rust/iwarp notice changes of it (SINCE=HEAD~3)'
+	@echo '  make fuzz        fuzz rust/iwarp (TARGET=pair: one target; SECONDS=600 or RUNS=1000000)'
+	@echo '  make clippy      lint the crates in rust/'
+	@echo '  make fmt         format the code in rust/'
+	@echo '  make doc         build the rustdoc of all crates, in build/doc'
+	@echo '  make lab         build the Debian root and the kernel files of the lab'
+	@echo '  make lab-clean   remove the lab'
 
 .PHONY: all install clean demo check check-full check-debug soak bench bench-quick profile shell module host-test mutants fuzz clippy fmt doc lab lab-clean help

@@ -3,7 +3,7 @@
 //! The user ABI: siw's, version 1, so that rdma-core's libsiw works with riw.
 //!
 //! C header: `include/uapi/rdma/siw-abi.h`. The rings are arrays of entries of 64-bit words. The
-//! second word of an entry holds the flags; [`VALID`] tells which side owns the entry.
+//! second word of an entry has the flags; [`VALID`] marks which side owns the entry.
 
 use kernel::prelude::*;
 
@@ -14,8 +14,8 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const MAX_SGE: usize = 6;
 /// Maximum inline data, in bytes: the room of all SGEs but the first.
 pub(crate) const MAX_INLINE: usize = 16 * (MAX_SGE - 1);
-/// The mmap offset that tells libsiw that there is no ring (`SIW_INVAL_UOBJ_KEY`). riw offers its
-/// rings above it.
+/// The mmap offset that means "no ring" to libsiw (`SIW_INVAL_UOBJ_KEY`). riw offers its rings
+/// above it.
 pub(crate) const INVALID_KEY: u64 = 0x09_0000;
 
 /// Words of a send queue entry.
@@ -27,7 +27,7 @@ pub(crate) const CQE_WORDS: usize = 4;
 
 /// The consumer of the ring owns the entry: the kernel for WRs, the process for CQEs.
 pub(crate) const VALID: u16 = 1;
-/// The entry holds the data itself.
+/// The entry contains the data.
 pub(crate) const INLINE: u16 = 1 << 1;
 /// The WR is signaled.
 pub(crate) const SIGNALLED: u16 = 1 << 2;
@@ -60,8 +60,8 @@ pub(crate) enum Opcode {
 }
 
 impl Opcode {
-    /// Returns the operation of a send queue entry. Any context. Returns `None` for an opcode that
-    /// is unknown or not supported.
+    /// Returns the operation of a send queue entry, or `None` if the opcode is unknown or not
+    /// supported. Any context.
     pub(crate) fn of_send(raw: u8) -> Option<Self> {
         Some(match raw {
             0 => Self::Write,
@@ -76,13 +76,13 @@ impl Opcode {
 /// The status of a completion (`enum siw_wc_status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
-#[expect(dead_code, reason = "the ABI has them all")]
+#[expect(dead_code, reason = "riw does not report all statuses of the ABI")]
 pub(crate) enum Status {
     /// Success.
     Success = 0,
     /// A message was longer than its receive WR, or the lengths of a WR are invalid.
     LocalLength = 1,
-    /// The WR may not use a local buffer in this way.
+    /// The WR may not access a local buffer in this way.
     LocalProtection = 2,
     /// The queue pair does not support the WR.
     LocalOperation = 3,
@@ -197,8 +197,8 @@ impl Sges {
             })
     }
 
-    /// Returns the data of an inline WR, which lies in the room of all SGEs but the first. The
-    /// length of the first SGE is that of the data.
+    /// Returns the data of an inline WR. It is in the room of all SGEs but the first. The length of
+    /// the first SGE is that of the data.
     pub(crate) fn inline_data(&self) -> [u8; MAX_INLINE] {
         let mut data = [0; MAX_INLINE];
 

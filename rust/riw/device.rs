@@ -26,11 +26,11 @@ use rdma::{
 };
 
 /// Netdev types (`ARPHRD_*`) that carry IP, and so TCP: Ethernet, 802.2, PPP, raw IP, IP-in-IP
-/// tunnels, loopback, SIT, GRE, and those without a type, such as tun. InfiniBand is excluded: it
-/// is an RDMA device already.
+/// tunnels, loopback, SIT, GRE, and netdevs without a type, such as tun. InfiniBand is excluded:
+/// it is an RDMA device already.
 const CARRIES_IP: [u32; 11] = [1, 6, 512, 519, 768, 769, 772, 776, 778, 823, 0xfffe];
 
-/// riw's data of a device.
+/// The driver's part of a device.
 #[pin_data]
 pub(crate) struct RiwDevice {
     pub(crate) limits: Limits,
@@ -62,7 +62,7 @@ impl RiwDevice {
         }))
     }
 
-    /// Returns a number for a protection domain, which the device never reuses. Any context.
+    /// Returns a number for a protection domain. The device never reuses it. Any context.
     pub(crate) fn next_pd_id(&self) -> u64 {
         self.next_pd.fetch_add(1u64, ordering::Relaxed)
     }
@@ -78,7 +78,7 @@ impl RiwDevice {
 pub(crate) struct Devices {
     queue: Arc<kernel_ext::workqueue::Queue>,
     cm: Arc<cm::Shared>,
-    /// Removed devices are swept out when another one is added.
+    /// [`sweep`] removes entries of unregistered devices when another device is added.
     #[pin]
     handles: Mutex<KVec<Made>>,
 }
@@ -161,7 +161,7 @@ impl Devices {
             EEXIST
         })?;
         if cm.is_shut_down() {
-            // The netdev was unregistered meanwhile, and its notifier found no device.
+            // The netdev was unregistered during the registration: its notifier found no device.
             handle.unregister();
             return Err(ENODEV);
         }
@@ -201,7 +201,7 @@ struct Made {
     cm: Arc<CmDevice>,
 }
 
-/// Removes devices whose connection management is shut down. May sleep.
+/// Removes devices whose connection management is shut down. Process context; may sleep.
 ///
 /// Registration is no test: it is also clear while a device moves between namespaces.
 fn sweep(handles: &mut KVec<Made>) {
@@ -224,7 +224,7 @@ impl net::Notify for Watcher {
     fn event(&self, netdev: &net::NetDevice, event: NetEvent) {
         if event == NetEvent::Unregister {
             // Close the sockets now: they must be gone before the netdev and its namespace. The
-            // rest needs to run without the RTNL, which is held here.
+            // device itself must be unregistered later: the RTNL is held here.
             self.0.netdev_gone(netdev);
         }
         let Ok(Some(dev)) = Device::<Riw>::on(netdev) else {

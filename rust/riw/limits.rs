@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The limits of a device: sizes, and numbers of objects.
+//! The limits of a device: sizes of objects, and numbers of objects.
 
 use crate::abi;
 use kernel::{
@@ -58,7 +58,7 @@ impl Limits {
     }
 }
 
-/// A limit, and the count of objects against it.
+/// A limit, and the number of objects that count against it.
 #[derive(Clone)]
 pub(crate) struct Limit(Arc<Count>);
 

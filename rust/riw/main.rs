@@ -39,27 +39,27 @@ module! {
     license: "GPL",
     alias: ["rdma-link-riw"],
     params: {
-        // What a device's settings are at first; see settings.rs.
+        // The initial settings of a device; see settings.rs.
         crc: u32 {
-            // RFC 5044, section 4.4: on, unless an administrator has turned them off.
+            // RFC 5044, section 4.4: on, unless the administrator turns them off.
             default: 2,
-            description: "0: no CRCs, 1: if the peer asks for them, 2: always",
+            description: "0: no CRCs, 1: CRCs if the peer requires them, 2: always CRCs",
         },
         markers: u32 {
             default: 0,
-            description: "1: the peer has to send markers",
+            description: "1: require markers from the peer",
         },
         mpa_revision: u32 {
             default: 2,
-            description: "highest revision of MPA: 1 or 2",
+            description: "highest MPA revision: 1 or 2",
         },
         peer_to_peer: u32 {
             default: 1,
-            description: "1: ask for the peer-to-peer model",
+            description: "1: request the peer-to-peer model",
         },
         rtr: u32 {
             default: 6,
-            description: "ready to receive by Send (1), RDMA Write (2), RDMA Read (4); a sum",
+            description: "allowed RTR messages, a sum: 1 Send, 2 RDMA Write, 4 RDMA Read",
         },
         connect_timeout: u32 {
             default: 10_000,
@@ -73,10 +73,11 @@ module! {
             default: 120_000,
             description: "ms for the consumer to accept or reject",
         },
-        // About as long as TCP with its defaults goes on to retransmit data.
+        // TCP gives up an idle peer after twice this time, 10 minutes. By default, it gives up
+        // unacknowledged data after about 15 minutes.
         keepalive: u32 {
             default: 300,
-            description: "s of silence until an idle peer is probed; 0: never",
+            description: "s of silence before TCP probes an idle peer; 0: never",
         },
     },
 }
@@ -86,11 +87,11 @@ rdma::module_version!(VERSION: 0, 1, 0);
 /// The driver, as ib_core sees it.
 pub(crate) struct Riw;
 
-/// What `rdma link add` leads to.
+/// The handler of `rdma link add`, while the module is loaded.
 static LINK: Slot<Adder> = Slot::new();
 
-/// What the module holds while it is loaded. The order of the fields is that of taking down: no
-/// new devices, then none, then no events, then no work, then no sockets.
+/// The resources of the loaded module. Unloading drops the fields in this order: first no device
+/// can be added, then the devices go, then the events, the work items and the sockets.
 struct Module {
     _link: Pin<KBox<Registration<Adder>>>,
     _devices: Present,
@@ -101,7 +102,7 @@ struct Module {
     _pernet: Arc<Pernet>,
 }
 
-/// The devices, which go when the module lets go of them.
+/// The devices. Dropping this unregisters all of them. May sleep.
 struct Present(Arc<Devices>);
 
 impl Drop for Present {
@@ -110,8 +111,9 @@ impl Drop for Present {
     }
 }
 
-/// A work queue, which is empty when the module lets go of it. What has been on it may hold the
-/// queue itself: its last reference must not go in one of its own workers.
+/// A work queue. Dropping this drains it; may sleep. The objects of its work items hold references
+/// to the queue, and its own worker must not drop the last one: destroying the queue would wait
+/// for that worker.
 struct Drained(Arc<Queue>);
 
 impl Drop for Drained {
@@ -122,10 +124,10 @@ impl Drop for Drained {
 
 impl kernel::Module for Module {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        // Better told now than when the first device is made.
+        // Report an invalid parameter now, not when the first device is added.
         settings::Settings::new()?;
         let queue = Arc::new(
-            // Normal priority: most of what runs here is bulk data of unprivileged users.
+            // Normal priority: most items here transfer bulk data of unprivileged users.
             Queue::new(c"riw", Flags::UNBOUND | Flags::MEM_RECLAIM)?,
             GFP_KERNEL,
         )?;

@@ -15,7 +15,7 @@ use kernel::{
 use kernel_ext::sync::BhUses;
 use rdma::{mr::MrTable, pd::Pd, umem::Umem, Udata};
 
-/// The verbs object of a memory region.
+/// A memory region, as a verbs object.
 pub(crate) type Handle = rdma::mr::Mr<Riw>;
 
 /// The rights among the access flags (`enum ib_access_flags`).
@@ -23,8 +23,8 @@ const RIGHTS: u32 = 0xf;
 /// `IB_ACCESS_MW_BIND`. riw has no memory windows; here the flag allows a peer to invalidate the
 /// region.
 const MW_BIND: u32 = 1 << 4;
-/// The access flags that a region may have: the above, huge pages, and the flags that a driver may
-/// ignore.
+/// The access flags that riw accepts: [`RIGHTS`], [`MW_BIND`], huge pages, and the flags that a
+/// driver may ignore.
 const KNOWN_ACCESS: u32 = RIGHTS | MW_BIND | 1 << 7 | 0x3ff << 20;
 
 /// The driver's part of a memory region.
@@ -40,8 +40,8 @@ pub(crate) struct Mr {
     remote_invalidate: bool,
     /// Cleared when a peer invalidates the region.
     valid: Atomic<bool>,
-    /// Tracks copies to and from the region. When a Send with Invalidate is delivered, its consumer
-    /// may rely on no further access to the region (RFC 5040 §5.3).
+    /// Tracks copies to and from the region. After the delivery of a Send with Invalidate, the
+    /// consumer may rely on no further access to the region (RFC 5040 §5.3).
     #[pin]
     copies: BhUses,
     _quota: Quota,
@@ -128,9 +128,10 @@ impl Regions {
     /// Invalidates a region for a peer's Send with Invalidate. On return no copy to or from it is
     /// running or begins. Process context or softirq; the caller must not be in a copy of any region.
     ///
-    /// Fails unless the registration allows this: the queue pairs of a PD share its regions, and a peer
-    /// of one must not take a region from the others unless the owner allows it (RFC 5040, section
-    /// 8.1.1).
+    /// Fails with `InvalidStag` if no valid region has the STag, `PdMismatch` if the region is in
+    /// another protection domain, `Rights` if its registration does not allow this. All queue pairs
+    /// of a protection domain share its regions: a peer of one must not take a region from the
+    /// others unless the owner allows it (RFC 5040 §8.1.1).
     pub(crate) fn invalidate(&self, stag: Stag) -> Result<(), Denied> {
         let mr = self.mrs.get(stag.0).ok_or(Denied::InvalidStag)?;
 
@@ -152,10 +153,10 @@ impl Regions {
     }
 }
 
-/// A range of a region that may be accessed.
+/// A range of a region, with its access checked.
 ///
-/// It holds a reference to the region, and deregistration waits for it. So it lives for the copies
-/// of one FPDU at most.
+/// It holds a reference to the region, and deregistration waits for that. So keep it only for the
+/// copies of one FPDU.
 pub(crate) struct Target {
     mr: ARef<Handle>,
     /// Offset of the range from the start of the region, in bytes.
@@ -184,8 +185,8 @@ impl Target {
         let at = self.offset.checked_add(at.into()).ok_or(Denied::Wrap)?;
 
         self.mr.copies.during(|| {
-            // `invalidate` clears `valid` before it waits for copies, so copies that begin later
-            // see it.
+            // `invalidate` clears `valid` and then waits for copies, so a copy that starts after
+            // the wait fails here.
             match self.mr.valid.load(ordering::Relaxed) {
                 true => f(&self.mr.umem, at).map_err(|_| Denied::Bounds),
                 false => Err(Denied::InvalidStag),

@@ -75,15 +75,14 @@ settings! {
     rtr: 1..=7,
     /// Milliseconds for TCP to connect.
     connect_timeout: 100..=30_000,
-    /// Milliseconds for the peer's startup frame, and for its first FPDU where the connection waits
+    /// Milliseconds for the peer's startup frame; also for its first FPDU, if the connection waits
     /// for that.
     startup_timeout: 100..=30_000,
-    /// Milliseconds for the consumer to accept or reject a connection, which is rejected
-    /// afterwards.
+    /// Milliseconds for the consumer to accept or reject a connection. After that riw rejects it.
     accept_timeout: 100..=600_000,
-    /// Seconds of silence from the peer before an idle connection is probed. A peer that stays
-    /// silent as long again is considered gone. 0: never. With data in flight TCP's retransmission
-    /// timeout applies.
+    /// Seconds of silence from the peer before TCP probes an idle connection; 0: never. After the
+    /// same time again without an answer, the peer is considered gone. With data in flight, TCP's
+    /// retransmission timeout applies instead.
     keepalive: 0..=32_767,
 }
 
@@ -140,7 +139,7 @@ impl Settings {
 
     /// Returns the time of silence before the peer is probed, in seconds; 0: never. Any context.
     pub(crate) fn keepalive_time(&self) -> u16 {
-        // The setting is in range.
+        // No truncation: the range ends at 32767.
         self.keepalive
             .load(ordering::Relaxed)
             .try_into()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The table of the verbs: what ib_core calls, and which object does it.
+//! The verbs that ib_core calls. They pass each call to the object that implements it.
 
 use crate::{
     abi,
@@ -34,14 +34,14 @@ const HW_VERSION: u32 = 1;
 /// Maximum message length in bytes: lengths have 32 bits.
 const MAX_MESSAGE: u32 = u32::MAX;
 
-/// riw's data of a protection domain.
+/// The driver's part of a protection domain.
 pub(crate) struct Pd {
     /// A number that the device never reuses.
     pub(crate) id: u64,
     _quota: Quota,
 }
 
-/// riw's data of a user context.
+/// The driver's part of a user context.
 pub(crate) struct Ucontext {
     _quota: Quota,
 }
@@ -91,7 +91,7 @@ impl rdma::Driver for Riw {
     }
 
     fn query_port(dev: &Device<Self>, attr: &mut PortAttr) -> Result {
-        // The netdev goes first; until the device follows, its port is down.
+        // The netdev is unregistered before the device. In between, the port is down.
         let netdev = port::netdev(dev);
         let netdev = netdev.as_deref();
         let (speed, width) = port::eth_speed(dev);

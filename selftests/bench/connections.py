@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What connections take, in the machine: time to be opened, and the kernel's memory while they
-are idle."""
+"""The cost of connections, in the machine: the time to open one, and the kernel's memory for an
+idle one."""
 import contextlib
 import subprocess
 
 from memory import Memory
 from proc import Failed, Process, run, wait_until
 
-# As many at a time as siw has room for in one process; opened so many times, and by so many
-# processes: hundreds, for all else to be little beside them.
+# CONNECTIONS: open at a time in one process; siw has room for no more. per_second() opens them
+# CYCLES times, kib_per_qp() in PROCESSES processes. These give hundreds of connections, which
+# outweigh everything else that is measured.
 CONNECTIONS, CYCLES, PROCESSES = 30, 10, 10
-# Memory has settled when so many readings in a row, so far apart (s), are not lower than the ones
-# before them by so many bytes.
+# Memory has settled when READINGS readings in a row, INTERVAL seconds apart, are not lower than the
+# earlier ones by LITTLE bytes.
 READINGS, INTERVAL, LITTLE = 5, 0.25, 64 << 10
 
 
 def per_second(server, client, limit):
-    """Connections per second, one after another."""
+    """Returns connections per second, opened one after another."""
     return float(run("bench_connections", CONNECTIONS, CYCLES, client.side, server.side,
                      timeout=limit))
 
 
 def settled(limit):
-    """The kernel's memory when it falls no more: what was closed is freed after a while. The
-    least of what was read, as reading it takes some as well."""
+    """Waits until the kernel's memory no longer falls: closed objects are freed with a delay.
+    Returns the lowest reading, because reading allocates memory, too."""
     readings = []
 
     def falls_no_more():
@@ -36,11 +37,12 @@ def settled(limit):
 
 
 def kib_per_qp(server, client, limit):
-    """KiB by which the kernel's memory grows for each QP; each step may take `limit` seconds.
+    """Returns the KiB of kernel memory per QP. Each step may take `limit` seconds.
 
-    Whatever the kernel allocates for it counts: the rings that the process maps, the endpoint and
-    its socket, the objects of uverbs and the CM. Memory of the processes does not, nor what the
-    kernel needs for each of them: they run, with a connection, when memory is read first.
+    All memory that the kernel allocates for a QP counts: the rings that the process maps, the
+    endpoint and its socket, the objects of uverbs and the CM. Memory of the processes does not
+    count, nor the kernel's memory for each process: when memory is first read, each process runs
+    and has a connection.
     """
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(Process(["bench_idle", CONNECTIONS, client.side,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Who is measured, and where their modules come from."""
+"""The contenders, and their modules."""
 import os
 import pathlib
 import subprocess
@@ -12,21 +12,21 @@ LAB = REPO / "selftests" / "lab"
 
 
 def call(*command, **environment):
-    """Runs a script of the lab, which says itself how it gets on."""
+    """Runs a script of the lab, which reports its progress on stderr. Exits if it fails."""
     if subprocess.run(command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
                       stdout=subprocess.DEVNULL).returncode:
         sys.exit(f"riw bench: {pathlib.Path(command[0]).name} failed")
 
 
 def module(kernel, out, source="."):
-    """Builds riw.ko of a source tree for a kernel of the lab, into build/OUT; returns
-    where a machine finds it."""
+    """Builds riw.ko of a source tree for a kernel of the lab, in build/OUT. Returns its path in the
+    machine."""
     call(LAB / "module", RIW_KERNEL=kernel, RIW_SOURCE=str(source), OUT=f"build/{out}")
     return f"/riw/build/{out}/riw.ko"
 
 
 def siw_with_crcs(kernel):
-    """Builds siw.ko with CRCs on for a kernel of the lab; returns where a machine finds it."""
+    """Builds siw.ko with CRCs on for a kernel of the lab. Returns its path in the machine."""
     out = f"build/bench-{kernel}"
     (REPO / out).mkdir(parents=True, exist_ok=True)
     if kernel == "stock":
@@ -38,10 +38,10 @@ def siw_with_crcs(kernel):
 
 
 def checked_out(revision):
-    """The source tree of a revision, under build/."""
+    """Extracts the source tree of a revision below build/. Returns its folder."""
     folder = REPO / "build" / "bench-base" / "source"
-    # With the module of the last one: all files of a revision have the time of its commit, by
-    # which make may take what is older for not changed.
+    # Also remove the module of the previous revision: all files of a revision have the time of its
+    # commit, so make may take an older revision for unchanged.
     subprocess.run(["rm", "-rf", folder.parent], check=True)
     folder.mkdir(parents=True)
     archive = subprocess.run(["git", "-C", REPO, "archive", revision],
@@ -53,7 +53,7 @@ def checked_out(revision):
 
 
 def environments(kernel, base):
-    """{contender: environment of its measurements}."""
+    """Builds all modules and programs. Returns {contender: environment of its measurements}."""
     call(LAB / "programs")
     result = {"riw": {"RIW_DRIVER": "riw", "RIW_KO": module(kernel, f"bench-{kernel}")},
               "siw": {"RIW_DRIVER": "siw", "SIW_CRC_KO": siw_with_crcs(kernel)}, "tcp": {}}

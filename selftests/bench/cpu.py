@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""CPU time of a machine, as its host counts it."""
+"""CPU time of a machine, by the host's accounting."""
 import contextlib
 import os
 import pathlib
@@ -8,8 +8,8 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def tree(pid):
-    """A process and all below it, but for those that end meanwhile. Raises OSError where the
-    kernel does not tell of children (CONFIG_PROC_CHILDREN)."""
+    """Returns a process and its descendants. Leaves out those that end meanwhile. Raises OSError if
+    the kernel lacks CONFIG_PROC_CHILDREN."""
     pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_bytes()
     found, pending = [], [pid]
     while pending:
@@ -22,7 +22,8 @@ def tree(pid):
 
 
 def seconds(pid):
-    """What a process, all below it and all that these have waited for have used."""
+    """Returns the CPU seconds of a process, of its descendants and of all children that these have
+    reaped."""
     ticks = 0
     for one in tree(pid):
         with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The networks that the bench measures on, in the machine."""
+"""The networks of the bench, in the machine."""
 import contextlib
 import os
 
@@ -10,7 +10,8 @@ MTU = {"veth1500": 1500, "veth9000": 9000}
 
 
 def module(contender, row):
-    """The module that a row is measured with, "" for TCP: whether siw has CRCs is a constant."""
+    """Returns the module to measure a row with, "" for TCP. siw has a separate module for rows with
+    CRCs: there CRCs are a constant."""
     if contender == "tcp":
         return ""
     if contender == "siw" and row.framing == "CRC":
@@ -20,7 +21,7 @@ def module(contender, row):
 
 @contextlib.contextmanager
 def network(name, module_file):
-    """The two ends of a network; with RDMA devices unless there is no module."""
+    """Creates a network and yields its two ends. They have RDMA devices if there is a module."""
     if module_file:
         run("insmod", module_file)
         try:
@@ -46,7 +47,7 @@ def network(name, module_file):
 
 
 def choose_framing(contender, row, *nodes):
-    """CRCs and markers at both ends as a row has them. siw's module has made its choice."""
+    """Sets CRCs and markers at both ends as the row requires. siw has no settings: see module()."""
     if contender == "riw":
         for node in nodes:
             lab.setting(node.dev, "crc", 2 if row.framing == "CRC" else 0)

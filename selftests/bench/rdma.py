@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What perftest measures of a row, in the machine."""
+"""Measures a row with perftest, in the machine."""
 import perftest
 from proc import Failed
 
 
 def figures(row, server, client, messages, timeout):
-    """The figures for so many messages of each QP, of all the rows that they give, the seconds
-    that the messages took, and in how many tries."""
+    """Sends `messages` messages on each QP. Returns the figures, for each row that this measurement
+    gives; the seconds that the messages took; and the number of tries."""
     program, options = row.perftest(messages)
     again = []
     got, = perftest.run(program, server, client, *options, timeout=timeout, again=again.append)
     if row.kind == "latency":
         values = got.average, got.latency
     elif row.kind == "rate":
-        # Million messages per second, in thousands.
+        # perftest prints million messages per second; the unit of the row is thousand.
         values = got.values[2] * 1000,
     else:
         values = got.bandwidth,

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the bench measures: the rows of its table, each on one network.
+"""The rows of the bench's table. Each is measured on one network.
 
-Sizes are in bytes. A row is measured for each contender that it applies to: the RDMA
-drivers (by perftest, with the CM) and plain TCP (iperf3, qperf).
+Sizes are in bytes. A row is measured for each contender that it applies to: the RDMA drivers (with
+perftest and the CM) and plain TCP (with iperf3 and qperf).
 """
 import dataclasses
 
 KIB, MIB = 1 << 10, 1 << 20
-# Name, what it is in the table.
+# The name of each network, and its heading in the table.
 NETWORKS = {
     "lo": "one interface to itself, over lo, MTU 65536",
     "veth1500": "two namespaces, veth, MTU 1500",
@@ -15,28 +15,28 @@ NETWORKS = {
 }
 # From 64 B to 8 MiB in steps of 4.
 SIZES = (*(64 * 4 ** step for step in range(9)), 8 * MIB)
-# The most messages of a measurement have so many octets, if each counts for so many more than it
-# has: enough for half a second where a gigabyte per second goes through. The fewest are what
-# perftest wants at least.
+# The messages of a measurement have at most MOST_OCTETS bytes, where OF_A_MESSAGE bytes are added
+# to the size of each message. That lasts half a second at 1 GB/s. FEWEST_MESSAGES is perftest's
+# minimum.
 MOST_OCTETS, OF_A_MESSAGE = 600 * MIB, 16 * KIB
 FEWEST_MESSAGES = 5
-# The most that iperf3 writes at a time.
+# The largest write of iperf3, in bytes.
 IPERF3_MOST = MIB
 FRAMED_SIZES = (4 * KIB, 64 * KIB, MIB)
 LATENCY_SIZES = (2, *SIZES)
 EVENT_SIZES = (2, 4 * KIB)
-# Rows of other sizes are there for the plots, and those of other networks repeat what is said of
-# these two: they are measured in every second round.
+# Rows of other sizes serve the plots only, and rows of other networks add little to these two. They
+# are measured in every second round.
 THOROUGH_SIZES = {"bandwidth": (64, 4 * KIB, 64 * KIB, MIB), "latency": (2, 4 * KIB)}
 THOROUGH_NETWORKS = ("lo", "veth1500")
 ROUND_TRIPS = 5000
-# A first look is at that part of the most.
+# The first, short measurement has this fraction of the maximum number of messages: 1 / FIRST_LOOK.
 FIRST_LOOK = 50
 OPERATIONS = ("write", "read", "send")
 
 
 def label(size):
-    """A size as it is read: 64 B, 4 KiB, 1 MiB."""
+    """Formats a size: 64 B, 4 KiB, 1 MiB."""
     if size < KIB:
         return f"{size} B"
     return f"{size // KIB} KiB" if size < MIB else f"{size // MIB} MiB"
@@ -44,20 +44,20 @@ def label(size):
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One measurement. `kind` says how it is made (see measure), `unit` of what."""
+    """A row: one figure for each contender. `kind` selects how it is measured (see `measure`)."""
 
     network: str
     kind: str            # bandwidth, rate, latency, connections, memory, cpu
-    operation: str       # write, read, send; "" where it does not matter
+    operation: str       # write, read, send; "" if the kind has no operation
     size: int = 0
     qps: int = 1
     events: bool = False
-    framing: str = ""    # CRC, markers, at both ends; "" for neither
-    typical: bool = False  # of latency: the median of the messages, not their mean
+    framing: str = ""    # CRC or markers at both ends; "" for neither
+    typical: bool = False  # latency: the median of the messages instead of the mean
 
     @property
     def name(self):
-        """What identifies it."""
+        """The unique name of the row."""
         words = [self.network, self.kind, self.operation, self.size and label(self.size),
                  self.qps > 1 and f"{self.qps} QPs", self.events and "events", self.framing,
                  self.typical and "typical"]
@@ -65,19 +65,19 @@ class Row:
 
     @property
     def measured(self):
-        """The row whose measurement gives its figure, too."""
+        """The row whose measurement also gives the figure of this one."""
         return dataclasses.replace(self, typical=False)
 
     @property
     def given(self):
-        """The rows whose figures its measurement gives."""
+        """The rows whose figures the measurement of this row gives."""
         if self.kind == "latency" and self.size in THOROUGH_SIZES["latency"]:
             return self, dataclasses.replace(self, typical=True)
         return (self,)
 
     @property
     def thorough(self):
-        """Whether it is measured in every round."""
+        """Whether the row is measured in every round."""
         return (self.network in THOROUGH_NETWORKS
                 and self.size in THOROUGH_SIZES.get(self.kind, (self.size,)))
 
@@ -91,7 +91,7 @@ class Row:
         return self.kind in ("bandwidth", "rate", "connections")
 
     def messages(self, number):
-        """As many messages of each QP as may be, when so many are wanted."""
+        """Limits a number of messages per QP to what the row allows."""
         most = MOST_OCTETS // (self.size + OF_A_MESSAGE) // self.qps
         fewest = FEWEST_MESSAGES
         if self.kind == "latency":
@@ -101,16 +101,17 @@ class Row:
 
     @property
     def most(self):
-        """The most messages of each QP."""
+        """The maximum number of messages per QP."""
         return self.messages(MOST_OCTETS)
 
     @property
     def first_look(self):
-        """How many messages of each QP tell what goes through."""
+        """The number of messages per QP of the first, short measurement."""
         return self.messages(self.most / FIRST_LOOK)
 
     def seconds(self, value, messages):
-        """How long so many messages of each QP took at this bandwidth, rate or mean latency."""
+        """Returns the seconds that `messages` messages per QP take at the figure `value`
+        (bandwidth, rate or mean latency)."""
         if self.kind == "latency":
             return messages * value * (1 if self.operation == "read" else 2) / 1e6
         if self.kind == "rate":
@@ -118,8 +119,8 @@ class Row:
         return messages * self.qps * self.size / MIB / value
 
     def perftest(self, messages):
-        """The program of perftest that measures it, and its options: what the row names, and
-        the number of messages. All else is perftest's own choice."""
+        """Returns the program of perftest that measures the row, and its options: those that the
+        row names, and the number of messages. All others are perftest's defaults."""
         kind = "lat" if self.kind == "latency" else "bw"
         options = ["-s", self.size, "-n", messages]
         if self.qps > 1:
@@ -129,9 +130,9 @@ class Row:
         return f"ib_{self.operation}_{kind}", options
 
     def applies(self, contender):
-        """Whether it can be measured for `riw`, `siw`, `tcp` …"""
+        """Returns whether the row can be measured for a contender: riw, siw or tcp."""
         if contender == "tcp":
-            # TCP has no operations: what is measured stands for all of them.
+            # TCP has no operations: its rows of writes stand for all of them.
             return (self.kind in ("bandwidth", "latency", "cpu") and self.operation == "write"
                     and self.size <= IPERF3_MOST and self.qps == 1 and not self.framing
                     and not self.typical)
@@ -140,18 +141,18 @@ class Row:
 
 
 def full():
-    """All rows."""
+    """Yields all rows."""
     for network in NETWORKS:
         for operation in OPERATIONS:
             for size in SIZES:
                 yield Row(network, "bandwidth", operation, size)
                 if operation == "write" and size in FRAMED_SIZES:
-                    # Right after the row that they are compared with.
+                    # Directly after the row to compare with.
                     for framing in ("CRC", "markers"):
                         yield Row(network, "bandwidth", operation, size, framing=framing)
             yield Row(network, "rate", operation, 64)
             for size in LATENCY_SIZES:
-                # An RDMA Write gives no event that a peer could wait for.
+                # An RDMA Write raises no event at the peer.
                 both = operation != "write" and size in EVENT_SIZES
                 for events in (False, True) if both else (False,):
                     yield from Row(network, "latency", operation, size, events=events).given
@@ -169,7 +170,7 @@ def full():
 
 
 def quick():
-    """Bandwidth, message rate and latency, over veth only."""
+    """Yields a few rows: bandwidth, message rate and latency, over veth only."""
     network = "veth1500"
     for operation in OPERATIONS:
         for size in (4 * KIB, 64 * KIB, MIB):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What several rounds of a measurement come to."""
+"""Statistics of the rounds of a measurement."""
 import dataclasses
 import statistics
 
 
 @dataclasses.dataclass
 class Figure:
-    """The rounds of one row and contender: their values, and why others have none."""
+    """The rounds of one row and contender: the values, and the reasons of failed rounds."""
 
     values: list
     failures: list
@@ -17,13 +17,14 @@ class Figure:
 
     @property
     def spread(self):
-        """The smallest and the largest value, as parts of the median."""
+        """The deviations of the smallest and the largest value from the median, relative to it;
+        None with fewer than two values."""
         if len(self.values) < 2:
             return None
         return (min(self.values) / self.median - 1, max(self.values) / self.median - 1)
 
     def ratio(self, other):
-        """This median by the other's."""
+        """Returns this median divided by the other one, or None if one is missing."""
         if not self.values or not other.values or not other.median:
             return None
         return self.median / other.median
@@ -33,7 +34,7 @@ class Figure:
 
 
 def figures(results):
-    """From {row: {contender: [{"value"} or {"failed"}]}} to {row: {contender: Figure}}."""
+    """Converts {row: {contender: [{"value"} or {"failed"}]}} to {row: {contender: Figure}}."""
     return {row: {contender: Figure([one["value"] for one in rounds if "value" in one],
                                     [one["failed"] for one in rounds if "failed" in one])
                   for contender, rounds in of_row.items()}
@@ -41,7 +42,7 @@ def figures(results):
 
 
 def number(value):
-    """Three digits that mean something."""
+    """Formats a value with at least three significant digits, if it is 1 or more."""
     if value is None:
         return "–"
     for bound, digits in ((10, 2), (100, 1)):

@@ -10,7 +10,7 @@ TITLES = {"bandwidth": "Bandwidth", "rate": "Message rate", "latency": "Latency,
 
 
 def cell(figure, applies):
-    """A median with its spread; what went wrong, if anything did."""
+    """Formats a figure: the median with its spread, and the reason of a failure."""
     if figure is None:
         return "not yet" if applies else "–"
     if not figure.values:
@@ -25,7 +25,7 @@ def cell(figure, applies):
 
 
 def ratio(row, ours, theirs):
-    """How much better ours is; bold where it is behind."""
+    """Formats how many times better `ours` is than `theirs`, in bold if it is worse."""
     if ours is None or theirs is None:
         return "–"
     value = ours.ratio(theirs) if row.more_is_better else theirs.ratio(ours)
@@ -35,7 +35,7 @@ def ratio(row, ours, theirs):
 
 
 def crc_costs(out, contenders, measured, chosen):
-    """How much of its bandwidth each contender loses by CRCs."""
+    """Writes the table of the bandwidth that CRCs cost each contender."""
     contenders = [name for name in contenders if name != "tcp"]
     some = [(row, dataclasses.replace(row, framing="")) for row in chosen if row.framing == "CRC"]
     if not some:
@@ -53,7 +53,7 @@ def crc_costs(out, contenders, measured, chosen):
 
 
 def write(out, run, measured, chosen):
-    """The whole table. `run` is what the JSON says about machine and kernel."""
+    """Writes all tables. `run` has the facts about the run, as in figures.json."""
     contenders = run["contenders"]
     out.write("<!-- SPDX-License-Identifier: GPL-2.0 -->\n<!-- Written by make bench. -->\n"
               "# Figures\n\n")
@@ -64,16 +64,17 @@ def write(out, run, measured, chosen):
               f"- Kernel: {run['kernel']}.\n")
     ceilings = run["machine"]["ceilings"]
     if ceilings:
-        out.write("- At best it copies memory at "
+        out.write("- Ceilings: it copies memory at "
                   f"{number(ceilings['memcpy_64KiB'])} MiB/s (64 KiB) and "
-                  f"{number(ceilings['memcpy_64MiB'])} MiB/s (64 MiB), and does CRC-32C at "
+                  f"{number(ceilings['memcpy_64MiB'])} MiB/s (64 MiB), and computes CRC-32C at "
                   f"{number(ceilings['crc32c_tables'])} MiB/s by tables")
         if "crc32c_instruction" in ceilings:
             out.write(f", {number(ceilings['crc32c_instruction'])} MiB/s by the instruction")
         out.write(".\n")
-    out.write("\nMedian (smallest … largest round). The last columns say how many times "
-              "better riw is; behind in **bold**. Queue depth and CQ moderation are perftest's own "
-              "choice. CRCs are off at both ends, but on in rows that say CRC.\n")
+    out.write("\nMedian (smallest … largest round). The last columns give how many times better "
+              "riw is than a contender, in **bold** where it is worse. Queue depth and CQ "
+              "moderation are perftest's defaults. CRCs are off at both ends, except in rows that "
+              "say CRC.\n")
     against = [name for name in contenders if name != "riw"]
     head = ["", *contenders, *(f"riw : {name}" for name in against)]
     for network in dict.fromkeys(row.network for row in chosen):
@@ -87,7 +88,7 @@ def write(out, run, measured, chosen):
             for row in some:
                 of_row = measured.get(row.name, {})
                 words = row.name.removeprefix(f"{network} {kind}").strip() or kind
-                # TCP knows no operations: what was measured stands for all.
+                # TCP has no operations: its row of writes stands for all of them.
                 tcp = row if row.applies("tcp") else None
                 if tcp is None and row.qps == 1 and not (row.events or row.framing or row.typical):
                     tcp = next((one for one in some if one.applies("tcp")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced, beside common.sh, by the scripts that make and remove what is in the cache.
+# Sourced after common.sh by the scripts that fill and clean the cache.
 # shellcheck disable=SC2154 # common.sh sets it
 
-# lock: waits until nobody else is at it. Held until this process has ended, and those
-# that make something for it.
+# lock: locks the cache; waits for another holder. The lock is held until this process and the
+# children that build for it have ended.
 lock() {
 	mkdir -p "$lab"
 	exec 9>>"$lab/lock"
@@ -12,12 +12,12 @@ lock() {
 		echo "waiting for another run that prepares the lab" >&2
 		flock 9
 	}
-	# Whoever had it may have removed the lab.
+	# The previous holder may have removed the lab with the lock file.
 	[ "$lab/lock" -ef /dev/fd/9 ] || lock
 }
 
-# have FOLDER TITLE COMMAND…: if FOLDER is missing, COMMAND makes FOLDER.new, which then
-# gets its final name: what has that is complete.
+# have FOLDER TITLE COMMAND…: if FOLDER is missing, COMMAND fills FOLDER.new, which is then renamed.
+# So a folder with its final name is complete.
 have() {
 	local folder=$1 title=$2
 	shift 2
@@ -30,14 +30,14 @@ have() {
 	touch "$folder"
 }
 
-# cached [TEST…]: what is in the cache, those for which find's tests hold.
+# cached [TEST…]: prints the lab's folders in the cache that pass the tests of find.
 cached() {
 	find "$lab" -mindepth 1 -maxdepth 1 -regextype posix-extended \
 		-regex '.*/(root|kernel|boot)-[^/]*[0-9a-f]{16}(\.new|\.gone)*' "$@"
 }
 
-# remove FOLDER…: its name goes first, since the rest of one that is half gone must not
-# be taken for it. What may be mounted in there stays.
+# remove FOLDER…: renames each folder before it deletes it, so that a partly deleted folder is not
+# taken for a complete one. Does not descend into mounts.
 remove() {
 	local folder
 	for folder; do
@@ -48,8 +48,8 @@ remove() {
 	done
 }
 
-# tidy: what no checkout has used for a week is stale. Where something is in the way of its
-# end, rm says so, and nobody has to wait for it.
+# tidy: removes folders that no checkout has used for a week. A failure does not matter to the
+# caller; rm prints it.
 tidy() {
 	local stale
 	mapfile -t stale < <(cached ! -newermt '1 week ago')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A case: what its header asks for, and what its TAP says. See selftests/README.md."""
+"""A case: its header and its TAP output. See selftests/README.md."""
 import dataclasses
 import os
 import pathlib
@@ -7,7 +7,7 @@ import re
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "cases"
 HEADER_LINES = 20
-# The kernels that watch themselves, and how much slower than the stock one they may be.
+# The instrumented kernels, and the factor by which each may be slower than the stock kernel.
 PACE = {"debug": 4, "kasan": 4}
 POINT = re.compile(r"(not )?ok\b *\d* *-? *([^#]*)(?:# *(\w+) *(.*))?$")
 
@@ -23,7 +23,7 @@ class Case:
     kernel: str = "any"
     allow: list = dataclasses.field(default_factory=list)
 
-    # What a key may say, where not everything.
+    # The values that a key may have; keys not listed take any.
     VALUES = {"module": ("riw", "none"), "peer": ("siw", "riw", "none"),
               "kernel": ("any", "stock", "debug")}
 
@@ -49,7 +49,7 @@ class Case:
 
 
 def find(patterns, kernel="stock"):
-    """All cases for a kernel, or those of them that match one of the patterns."""
+    """Returns the cases for a kernel; with patterns, only those that match one."""
     paths = sorted(path for path in FOLDER.iterdir()
                    if path.is_file() and "." not in path.name and os.access(path, os.X_OK))
     chosen = []
@@ -73,7 +73,7 @@ class Point:
 
 
 def points(tap):
-    """The points of a TAP stream, and what is wrong with the stream as such."""
+    """Returns the points of a TAP stream, and the violations of TAP in it."""
     result, wrong, planned = [], [], None
     for line in tap.splitlines():
         if match := POINT.match(line):

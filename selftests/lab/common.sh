@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by the lab's scripts: where things are, how they tell what they do.
+# Sourced by the lab's scripts: paths, errors, progress.
 # shellcheck disable=SC2034 # used by those that source this
 
 set -euo pipefail
@@ -15,21 +15,21 @@ die() {
 	exit 1
 }
 
-# What root makes here first must not keep the owner of the repository from building.
+# If root creates the folder, the owner of the repository must still be able to build in it.
 if ! [ -d "$repo/build" ]; then
 	mkdir -p "$repo/build"
 	chown --reference="$repo" "$repo/build"
 fi
 
-# step TITLE COMMAND…: runs COMMAND, its output kept in a log, and shows for how
-# long it has been at it. A failure shows its last line if that is from our own
-# scripts, which say all in one, else the end of the log.
+# step TITLE COMMAND…: runs COMMAND with its output in a log, and shows the time it takes. On
+# failure, shows the last line of the log if one of our scripts printed it: that line says it all.
+# Otherwise shows the end of the log.
 step() {
 	local title=$1 start=$SECONDS status=0 ticker
 	local log=$repo/build/log/${title// /-}.log
 	shift
 	mkdir -p "$repo/build/log"
-	progress "$title" 9>&- & # which holds no lock
+	progress "$title" 9>&- & # must not hold the lock of cache.sh
 	ticker=$!
 	"$@" >"$log" 2>&1 </dev/null || status=$?
 	kill "$ticker" 2>/dev/null || true
@@ -40,7 +40,7 @@ step() {
 			exit 1
 		fi
 		tail -n 30 "$log" | sed 's/^/    /' >&2
-		die "$title failed after $((SECONDS - start)) s; all of it: $log"
+		die "$title failed after $((SECONDS - start)) s; log: $log"
 	fi
 	echo "  $title: $((SECONDS - start)) s" >&2
 }
@@ -48,8 +48,9 @@ step() {
 progress() {
 	local begin=$SECONDS pause=15 format='  %s … %d s\n'
 	[ -t 2 ] && pause=1 format='\r  %s … %d s'
-	# Waits on a pipe that says nothing, since a sleep would outlive this and keep the
-	# output open for those who read it to its end. Nor does this outlive the script.
+	# Read from an empty pipe instead of sleeping: a sleep would outlive this function and keep
+	# the output open, and a reader of the output would wait for it. Also stop if the script is
+	# gone.
 	while ! read -rt "$pause" _; do
 		kill -0 $$ 2>/dev/null || return
 		# shellcheck disable=SC2059 # the format is one of the two above
@@ -57,7 +58,7 @@ progress() {
 	done <> <(:)
 }
 
-# host_cargo: whether the host has a cargo that knows the crates' Rust.
+# host_cargo: succeeds if the host has cargo and a Rust as recent as rust/iwarp needs.
 host_cargo() {
 	local want have
 	want=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$repo/rust/iwarp/Cargo.toml")
@@ -65,16 +66,16 @@ host_cargo() {
 		printf '%s\n' "$want" "$have" | sort -CV
 }
 
-# hash FILE…: one word that changes when any of the files does.
+# hash FILE…: prints a hash of the files, 16 hex digits.
 hash() {
 	(cd "$repo" && sha256sum "$@" | sha256sum | cut -c 1-16)
 }
 
-# What is in the cache is named after what it was made from: what is stale is simply
-# not found, and two checkouts that differ there do not disturb each other.
+# A folder of the cache is named after a hash of its inputs. So a stale folder is not found, and two
+# checkouts with different inputs do not disturb each other.
 here=selftests/lab
 root=$lab/root-$(hash $here/{packages,root})
-# What is built in the root depends on what builds it, not on all that is in there.
+# What is built in the root depends on the toolchain in it, not on its other packages.
 toolchain=$(cat "$root/toolchain" 2>/dev/null || true)
 kernel=$lab/kernel-$toolchain-$(hash $here/kernel tools/{kernel.sh,rust-metadata})
 boot=$lab/boot-$toolchain-$(hash $here/{boot,tsc.c,guest/initrd-init})

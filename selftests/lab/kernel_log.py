@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Finds in the kernel's log what a healthy kernel does not write."""
+"""Finds reports in the kernel's log that a healthy kernel does not make."""
 import functools
 import pathlib
 import re
@@ -14,15 +14,15 @@ TROUBLE = re.compile(r"""
     | unregister_netdevice:\ waiting | page\ allocation\ failure
     | nobody\ cared | rust_kernel:\ panicked
     | segfault | Out\ of\ memory
-    # What watches has given up, or was not heard.
+    # A checker has turned itself off, or the log has lost messages.
     | ODEBUG | messages\ were\ lost
     """, re.VERBOSE)
 FOUND_LEAKS = re.compile(r"kmemleak: \d+ new suspected")
-# Programs that are not ours crash now and then, by faults of theirs.
+# Crashes of foreign programs, by bugs of their own.
 CRASHES = re.compile(r"""
-    # Its server ends by destroying the QP of the id that listens, which has none.
+    # Its server destroys the QP of the listening id, which has none.
     qperf\[\d+\]:\ segfault\ at\ 0\ .*\ in\ libibverbs
-    # perftest tries again, when it was refused, with an id that it has destroyed.
+    # After a rejection, perftest retries with an id that it has destroyed.
     | ib_\w+\[\d+\]:?\ (segfault\ at|general\ protection\ fault)\ .*\ in\ librdmacm
     """, re.VERBOSE)
 BEGIN = "cut here ]"
@@ -32,10 +32,10 @@ FOREIGN = pathlib.Path(__file__).with_name("foreign-reports")
 
 
 def reports(lines, allowed=()):
-    """Splits the trouble in a log into reports (lists of lines): each from its first
-    line, or from "cut here", to the end of its trace or of the log. A report whose
-    headline, its first line of trouble, matches one of the expressions `allowed` is left out:
-    a line further on may be another's."""
+    """Returns the reports in a log (lists of lines). A report starts at a line that matches
+    TROUBLE, or at "cut here", and ends with its trace or with the log. Leaves out reports whose
+    headline matches one of the expressions `allowed`. Later lines do not count: they may belong to
+    another report."""
     allowed = [re.compile(expression) for expression in allowed]
 
     def is_allowed(line):
@@ -43,11 +43,11 @@ def reports(lines, allowed=()):
 
     found, current = [], None
     for line in lines:
-        # Leaks are judged by guest/leaks.py.
+        # guest/leaks.py reports leaks.
         if FOUND_LEAKS.search(line) or CRASHES.search(line):
             continue
         if current is None and is_allowed(line):
-            continue  # alone: what follows it is looked at
+            continue  # skip this line only; check the lines after it
         if current is None and (BEGIN in line or TROUBLE.search(line)):
             current = []
         if current is not None:
@@ -61,21 +61,20 @@ def reports(lines, allowed=()):
 
 
 def headline(report):
-    """The line of a report that says what is wrong."""
+    """Returns the first line of a report that matches TROUBLE."""
     return next((line for line in report if TROUBLE.search(line)), report[0])
 
 
 @functools.cache
 def foreign():
-    """The reports that foreign-reports lists: the expressions of each."""
+    """Returns the expressions of each report in the file foreign-reports."""
     lines = (line for line in FOREIGN.read_text().splitlines() if not line.startswith("#"))
     return [[re.compile(expression) for expression in paragraph.splitlines()]
             for paragraph in "\n".join(lines).strip().split("\n\n")]
 
 
 def is_foreign(report):
-    """Whether a report, of the log or of leaks.py, is one of those that are known not to be
-    riw's."""
+    """Returns whether foreign-reports lists a report of the log or of leaks.py."""
     whole = END in report[-1] or report[0].startswith("leak: ")
     if not whole or any("[riw]" in line for line in report):
         return False

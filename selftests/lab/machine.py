@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A virtual machine that runs the stock kernel on the lab's Debian root, and the
-agent in it that runs commands."""
+"""A virtual machine that runs the stock kernel on the lab's Debian root. An agent in it runs
+commands."""
 import collections
 import contextlib
 import fcntl
@@ -19,22 +19,22 @@ REPO = HERE.parent.parent
 LAB = pathlib.Path(os.environ.get("RIW_LAB") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "riw"))
 
-# The module under test. siw can take riw's place, to compare the two.
+# The module under test: riw, or siw to compare the two.
 DRIVER = os.environ.get("RIW_DRIVER", "riw")
-# The kernel it runs on: the stock one, or a flavour of User-Mode Linux (see uml.py).
+# The kernel: the stock one, or a flavour of User-Mode Linux (see uml.py).
 KERNEL = os.environ.get("RIW_KERNEL", "stock")
 
-BOOT_LIMIT = 300  # seconds: an emulated machine on a busy host
+BOOT_LIMIT = 300  # s; an emulated machine on a busy host is slow
 BOOT_ATTEMPTS = 3
 PROBE_LIMIT = 15
 PROBE_KEPT = 24 * 60 * 60
 DEFAULT_MEM = 2048  # MiB
-# A command that its time limit should have ended is given this long to say so.
+# Seconds that the agent may take to answer, or to report that a command exceeded its time limit.
 GRACE = 30
 
 
 class MachineDied(Exception):
-    """The VM is gone or does not answer any more."""
+    """The VM is gone or no longer answers."""
 
 
 Folders = collections.namedtuple("Folders", "root kernel boot")
@@ -42,7 +42,7 @@ Folders = collections.namedtuple("Folders", "root kernel boot")
 
 @functools.cache
 def lab():
-    """The folders of the lab, which are made if they are not there."""
+    """Returns the folders of the lab. Builds missing ones."""
     done = subprocess.run([HERE / "prepare"], stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(1)
@@ -51,18 +51,19 @@ def lab():
 
 @contextlib.contextmanager
 def alone(folder):
-    """`folder` is this run's: another one would remove or overwrite its files."""
+    """Locks `folder` for this run: another run would remove or overwrite its files. Exits if
+    another run holds the lock."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with open(folder.with_name(f"{folder.name}.lock"), "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            sys.exit(f"riw lab: another run is at work in {folder}: wait for it, or end it")
+            sys.exit(f"riw lab: another run is using {folder}: wait for it, or end it")
         yield
 
 
 def writer(stream):
-    """Passes on what a command in a machine writes, as it comes."""
+    """Returns a function that writes the output of a command in a machine to `stream` at once."""
     def write(data):
         stream.buffer.write(data)
         stream.flush()
@@ -73,29 +74,29 @@ PARAMETERS = [
     "console=ttyS0", "loglevel=7", "panic=-1", "log_buf_len=1M",
     # perftest calibrates against this clock.
     "tsc=reliable",
-    # They cost much in emulation and protect nothing here. Where each process has its code at
-    # other addresses, the emulator translates it each time: starting one takes twice as long.
+    # Mitigations are slow in emulation and protect nothing here. With address space randomization,
+    # the emulator translates the code of each process again: starting one takes twice as long.
     "mitigations=off", "norandmaps",
-    # An emulated CPU may stand still for seconds when the host is busy: that is no broken
-    # timer, and no lock-up either (which is told after twice the 30 s).
+    # On a busy host, an emulated CPU may stop for seconds. Report neither a broken timer nor a
+    # lockup (the latter is reported after twice the threshold, 60 s).
     "no_timer_check", "watchdog_thresh=30", "rcupdate.rcu_cpu_stall_timeout=60",
 ]
 
 
 def tsc_khz():
-    """The rate of the time stamp counter."""
+    """Returns the frequency of the time stamp counter, in kHz, as text."""
     return subprocess.run([lab().boot / "tsc"], check=True, stdout=subprocess.PIPE,
                           text=True).stdout.strip()
 
 
 def qemu(kvm, cpus, append, *more):
-    """The command line of QEMU. What is in `append` and unknown to the kernel, it puts
-    into the environment of its first process."""
+    """Returns the command line of QEMU. The kernel puts assignments in `append` that it does not
+    know into the environment of its first process."""
     parameters = [*PARAMETERS, append]
     if not kvm:
         parameters.append(f"tsc_early_khz={tsc_khz()}")
     return [
-        # Not to outlive the one who started it.
+        # QEMU must not outlive this process.
         "setpriv", "--pdeathsig", "KILL",
         "qemu-system-x86_64", "-accel", "kvm" if kvm else "tcg,thread=multi", "-cpu", "max,-erms",
         "-smp", str(cpus), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
@@ -105,7 +106,7 @@ def qemu(kvm, cpus, append, *more):
 
 
 def kvm_boots():
-    """Whether this kernel gets to user space under KVM."""
+    """Returns whether the kernel reaches user space under KVM."""
     command = qemu(True, 2, "RIW_ROLE=probe", "-m", "512", "-serial", "stdio")
     try:
         output = subprocess.run(command, timeout=PROBE_LIMIT, stdin=subprocess.DEVNULL,
@@ -117,9 +118,9 @@ def kvm_boots():
 
 @functools.cache
 def kvm_works():
-    """Whether KVM has been seen to run this kernel. Some hosts have a /dev/kvm that
-    cannot, so the first boot tries, and its outcome is kept: a "no" for a day, as the host
-    may only have been busy."""
+    """Returns whether KVM runs this kernel. On some hosts with /dev/kvm it does not, so a first
+    boot tries it. The result is stored: a "no" for a day, because the host may only have been
+    busy."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
     verdict = lab().boot / "kvm"
@@ -134,8 +135,8 @@ def kvm_works():
 
 
 class Machine:
-    """One VM. Its console goes to a file in `logs`; it may write to the folder
-    `results`. `wires` are its ends of the socket pairs that join it to its peer."""
+    """One VM. Its console is written to a file in `logs`; it can write to the folder `results`.
+    `wires` are its ends of the socket pairs that connect it to its peer."""
 
     def __init__(self, role, logs, results, mem=DEFAULT_MEM, wires=()):
         self.role = role
@@ -155,7 +156,7 @@ class Machine:
             shares += ["-fsdev", f"local,id={tag},path={path},security_model=none,"
                        f"multidevs=remap,readonly={mode}",
                        "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
-        # Nothing good comes after an oops: end there, with the log on the console.
+        # Panic after an oops: the state of the kernel is unknown, and the console has the log.
         more, terminal = "oops=panic softlockup_panic=1 hung_task_panic=1", []
         if role == "shell":
             columns, lines = shutil.get_terminal_size()
@@ -185,7 +186,7 @@ class Machine:
         self.port.close()
 
     def wait_ready(self):
-        """Waits for the agent. What the kernel logged while booting is of no interest."""
+        """Waits for the agent. Discards the kernel's log of the boot."""
         self._answer(time.monotonic() + BOOT_LIMIT)
         self.kernel_log()
 
@@ -216,8 +217,8 @@ class Machine:
         return self._answer(time.monotonic() + limit)
 
     def run(self, command, timeout, out, err, env=None, cwd="/tmp"):
-        """Runs a command, passes on its output (bytes) to `out` and `err`; returns its
-        exit status (negative for a signal), None if it was stopped by the time limit."""
+        """Runs a command. Passes its output (bytes) to `out` and `err`. Returns its exit status,
+        negative for a signal, or None if it exceeded the time limit."""
         self._send({"run": [str(word) for word in command], "timeout": timeout,
                     "env": env or {}, "cwd": cwd})
         deadline = time.monotonic() + timeout + GRACE
@@ -230,26 +231,26 @@ class Machine:
                 return answer["exit"]
 
     def setup(self, **what):
-        """Readies the VM for a case (see guest/state.py); returns what went wrong."""
+        """Sets the VM up for a case (see guest/state.py). Returns the errors."""
         return self._ask({"setup": what}, 2 * GRACE)["complaints"]
 
     def reset(self):
-        """Removes what a case left; returns what could not be removed."""
-        # Where leaks are looked for all memory is read, several times: after hours of use, on a busy
-        # host, that takes minutes.
+        """Cleans up after a case. Returns the errors."""
+        # kmemleak reads all memory several times: after hours of use, on a busy host, that takes
+        # minutes.
         return self._ask({"reset": {}}, 40 * GRACE)["complaints"]
 
     def kernel_log(self):
-        """The lines that the kernel logged since the last call."""
+        """Returns the lines that the kernel has logged since the last call."""
         return self._ask({"kernel_log": {}}, GRACE)["kernel_log"]
 
 
 @contextlib.contextmanager
 def machines(number, logs, results, mem=DEFAULT_MEM):
-    """Boots the VM for cases, and if `number` is 2 its peer as well, joined by two
-    wires (lab0 and mgmt0). Yields them as a list."""
+    """Boots the VM for cases; if `number` is 2, also its peer, connected by two wires (lab0 and
+    mgmt0). Yields the list of VMs."""
     if KERNEL != "stock":
-        import uml  # pylint: disable=import-outside-toplevel # it builds upon this one
+        import uml  # pylint: disable=import-outside-toplevel # uml imports this module
         with uml.machines(KERNEL, number, logs, results, mem) as booted:
             yield booted
         return
@@ -258,14 +259,15 @@ def machines(number, logs, results, mem=DEFAULT_MEM):
 
 
 def roles(number, kind=socket.SOCK_STREAM):
-    """The roles of so many machines, each with its ends of the wires, sockets of a kind."""
+    """Returns the roles of `number` machines, each with its ends of the wires (sockets of type
+    `kind`)."""
     wires = [socket.socketpair(type=kind) for _ in range(2)] if number == 2 else []
     return list(zip(["case", "peer"][:number], list(zip(*wires)) or [()]))
 
 
 def boot(stack, number, logs, results, mem):
-    """Boots VMs until they answer, thrice at most: QEMU's emulation now and then trips over
-    code that the other CPU patches while the kernel boots. Nothing of riw has run by then."""
+    """Boots the VMs; tries BOOT_ATTEMPTS times. QEMU's emulation sometimes crashes on code that the
+    other CPU patches during boot. riw is not loaded by then."""
     for attempt in range(BOOT_ATTEMPTS):
         with contextlib.ExitStack() as attempted:
             booted = [attempted.enter_context(Machine(role, logs, results, mem, ends))
@@ -276,7 +278,7 @@ def boot(stack, number, logs, results, mem):
             except MachineDied as died:
                 if attempt == BOOT_ATTEMPTS - 1:
                     raise
-                print(f"riw lab: {died} while it booted; once more", file=sys.stderr)
+                print(f"riw lab: {died} during boot; trying again", file=sys.stderr)
                 continue
             stack.push(attempted.pop_all())
             return booted

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Compiles the programs of the cases and of the bench, in the Debian root: each
-# cases/progs/NAME.c and bench/progs/NAME.c with all of cases/progs/common/*.c becomes
-# build/lab/progs/NAME; each cases/progs/preload/NAME.c becomes build/lab/progs/NAME.so.
-# They get their names when they are whole: machines that run may use them. One whose
-# source is gone goes too, for no case to find it.
+# Compiles the programs of the cases and of the bench, in the Debian root. Each cases/progs/NAME.c
+# and bench/progs/NAME.c, linked with all of cases/progs/common/*.c, becomes build/lab/progs/NAME.
+# Each cases/progs/preload/NAME.c becomes build/lab/progs/NAME.so.
+#
+# A program gets its name when it is complete, because running machines may use it. A program
+# without a source is removed, so that no case finds it.
 
 self := $(lastword $(MAKEFILE_LIST))
 src := /riw/selftests/cases/progs

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A machine that is a User-Mode Linux: the same root, agent and programs as in the
-VMs of machine.py, at the speed of the host, on a kernel built by uml-kernel."""
+"""A machine that is a User-Mode Linux: a kernel that uml-kernel has built, with the root, agent and
+programs of the VMs of machine.py, at the speed of the host."""
 import contextlib
 import socket
 import subprocess
@@ -9,13 +9,13 @@ import machine
 
 FOLDER = machine.LAB / "uml"
 CPUS = 2
-# What a flavour is started with. SLUB checks, but does not note who allocated and freed each
-# object: half of the time would go into that, and kmemleak knows the one of them (KASAN both).
-# Suites run when they are told to.
+# The kernel parameters of a flavour. SLUB checks objects, but does not record where they were
+# allocated and freed: that would take half of the time, and kmemleak records the allocation (KASAN
+# both). KUnit suites run on request only.
 PARAMETERS = {"debug": ["slab_debug=FZP", "kunit.enable=1"], "kasan": ["kunit.enable=1"]}
 
-# Everything in namespaces of their own, which go with the machine: its mounts, and its
-# processes (a User-Mode Linux runs each program of its users in one of the host's).
+# The mounts and the processes of the machine are in private namespaces, which end with it. (A
+# User-Mode Linux runs each of its user processes in a process of the host.)
 ENTER = ["setpriv", "--pdeathsig", "KILL",
          "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL"]
 BOOT = """
@@ -28,8 +28,8 @@ mount -o remount,bind,ro "$root/lab"
 mount --bind "$results" "$root/results"
 mount -t proc proc "$root/proc"
 mount -t tmpfs -o size=100% tmpfs "$root/tmp"
-# Not as the first process of its namespace, which could not end by a signal, as a
-# User-Mode Linux that panics does.
+# No exec: the kernel must not be the first process of its PID namespace. A User-Mode Linux ends a
+# panic with a signal to itself, which the first process would ignore.
 env -i PATH=/usr/sbin:/usr/bin HOME=/tmp TMPDIR=/tmp chroot "$root" /lab/linux "$@" || exit
 """
 
@@ -38,7 +38,7 @@ class Machine(machine.Machine):
     """One User-Mode Linux of a flavour (debug, fast …)."""
 
     def __init__(self, flavour, role, logs, results, mem, wires=(), cpus=CPUS):
-        # pylint: disable=super-init-not-called # all that differs is how it is started
+        # pylint: disable=super-init-not-called # that would start QEMU
         self.role = role
         for folder in logs, results:
             folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ class Machine(machine.Machine):
             f"mem={mem}M", f"ncpus={cpus}", "seccomp=on",
             "root=/dev/root", "rootfstype=hostfs", "ro",
             "init=/riw/selftests/lab/guest/uml-init",
-            # No interfaces but those that the cases make.
+            # Only the cases create interfaces.
             "dummy.numdummies=0", "bonding.max_bonds=0",
             *PARAMETERS.get(flavour, ()),
             "con0=null,fd:1", "con=null", f"ssl0=fd:{theirs.fileno()}", "ssl=null",
@@ -73,9 +73,9 @@ class Machine(machine.Machine):
 
 @contextlib.contextmanager
 def machines(flavour, number, logs, results, mem=machine.DEFAULT_MEM):
-    """As machine.machines, of a flavour of User-Mode Linux."""
+    """As machine.machines(), with a flavour of User-Mode Linux."""
     with contextlib.ExitStack() as stack:
-        # A packet is a message; where there is no room for it, its sender waits.
+        # SOCK_SEQPACKET: one message per packet. A sender waits for room.
         booted = [stack.enter_context(Machine(flavour, role, logs, results, mem, ends))
                   for role, ends in machine.roles(number, socket.SOCK_SEQPACKET)]
         for one in booted:

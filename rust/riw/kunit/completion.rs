@@ -90,7 +90,7 @@ mod tests {
     /// The process arms the queue, checks it again, and sleeps until the event. If it neither sees
     /// the completion nor gets the event, the wakeup is lost.
     #[test]
-    fn who_waits_for_an_event_gets_it() -> Result {
+    fn no_wakeup_is_lost() -> Result {
         let queue = queue(LEN)?;
         let tally = Tally::new()?;
         let came = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
@@ -143,10 +143,10 @@ mod tests {
         Ok(())
     }
 
-    /// Of all producers that add to a full queue one reports the error, and no CQE in the ring is
-    /// lost.
+    /// If several producers add to a full queue, exactly one reports the error. No CQE in the ring
+    /// is lost.
     #[test]
-    fn an_overflow_is_told_once() -> Result {
+    fn an_overflow_is_reported_once() -> Result {
         for _ in 0..100 {
             let queue = queue(LEN)?;
             let tally = Tally::new()?;
@@ -187,7 +187,7 @@ mod tests {
 
     /// A process that keeps changing flags and the control word blocks no producer.
     #[test]
-    fn a_hostile_process_holds_up_nobody() -> Result {
+    fn a_hostile_process_blocks_no_producer() -> Result {
         let queue = queue(LEN)?;
         let tally = Tally::new()?;
         let workers = Workers::new(1)?;

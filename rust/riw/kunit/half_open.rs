@@ -27,7 +27,7 @@ mod tests {
     /// A flood from a few sources never evicts a connection of another source, and evicts its own
     /// oldest first.
     #[test]
-    fn a_flood_takes_room_from_itself() -> Result {
+    fn a_flood_evicts_its_own_connections() -> Result {
         let mut half_open = HalfOpen::new();
 
         assert_eq!(half_open.insert(v4(99), 0, 0)?, None);
@@ -46,7 +46,7 @@ mod tests {
 
     /// If the sources outnumber the slots, the oldest connection of all is evicted.
     #[test]
-    fn of_many_sources_the_oldest_gives_way() -> Result {
+    fn with_many_sources_the_oldest_is_evicted() -> Result {
         let mut half_open = HalfOpen::new();
 
         for token in 0..2 * MAX {
@@ -58,9 +58,9 @@ mod tests {
         Ok(())
     }
 
-    /// A removed connection makes room.
+    /// After a removal, an insertion evicts nothing.
     #[test]
-    fn who_leaves_makes_room() -> Result {
+    fn a_removed_connection_makes_room() -> Result {
         let mut half_open = HalfOpen::new();
 
         for token in 0..2 * MAX {
@@ -75,7 +75,7 @@ mod tests {
 
     /// Addresses with one global IPv6 prefix are one source; link-local addresses are not.
     #[test]
-    fn sources_of_ipv6() {
+    fn an_ipv6_prefix_is_one_source() {
         assert_eq!(v6(0x2001_0db8_0000_0001, 1), v6(0x2001_0db8_0000_0001, 2));
         assert!(v6(0x2001_0db8_0000_0001, 1) != v6(0x2001_0db8_0000_0002, 1));
         assert!(v6(0xfe80 << 48, 1) != v6(0xfe80 << 48, 2));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A receive queue from which several queue pairs take WRs while a process posts.
+//! A receive queue whose WRs several queue pairs take while a process posts.
 
 // A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
@@ -16,7 +16,7 @@ use kernel::{
 };
 use kernel_ext::kunit::{wait_until, Workers};
 
-/// Entry `number` that a process posts.
+/// Entry `number` that a process posts, with so many SGEs.
 fn entry(number: u32, elements: u8) -> [u64; abi::RQE_WORDS] {
     let mut words = [0; abi::RQE_WORDS];
     let [a, b] = abi::VALID.to_ne_bytes();
@@ -85,10 +85,10 @@ mod tests {
         Ok(())
     }
 
-    /// Of the takers that drain the queue below its limit exactly one reports it, and none does at
-    /// the limit.
+    /// If several takers drain the queue below its limit, exactly one reports it. At the limit none
+    /// does.
     #[test]
-    fn the_limit_is_told_once() -> Result {
+    fn the_limit_is_reported_once() -> Result {
         for round in 0..100 {
             let queue = queue(LEN)?;
             let told = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
@@ -120,9 +120,10 @@ mod tests {
         Ok(())
     }
 
-    /// A process that posts anything anywhere gets its own WRs; those with too many SGEs are invalid.
+    /// A process that writes any entry at any time harms only its own WRs: one with too many SGEs is
+    /// invalid.
     #[test]
-    fn a_hostile_process_fools_itself() -> Result {
+    fn a_hostile_process_cannot_exceed_the_sges() -> Result {
         let queue = queue(LEN)?;
         let workers = Workers::new(1)?;
         let (mut sound, mut refused) = (0u32, 0u32);

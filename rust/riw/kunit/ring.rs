@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rings whose other side is a process on another CPU: an honest one, and one that writes anything
-//! at any time.
+//! Rings whose other side is a process on another CPU: an honest process, and a hostile one that
+//! writes any word at any time.
 
 // A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
@@ -16,7 +16,7 @@ use kernel_ext::kunit::{wait_until, yield_cpu, Workers};
 
 const WORDS: usize = abi::RQE_WORDS;
 
-/// A control word with the flag.
+/// A control word with the flag [`VALID`](abi::VALID).
 fn control(number: u32) -> u64 {
     let [a, b] = abi::VALID.to_ne_bytes();
     let [e, f, g, h] = number.to_ne_bytes();
@@ -48,9 +48,9 @@ mod tests {
     /// Copies before the thread yields.
     const AT_ONCE: u32 = 1000;
 
-    /// A copy contains all that was written before the flag.
+    /// A copy contains all words that were written before the flag.
     #[test]
-    fn a_copy_is_of_a_whole_entry() -> Result {
+    fn a_copy_is_a_whole_entry() -> Result {
         let ring = Arc::new(Ring::<WORDS>::new(LEN, 0)?, GFP_KERNEL)?;
         let workers = Workers::new(1)?;
         let mut torn = 0u32;
@@ -83,10 +83,9 @@ mod tests {
         Ok(())
     }
 
-    /// The control word of a copy is the one in which the flag was seen, whatever the process
-    /// writes meanwhile.
+    /// The control word of a copy is the checked one, whatever the process writes meanwhile.
     #[test]
-    fn what_was_checked_is_what_is_used() -> Result {
+    fn the_control_word_is_read_once() -> Result {
         let valid = control(7);
 
         let ring = Arc::new(Ring::<WORDS>::new(1, 0)?, GFP_KERNEL)?;
@@ -122,7 +121,7 @@ mod tests {
 
     /// Every entry number maps into the ring, and none beyond it.
     #[test]
-    fn no_entry_is_outside() -> Result {
+    fn entries_stay_within_the_ring() -> Result {
         let ring = Ring::<WORDS>::new(5, 1)?;
         let extra = ring.extra(0).map(core::ptr::from_ref);
 

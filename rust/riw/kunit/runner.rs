@@ -27,7 +27,7 @@ struct Work {
 }
 
 impl Work {
-    /// Posts a request, and transmits if the caller has to.
+    /// Posts a request. Transmits if no run is active.
     fn post(&self) {
         self.posted.fetch_add(1, ordering::Relaxed);
         if self.runner.want() {
@@ -60,10 +60,10 @@ mod tests {
 
     const ROUNDS: u64 = 20_000;
 
-    /// Two threads post, then wait until both requests are done. A lost wakeup is permanent, since
-    /// no later request covers it. Runs do not overlap.
+    /// Two threads post, then wait until both requests are done. A lost wakeup shows, because no
+    /// later request covers it. Runs do not overlap.
     #[test]
-    fn no_wake_up_is_lost() -> Result {
+    fn no_wakeup_is_lost() -> Result {
         let work = Work {
             runner: Runner::new(),
             posted: Atomic::new(0),
@@ -94,9 +94,9 @@ mod tests {
         Ok(())
     }
 
-    /// A request during a run is left to the runner, which learns of it at the end, once.
+    /// Requests during a run cause one more pass of that run.
     #[test]
-    fn what_is_wanted_meanwhile_is_told_at_the_end() {
+    fn requests_during_a_run_cause_one_pass() {
         let runner = Runner::new();
 
         assert!(runner.want());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench_connections COUNT CYCLES ACTIVE PASSIVE: opens that many connections, one after
- * another, keeps all of them, closes them, so many times. Prints connections per second.
+ * bench_connections COUNT CYCLES ACTIVE PASSIVE: opens COUNT connections one after another, then
+ * closes all of them; repeats that CYCLES times. Prints connections opened per second, without the
+ * time to close.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ int main(int argc, char **argv)
 	pairs = calloc(count + 1, sizeof(*pairs));
 	if (!pairs)
 		return 1;
-	/* The first one pays for what all share. */
+	/* Open one connection first: it allocates the objects that all connections share. */
 	pair_open(&pairs[count], &opts);
 	for (cycle = 0; cycle < cycles; cycle++) {
 		took -= now_ms();

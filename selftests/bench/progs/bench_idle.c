@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench_idle COUNT ACTIVE PASSIVE: opens a connection, which pays for what all of a process
- * share, and says so; when it is told to by a line on stdin it opens COUNT more and says that.
- * They are idle, and without listeners. At the end of stdin it closes them.
+ * bench_idle COUNT ACTIVE PASSIVE: opens one connection, which allocates the objects that all
+ * connections of a process share, and prints "first open". After an empty line on stdin, opens
+ * COUNT more and prints "all open". The connections stay idle, without listeners. Closes them at
+ * the end of stdin.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench_machine: what the machine could do at best, as lines `NAME VALUE`: copying
- * memory and CRC-32C (by the instruction, and by tables as a kernel without it does),
- * in MiB/s.
+ * bench_machine: prints ceilings of the machine, in MiB/s, as lines `NAME VALUE`: copies of memory,
+ * CRC-32C by the CPU's instruction, and CRC-32C by tables.
  */
 #define _GNU_SOURCE
 #include <nmmintrin.h>
@@ -88,8 +87,9 @@ static void crc_by_instruction(size_t length)
 }
 
 /*
- * MiB/s of what does `length` bytes at a time. Looking at the clock takes as long as copying
- * 64 KiB on a User-Mode Linux, so that is done once for twice as many each time.
+ * Prints the MiB/s of run(), which processes `length` bytes per call. On a User-Mode Linux, reading
+ * the clock takes as long as copying 64 KiB. So read it once per batch, and double the batch until
+ * it lasts long enough.
  */
 static void measure(const char *name, void (*run)(size_t), size_t length)
 {

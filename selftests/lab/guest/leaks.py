@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Memory that nothing points to any more, on kernels that look for it (kmemleak)."""
+"""Leaks that kmemleak finds, on kernels that have it."""
 import os
 import time
 
 FILE = "/sys/kernel/debug/kmemleak"
-# It takes nothing for leaked that is younger, or that it has not seen twice unchanged.
+# Seconds to wait before a scan: kmemleak reports no object that is younger than 5 s.
 AGE = 5.1
+# kmemleak reports an object only after two scans that found it unreferenced and unchanged.
 SCANS = 3
 
 
@@ -15,8 +16,8 @@ def command(word):
 
 
 def found():
-    """The reports on what was leaked since the last call, by whomever, one text for each
-    object. Those that lab/foreign-reports explains are for the host to pass over."""
+    """Returns a report for each object leaked since the last call, by riw or by other code. The
+    host drops the reports that lab/foreign-reports lists."""
     if not os.path.exists(FILE):
         return []
     time.sleep(AGE)

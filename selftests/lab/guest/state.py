@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a case starts from, and putting the VM back to it."""
+"""The state of the VM at the start of a case, and how to restore it."""
 import glob
 import json
 import os
@@ -8,14 +8,14 @@ import time
 
 import leaks
 
-# Interfaces of the VM itself; all others were made by the case.
+# Interfaces of the VM itself; the case has created all others.
 OWN = {"lo", "lab0", "mgmt0"}
-# What the removal of namespaces, devices and modules may take, each.
+# Time limit for each removal (of namespaces, devices, modules), in seconds.
 LIMIT = 30
 
 
 def call(*command):
-    """Runs a command; returns what it complained about, or nothing."""
+    """Runs a command. Returns its error output if it fails, else 0."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     return done.returncode and (done.stderr.strip() or f"{command[0]}: {done.returncode}")
@@ -27,8 +27,9 @@ def names(*command, key="ifname"):
 
 
 def within_limit(attempt):
-    """Repeats what removes something until it says nothing, and returns what it still
-    says at the end: removal goes on behind the back of the one who asked for it."""
+    """Repeats `attempt` until it returns no complaint, for LIMIT seconds at most. Returns the last
+    complaint. A removal may fail at first, because the kernel completes earlier ones in the
+    background."""
     deadline = time.monotonic() + LIMIT
     while True:
         complaint = attempt()
@@ -52,8 +53,8 @@ def remove_module(name):
 
 
 def await_namespaces():
-    """Those that the case deleted are dismantled when nothing holds them any more. The
-    kernel changes this mode only when they are gone."""
+    """Waits for the namespaces that the case has deleted: the kernel dismantles one when its last
+    reference is dropped. It changes the netns mode of RDMA only after that."""
     busy = call("rdma", "system", "set", "netns", "exclusive")
     call("rdma", "system", "set", "netns", "shared")
     return busy and f"something holds a network namespace that has been deleted: {busy}"
@@ -64,7 +65,8 @@ def has_peer():
 
 
 def reset():
-    """Removes what a case left. Returns what could not be removed."""
+    """Removes everything that a case has left. Returns complaints about failed removals and
+    leaks."""
     for namespace in names("ip", "-j", "netns", key="name"):
         call("ip", "netns", "delete", namespace)
     complaints = [within_limit(lambda: call("rdma", "system", "set", "netns", "shared"))]
@@ -78,7 +80,7 @@ def reset():
         call("tc", "qdisc", "delete", "dev", name, "root")
         call("tc", "qdisc", "delete", "dev", name, "ingress")
     if has_peer():
-        # It stays up, with its link-local address: with the interface, a User-Mode Linux closes its
+        # Keep it up, with its link-local address: a User-Mode Linux that takes it down closes its
         # end of the wire for good.
         call("ip", "link", "set", "lab0", "nomaster", "mtu", "1500")
         call("ip", "address", "flush", "dev", "lab0", "scope", "global")
@@ -89,8 +91,8 @@ def reset():
 
 
 def setup(module=None, link=False):
-    """Readies the VM for a case: loads riw or siw; brings up lab0, where there is a
-    peer; and if `link`, adds the module's device on it. Returns what failed."""
+    """Sets the VM up for a case: loads `module` (riw or siw); with a peer, brings up lab0; if
+    `link`, adds a device of the module on lab0. Returns complaints about failures."""
     complaints = []
     if module:
         complaints.append(call("insmod", os.environ[f"{module.upper()}_KO"]))
@@ -99,7 +101,7 @@ def setup(module=None, link=False):
         complaints += [
             call("ip", "link", "set", "lab0", "up"),
             call("ip", "address", "add", f"10.77.0.{number}/24", "dev", "lab0"),
-            # Usable at once: there is nobody else on the wire to ask.
+            # Usable at once: no other host on the wire can have this address.
             call("ip", "address", "add", f"fd77::{number}/64", "dev", "lab0", "nodad")]
     if link:
         complaints.append(call("rdma", "link", "add", f"{module}0", "type", module,
