@@ -65,7 +65,7 @@ impl<T: iw::CmOperations> Device<T> {
         netdev: &net::NetDevice,
         info: &Info,
         data: impl PinInit<T::Device>,
-    ) -> Result<Handle<T>> {
+    ) -> Result<DeviceHandle<T>> {
         const {
             assert!(core::mem::offset_of!(Self, base) == 0);
             assert!(align_of::<Self>() <= 8);
@@ -84,7 +84,7 @@ impl<T: iw::CmOperations> Device<T> {
         };
         match registered {
             // INVARIANT: The handle owns the reference that `register_core` took.
-            Ok(()) => Ok(Handle(this)),
+            Ok(()) => Ok(DeviceHandle(this)),
             Err(e) => {
                 // SAFETY: The device is allocated and not registered. `data` is dropped by
                 // `dealloc_driver`, which ib_dealloc_device() calls.
@@ -324,9 +324,9 @@ impl<T: Driver> Deref for Device<T> {
 /// # Invariants
 ///
 /// The handle owns a reference to the memory of the ib_device.
-pub struct Handle<T: Driver>(NonNull<Device<T>>);
+pub struct DeviceHandle<T: Driver>(NonNull<Device<T>>);
 
-impl<T: Driver> Handle<T> {
+impl<T: Driver> DeviceHandle<T> {
     /// Keeps the device registered (`ib_device_try_get()`, `include/rdma/ib_verbs.h`). Any context.
     ///
     /// Returns `None` if it is being unregistered or was unregistered.
@@ -348,7 +348,7 @@ impl<T: Driver> Handle<T> {
     }
 }
 
-impl<T: Driver> Drop for Handle<T> {
+impl<T: Driver> Drop for DeviceHandle<T> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant the handle owns a reference, which is dropped here.
         unsafe { bindings::put_device(Device::<T>::core_device(self.0.as_ptr().cast())) };
@@ -356,9 +356,9 @@ impl<T: Driver> Drop for Handle<T> {
 }
 
 // SAFETY: References to a device belong to no thread: any may drop them.
-unsafe impl<T: Driver> Send for Handle<T> {}
+unsafe impl<T: Driver> Send for DeviceHandle<T> {}
 // SAFETY: `&self` allows only ib_device_try_get(), which counts atomically.
-unsafe impl<T: Driver> Sync for Handle<T> {}
+unsafe impl<T: Driver> Sync for DeviceHandle<T> {}
 
 // SAFETY: ib_core's part is only accessible in this crate, which follows ib_core's rules for use
 // from any thread. `data` is `Send`, and so is `mrs`.

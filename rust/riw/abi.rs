@@ -46,7 +46,7 @@ pub(crate) const NOTIFY_NEXT: u32 = 1 << 1;
 /// The opcodes that user space may use (`enum siw_opcode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Opcode {
+pub(crate) enum WrOpcode {
     /// RDMA Write.
     Write = 0,
     /// RDMA Read.
@@ -59,7 +59,7 @@ pub(crate) enum Opcode {
     Receive = 8,
 }
 
-impl Opcode {
+impl WrOpcode {
     /// Returns the operation of a send queue entry, or `None` if the opcode is unknown or not
     /// supported. Any context.
     pub(crate) fn of_send(raw: u8) -> Option<Self> {
@@ -77,7 +77,7 @@ impl Opcode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 #[expect(dead_code, reason = "riw does not report all statuses of the ABI")]
-pub(crate) enum Status {
+pub(crate) enum CqeStatus {
     /// Success.
     Success = 0,
     /// A message was longer than its receive WR, or the lengths of a WR are invalid.
@@ -222,7 +222,7 @@ pub(crate) struct Sqe {
     pub(crate) id: u64,
     /// [`INLINE`], [`SIGNALLED`], [`SOLICITED`], [`READ_FENCE`].
     pub(crate) flags: u16,
-    /// The opcode, not validated: see [`Opcode::of_send`].
+    /// The opcode, not validated: see [`WrOpcode::of_send`].
     pub(crate) opcode: u8,
     /// The STag of the peer's region.
     pub(crate) rkey: u32,
@@ -279,9 +279,9 @@ pub(crate) struct Cqe {
     /// The `wr_id` of the consumer.
     pub(crate) id: u64,
     /// The opcode of the WR.
-    pub(crate) opcode: Opcode,
+    pub(crate) opcode: WrOpcode,
     /// The status.
-    pub(crate) status: Status,
+    pub(crate) status: CqeStatus,
     /// The length of the message in bytes.
     pub(crate) bytes: u32,
     /// The STag that a received message invalidated.

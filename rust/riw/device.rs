@@ -19,7 +19,7 @@ use kernel::{
 };
 use net::Event as NetEvent;
 use rdma::{
-    device::{Handle, Info},
+    device::{DeviceHandle, Info},
     event::Event,
     link::{Link, Slot},
     Device,
@@ -80,7 +80,7 @@ pub(crate) struct Devices {
     cm: Arc<cm::Shared>,
     /// [`sweep`] removes entries of unregistered devices when another device is added.
     #[pin]
-    handles: Mutex<KVec<Made>>,
+    handles: Mutex<KVec<DeviceEntry>>,
 }
 
 impl Devices {
@@ -166,7 +166,7 @@ impl Devices {
             return Err(ENODEV);
         }
         let cm = cm.clone();
-        handles.push(Made { handle, cm }, GFP_KERNEL)?;
+        handles.push(DeviceEntry { handle, cm }, GFP_KERNEL)?;
         Ok(())
     }
 
@@ -174,16 +174,16 @@ impl Devices {
     pub(crate) fn remove_all(&self) {
         let handles = core::mem::replace(&mut *self.handles.lock(), KVec::new());
 
-        for made in handles {
-            made.handle.unregister();
+        for entry in handles {
+            entry.handle.unregister();
         }
     }
 }
 
 /// The link type of riw.
-pub(crate) struct Adder(pub(crate) Arc<Devices>);
+pub(crate) struct RiwLink(pub(crate) Arc<Devices>);
 
-impl Link for Adder {
+impl Link for RiwLink {
     const TYPE: &'static CStr = c"riw";
 
     fn slot() -> &'static Slot<Self> {
@@ -196,31 +196,31 @@ impl Link for Adder {
 }
 
 /// A device that this module has created.
-struct Made {
-    handle: Handle<Riw>,
+struct DeviceEntry {
+    handle: DeviceHandle<Riw>,
     cm: Arc<CmDevice>,
 }
 
 /// Removes devices whose connection management is shut down. Process context; may sleep.
 ///
 /// Registration is no test: it is also clear while a device moves between namespaces.
-fn sweep(handles: &mut KVec<Made>) {
+fn sweep(handles: &mut KVec<DeviceEntry>) {
     let mut at = 0;
 
-    while let Some(made) = handles.get(at) {
-        if !made.cm.is_shut_down() {
+    while let Some(entry) = handles.get(at) {
+        if !entry.cm.is_shut_down() {
             at = at.wrapping_add(1);
-        } else if let Ok(made) = handles.remove(at) {
+        } else if let Ok(entry) = handles.remove(at) {
             // Another thread has unregistered the device or is doing so: this waits for it.
-            made.handle.unregister();
+            entry.handle.unregister();
         }
     }
 }
 
 /// Applies netdev events to the device on the netdev.
-pub(crate) struct Watcher(pub(crate) Arc<cm::Shared>);
+pub(crate) struct NetdevNotifier(pub(crate) Arc<cm::Shared>);
 
-impl net::Notify for Watcher {
+impl net::Notify for NetdevNotifier {
     fn event(&self, netdev: &net::NetDevice, event: NetEvent) {
         if event == NetEvent::Unregister {
             // Close the sockets now: they must be gone before the netdev and its namespace. The

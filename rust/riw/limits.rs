@@ -35,12 +35,12 @@ const MAX_UCONTEXT: u32 = 100 * 1024;
 
 /// The limits of a device.
 pub(crate) struct Limits {
-    pub(crate) qp: Limit,
-    pub(crate) cq: Limit,
-    pub(crate) srq: Limit,
-    pub(crate) mr: Limit,
-    pub(crate) pd: Limit,
-    pub(crate) ucontext: Limit,
+    pub(crate) qp: ObjectLimit,
+    pub(crate) cq: ObjectLimit,
+    pub(crate) srq: ObjectLimit,
+    pub(crate) mr: ObjectLimit,
+    pub(crate) pd: ObjectLimit,
+    pub(crate) ucontext: ObjectLimit,
 }
 
 impl Limits {
@@ -48,19 +48,19 @@ impl Limits {
     /// memory.
     pub(crate) fn new() -> Result<Self> {
         Ok(Self {
-            qp: Limit::new(MAX_QP)?,
-            cq: Limit::new(MAX_CQ)?,
-            srq: Limit::new(MAX_SRQ)?,
-            mr: Limit::new(MAX_MR)?,
-            pd: Limit::new(MAX_PD)?,
-            ucontext: Limit::new(MAX_UCONTEXT)?,
+            qp: ObjectLimit::new(MAX_QP)?,
+            cq: ObjectLimit::new(MAX_CQ)?,
+            srq: ObjectLimit::new(MAX_SRQ)?,
+            mr: ObjectLimit::new(MAX_MR)?,
+            pd: ObjectLimit::new(MAX_PD)?,
+            ucontext: ObjectLimit::new(MAX_UCONTEXT)?,
         })
     }
 }
 
 /// A limit, and the number of objects that count against it.
 #[derive(Clone)]
-pub(crate) struct Limit(Arc<Count>);
+pub(crate) struct ObjectLimit(Arc<Count>);
 
 struct Count {
     used: Atomic<u32>,
@@ -68,9 +68,9 @@ struct Count {
 }
 
 /// One object counted against a limit until this is dropped.
-pub(crate) struct Quota(Arc<Count>);
+pub(crate) struct ObjectCharge(Arc<Count>);
 
-impl Limit {
+impl ObjectLimit {
     /// Creates a limit of `max` objects. Process context; may sleep. Fails with `ENOMEM` without
     /// memory.
     pub(crate) fn new(max: u32) -> Result<Self> {
@@ -82,7 +82,7 @@ impl Limit {
     }
 
     /// Counts one object. Any context. Fails with `ENOMEM` if the limit is reached.
-    pub(crate) fn take(&self) -> Result<Quota> {
+    pub(crate) fn charge(&self) -> Result<ObjectCharge> {
         let mut used = self.0.used.load(ordering::Relaxed);
 
         while used < self.0.max {
@@ -91,7 +91,7 @@ impl Limit {
                 .used
                 .cmpxchg(used, used.wrapping_add(1), ordering::Relaxed)
             {
-                Ok(_) => return Ok(Quota(self.0.clone())),
+                Ok(_) => return Ok(ObjectCharge(self.0.clone())),
                 Err(now) => used = now,
             }
         }
@@ -99,7 +99,7 @@ impl Limit {
     }
 }
 
-impl Drop for Quota {
+impl Drop for ObjectCharge {
     fn drop(&mut self) {
         self.0.used.fetch_sub(1, ordering::Relaxed);
     }

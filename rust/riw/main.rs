@@ -13,7 +13,7 @@
     clippy::unwrap_used
 )]
 
-use device::{Adder, Devices, Watcher};
+use device::{Devices, NetdevNotifier, RiwLink};
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::workqueue::{Flags, Queue};
 use net::Pernet;
@@ -88,24 +88,24 @@ rdma::module_version!(VERSION: 0, 1, 0);
 pub(crate) struct Riw;
 
 /// The handler of `rdma link add`, while the module is loaded.
-static LINK: Slot<Adder> = Slot::new();
+static LINK: Slot<RiwLink> = Slot::new();
 
 /// The resources of the loaded module. Unloading drops the fields in this order: first no device
 /// can be added, then the devices go, then the events, the work items and the sockets.
 struct Module {
-    _link: Pin<KBox<Registration<Adder>>>,
-    _devices: Present,
-    _watcher: Pin<KBox<net::Notifier<Watcher>>>,
-    _queue: Drained,
-    _setup_queue: Drained,
-    _stream_queue: Drained,
+    _link: Pin<KBox<Registration<RiwLink>>>,
+    _devices: RemoveOnDrop,
+    _watcher: Pin<KBox<net::Notifier<NetdevNotifier>>>,
+    _queue: DrainOnDrop,
+    _setup_queue: DrainOnDrop,
+    _stream_queue: DrainOnDrop,
     _pernet: Arc<Pernet>,
 }
 
 /// The devices. Dropping this unregisters all of them. May sleep.
-struct Present(Arc<Devices>);
+struct RemoveOnDrop(Arc<Devices>);
 
-impl Drop for Present {
+impl Drop for RemoveOnDrop {
     fn drop(&mut self) {
         self.0.remove_all();
     }
@@ -114,9 +114,9 @@ impl Drop for Present {
 /// A work queue. Dropping this drains it; may sleep. The objects of its work items hold references
 /// to the queue, and its own worker must not drop the last one: destroying the queue would wait
 /// for that worker.
-struct Drained(Arc<Queue>);
+struct DrainOnDrop(Arc<Queue>);
 
-impl Drop for Drained {
+impl Drop for DrainOnDrop {
     fn drop(&mut self) {
         self.0.drain();
     }
@@ -131,26 +131,29 @@ impl kernel::Module for Module {
             Queue::new(c"riw", Flags::UNBOUND | Flags::MEM_RECLAIM)?,
             GFP_KERNEL,
         )?;
-        let drained = Drained(queue.clone());
+        let drained = DrainOnDrop(queue.clone());
         let setup_queue = Arc::new(
             Queue::ordered(c"riw_setup", Flags::MEM_RECLAIM)?,
             GFP_KERNEL,
         )?;
-        let setup_drained = Drained(setup_queue.clone());
+        let setup_drained = DrainOnDrop(setup_queue.clone());
         let stream_queue = Arc::new(
             Queue::new(c"riw_stream", Flags::UNBOUND | Flags::MEM_RECLAIM)?,
             GFP_KERNEL,
         )?;
-        let stream_drained = Drained(stream_queue.clone());
+        let stream_drained = DrainOnDrop(stream_queue.clone());
         let pernet = Pernet::register()?;
         let cm = cm::Shared::new(setup_queue, stream_queue, pernet.clone())?;
-        let watcher = KBox::pin_init(net::Notifier::register(Watcher(cm.clone())), GFP_KERNEL)?;
+        let watcher = KBox::pin_init(
+            net::Notifier::register(NetdevNotifier(cm.clone())),
+            GFP_KERNEL,
+        )?;
         let devices = Arc::pin_init(Devices::new(queue, cm), GFP_KERNEL)?;
-        let link = Registration::new(Adder(devices.clone()))?;
+        let link = Registration::new(RiwLink(devices.clone()))?;
 
         Ok(Self {
             _link: link,
-            _devices: Present(devices),
+            _devices: RemoveOnDrop(devices),
             _watcher: watcher,
             _queue: drained,
             _setup_queue: setup_drained,

@@ -2,7 +2,7 @@
 
 //! Memory regions: registration, checks of access, and copies.
 
-use crate::{abi, limits::Quota, Riw};
+use crate::{abi, limits::ObjectCharge, Riw};
 use iwarp::{Access, Denied, Region, Stag};
 use kernel::{
     prelude::*,
@@ -16,7 +16,7 @@ use kernel_ext::sync::BhUses;
 use rdma::{mr::MrTable, pd::Pd, umem::Umem, Udata};
 
 /// A memory region, as a verbs object.
-pub(crate) type Handle = rdma::mr::Mr<Riw>;
+pub(crate) type MrObject = rdma::mr::Mr<Riw>;
 
 /// The rights among the access flags (`enum ib_access_flags`).
 const RIGHTS: u32 = 0xf;
@@ -44,7 +44,7 @@ pub(crate) struct Mr {
     /// consumer may rely on no further access to the region (RFC 5040 §5.3).
     #[pin]
     copies: BhUses,
-    _quota: Quota,
+    _charge: ObjectCharge,
 }
 
 impl Mr {
@@ -66,7 +66,7 @@ impl Mr {
         let _: abi::MrRequest = udata.request()?;
 
         let dev = pd.device();
-        let quota = dev.limits.mr.take()?;
+        let charge = dev.limits.mr.charge()?;
         let umem = Umem::pin(dev, request.start, request.length, request.access)?;
 
         udata.respond(&abi::MrResponse {
@@ -85,7 +85,7 @@ impl Mr {
             remote_invalidate: remote_invalidate,
             valid: Atomic::new(true),
             copies <- BhUses::new(),
-            _quota: quota,
+            _charge: charge,
         }))
     }
 
@@ -158,7 +158,7 @@ impl Regions {
 /// It holds a reference to the region, and deregistration waits for that. So keep it only for the
 /// copies of one FPDU.
 pub(crate) struct Target {
-    mr: ARef<Handle>,
+    mr: ARef<MrObject>,
     /// Offset of the range from the start of the region, in bytes.
     offset: u64,
 }

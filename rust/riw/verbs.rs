@@ -5,7 +5,7 @@
 use crate::{
     abi,
     device::RiwDevice,
-    limits::{self, Quota},
+    limits::{self, ObjectCharge},
     mr,
     qp::{self, Qp},
     queue::{completion::Cq, receive::RecvQueue},
@@ -38,12 +38,12 @@ const MAX_MESSAGE: u32 = u32::MAX;
 pub(crate) struct Pd {
     /// A number that the device never reuses.
     pub(crate) id: u64,
-    _quota: Quota,
+    _charge: ObjectCharge,
 }
 
 /// The driver's part of a user context.
 pub(crate) struct Ucontext {
-    _quota: Quota,
+    _charge: ObjectCharge,
 }
 
 impl rdma::Driver for Riw {
@@ -119,16 +119,16 @@ impl rdma::Driver for Riw {
 
     fn alloc_ucontext(dev: &Device<Self>, udata: &Exchange<'_>) -> Result<impl PinInit<Ucontext>> {
         let () = udata.request()?;
-        let quota = dev.limits.ucontext.take()?;
+        let charge = dev.limits.ucontext.charge()?;
 
         udata.respond(&abi::UcontextResponse { dev_id: 0, pad: 0 })?;
-        Ok(Ucontext { _quota: quota })
+        Ok(Ucontext { _charge: charge })
     }
 
     fn alloc_pd(dev: &Device<Self>) -> Result<impl PinInit<Pd>> {
         Ok(Pd {
             id: dev.next_pd_id(),
-            _quota: dev.limits.pd.take()?,
+            _charge: dev.limits.pd.charge()?,
         })
     }
 

@@ -8,7 +8,7 @@
 use super::{control_word, Cq};
 use crate::{
     abi,
-    limits::Limit,
+    limits::ObjectLimit,
     queue::{
         completion::Completion,
         ring::Ring,
@@ -25,9 +25,9 @@ use kernel::{
 use kernel_ext::kunit::{wait_until, yield_cpu, Workers};
 
 fn queue(len: u32) -> Result<Arc<Cq>> {
-    let quota = Limit::new(1)?.take()?;
+    let charge = ObjectLimit::new(1)?.charge()?;
 
-    Arc::pin_init(Cq::of(Ring::new(len, 1)?, quota), GFP_KERNEL)
+    Arc::pin_init(Cq::of(Ring::new(len, 1)?, charge), GFP_KERNEL)
 }
 
 fn completion(id: u64) -> Completion {

@@ -130,7 +130,7 @@ impl Qp {
         cap: QpCap,
         stream: impl PinInit<Stream>,
     ) -> Result<Arc<Self>> {
-        let quota = dev.limits.qp.take()?;
+        let charge = dev.limits.qp.charge()?;
         let owner = Owner::current()?;
 
         Arc::pin_init(
@@ -139,7 +139,7 @@ impl Qp {
                 owner,
                 cap,
                 queue: dev.queue.clone(),
-                _quota: quota,
+                _charge: charge,
                 handle <- new_spinlock_irq!(None, "riw::Qp::handle"),
                 status <- new_bh_spinlock!(Status::new(), "riw::Qp::status"),
                 stream_active: Atomic::new(false),

@@ -13,7 +13,7 @@ mod state;
 pub(crate) mod table;
 mod transmit;
 
-use crate::{limits::Quota, stream::Stream, Riw};
+use crate::{limits::ObjectCharge, stream::Stream, Riw};
 use kernel::{
     impl_has_delayed_work, impl_has_work,
     prelude::*,
@@ -44,7 +44,7 @@ pub(crate) struct Qp {
     pub(crate) owner: Owner,
     cap: QpCap,
     queue: Arc<Queue>,
-    _quota: Quota,
+    _charge: ObjectCharge,
 
     /// The verbs object, until it is destroyed. The lock disables interrupts, as a lookup by number
     /// does ([`QpTable`](table::QpTable)).

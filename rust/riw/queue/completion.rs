@@ -4,7 +4,7 @@
 
 use crate::{
     abi,
-    limits::{self, Quota},
+    limits::{self, ObjectCharge},
     queue::{
         ring::Ring,
         wr::{WcOpcode, WcStatus},
@@ -35,7 +35,7 @@ pub(crate) struct Cq {
     ring: Ring<{ abi::CQE_WORDS }>,
     #[pin]
     producer: BhSpinLock<Producer>,
-    _quota: Quota,
+    _charge: ObjectCharge,
 }
 
 struct Producer {
@@ -110,7 +110,7 @@ impl Cq {
         if attr.cqe == 0 || attr.cqe > limits::MAX_CQE || attr.flags != 0 {
             return Err(EINVAL);
         }
-        let quota = dev.limits.cq.take()?;
+        let charge = dev.limits.cq.charge()?;
         // The control word follows the last entry.
         let mut ring = Ring::new(attr.cqe, 1)?;
 
@@ -121,18 +121,18 @@ impl Cq {
             cq_key: ring.offer(udata.ucontext())?,
         })?;
 
-        Ok(Self::of(ring, quota))
+        Ok(Self::of(ring, charge))
     }
 
     /// Creates a queue on `ring`, which has the control word after its entries.
-    fn of(ring: Ring<{ abi::CQE_WORDS }>, quota: Quota) -> impl PinInit<Self> {
+    fn of(ring: Ring<{ abi::CQE_WORDS }>, charge: ObjectCharge) -> impl PinInit<Self> {
         pin_init!(Self {
             ring,
             producer <- new_bh_spinlock!(
                 Producer { put: 0, overflowed: false },
                 "riw::Cq::producer"
             ),
-            _quota: quota,
+            _charge: charge,
         })
     }
 
@@ -217,22 +217,22 @@ impl From<&Completion> for abi::Cqe {
         Self {
             id: completion.id,
             opcode: match completion.opcode {
-                WcOpcode::Send => abi::Opcode::Send,
-                WcOpcode::SendInvalidate => abi::Opcode::SendInvalidate,
-                WcOpcode::Write => abi::Opcode::Write,
-                WcOpcode::Read => abi::Opcode::Read,
-                WcOpcode::Receive => abi::Opcode::Receive,
+                WcOpcode::Send => abi::WrOpcode::Send,
+                WcOpcode::SendInvalidate => abi::WrOpcode::SendInvalidate,
+                WcOpcode::Write => abi::WrOpcode::Write,
+                WcOpcode::Read => abi::WrOpcode::Read,
+                WcOpcode::Receive => abi::WrOpcode::Receive,
             },
             status: match completion.status {
-                WcStatus::Success => abi::Status::Success,
-                WcStatus::LocalLength => abi::Status::LocalLength,
-                WcStatus::LocalProtection => abi::Status::LocalProtection,
-                WcStatus::LocalOperation => abi::Status::LocalOperation,
-                WcStatus::Flushed => abi::Status::Flushed,
-                WcStatus::LocalAccess => abi::Status::LocalAccess,
-                WcStatus::RemoteAccess => abi::Status::RemoteAccess,
-                WcStatus::RemoteInvalid => abi::Status::RemoteInvalid,
-                WcStatus::General => abi::Status::General,
+                WcStatus::Success => abi::CqeStatus::Success,
+                WcStatus::LocalLength => abi::CqeStatus::LocalLength,
+                WcStatus::LocalProtection => abi::CqeStatus::LocalProtection,
+                WcStatus::LocalOperation => abi::CqeStatus::LocalOperation,
+                WcStatus::Flushed => abi::CqeStatus::Flushed,
+                WcStatus::LocalAccess => abi::CqeStatus::LocalAccess,
+                WcStatus::RemoteAccess => abi::CqeStatus::RemoteAccess,
+                WcStatus::RemoteInvalid => abi::CqeStatus::RemoteInvalid,
+                WcStatus::General => abi::CqeStatus::General,
             },
             bytes: completion.bytes,
             invalidated: completion.invalidated.map(|stag| stag.0),

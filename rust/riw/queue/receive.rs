@@ -4,7 +4,7 @@
 
 use crate::{
     abi,
-    limits::{self, Quota},
+    limits::{self, ObjectCharge},
     queue::{ring::Ring, wr::RecvWr},
     Riw,
 };
@@ -26,7 +26,7 @@ pub(crate) struct RecvQueue {
     #[pin]
     consumer: BhSpinLock<Consumer>,
     max_sge: u32,
-    _quota: Option<Quota>,
+    _charge: Option<ObjectCharge>,
 }
 
 struct Consumer {
@@ -49,13 +49,13 @@ impl RecvQueue {
         ring: Ring<{ abi::RQE_WORDS }>,
         max_sge: u32,
         limit: u32,
-        quota: Option<Quota>,
+        charge: Option<ObjectCharge>,
     ) -> impl PinInit<Self> {
         pin_init!(Self {
             ring,
             consumer <- new_bh_spinlock!(Consumer { get: 0, limit }, "riw::RecvQueue::consumer"),
             max_sge,
-            _quota: quota,
+            _charge: charge,
         })
     }
 
@@ -78,7 +78,7 @@ impl RecvQueue {
         {
             return Err(EINVAL);
         }
-        let quota = pd.device().limits.srq.take()?;
+        let charge = pd.device().limits.srq.charge()?;
         let mut ring = Ring::new(attr.max_wr, 0)?;
 
         attr.max_wr = ring.len();
@@ -87,7 +87,7 @@ impl RecvQueue {
             pad: 0,
             srq_key: ring.offer(udata.ucontext())?,
         })?;
-        Ok(Self::new(ring, attr.max_sge, attr.srq_limit, Some(quota)))
+        Ok(Self::new(ring, attr.max_sge, attr.srq_limit, Some(charge)))
     }
 
     /// Takes the oldest WR, if there is one. Process context or softirq.

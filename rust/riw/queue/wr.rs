@@ -171,7 +171,7 @@ pub(crate) struct SendWr {
 
 impl From<abi::Sqe> for SendWr {
     fn from(sqe: abi::Sqe) -> Self {
-        let opcode = abi::Opcode::of_send(sqe.opcode);
+        let opcode = abi::WrOpcode::of_send(sqe.opcode);
 
         Self {
             id: sqe.id,
@@ -187,11 +187,11 @@ impl From<abi::Sqe> for SendWr {
 }
 
 impl Request {
-    fn decode(sqe: &abi::Sqe, opcode: abi::Opcode) -> Result<(Self, u32), WcStatus> {
+    fn decode(sqe: &abi::Sqe, opcode: abi::WrOpcode) -> Result<(Self, u32), WcStatus> {
         let (stag, to) = (Stag(sqe.rkey), sqe.raddr);
         let buffers = SgList::new(&sqe.sges)?;
 
-        if opcode == abi::Opcode::Read {
+        if opcode == abi::WrOpcode::Read {
             return Self::decode_read(sqe, &buffers);
         }
         let (payload, len) = if sqe.flags & abi::INLINE != 0 {
@@ -202,11 +202,11 @@ impl Request {
             (Payload::Buffers(buffers), len)
         };
         let request = match opcode {
-            abi::Opcode::Write => Self::Write { payload, stag, to },
+            abi::WrOpcode::Write => Self::Write { payload, stag, to },
             _ => Self::Send {
                 payload,
                 solicited: sqe.flags & abi::SOLICITED != 0,
-                invalidate: (opcode == abi::Opcode::SendInvalidate).then_some(stag),
+                invalidate: (opcode == abi::WrOpcode::SendInvalidate).then_some(stag),
             },
         };
 
@@ -233,14 +233,14 @@ impl Request {
     }
 }
 
-impl From<abi::Opcode> for WcOpcode {
-    fn from(opcode: abi::Opcode) -> Self {
+impl From<abi::WrOpcode> for WcOpcode {
+    fn from(opcode: abi::WrOpcode) -> Self {
         match opcode {
-            abi::Opcode::Write => Self::Write,
-            abi::Opcode::Read => Self::Read,
-            abi::Opcode::Send => Self::Send,
-            abi::Opcode::SendInvalidate => Self::SendInvalidate,
-            abi::Opcode::Receive => Self::Receive,
+            abi::WrOpcode::Write => Self::Write,
+            abi::WrOpcode::Read => Self::Read,
+            abi::WrOpcode::Send => Self::Send,
+            abi::WrOpcode::SendInvalidate => Self::SendInvalidate,
+            abi::WrOpcode::Receive => Self::Receive,
         }
     }
 }
