@@ -368,3 +368,56 @@ fn rtr_messages_have_no_payload_and_no_zero_stag() {
         }
     }
 }
+
+/// A failed gather leaves the segmenter unchanged.
+#[test]
+fn a_failed_gather_can_be_repeated() {
+    struct Limited<'a> {
+        inner: Copy<'a>,
+        left: usize,
+    }
+    impl Limited<'_> {
+        fn count(&mut self) -> Result<(), ()> {
+            self.left = self.left.checked_sub(1).ok_or(())?;
+            Ok(())
+        }
+    }
+    impl Gather for Limited<'_> {
+        type Error = ();
+        fn bytes(&mut self, bytes: &[u8]) -> Result<(), ()> {
+            self.count()?;
+            self.inner.bytes(bytes).map_err(|e| match e {})
+        }
+        fn payload(&mut self, o: u32, n: u32, crc: Option<Crc>) -> Result<Option<Crc>, ()> {
+            self.count()?;
+            self.inner.payload(o, n, crc).map_err(|e| match e {})
+        }
+    }
+    let payload = pattern(3000);
+    for markers in [false, true] {
+        let mut reference = segmenter(true, markers, 1460);
+        let want = common::send(&mut reference, SEND, &payload);
+        let mut tx = segmenter(true, markers, 1460);
+        tx.start(SEND, 3000).unwrap();
+        for (i, want) in want.iter().enumerate() {
+            for left in 0.. {
+                let mut out = Limited {
+                    inner: Copy {
+                        message: &payload,
+                        wire: Vec::new(),
+                    },
+                    left,
+                };
+                match tx.poll_transmit(&mut out) {
+                    Err(()) => assert!(tx.busy()),
+                    Ok(emitted) => {
+                        assert_eq!(&out.inner.wire, want);
+                        assert_eq!(emitted.unwrap().last, i == 2);
+                        break;
+                    }
+                }
+            }
+        }
+        assert!(!tx.busy());
+    }
+}

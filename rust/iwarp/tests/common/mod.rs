@@ -425,3 +425,17 @@ pub fn error_of(ulpdus: &[Vec<u8>]) -> Error {
     assert!(!verdict.at_boundary);
     error
 }
+
+/// Feeds `stream` to a receiver whole and octet by octet: error and recorded calls must be equal.
+/// Returns both, and the number of calls.
+pub fn error_at(crc: bool, markers: bool, stream: &[u8]) -> (Option<Error>, Vec<Event>, usize) {
+    let mut verdicts = [stream.len(), 1].map(|chunk| {
+        let mut rx = receiver(crc, markers);
+        let mut got = Recorder::default();
+        let error = receive(&mut rx, &mut got, stream, chunk).err();
+        (error, got.events, got.calls)
+    });
+    assert_eq!(verdicts[0].0, verdicts[1].0);
+    assert_eq!(verdicts[0].1, verdicts[1].1);
+    std::mem::take(&mut verdicts[0])
+}
