@@ -4,10 +4,12 @@
 
 use super::{
     connect::check_depths,
+    deadline::Deadline,
+    device::Member,
     endpoint::{End, Endpoint, Inner, Phase},
     half_open::Source,
     listen::Subscription,
-    CmDevice, Deadline, Member, Role,
+    CmDevice, Role,
 };
 use crate::{limits, qp::Qp};
 use iwarp::startup::{Kind, Reader, Responder};

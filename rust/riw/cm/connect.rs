@@ -3,8 +3,10 @@
 //! The side that connects.
 
 use super::{
+    deadline::Deadline,
+    device::Member,
     endpoint::{End, Endpoint, Inner, Phase},
-    CmDevice, Deadline, Disconnect, Member, Role,
+    CmDevice, Disconnect, Role,
 };
 use crate::{limits, qp::Qp, stream::crc};
 use core::net::SocketAddr;

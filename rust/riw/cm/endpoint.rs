@@ -18,8 +18,8 @@
 //! and in that order.
 
 use super::{
-    accept::Request, connect::Opening, linger::Linger, Closed, CmDevice, Deadline, Disconnect,
-    Role, CLOSE_TIME, ENDING_TIME, LINGER_TIME_MAX, PROBES,
+    accept::Request, connect::Opening, deadline::Deadline, linger::Linger, Closed, CmDevice,
+    Disconnect, Role, CLOSE_TIME, ENDING_TIME, LINGER_TIME_MAX, PROBES,
 };
 use crate::{qp::Qp, stream::receive::ROOM as RX_ROOM};
 use core::net::SocketAddr;

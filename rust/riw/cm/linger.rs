@@ -6,7 +6,9 @@
 //! the peer has got everything and closed its side as well, with no queue pair and no id any more;
 //! but not if the peer does nothing of that for a while. What it sends is thrown away.
 
-use super::{CmDevice, Deadline, Member, LINGER_LOOK, LINGER_TIME, LINGER_TIME_MAX};
+use super::{
+    deadline::Deadline, device::Member, CmDevice, LINGER_LOOK, LINGER_TIME, LINGER_TIME_MAX,
+};
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,

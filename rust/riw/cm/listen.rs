@@ -13,8 +13,9 @@
 
 use super::{
     accept,
+    device::Member,
     half_open::{HalfOpen, Source},
-    CmDevice, Endpoint, Member, Shared,
+    CmDevice, Endpoint, Shared,
 };
 use core::net::SocketAddr;
 use kernel::{
