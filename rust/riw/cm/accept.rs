@@ -9,6 +9,7 @@ use super::{
     endpoint::{End, Endpoint, Inner, Phase},
     half_open::Source,
     listen::Subscription,
+    pending::PendingEvent,
     CmDevice, Role,
 };
 use crate::{limits, qp::Qp};
@@ -102,7 +103,7 @@ fn respond(
 impl Endpoint {
     /// Goes on with a connection that is not accepted yet. May sleep.
     pub(super) fn step_accept(self: &Arc<Self>, inner: &mut Inner) {
-        if self.is_evicted() {
+        if self.events.has(PendingEvent::Evicted) {
             return self.end(inner, &End::abort(ECONNABORTED));
         }
         if inner.phase == Phase::Reported {

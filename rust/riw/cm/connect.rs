@@ -6,6 +6,7 @@ use super::{
     deadline::Deadline,
     device::Member,
     endpoint::{End, Endpoint, Inner, Phase},
+    pending::PendingEvent,
     CmDevice, Disconnect, Role,
 };
 use crate::{limits, qp::Qp, stream::crc};
@@ -160,7 +161,7 @@ impl Endpoint {
 
     /// Goes on with connecting, as far as that is possible now. May sleep.
     pub(super) fn step_connect(self: &Arc<Self>, inner: &mut Inner) {
-        if self.is_closing() {
+        if self.events.has(PendingEvent::CloseRequested) {
             // The consumer has given the queue pair up, and may be waiting for the reply.
             return self.end(inner, &End::abort(ECONNABORTED));
         }

@@ -18,8 +18,12 @@
 //! and in that order.
 
 use super::{
-    accept::Request, connect::Opening, deadline::Deadline, linger::Linger, Closed, CmDevice,
-    Disconnect, Role, CLOSE_TIME, ENDING_TIME, LINGER_TIME_MAX, PROBES,
+    accept::Request,
+    connect::Opening,
+    deadline::Deadline,
+    linger::Linger,
+    pending::{PendingEvent, PendingEvents},
+    Closed, CmDevice, Disconnect, Role, CLOSE_TIME, ENDING_TIME, LINGER_TIME_MAX, PROBES,
 };
 use crate::{qp::Qp, stream::receive::ROOM as RX_ROOM};
 use core::net::SocketAddr;
@@ -45,21 +49,11 @@ pub(crate) struct Endpoint {
     pub(super) dev: Arc<CmDevice>,
     pub(super) token: usize,
     role: Role,
-    /// The queue pair works on the stream: callbacks go there.
-    rdma: AtomicFlag,
-    /// The queue pair has been told that the connection, or the peer's side of it, has ended.
-    told: AtomicFlag,
-    /// TCP's connection is gone.
-    lost: AtomicFlag,
-    /// The first FPDU has come.
-    first: AtomicFlag,
-    /// The queue pair is about to end the stream.
-    ending: AtomicFlag,
-    /// The connection is to be closed.
-    close: AtomicFlag,
-    /// The connection, which has not come about, has to give way to others.
-    evicted: AtomicFlag,
-    /// The queue pair; not before it is attached.
+    /// The queue pair handles the stream: callbacks go there, and `stream_work` does what is left.
+    /// Set once, under `inner`.
+    stream_active: AtomicFlag,
+    pub(super) events: PendingEvents,
+    /// The queue pair, from the time when it is attached.
     qp: SetOnce<Arc<Qp>>,
     #[pin]
     pub(super) inner: Mutex<Inner>,
@@ -163,13 +157,8 @@ impl Endpoint {
                 dev: dev.clone(),
                 token: dev.token(),
                 role,
-                rdma: AtomicFlag::new(false),
-                told: AtomicFlag::new(false),
-                lost: AtomicFlag::new(false),
-                first: AtomicFlag::new(false),
-                ending: AtomicFlag::new(false),
-                close: AtomicFlag::new(false),
-                evicted: AtomicFlag::new(false),
+                stream_active: AtomicFlag::new(false),
+                events: PendingEvents::new(),
                 qp: SetOnce::new(),
                 inner <- new_mutex!(inner, "riw::cm::Endpoint::inner"),
                 socket <- new_mutex!(None, "riw::cm::Endpoint::socket"),
@@ -219,32 +208,21 @@ impl Endpoint {
         self.with_socket(|socket| Ok(socket.mss()))
     }
 
-    /// Tells that the first FPDU has come. Any context.
+    /// Notes that the peer's first FPDU has arrived. Any context.
     pub(crate) fn first_fpdu(self: &Arc<Self>) {
-        if !self.first.xchg(true, ordering::Full) {
-            self.kick();
-        }
+        self.post_event(PendingEvent::FirstFpdu);
     }
 
-    /// Has the connection closed. Any context: this is done later.
+    /// Requests the close of the connection; a work item does it. Any context.
     pub(crate) fn close(self: &Arc<Self>) {
-        if !self.close.xchg(true, ordering::Full) {
-            self.kick();
-        }
+        self.post_event(PendingEvent::CloseRequested);
     }
 
-    /// Whether the connection is to be closed. Any context.
-    pub(super) fn is_closing(&self) -> bool {
-        self.close.load(ordering::Acquire)
-    }
-
-    /// The queue pair has begun to end the stream, and will tell when it has: it has a limited time
-    /// for that after the last byte that has moved ([`ENDING_TIME`]), for its peer may not take what
-    /// is left. Any context.
+    /// Notes that the queue pair has begun to end the stream. It calls [`Self::close`] when it is
+    /// done. The peer may not take the rest, so the time for that is limited: [`ENDING_TIME`] from
+    /// the last byte that has moved. Any context.
     pub(crate) fn ending(self: &Arc<Self>) {
-        if !self.ending.xchg(true, ordering::Full) {
-            self.kick();
-        }
+        self.post_event(PendingEvent::StreamEnding);
     }
 
     /// Closes the connection. Process context, may sleep.
@@ -258,16 +236,22 @@ impl Endpoint {
 
     // For the rest of connection management.
 
-    /// Has the connection give way to others, unless it has come about by now. Any context.
+    /// Resets the connection to make room for others, unless it has been accepted. A work item does
+    /// it. Any context.
     pub(super) fn evict(self: &Arc<Self>) {
-        if !self.evicted.xchg(true, ordering::Full) {
+        self.post_event(PendingEvent::Evicted);
+    }
+
+    /// Notes an event, and has a work item act on it. Any context.
+    fn post_event(self: &Arc<Self>, event: PendingEvent) {
+        if self.events.set(event) {
             self.kick();
         }
     }
 
-    /// Whether the connection has to give way to others.
-    pub(super) fn is_evicted(&self) -> bool {
-        self.evicted.load(ordering::Acquire)
+    /// Whether the queue pair handles the stream. Any context. If so, the caller sees the queue pair.
+    fn is_stream_active(&self) -> bool {
+        self.stream_active.load(ordering::Acquire)
     }
 
     /// Resets the connection. On return no callback of it runs, and the socket is gone. May sleep.
@@ -275,9 +259,15 @@ impl Endpoint {
         self.end(&mut self.inner.lock(), &End::abort(ENETDOWN));
     }
 
-    /// Has the work look at what is to be done. Any context.
+    /// Runs the work item that acts on events now. Any context.
+    ///
+    /// A race with [`Self::start`] loses no event. A full barrier lies between the event and the load
+    /// here ([`PendingEvents::set`]), and another between the store in `start` and the work item that
+    /// `start` queues. So either this reads that the stream is active, or that work item sees the
+    /// event. What happens to the socket is noted under its lock, which that work item takes
+    /// ([`Self::catch_up`]).
     pub(super) fn kick(self: &Arc<Self>) {
-        if self.rdma.load(ordering::Acquire) {
+        if self.is_stream_active() {
             self.stream_queue.kick::<_, 1>(self);
         } else {
             self.dev.shared.setup_queue.kick::<_, 0>(self);
@@ -391,7 +381,7 @@ impl Endpoint {
             Ok(())
         })?;
         qp.start(parameters, self.role)?;
-        self.rdma.store(true, ordering::Release);
+        self.stream_active.store(true, ordering::Release);
         // The queue pair may have filled the socket by now, and the socket have told of its room in
         // vain.
         qp.write_space();
@@ -466,12 +456,10 @@ impl Endpoint {
         }
         if let Some(qp) = self.qp.as_ref() {
             // If the queue pair is about to end, it knows why.
-            let ending = [&self.ending, &self.close]
-                .iter()
-                .any(|flag| flag.load(ordering::Relaxed));
+            let ending = self.events.has(PendingEvent::StreamEnding)
+                || self.events.has(PendingEvent::CloseRequested);
 
-            if self.rdma.load(ordering::Relaxed) && !ending && !self.told.xchg(true, ordering::Full)
-            {
+            if self.is_stream_active() && !ending && self.events.set(PendingEvent::LlpClosed) {
                 qp.llp_closed(if end.error == ETIMEDOUT {
                     Closed::Timeout
                 } else {
@@ -506,20 +494,24 @@ impl Endpoint {
 
     /// Does what there is to be done for a connection of a queue pair. May sleep.
     fn step_rdma(self: &Arc<Self>, inner: &mut Inner) {
-        if !self.told.load(ordering::Acquire) {
+        if !self.events.has(PendingEvent::LlpClosed) {
             // Needed the first time only, and harmless later.
             self.catch_up();
         }
-        if inner.phase == Phase::AwaitFirst && self.first.load(ordering::Acquire) {
+        if inner.phase == Phase::AwaitFirst && self.events.has(PendingEvent::FirstFpdu) {
             self.established(inner);
         }
 
-        let told = self.told.load(ordering::Acquire);
-        if self.is_closing() || self.lost.load(ordering::Acquire) {
+        let closed = self.events.has(PendingEvent::LlpClosed);
+        if self.events.has(PendingEvent::CloseRequested)
+            || self.events.has(PendingEvent::ConnectionLost)
+        {
             self.end(inner, &End::graceful(ECONNRESET));
-        } else if inner.phase == Phase::Rdma && (told || self.ending.load(ordering::Acquire)) {
+        } else if inner.phase == Phase::Rdma
+            && (closed || self.events.has(PendingEvent::StreamEnding))
+        {
             // The queue pair will close this side when it has said what it has to say.
-            let limit = Deadline::new(if told { CLOSE_TIME } else { ENDING_TIME });
+            let limit = Deadline::new(if closed { CLOSE_TIME } else { ENDING_TIME });
 
             inner.ending.get_or_insert_with(|| Ending {
                 moved: self.moved(),
@@ -545,7 +537,9 @@ impl Endpoint {
         let moved = self.moved();
         let before = core::mem::replace(&mut ending.moved, moved);
 
-        moved != before && !self.told.load(ordering::Acquire) && ending.limit.left().is_some()
+        moved != before
+            && !self.events.has(PendingEvent::LlpClosed)
+            && ending.limit.left().is_some()
     }
 
     /// Time is up. May sleep.
@@ -581,9 +575,9 @@ impl Endpoint {
         };
 
         if how != Closed::Graceful {
-            self.lost.store(true, ordering::Release);
+            self.events.set(PendingEvent::ConnectionLost);
         }
-        if !self.told.xchg(true, ordering::Full) {
+        if self.events.set(PendingEvent::LlpClosed) {
             qp.llp_closed(how);
         }
         self.kick();
@@ -597,7 +591,7 @@ impl WorkItem<0> for Endpoint {
     fn run(this: Arc<Self>) {
         // Whoever handed the stream over has kicked the other work, which may be holding `inner`
         // for long.
-        if this.rdma.load(ordering::Acquire) {
+        if this.is_stream_active() {
             return;
         }
         let mut inner = this.inner.lock();
@@ -639,14 +633,14 @@ impl Callbacks for Endpoint {
     /// Atomic context, the socket is locked.
     fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
         match self.qp.as_ref() {
-            Some(qp) if self.rdma.load(ordering::Acquire) => qp.rx_ready(sk),
+            Some(qp) if self.is_stream_active() => qp.rx_ready(sk),
             _ => self.kick(),
         }
     }
 
     /// Atomic context, the socket is locked.
     fn state_change(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
-        if self.rdma.load(ordering::Acquire) {
+        if self.is_stream_active() {
             self.look(sk);
         } else {
             self.kick();
@@ -656,7 +650,7 @@ impl Callbacks for Endpoint {
     /// Atomic context, the socket is locked.
     fn write_space(self: &Arc<Self>) {
         if let Some(qp) = self.qp.as_ref() {
-            if self.rdma.load(ordering::Acquire) {
+            if self.is_stream_active() {
                 qp.write_space();
             }
         }
@@ -665,7 +659,7 @@ impl Callbacks for Endpoint {
     /// Atomic context.
     fn error_report(self: &Arc<Self>) {
         // An established connection ends by a change of its state.
-        if !self.rdma.load(ordering::Acquire) {
+        if !self.is_stream_active() {
             self.kick();
         }
     }

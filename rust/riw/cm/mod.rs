@@ -44,6 +44,7 @@ mod half_open;
 mod linger;
 mod listen;
 mod ops;
+mod pending;
 
 pub(crate) use device::{CmDevice, Shared};
 pub(crate) use endpoint::Endpoint;
