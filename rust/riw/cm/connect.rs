@@ -9,11 +9,11 @@ use super::{
     pending::PendingEvent,
     CmDevice, Disconnect, Role,
 };
-use crate::{limits, qp::Qp, stream::crc};
+use crate::{limits, qp::Qp};
 use core::net::SocketAddr;
 use iwarp::{
     startup::{Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, StartupError},
-    Gather, Message, Mpa, Quote, Segmenter, Terminate, TxConfig,
+    Mpa,
 };
 use kernel::{
     prelude::*,
@@ -313,24 +313,6 @@ impl Endpoint {
         let _ = self.send_terminate(error, crc, markers);
         self.end(inner, &End::graceful(reason));
     }
-
-    /// Sends a Terminate, as the first and only frame.
-    fn send_terminate(&self, error: iwarp::Error, crc: bool, markers: bool) -> Result {
-        let mut segmenter = Segmenter::<crc::Kernel>::new(TxConfig {
-            crc,
-            markers,
-            emss: self.mss()?,
-        });
-        let mut frame = Frame {
-            bytes: [0; 64],
-            len: 0,
-        };
-        let message = Message::Terminate(Terminate::new(error, Quote::NONE));
-
-        segmenter.start(message, 0).map_err(|_| EIO)?;
-        while segmenter.poll_transmit(&mut frame)?.is_some() {}
-        self.send_frame(frame.bytes.get(..frame.len).unwrap_or_default())
-    }
 }
 
 /// Depths and private data of a Reply, as consumers expect them of an iWARP device: the depths as
@@ -347,35 +329,5 @@ fn reply_offer<'a>(reader: &'a Reader, parameters: Option<&Parameters>) -> Offer
         ird,
         ord,
         private_data: reader.private_data(),
-    }
-}
-
-/// A frame that is being put together.
-struct Frame {
-    bytes: [u8; 64],
-    len: usize,
-}
-
-impl Gather for Frame {
-    type Error = Error;
-
-    fn bytes(&mut self, bytes: &[u8]) -> Result {
-        let end = self.len.checked_add(bytes.len()).ok_or(EMSGSIZE)?;
-
-        self.bytes
-            .get_mut(self.len..end)
-            .ok_or(EMSGSIZE)?
-            .copy_from_slice(bytes);
-        self.len = end;
-        Ok(())
-    }
-
-    fn payload(
-        &mut self,
-        _offset: u32,
-        _len: u32,
-        crc: Option<iwarp::Crc>,
-    ) -> Result<Option<iwarp::Crc>> {
-        Ok(crc)
     }
 }

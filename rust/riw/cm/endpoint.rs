@@ -332,38 +332,6 @@ impl Endpoint {
         Some(socket)
     }
 
-    /// Sends a startup frame.
-    pub(super) fn send_frame(&self, frame: &[u8]) -> Result {
-        let mut buf = SendBuf::new();
-
-        buf.append(frame)?;
-        // It is the first that is sent, so there is room for it, unless there is no memory.
-        self.send(&mut buf)
-            .map_err(|e| if e == EAGAIN { ENOBUFS } else { e })
-    }
-
-    /// Reads as much of a startup frame as there is; returns whether it is complete.
-    pub(super) fn receive_frame(&self, reader: &mut iwarp::startup::Reader) -> Result<bool> {
-        let mut bytes = [0; 128];
-
-        loop {
-            let wanted = reader.wanted().min(bytes.len());
-            let room = bytes.get_mut(..wanted).unwrap_or_default();
-            let count = match self.with_socket(|socket| socket.recv(room)) {
-                Ok(0) => return Err(ECONNRESET),
-                Ok(count) => count,
-                Err(e) if e == EAGAIN => return Ok(false),
-                Err(e) => return Err(e),
-            };
-
-            match reader.push(bytes.get(..count).unwrap_or_default()) {
-                Ok(false) => {}
-                Ok(true) => return Ok(true),
-                Err(_) => return Err(EPROTO),
-            }
-        }
-    }
-
     /// Binds the endpoint and a queue pair to each other.
     pub(super) fn attach(self: &Arc<Self>, qp: &Arc<Qp>) -> Result {
         qp.attach(self.clone())?;

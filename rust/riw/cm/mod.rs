@@ -40,6 +40,7 @@ mod connect;
 mod deadline;
 mod device;
 mod endpoint;
+mod frame;
 mod half_open;
 mod linger;
 mod listen;
