@@ -7,7 +7,8 @@
 //! but not if the peer does nothing of that for a while. What it sends is thrown away.
 
 use super::{
-    deadline::Deadline, device::Member, CmDevice, LINGER_LOOK, LINGER_TIME, LINGER_TIME_MAX,
+    deadline::Deadline,
+    device::{CmDevice, Member},
 };
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
@@ -20,6 +21,13 @@ use net::{
     workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
     Callbacks, LockedSock, Socket, TcpState,
 };
+
+/// Milliseconds that the peer has to answer a FIN, or to acknowledge something before it.
+const LINGER_TIME: i64 = 10_000;
+/// Milliseconds after which a lingering connection is looked at again.
+const LINGER_LOOK: i64 = 1_000;
+/// Milliseconds after which a connection lingers no more, whatever the peer does.
+const LINGER_TIME_MAX: i64 = 300_000;
 
 /// A socket that waits for its peer to close.
 #[pin_data]

@@ -373,8 +373,8 @@ impl Subscription {
         )
     }
 
-    /// Tells iw_cm. `ENOENT` if the subscription is closed. May sleep.
-    pub(super) fn tell(&self, event: &Event<'_>) -> Result {
+    /// Reports an event to iw_cm. `ENOENT` if the subscription is closed. May sleep.
+    pub(super) fn report_event(&self, event: &Event<'_>) -> Result {
         // Under the lock: once it is closed no event may come.
         self.state.lock().id.as_ref().ok_or(ENOENT)?.event(event)
     }

@@ -39,33 +39,19 @@ mod accept;
 mod connect;
 mod deadline;
 mod device;
+mod end;
 mod endpoint;
+mod established;
 mod frame;
 mod half_open;
 mod linger;
 mod listen;
 mod ops;
 mod pending;
+mod phase;
 
 pub(crate) use device::{CmDevice, Shared};
 pub(crate) use endpoint::Endpoint;
-
-/// Milliseconds that the queue pair has to close its side after the peer has.
-const CLOSE_TIME: i64 = 3_000;
-/// Milliseconds that the queue pair has to close its side when it is the first to: to send what its
-/// user has posted and have its reads answered, or to tell the peer of an error. It is given them
-/// again as long as a byte has moved in them.
-const ENDING_TIME: i64 = 10_000;
-/// Milliseconds that the peer has to answer a FIN, or to acknowledge something before it.
-const LINGER_TIME: i64 = 10_000;
-/// Milliseconds after which a lingering connection is looked at again.
-const LINGER_LOOK: i64 = 1_000;
-/// Milliseconds after which a connection lingers no more, or does not go on to end, whatever the peer
-/// does.
-const LINGER_TIME_MAX: i64 = 300_000;
-/// Probes that an idle peer may leave unanswered: they take as long, all together, as the silence
-/// before the first.
-const PROBES: u16 = 5;
 
 /// The side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,13 +71,4 @@ pub(crate) enum Closed {
     Reset,
     /// The peer does not answer.
     Timeout,
-}
-
-/// How to end a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Disconnect {
-    /// By a FIN behind all data that TCP has taken.
-    Graceful,
-    /// By a RST.
-    Abort,
 }
