@@ -7,9 +7,9 @@ use super::{
     deadline::Deadline,
     device::{CmDevice, Member},
     end::End,
-    listen::Subscription,
     pending::PendingEvent,
     phase::{Phase, Step},
+    subscription::Subscription,
     Endpoint, Role,
 };
 use crate::{limits, qp::Qp};

@@ -2,11 +2,7 @@
 
 //! The connection management of a device, and what the devices share.
 
-use super::{
-    linger::Linger,
-    listen::{Listener, Subscription},
-    Endpoint,
-};
+use super::{linger::Linger, listen::Listener, subscription::Subscription, Endpoint};
 use crate::settings::Settings;
 use kernel::{
     new_mutex,

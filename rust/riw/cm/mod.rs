@@ -49,6 +49,7 @@ mod listen;
 mod ops;
 mod pending;
 mod phase;
+mod subscription;
 
 pub(crate) use device::{CmDevice, Shared};
 pub(crate) use endpoint::Endpoint;
