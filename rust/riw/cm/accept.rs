@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The side that is connected to.
+//! The side that accepts a connection.
 
 use super::{
     connect::check_depths,
-    endpoint::{End, Endpoint, Inner, Phase},
-    half_open::Source,
-    listen::Subscription,
-    CmDevice, Deadline, Member, Role,
+    deadline::Deadline,
+    device::{CmDevice, Member},
+    end::End,
+    pending::PendingEvent,
+    phase::{Phase, Step},
+    subscription::Subscription,
+    Endpoint, Role,
 };
 use crate::{limits, qp::Qp};
-use iwarp::startup::{Kind, Reader, Responder};
+use core::net::SocketAddr;
+use iwarp::startup::{Kind, OutFrame, Parameters, Reader, Responder};
 use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
@@ -18,31 +22,100 @@ use kernel::{
 use net::{addr, Socket, TcpState};
 use rdma::iw::{CmId, ConnParam, Event, Offer};
 
-/// What a responder needs until it is connected.
+/// A connection whose Request has not arrived in full.
 pub(super) struct Request {
+    local: SocketAddr,
+    remote: SocketAddr,
     reader: Reader,
-    responder: Option<Responder>,
-    /// Who may be asked for the connection. The first one is the one that is.
+    /// The subscriptions that may decide on the connection. It counts among the half-open ones of
+    /// the first.
     candidates: KVec<Arc<Subscription>>,
+    pub(super) deadline: Deadline,
+}
+
+/// A connection with a valid Request that waits for the decision of a consumer.
+pub(super) struct Reported {
+    local: SocketAddr,
+    remote: SocketAddr,
+    responder: Responder,
+    /// The subscriptions that may decide. The first one is asked.
+    candidates: KVec<Arc<Subscription>>,
+    pub(super) deadline: Deadline,
 }
 
 impl Request {
-    /// The connection, which comes from `source`, waits for nobody's decision any more.
-    pub(super) fn leave(&self, source: Source, endpoint: &Endpoint) {
+    fn new(
+        dev: &CmDevice,
+        socket: &Socket,
+        candidates: KVec<Arc<Subscription>>,
+    ) -> Result<KBox<Self>> {
+        let request = Self {
+            local: addr::unmapped(socket.local_addr()?),
+            remote: addr::unmapped(socket.peer_addr()?),
+            reader: Reader::new(Kind::Request),
+            candidates,
+            deadline: Deadline::new(dev.settings.startup_time()),
+        };
+
+        Ok(KBox::new(request, GFP_KERNEL)?)
+    }
+
+    /// Adds the connection to the half-open ones of its subscription. May sleep.
+    fn enter(&self, endpoint: &Arc<Endpoint>) -> Result {
+        self.candidates
+            .first()
+            .ok_or(ECONNREFUSED)?
+            .enter(self.remote.ip().into(), endpoint)
+    }
+
+    /// Removes the connection from the half-open ones, if it is one of them. May sleep.
+    pub(super) fn leave(&self, endpoint: &Endpoint) {
         if let Some(subscription) = self.candidates.first() {
-            subscription.leave(source, endpoint);
+            subscription.leave(self.remote.ip().into(), endpoint);
         }
     }
 }
 
-/// Takes a connection over from a listener, for one of `candidates`, all of them of `dev`. The
-/// connection is reset if that fails. May sleep.
+impl Reported {
+    /// Reports the connect request to the first candidate. Fails if there is none, or if it does not
+    /// take the request. May sleep.
+    fn report(&self, token: usize) -> Result {
+        self.candidates
+            .first()
+            .ok_or(ENOENT)?
+            .report_event(&Event::ConnectRequest {
+                local: self.local,
+                remote: self.remote,
+                // Each of the peer's depths limits the other one on this side.
+                offer: Offer {
+                    ird: self.responder.peer_ird().unwrap_or(limits::MAX_READS),
+                    ord: self.responder.peer_ord().unwrap_or(limits::MAX_READS),
+                    private_data: self.responder.private_data(),
+                },
+                token,
+            })
+    }
+
+    /// Removes the first candidate. Returns whether there is another.
+    fn next_candidate(&mut self) -> bool {
+        if !self.candidates.is_empty() {
+            // It is in range.
+            let _ = self.candidates.remove(0);
+        }
+        !self.candidates.is_empty()
+    }
+}
+
+/// Takes a connection over from a listener, for one of `candidates`, which are all of `dev`. Resets
+/// the connection if that fails. May sleep.
 pub(super) fn incoming(
     dev: &Arc<CmDevice>,
     socket: Socket,
     candidates: KVec<Arc<Subscription>>,
 ) -> Result {
-    let (endpoint, subscription) = match respond(dev, &socket, candidates) {
+    let made = Request::new(dev, &socket, candidates)
+        .and_then(|request| Ok((Endpoint::new(dev)?, request)));
+    let (endpoint, request) = match made {
         Ok(made) => made,
         Err(e) => {
             socket.abort();
@@ -50,176 +123,115 @@ pub(super) fn incoming(
         }
     };
 
-    let inner = endpoint.inner.lock();
+    let mut phase = endpoint.phase.lock();
     let begun = match dev.add(endpoint.token, Member::Endpoint(endpoint.clone())) {
         Ok(()) => endpoint
             .set_socket(socket)
-            .and_then(|()| subscription.enter(inner.remote.ip().into(), &endpoint)),
+            .and_then(|()| request.enter(&endpoint)),
         Err(e) => {
             socket.abort();
             Err(e)
         }
     };
-    endpoint.proceed(inner, begun)
-}
-
-/// Makes the endpoint for a connection that has come, and finds who is to be asked for it. May
-/// sleep.
-fn respond(
-    dev: &Arc<CmDevice>,
-    socket: &Socket,
-    candidates: KVec<Arc<Subscription>>,
-) -> Result<(Arc<Endpoint>, Arc<Subscription>)> {
-    let local = addr::unmapped(socket.local_addr()?);
-    let remote = addr::unmapped(socket.peer_addr()?);
-    let subscription = candidates.first().ok_or(ECONNREFUSED)?.clone();
-    let request = Request {
-        reader: Reader::new(Kind::Request),
-        responder: None,
-        candidates,
-    };
-    let endpoint = Endpoint::new(
-        dev,
-        Role::Responder,
-        Inner {
-            phase: Phase::AwaitRequest,
-            id: None,
-            deadline: Some(Deadline::new(dev.settings.startup_time())),
-            local,
-            remote,
-            depths: Offer::default(),
-            opening: None,
-            request: Some(KBox::new(request, GFP_KERNEL)?),
-            ending: None,
-        },
-    )?;
-
-    Ok((endpoint, subscription))
+    if begun.is_ok() {
+        *phase = Phase::AwaitRequest(request);
+    }
+    endpoint.proceed(phase, begun)
 }
 
 impl Endpoint {
-    /// Goes on with a connection that is not accepted yet. May sleep.
-    pub(super) fn step_accept(self: &Arc<Self>, inner: &mut Inner) {
-        if self.is_evicted() {
-            return self.end(inner, &End::abort(ECONNABORTED));
+    /// Continues with a connection that is not accepted yet. May sleep.
+    pub(super) fn step_accept(self: &Arc<Self>, phase: Phase) -> Step {
+        if self.events.has(PendingEvent::Evicted) {
+            return Step::End(phase, End::abort(ECONNABORTED));
         }
-        if inner.phase == Phase::Reported {
-            // The initiator has nothing to send now, but may give up.
-            let state = self.with_socket(|socket| Ok(socket.state()));
-            if state != Ok(TcpState::Established) {
-                self.end(inner, &End::abort(ECONNRESET));
-            }
-            return;
-        }
+        match phase {
+            Phase::AwaitRequest(request) => self.receive_request(request),
+            Phase::Reported(_) => {
+                // The initiator must not send before the Reply, but it may give up.
+                let state = self.with_socket(|socket| Ok(socket.state()));
 
-        let Some(mut request) = inner.request.take() else {
-            return;
-        };
-        let complete = self.receive_frame(&mut request.reader);
-        match complete {
-            Ok(true) => {
-                // It is not silent any more.
-                request.leave(inner.remote.ip().into(), self);
-                let judged = Responder::request(&request.reader, &self.dev.settings.policy());
-
-                inner.deadline = None;
-                inner.request = Some(request);
-                match judged {
-                    Ok(responder) => self.requested(inner, responder),
-                    Err(refusal) => {
-                        let reply = refusal.reply.as_ref().map(|reply| reply.as_bytes());
-                        self.refuse(inner, reply);
-                    }
+                match state {
+                    Ok(TcpState::Established) => Step::Next(phase),
+                    _ => Step::End(phase, End::abort(ECONNRESET)),
                 }
             }
-            Ok(false) => inner.request = Some(request),
-            Err(e) => {
-                inner.request = Some(request);
-                self.end(inner, &End::abort(e));
+            phase => Step::Next(phase),
+        }
+    }
+
+    /// Receives the Request, or a part of it. May sleep.
+    fn receive_request(&self, mut request: KBox<Request>) -> Step {
+        match self.receive_frame(&mut request.reader) {
+            Ok(true) => {
+                // It is not half-open any more.
+                request.leave(self);
+                self.check_request(request)
             }
+            Ok(false) => Step::Next(Phase::AwaitRequest(request)),
+            Err(e) => Step::End(Phase::AwaitRequest(request), End::abort(e)),
         }
     }
 
-    /// There is a valid Request.
-    fn requested(self: &Arc<Self>, inner: &mut Inner, responder: Responder) {
-        let too_long = responder.private_data().len() > CmId::PRIVATE_DATA_MAX;
-
-        if let Some(request) = &mut inner.request {
-            request.responder = Some(responder);
-        }
-        if too_long {
-            // iw_cm could be told a part of the private data only.
-            self.reject_with(inner, &[]);
-        } else {
-            self.report(inner);
-        }
-    }
-
-    /// Asks the candidates in turn, until there is one that wants to decide. May sleep.
-    fn report(self: &Arc<Self>, inner: &mut Inner) {
-        inner.phase = Phase::Reported;
-        // iw_cm may have to drop what it has taken, and does not say so: no memory for a new id.
-        inner.deadline = Some(Deadline::new(self.dev.settings.accept_time()));
-        while let Some(request) = &inner.request {
-            let (Some(responder), Some(subscription)) =
-                (&request.responder, request.candidates.first())
-            else {
-                break;
-            };
-            let event = Event::ConnectRequest {
-                local: inner.local,
-                remote: inner.remote,
-                // Each depth is the most that the other one can become on this side.
-                offer: Offer {
-                    ird: responder.peer_ird().unwrap_or(limits::MAX_READS),
-                    ord: responder.peer_ord().unwrap_or(limits::MAX_READS),
-                    private_data: responder.private_data(),
-                },
-                token: self.token,
-            };
-
-            if subscription.tell(&event).is_ok() {
-                return;
-            }
-            self.next_candidate(inner);
-        }
-        // None of them wants it, or their backlogs are full.
-        self.reject_with(inner, &[]);
-    }
-
-    /// The candidate that was asked does not want the connection. Returns whether there is another.
-    fn next_candidate(&self, inner: &mut Inner) -> bool {
-        let Some(request) = &mut inner.request else {
-            return false;
+    /// Checks the Request, and reports it to iw_cm if it is valid. May sleep.
+    fn check_request(&self, mut request: KBox<Request>) -> Step {
+        let responder = match Responder::request(&request.reader, &self.dev.settings.policy()) {
+            Ok(responder) => responder,
+            Err(refusal) => return self.refuse(Phase::AwaitRequest(request), refusal.reply),
+        };
+        let reported = Reported {
+            local: request.local,
+            remote: request.remote,
+            responder,
+            candidates: core::mem::take(&mut request.candidates),
+            deadline: self.accept_deadline(),
         };
 
-        if !request.candidates.is_empty() {
-            // It is there.
-            let _ = request.candidates.remove(0);
+        match KBox::new(reported, GFP_KERNEL) {
+            // iw_cm would get only a part of the private data.
+            Ok(reported) if reported.responder.private_data().len() > CmId::PRIVATE_DATA_MAX => {
+                self.reject_with(reported, &[])
+            }
+            Ok(reported) => self.report_request(reported),
+            Err(e) => Step::End(Phase::AwaitRequest(request), End::abort(e.into())),
         }
-        !request.candidates.is_empty()
     }
 
-    /// Sends a Reply that rejects, and ends the connection.
-    pub(super) fn reject_with(self: &Arc<Self>, inner: &mut Inner, private_data: &[u8]) {
-        let request = inner.request.take();
-        let responder = request
-            .as_ref()
-            .and_then(|request| request.responder.as_ref());
-        let reply = responder.and_then(|responder| responder.reject(private_data).ok());
-
-        self.refuse(inner, reply.as_ref().map(|reply| reply.as_bytes()));
+    /// Asks the candidates in turn until one takes the connect request. May sleep.
+    fn report_request(&self, mut reported: KBox<Reported>) -> Step {
+        loop {
+            if reported.report(self.token).is_ok() {
+                return Step::Next(Phase::Reported(reported));
+            }
+            if !reported.next_candidate() {
+                // All have closed, or their backlogs are full.
+                return self.reject_with(reported, &[]);
+            }
+        }
     }
 
-    /// Ends a connection that does not come about, with a Reply if there is one.
-    fn refuse(self: &Arc<Self>, inner: &mut Inner, reply: Option<&[u8]>) {
-        let sent = reply.is_some_and(|reply| self.send_frame(reply).is_ok());
+    /// When the consumer has to have decided. iw_cm may have to drop a request that it has taken,
+    /// for lack of memory for a new id, and does not say so.
+    fn accept_deadline(&self) -> Deadline {
+        Deadline::new(self.dev.settings.accept_time())
+    }
+
+    /// Sends a rejecting Reply, and ends the connection. May sleep.
+    pub(super) fn reject_with(&self, reported: KBox<Reported>, private_data: &[u8]) -> Step {
+        let reply = reported.responder.reject(private_data).ok();
+
+        self.refuse(Phase::Reported(reported), reply)
+    }
+
+    /// Ends a connection that is not accepted, after a Reply if there is one. May sleep.
+    fn refuse(&self, phase: Phase, reply: Option<OutFrame>) -> Step {
+        let sent = reply.is_some_and(|reply| self.send_frame(reply.as_bytes()).is_ok());
         let end = match sent {
             true => End::graceful(ECONNREFUSED),
             false => End::abort(ECONNREFUSED),
         };
 
-        self.end(inner, &end);
+        Step::End(phase, end)
     }
 
     /// Accepts, as [`CmOperations::accept`](rdma::iw::CmOperations::accept) says. May sleep.
@@ -229,109 +241,100 @@ impl Endpoint {
         id: &CmId,
         param: &ConnParam<'_>,
     ) -> Result {
-        let mut inner = self.inner.lock();
+        let mut phase = self.phase.lock();
+        let reported = phase.take_reported().ok_or(ECONNRESET)?;
 
-        if inner.phase != Phase::Reported {
-            return Err(ECONNRESET);
-        }
-        let Some(request) = inner.request.take() else {
-            return Err(ECONNRESET);
-        };
-        let Some(responder) = &request.responder else {
-            return Err(ECONNRESET);
-        };
-
-        // As long as the Reply is not sent the peer can be told.
-        let prepared = check_depths(param).and_then(|()| {
-            let accepted = responder
-                .accept(param.ird, param.ord, param.private_data)
-                .map_err(|_| EINVAL)?;
-
-            self.attach(qp)?;
-            Ok(accepted)
-        });
-        let (reply, parameters) = match prepared {
-            Ok(accepted) => accepted,
+        // Until the Reply is sent, a rejecting one can be sent instead.
+        let (reply, parameters) = match self.prepare(&reported.responder, qp, param) {
+            Ok(prepared) => prepared,
             Err(e) => {
-                let reply = responder.reject(&[]).ok();
+                let step = self.reject_with(reported, &[]);
 
-                self.refuse(&mut inner, reply.as_ref().map(|reply| reply.as_bytes()));
+                self.apply(&mut phase, step);
                 return Err(e);
             }
         };
         let started = self
             .send_frame(reply.as_bytes())
-            .and_then(|()| self.start(&parameters));
+            .and_then(|()| self.start(&parameters, Role::Responder));
         if let Err(e) = started {
-            self.end(&mut inner, &End::abort(e));
+            let step = Step::End(Phase::Reported(reported), End::abort(e));
+
+            self.apply(&mut phase, step);
             return Err(e);
         }
 
-        // It cannot fail any more: iw_cm is owed the event.
-        inner.id = Some(ARef::from(id));
-        inner.depths = Offer {
+        // It cannot fail any more, so iw_cm gets its event in any case.
+        let id = ARef::from(id);
+        let depths = Offer {
             ird: parameters.ird,
             ord: parameters.ord,
             private_data: &[],
         };
-        if parameters.rtr.is_some() {
-            inner.phase = Phase::AwaitFirst;
-            inner.deadline = Some(Deadline::new(self.dev.settings.startup_time()));
-        } else {
-            self.established(&mut inner);
-        }
+        *phase = match parameters.rtr {
+            Some(_) => Phase::AwaitFirst {
+                id,
+                depths,
+                deadline: Deadline::new(self.dev.settings.startup_time()),
+            },
+            None => Self::established(id, depths),
+        };
         Ok(())
+    }
+
+    /// Makes the Reply that accepts, and attaches the queue pair. May sleep.
+    fn prepare(
+        self: &Arc<Self>,
+        responder: &Responder,
+        qp: &Arc<Qp>,
+        param: &ConnParam<'_>,
+    ) -> Result<(OutFrame, Parameters)> {
+        check_depths(param)?;
+        let accepted = responder
+            .accept(param.ird, param.ord, param.private_data)
+            .map_err(|_| EINVAL)?;
+
+        self.attach(qp)?;
+        Ok(accepted)
     }
 
     /// Ends the connection that was accepted by `id`, as
     /// [`CmOperations::abandon`](rdma::iw::CmOperations::abandon) says. May sleep.
     pub(super) fn abandon(self: &Arc<Self>, id: &CmId) -> bool {
-        let mut inner = self.inner.lock();
-
-        if !inner
-            .id
-            .as_deref()
-            .is_some_and(|own| core::ptr::eq(own, id))
-        {
+        let mut phase = self.phase.lock();
+        let (own, established) = match &*phase {
+            Phase::AwaitFirst { id, .. } => (id, false),
+            Phase::Rdma { id, .. } => (id, true),
             // It has ended, and the queue pair may have another connection by now.
+            _ => return true,
+        };
+
+        if !core::ptr::eq(&**own, id) {
+            // As above.
             return true;
         }
-        let reported = inner.phase != Phase::AwaitFirst;
-        if !reported {
-            inner.id = None;
-        }
-        self.end(&mut inner, &End::abort(ECONNABORTED));
-        reported
-    }
-
-    /// Tells iw_cm that the connection is there.
-    pub(super) fn established(&self, inner: &mut Inner) {
-        inner.phase = Phase::Rdma;
-        inner.deadline = None;
-        // It is always taken: iw_cm has set room for it aside.
-        let _ = Self::tell(
-            inner,
-            &Event::Established {
-                status: Ok(()),
-                offer: inner.depths,
-            },
-        );
+        let end = match established {
+            true => End::abort(ECONNABORTED),
+            false => End::abandoned(),
+        };
+        self.end(&mut phase, &end);
+        established
     }
 
     /// Rejects, as [`CmOperations::reject`](rdma::iw::CmOperations::reject) says. May sleep.
     pub(super) fn reject(self: &Arc<Self>, private_data: &[u8]) -> Result {
-        let mut inner = self.inner.lock();
+        let mut phase = self.phase.lock();
+        let mut reported = phase.take_reported().ok_or(ECONNRESET)?;
 
-        if inner.phase != Phase::Reported {
-            return Err(ECONNRESET);
-        }
-        // A consumer in another network namespace, which listens on all devices, cannot accept;
-        // rdma_cm rejects for it. Then there may be one that can.
-        if private_data.is_empty() && self.next_candidate(&mut inner) {
-            self.report(&mut inner);
+        // rdma_cm rejects for a consumer that listens on all devices, but in another network
+        // namespace: it must not accept. Another candidate may be able to.
+        let step = if private_data.is_empty() && reported.next_candidate() {
+            reported.deadline = self.accept_deadline();
+            self.report_request(reported)
         } else {
-            self.reject_with(&mut inner, private_data);
-        }
+            self.reject_with(reported, private_data)
+        };
+        self.apply(&mut phase, step);
         Ok(())
     }
 }

@@ -3,15 +3,18 @@
 //! The side that connects.
 
 use super::{
-    endpoint::{End, Endpoint, Inner, Phase},
-    CmDevice, Deadline, Disconnect, Member, Role,
+    deadline::Deadline,
+    device::{CmDevice, Member},
+    end::{End, Report},
+    pending::PendingEvent,
+    phase::{Phase, Step},
+    Endpoint, Role,
 };
-use crate::{limits, qp::Qp, stream::crc};
+use crate::{limits, qp::Qp};
 use core::net::SocketAddr;
 use iwarp::{
-    mpa::Framer,
     startup::{Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, StartupError},
-    Gather, Message, Mpa, Quote, Segmenter, Terminate, TxConfig,
+    Mpa,
 };
 use kernel::{
     prelude::*,
@@ -20,21 +23,27 @@ use kernel::{
 use net::{Family, Netns, Socket, TcpState};
 use rdma::iw::{CmId, ConnParam, Event, Offer, Setup};
 
-/// What an initiator needs until it is connected.
+/// A connection that is being opened.
 pub(super) struct Opening {
+    /// iw_cm's id, which waits for the connect reply.
+    id: ARef<CmId>,
     setup: Setup,
+    /// The address of this end, as far as it is known.
+    local: SocketAddr,
     remote: SocketAddr,
     attempt: Attempt,
-    /// The same Request may be sent once more, if the peer closes without an answer.
+    /// The same Request may be sent once more, if the peer closes without a Reply.
     repeat: bool,
-    /// What is tried if the peer does not know revision 2 of MPA.
+    /// For a peer that does not know revision 2 of MPA.
     fallback: Option<KBox<Attempt>>,
     reader: Reader,
-    /// When the consumer, which may be waiting, is told at the latest, whatever is tried.
+    /// The deadline of the phase.
+    pub(super) deadline: Deadline,
+    /// When the consumer, which may wait, gets the connect reply at the latest, over all attempts.
     limit: Deadline,
 }
 
-/// A Request, and what judges the Reply to it.
+/// A Request, and what checks the Reply to it.
 struct Attempt {
     initiator: Initiator,
     request: OutFrame,
@@ -49,7 +58,93 @@ impl Attempt {
     }
 }
 
-/// Whether depths are within what the device can do.
+impl Opening {
+    fn new(
+        dev: &CmDevice,
+        id: &CmId,
+        setup: &Setup,
+        remote: &SocketAddr,
+        param: &ConnParam<'_>,
+    ) -> Result<KBox<Self>> {
+        let policy = dev.settings.policy();
+        let enhanced = policy.revision > 1;
+        // Revision 1 lacks the peer-to-peer model. A responder has to wait for the initiator's first
+        // message there, so a consumer that expects the first message from it would hang.
+        let fallback = if enhanced && !policy.peer_to_peer {
+            let policy = Policy {
+                revision: 1,
+                ..policy
+            };
+            Some(KBox::new(Attempt::new(&policy, param)?, GFP_KERNEL)?)
+        } else {
+            None
+        };
+        let connect_time = dev.settings.connect_time();
+        let opening = Self {
+            id: ARef::from(id),
+            setup: *setup,
+            local: setup.local,
+            remote: *remote,
+            attempt: Attempt::new(&policy, param)?,
+            repeat: enhanced,
+            fallback,
+            reader: Reader::new(Kind::Reply),
+            deadline: Deadline::new(connect_time),
+            limit: Deadline::new(connect_time.saturating_add(dev.settings.startup_time())),
+        };
+
+        Ok(KBox::new(opening, GFP_KERNEL)?)
+    }
+
+    /// Chooses the Request that follows a failed attempt. Returns false if there is none.
+    ///
+    /// A peer that knows only revision 1 closes without a Reply (RFC 6581, section 10). But a peer
+    /// also closes if it lacks memory, or room for half-open connections. So the same Request is
+    /// repeated once before revision 1 is tried.
+    fn next_attempt(&mut self, error: Error) -> bool {
+        let no_octets = self.reader.wanted() == Reader::new(Kind::Reply).wanted();
+        let closed = error == ECONNRESET && no_octets;
+
+        if closed && core::mem::replace(&mut self.repeat, false) {
+            return true;
+        }
+        if !closed && error != EPROTONOSUPPORT {
+            return false;
+        }
+        let Some(attempt) = self.fallback.take() else {
+            return false;
+        };
+        self.attempt = KBox::into_inner(attempt);
+        self.repeat = false;
+        true
+    }
+
+    /// Reports the connect reply to iw_cm. May sleep.
+    fn report(&self, status: Result, offer: Offer<'_>) -> Result {
+        self.id.event(&Event::ConnectReply {
+            status,
+            local: self.local,
+            remote: self.remote,
+            offer,
+        })
+    }
+
+    /// Reports to iw_cm that there is no connection. May sleep.
+    pub(super) fn report_failure(&self, end: &End) {
+        let offer = match end.report {
+            Report::Reply => reply_offer(&self.reader, None),
+            Report::Phase | Report::Nothing => Offer::default(),
+        };
+
+        if self.report(Err(end.error), offer).is_err() {
+            // No memory for the private data, or too much of them. The consumer waits for the event,
+            // and without private data it does not fail.
+            let _ = self.report(Err(end.error), Offer::default());
+        }
+    }
+}
+
+/// Checks that the depths are within the limits of the device.
 pub(super) fn check_depths(param: &ConnParam<'_>) -> Result {
     if param.ird > limits::MAX_READS || param.ord > limits::MAX_READS {
         return Err(EINVAL);
@@ -57,7 +152,7 @@ pub(super) fn check_depths(param: &ConnParam<'_>) -> Result {
     Ok(())
 }
 
-/// Makes a socket that has the address of this end.
+/// Makes a socket bound to the address of this end. May sleep.
 fn open(dev: &CmDevice, ns: &Netns, setup: &Setup, remote: &SocketAddr) -> Result<Socket> {
     let socket = Socket::new(&dev.shared.pernet, ns, Family::from(remote))?;
 
@@ -66,8 +161,8 @@ fn open(dev: &CmDevice, ns: &Netns, setup: &Setup, remote: &SocketAddr) -> Resul
         socket.set_tos(tos);
     }
     match socket.bind(&setup.local) {
-        // rdma_cm has given the port out of a space of its own, not knowing of TCP's. Nobody has
-        // asked for this very one, then.
+        // rdma_cm chose the port from a port space of its own, and does not know that TCP uses it.
+        // The consumer did not ask for this port: it is an ephemeral one.
         Err(e) if e == EADDRINUSE && ns.is_ephemeral(setup.local.port()) => {
             let mut local = setup.local;
 
@@ -79,7 +174,7 @@ fn open(dev: &CmDevice, ns: &Netns, setup: &Setup, remote: &SocketAddr) -> Resul
     Ok(socket)
 }
 
-/// Begins to connect, as [`CmOperations::connect`](rdma::iw::CmOperations::connect) says.
+/// Starts to connect, as [`CmOperations::connect`](rdma::iw::CmOperations::connect) says. May sleep.
 pub(super) fn connect(
     dev: &Arc<CmDevice>,
     qp: &Arc<Qp>,
@@ -89,66 +184,26 @@ pub(super) fn connect(
     param: &ConnParam<'_>,
 ) -> Result {
     check_depths(param)?;
-    let policy = dev.settings.policy();
-    let enhanced = policy.revision > 1;
-    // Revision 1 has no peer-to-peer model: a consumer that counts on it would wait for ever for the
-    // first message of a responder, which has to wait for one of the initiator's.
-    let fallback = if enhanced && !policy.peer_to_peer {
-        let policy = Policy {
-            revision: 1,
-            ..policy
-        };
-        Some(KBox::new(Attempt::new(&policy, param)?, GFP_KERNEL)?)
-    } else {
-        None
-    };
-    let opening = Opening {
-        setup: *setup,
-        remote: *remote,
-        attempt: Attempt::new(&policy, param)?,
-        repeat: enhanced,
-        fallback,
-        reader: Reader::new(Kind::Reply),
-        limit: Deadline::new(
-            dev.settings
-                .connect_time()
-                .saturating_add(dev.settings.startup_time()),
-        ),
-    };
-
+    let opening = Opening::new(dev, id, setup, remote, param)?;
     // Held until the device knows of the socket.
     let ns = dev.netns()?;
     let socket = open(dev, &ns, setup, remote)?;
-    let endpoint = Endpoint::new(
-        dev,
-        Role::Initiator,
-        Inner {
-            phase: Phase::Connecting,
-            id: None,
-            deadline: Some(Deadline::new(dev.settings.connect_time())),
-            local: setup.local,
-            remote: *remote,
-            depths: Offer::default(),
-            opening: Some(KBox::new(opening, GFP_KERNEL)?),
-            request: None,
-            ending: None,
-        },
-    )?;
+    let endpoint = Endpoint::new(dev)?;
 
-    let mut inner = endpoint.inner.lock();
+    let mut phase = endpoint.phase.lock();
     let begun = dev
         .add(endpoint.token, Member::Endpoint(endpoint.clone()))
         .and_then(|()| endpoint.begin(socket, remote))
         .and_then(|()| endpoint.attach(qp));
     if begun.is_ok() {
-        // From here on iw_cm is owed a reply.
-        inner.id = Some(ARef::from(id));
+        // From here on iw_cm gets a connect reply in any case.
+        *phase = Phase::Connecting(opening);
     }
-    endpoint.proceed(inner, begun)
+    endpoint.proceed(phase, begun)
 }
 
 impl Endpoint {
-    /// Begins to connect by TCP.
+    /// Starts to connect by TCP. May sleep.
     fn begin(self: &Arc<Self>, socket: Socket, remote: &SocketAddr) -> Result {
         self.set_socket(socket)?;
         match self.with_socket(|socket| socket.connect(remote)) {
@@ -157,223 +212,157 @@ impl Endpoint {
         }
     }
 
-    /// Goes on with connecting, as far as that is possible now. May sleep.
-    pub(super) fn step_connect(self: &Arc<Self>, inner: &mut Inner) {
-        if self.is_closing() {
-            // The consumer has given the queue pair up, and may be waiting for the reply.
-            return self.end(inner, &End::abort(ECONNABORTED));
+    /// Continues to connect, as far as that is possible now. May sleep.
+    pub(super) fn step_connect(self: &Arc<Self>, phase: Phase) -> Step {
+        if self.events.has(PendingEvent::CloseRequested) {
+            // The consumer has given the queue pair up, and may wait for the connect reply.
+            return Step::End(phase, End::abort(ECONNABORTED));
         }
-        let Some(mut opening) = inner.opening.take() else {
-            return;
-        };
-
-        if let Err(e) = self.open_stream(inner, &mut opening) {
-            // Whether the peer's TCP refused or gave up the connection, it was not its consumer.
-            let error = if e == ECONNREFUSED { ECONNRESET } else { e };
-
-            if !self.try_again(inner, &mut opening, error) {
-                self.end(inner, &End::abort(error));
-            }
-        }
-        if matches!(inner.phase, Phase::Connecting | Phase::AwaitReply) {
-            inner.opening = Some(opening);
+        match phase {
+            Phase::Connecting(opening) => self.send_request(opening),
+            Phase::AwaitReply(opening) => self.receive_reply(opening),
+            phase => Step::Next(phase),
         }
     }
 
-    /// Looks what has come, and answers. An error means that there is no connection.
-    fn open_stream(self: &Arc<Self>, inner: &mut Inner, opening: &mut Opening) -> Result {
-        if inner.phase == Phase::Connecting {
-            match self.with_socket(|socket| Ok((socket.state(), socket.error())))? {
-                (TcpState::SynSent | TcpState::SynReceived, _) => return Ok(()),
-                (TcpState::Closed, error) => return Err(error.unwrap_or(ECONNRESET)),
-                _ => {}
+    /// Sends the Request if TCP has connected. May sleep.
+    fn send_request(self: &Arc<Self>, mut opening: KBox<Opening>) -> Step {
+        match self.try_send_request(&mut opening) {
+            Ok(false) => Step::Next(Phase::Connecting(opening)),
+            Ok(true) => {
+                opening.deadline =
+                    Deadline::new(self.dev.settings.startup_time()).min(opening.limit);
+                self.receive_reply(opening)
             }
-            inner.local = self.with_socket(Socket::local_addr)?;
-            self.send_frame(opening.attempt.request.as_bytes())?;
-            inner.phase = Phase::AwaitReply;
-            inner.deadline =
-                Some(Deadline::new(self.dev.settings.startup_time()).min(opening.limit));
+            Err(e) => Step::End(Phase::Connecting(opening), End::abort(not_refused(e))),
         }
-        if !self.receive_frame(&mut opening.reader)? {
-            return Ok(());
+    }
+
+    /// Returns whether TCP has connected and the Request is sent. May sleep.
+    fn try_send_request(&self, opening: &mut Opening) -> Result<bool> {
+        match self.with_socket(|socket| Ok((socket.state(), socket.error())))? {
+            (TcpState::SynSent | TcpState::SynReceived, _) => return Ok(false),
+            (TcpState::Closed, error) => return Err(error.unwrap_or(ECONNRESET)),
+            _ => {}
+        }
+        opening.local = self.with_socket(Socket::local_addr)?;
+        self.send_frame(opening.attempt.request.as_bytes())?;
+        Ok(true)
+    }
+
+    /// Receives the Reply, or a part of it, and acts on it. May sleep.
+    fn receive_reply(self: &Arc<Self>, mut opening: KBox<Opening>) -> Step {
+        match self.receive_frame(&mut opening.reader) {
+            Ok(false) => return Step::Next(Phase::AwaitReply(opening)),
+            Ok(true) => {}
+            Err(e) => return self.try_again(opening, not_refused(e)),
         }
 
         match opening.attempt.initiator.reply(&opening.reader) {
-            Ok(Outcome::Established(parameters)) => {
-                self.connected(inner, &opening.reader, &parameters)
-            }
-            Ok(Outcome::Rejected) => {
-                let end = End {
-                    how: Disconnect::Graceful,
-                    error: ECONNREFUSED,
-                    offer: reply_offer(&opening.reader, None),
-                };
-
-                self.end(inner, &end);
-                Ok(())
-            }
-            Err(error) => {
-                if let (Some(terminate), Some(reply)) = (error.term(), opening.reader.frame()) {
+            Ok(Outcome::Established(parameters)) => self.connected(opening, &parameters),
+            Ok(Outcome::Rejected) => Step::End(Phase::AwaitReply(opening), End::rejected()),
+            Err(error) => match (error.term(), opening.reader.frame()) {
+                (Some(terminate), Some(reply)) => {
                     let crc = opening.attempt.initiator.crc(&reply);
-                    self.withdraw(inner, terminate, crc, reply.markers, EPROTO);
+
+                    self.withdraw(opening, terminate, crc, reply.markers, EPROTO)
                 }
-                match error {
-                    StartupError::Revision => Err(EPROTONOSUPPORT),
-                    _ => Err(EPROTO),
-                }
-            }
+                _ if error == StartupError::Revision => self.try_again(opening, EPROTONOSUPPORT),
+                _ => Step::End(Phase::AwaitReply(opening), End::abort(EPROTO)),
+            },
         }
     }
 
-    /// The connection is there.
-    fn connected(
-        self: &Arc<Self>,
-        inner: &mut Inner,
-        reader: &Reader,
-        parameters: &Parameters,
-    ) -> Result {
-        let started = if reader.private_data().len() > CmId::PRIVATE_DATA_MAX {
-            // iw_cm could be told a part of them only.
+    /// Starts the stream and reports the connection. May sleep.
+    fn connected(self: &Arc<Self>, opening: KBox<Opening>, parameters: &Parameters) -> Step {
+        let started = if opening.reader.private_data().len() > CmId::PRIVATE_DATA_MAX {
+            // iw_cm would get only a part of them.
             Err(EMSGSIZE)
         } else {
-            self.start(parameters)
+            self.start(parameters, Role::Initiator)
         };
         if let Err(e) = started {
             let error = Mpa::LocalCatastrophic.into();
-            self.withdraw(inner, error, parameters.crc, parameters.tx_markers, e);
-            return Err(e);
+
+            return self.withdraw(opening, error, parameters.crc, parameters.tx_markers, e);
         }
-        Self::tell(
-            inner,
-            &Event::ConnectReply {
-                status: Ok(()),
-                local: inner.local,
-                remote: inner.remote,
-                offer: reply_offer(reader, Some(parameters)),
-            },
-        )?;
-        inner.phase = Phase::Rdma;
-        inner.deadline = None;
-        Ok(())
+
+        match opening.report(Ok(()), reply_offer(&opening.reader, Some(parameters))) {
+            Ok(()) => Step::Next(Phase::Rdma {
+                id: opening.id.clone(),
+                ending: None,
+            }),
+            Err(e) => Step::End(Phase::AwaitReply(opening), End::abort(e)),
+        }
     }
 
-    /// Tries again if the peer has closed the connection before it answered, or has answered in
-    /// another revision of MPA. Returns whether it does. May sleep.
-    ///
-    /// A peer that knows no revision but 1 closes (RFC 6581, section 10). But a peer also closes when
-    /// it is short of memory or of room for connections that are being set up. So the same Request
-    /// is sent a second time, before revision 1 is tried.
-    fn try_again(self: &Arc<Self>, inner: &mut Inner, opening: &mut Opening, error: Error) -> bool {
-        let nothing = opening.reader.wanted() == Reader::new(Kind::Reply).wanted();
-        let closed = error == ECONNRESET && nothing;
+    /// Connects once more, if the peer has closed without a Reply or has replied in another revision
+    /// of MPA, and an attempt is left. Otherwise ends the connection. May sleep.
+    fn try_again(self: &Arc<Self>, mut opening: KBox<Opening>, error: Error) -> Step {
+        if !opening.next_attempt(error) || self.reconnect(&mut opening).is_err() {
+            return Step::End(Phase::AwaitReply(opening), End::abort(error));
+        }
+        // TCP may have connected already.
+        self.kick();
+        Step::Next(Phase::Connecting(opening))
+    }
 
-        if inner.phase != Phase::AwaitReply || !(closed || error == EPROTONOSUPPORT) {
-            return false;
-        }
-        if !(closed && core::mem::replace(&mut opening.repeat, false)) {
-            let Some(attempt) = opening.fallback.take() else {
-                return false;
-            };
-            opening.attempt = KBox::into_inner(attempt);
-            opening.repeat = false;
-        }
+    /// Resets the connection and connects once more. May sleep.
+    fn reconnect(self: &Arc<Self>, opening: &mut Opening) -> Result {
         if let Some(socket) = self.take_socket() {
             socket.abort();
         }
 
-        let begun = self.dev.netns().and_then(|ns| {
-            let socket = open(&self.dev, &ns, &opening.setup, &opening.remote)?;
+        let ns = self.dev.netns()?;
+        let socket = open(&self.dev, &ns, &opening.setup, &opening.remote)?;
+        // A shutdown of the device that begins now also ends this endpoint: it is a member, and the
+        // shutdown waits for `phase`, which is locked.
+        self.begin(socket, &opening.remote)?;
 
-            // If the device was shut down meanwhile, so will be this endpoint: it is one of its
-            // members, and `inner` is locked.
-            self.begin(socket, &opening.remote)
-        });
-        if begun.is_err() {
-            return false;
-        }
         opening.reader = Reader::new(Kind::Reply);
-        inner.phase = Phase::Connecting;
-        inner.deadline = Some(Deadline::new(self.dev.settings.connect_time()).min(opening.limit));
-        self.kick();
-        true
+        opening.deadline = Deadline::new(self.dev.settings.connect_time()).min(opening.limit);
+        Ok(())
     }
 
-    /// Ends the connection for `reason`, after a Terminate to the peer, which believes it to be up.
+    /// Ends the connection for `reason`, after a Terminate: the peer believes it established. May
+    /// sleep.
     fn withdraw(
-        self: &Arc<Self>,
-        inner: &mut Inner,
+        &self,
+        opening: KBox<Opening>,
         error: iwarp::Error,
         crc: bool,
         markers: bool,
         reason: Error,
-    ) {
-        // Without memory the peer learns no more than that the connection ends.
+    ) -> Step {
+        // Without memory for it the peer learns no more than the end.
         let _ = self.send_terminate(error, crc, markers);
-        self.end(inner, &End::graceful(reason));
-    }
-
-    /// Sends a Terminate, as the first and only frame.
-    fn send_terminate(&self, error: iwarp::Error, crc: bool, markers: bool) -> Result {
-        let mut segmenter = Segmenter::new(Framer::<crc::Kernel>::new(TxConfig {
-            crc,
-            markers,
-            emss: self.mss()?,
-        }));
-        let mut frame = Frame {
-            bytes: [0; 64],
-            len: 0,
-        };
-        let message = Message::Terminate(Terminate::new(error, Quote::NONE));
-
-        segmenter.start(message, 0).map_err(|_| EIO)?;
-        while segmenter.poll_transmit(&mut frame)?.is_some() {}
-        self.send_frame(frame.bytes.get(..frame.len).unwrap_or_default())
+        Step::End(Phase::AwaitReply(opening), End::graceful(reason))
     }
 }
 
-/// Depths and private data of a Reply, as consumers expect them of an iWARP device: the depths as
-/// the peer means them.
+/// The error for iw_cm if the connection has failed: `ECONNREFUSED` would be a rejection by the
+/// peer's consumer, but TCP did not ask it.
+fn not_refused(error: Error) -> Error {
+    if error == ECONNREFUSED {
+        ECONNRESET
+    } else {
+        error
+    }
+}
+
+/// Returns depths and private data of a Reply as consumers expect them from an iWARP device: the
+/// depths as the peer means them.
 fn reply_offer<'a>(reader: &'a Reader, parameters: Option<&Parameters>) -> Offer<'a> {
-    let said = reader.frame().and_then(|reply| reply.depths);
+    let depths = reader.frame().and_then(|reply| reply.depths);
     let (ird, ord) = parameters.map_or((0, 0), |p| (p.ird, p.ord));
     let (ird, ord) = (
-        said.and_then(|d| d.negotiated_ord()).unwrap_or(ird),
-        said.and_then(|d| d.negotiated_ird()).unwrap_or(ord),
+        depths.and_then(|d| d.negotiated_ord()).unwrap_or(ird),
+        depths.and_then(|d| d.negotiated_ird()).unwrap_or(ord),
     );
 
     Offer {
         ird,
         ord,
         private_data: reader.private_data(),
-    }
-}
-
-/// A frame that is being put together.
-struct Frame {
-    bytes: [u8; 64],
-    len: usize,
-}
-
-impl Gather for Frame {
-    type Error = Error;
-
-    fn bytes(&mut self, bytes: &[u8]) -> Result {
-        let end = self.len.checked_add(bytes.len()).ok_or(EMSGSIZE)?;
-
-        self.bytes
-            .get_mut(self.len..end)
-            .ok_or(EMSGSIZE)?
-            .copy_from_slice(bytes);
-        self.len = end;
-        Ok(())
-    }
-
-    fn payload(
-        &mut self,
-        _offset: u32,
-        _len: u32,
-        crc: Option<iwarp::Crc>,
-    ) -> Result<Option<iwarp::Crc>> {
-        Ok(crc)
     }
 }

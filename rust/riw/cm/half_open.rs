@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections of a subscription whose Request has not come.
+//! Half-open connections: TCP has established them, but their Request has not arrived.
 
 use core::net::IpAddr;
 use kernel::{prelude::*, rbtree::RBTree};
@@ -9,11 +9,13 @@ use kernel::{prelude::*, rbtree::RBTree};
 #[path = "../kunit/half_open.rs"]
 mod kunit;
 
-/// Half-open connections of a subscription. TCP's part of one and riw's take some 5 KiB together.
+/// The maximum number of half-open connections of a subscription. Each takes some 5 KiB of TCP and
+/// riw together.
 pub(super) const MAX: usize = 1024;
 
-/// Where connections come from, as far as one host is told from another: an address, or the /64 of a
-/// global one of IPv6, of which a host can have all.
+/// The host that a connection comes from, as far as hosts can be told apart: an IPv4 address, a
+/// link-local IPv6 address, or the /64 prefix of another IPv6 address. A host may have all addresses
+/// of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Source(u128);
 
@@ -28,22 +30,22 @@ impl From<IpAddr> for Source {
     }
 }
 
-/// Half-open connections, each known by its source and its token. Tokens grow with time.
+/// The half-open connections of a subscription, by source and token. Tokens grow with time.
 ///
-/// If there are too many, the oldest one of the source that has the most gives way. So a source that
-/// opens many takes room from itself only, however fast it is. If there are more sources than
-/// connections may be, the oldest of all gives way.
+/// If there are too many, the oldest one of the source with the most connections is evicted. So a
+/// source that opens many, at whatever rate, takes room only from itself. If the sources outnumber
+/// [`MAX`], the oldest connection of all is evicted.
 ///
-/// `TCP_DEFER_ACCEPT` would not help. A flood gets around it by one byte from each client; and it
-/// fills TCP's queue of SYNs, after which connections of other clients begin with SYN cookies, and
-/// with an MSS that is too small for a network with jumbo frames.
+/// `TCP_DEFER_ACCEPT` would not help. A flood evades it by one byte on each connection. It also fills
+/// TCP's SYN queue: TCP then answers other clients with SYN cookies, and their MSS is too small for a
+/// network with jumbo frames.
 pub(super) struct HalfOpen<T> {
     connections: RBTree<(Source, usize), T>,
     len: usize,
 }
 
 impl<T> HalfOpen<T> {
-    /// None at all.
+    /// Creates an empty set.
     pub(super) fn new() -> Self {
         Self {
             connections: RBTree::new(),
@@ -51,7 +53,7 @@ impl<T> HalfOpen<T> {
         }
     }
 
-    /// Adds a connection; returns the one that gives way. May sleep.
+    /// Adds a connection. Returns the one that is evicted for it, if any. May sleep.
     pub(super) fn insert(&mut self, source: Source, token: usize, value: T) -> Result<Option<T>> {
         self.connections
             .try_create_and_insert((source, token), value, GFP_KERNEL)?;
@@ -64,7 +66,7 @@ impl<T> HalfOpen<T> {
             .and_then(|(source, token)| self.remove(source, token)))
     }
 
-    /// Removes a connection, if it is there.
+    /// Removes a connection. `None` if it is not there.
     pub(super) fn remove(&mut self, source: Source, token: usize) -> Option<T> {
         let removed = self.connections.remove(&(source, token))?;
 
@@ -72,12 +74,12 @@ impl<T> HalfOpen<T> {
         Some(removed)
     }
 
-    /// All connections.
+    /// Iterates over all connections.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.connections.values()
     }
 
-    /// The connection that gives way. Those of a source are neighbours, the oldest first.
+    /// Finds the connection to evict. Those of a source are neighbours, the oldest first.
     fn victim(&self) -> Option<(Source, usize)> {
         let mut heaviest: Option<Run> = None;
         let mut current: Option<Run> = None;
@@ -113,6 +115,7 @@ struct Run {
 }
 
 impl Run {
+    /// Whether this source has more connections, or as many and an older one.
     fn outweighs(&self, other: &Self) -> bool {
         (self.len, other.oldest) > (other.len, self.oldest)
     }

@@ -6,7 +6,10 @@
 //! the peer has got everything and closed its side as well, with no queue pair and no id any more;
 //! but not if the peer does nothing of that for a while. What it sends is thrown away.
 
-use super::{CmDevice, Deadline, Member, LINGER_LOOK, LINGER_TIME, LINGER_TIME_MAX};
+use super::{
+    deadline::Deadline,
+    device::{CmDevice, Member},
+};
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
@@ -16,6 +19,13 @@ use kernel::{
 };
 use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue};
 use net::{Callbacks, LockedSock, Socket, TcpState};
+
+/// Milliseconds that the peer has to answer a FIN, or to acknowledge something before it.
+const LINGER_TIME: i64 = 10_000;
+/// Milliseconds after which a lingering connection is looked at again.
+const LINGER_LOOK: i64 = 1_000;
+/// Milliseconds after which a connection lingers no more, whatever the peer does.
+const LINGER_TIME_MAX: i64 = 300_000;
 
 /// A socket that waits for its peer to close.
 #[pin_data]

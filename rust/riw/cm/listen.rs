@@ -2,39 +2,39 @@
 
 //! Listening.
 //!
-//! rdma_cm has a wildcard listener listen on every device, one call for each. Devices in the same
-//! network namespace share one TCP socket per address and port then, and a connection goes to the
-//! device whose netdev has the address that was connected to. Where the packets come in does not
-//! matter: those for an address of this host come by `lo`.
+//! For a wildcard listener rdma_cm listens on each device. The devices of one network namespace then
+//! share a TCP socket for each address and port. A connection goes to the device whose netdev has
+//! the local address of the connection. The netdev by which the packets arrive does not count:
+//! packets to an address of this host arrive by `lo`.
 //!
-//! A device has several subscriptions to a listener when consumers in several network namespaces
-//! listen at the same port, in the shared mode of `rdma system`. rdma_cm lets only the one in the
-//! device's own namespace accept; that one is asked first.
+//! A listener has several subscriptions of one device if consumers in several network namespaces
+//! listen at the same port, in the shared mode of `rdma system`. rdma_cm lets only the consumer in
+//! the device's own namespace accept, so that subscription is asked first.
 
 use super::{
     accept,
-    half_open::{HalfOpen, Source},
-    CmDevice, Endpoint, Member, Shared,
+    device::{CmDevice, Member, Shared},
+    subscription::Subscription,
 };
 use core::net::SocketAddr;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
-    sync::{aref::ARef, Arc, Mutex},
+    sync::{Arc, Mutex},
     time::msecs_to_jiffies,
     workqueue::{DelayedWork, Work, WorkItem},
 };
 use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue};
 use net::{addr, netns, Family, ListenSocket, Netns, Socket};
-use rdma::iw::{CmId, Event, Setup};
+use rdma::iw::{CmId, Setup};
 
-/// Connections that may wait to be accepted from TCP, if the backlog is lower. The consumer's backlog
-/// is of those whose Request has come. What is too much for the worker should not wait here for longer
-/// than its peers do.
+/// The minimum length of TCP's accept queue; a larger backlog of the consumer makes it longer,
+/// although that backlog limits connections whose Request has arrived. The minimum is not higher: a
+/// connection that waits here for too long has been given up by its peer.
 const QUEUE_MIN: u32 = 256;
-/// Connections that are accepted in a row before others get their turn.
+/// Connections that a listener accepts in a row before other work items run.
 const BATCH: usize = 64;
-/// Milliseconds until a listener tries again to accept when memory is short.
+/// Milliseconds until a listener that lacked memory accepts again.
 const RETRY_TIME: u32 = 100;
 
 /// What a listening socket is bound to.
@@ -51,36 +51,18 @@ pub(super) struct Listener {
     key: Key,
     #[pin]
     subscriptions: Mutex<KVec<Arc<Subscription>>>,
-    /// Held while connections are taken, until each belongs to its device.
+    /// Held while connections are accepted, until each of them belongs to its device. `None` once it
+    /// is closed.
     #[pin]
     socket: Mutex<Option<ListenSocket>>,
-    /// Takes connections.
+    /// Accepts connections.
     #[pin]
     work: Work<Listener, 0>,
-    /// Kicks the listener when it is to try again. Set and stopped under `socket`; it waits only as
-    /// long as there is one.
+    /// Kicks the listener to accept again. Set and stopped under `socket`; runs only while there is
+    /// a socket.
     #[pin]
     timer: DelayedWork<Listener, 1>,
     queue: Arc<Queue>,
-}
-
-/// One of iw_cm's listening ids.
-#[pin_data]
-pub(super) struct Subscription {
-    dev: Arc<CmDevice>,
-    token: usize,
-    /// The consumer is in the device's network namespace.
-    home: bool,
-    /// `None` if the address is in use in a namespace that is not the consumer's.
-    listener: Option<Arc<Listener>>,
-    #[pin]
-    state: Mutex<SubscriptionState>,
-}
-
-struct SubscriptionState {
-    /// `None` once it is closed.
-    id: Option<ARef<CmId>>,
-    half_open: HalfOpen<Arc<Endpoint>>,
 }
 
 impl_has_work! {
@@ -93,21 +75,20 @@ impl_has_queue! {
     impl HasQueue for Listener { self.queue }
 }
 
-/// Begins to listen, as [`CmOperations::create_listen`](rdma::iw::CmOperations::create_listen)
-/// says.
+/// Starts to listen, as [`CmOperations::create_listen`](rdma::iw::CmOperations::create_listen) says.
+/// May sleep.
 pub(super) fn listen(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize> {
     listen_on(dev, id, setup, backlog).or_else(|e| {
         if !is_everywhere(setup) {
             return Err(e);
         }
-        // The device is about to go, or its namespace is: rdma_cm drops the listener with the
-        // device.
+        // The device or its namespace is about to go: rdma_cm drops the listener with the device.
         if dev.netns().is_err() {
             return Ok(dev.token());
         }
         if dev.is_registering() {
-            // The consumer has been listening for long, and cannot be told; and rdma_cm would not
-            // serve the device at all.
+            // The consumer has listened since before and cannot be informed. With an error, rdma_cm
+            // would not serve the device at all.
             pr_warn!(
                 "a listener at port {} is not served on the new device: error {}\n",
                 setup.local.port(),
@@ -119,32 +100,30 @@ pub(super) fn listen(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32
     })
 }
 
-/// Whether rdma_cm listens at that address on every device. It lets such a listener fail as a whole
-/// if it fails on one of them.
+/// Whether rdma_cm listens at this address on each device. Such a listener fails as a whole if it
+/// fails on one of them.
 fn is_everywhere(setup: &Setup) -> bool {
     let ip = setup.local.ip();
     ip.is_unspecified() || ip.is_loopback()
 }
 
+/// Listens on one device. Returns the token of the subscription. May sleep.
 fn listen_on(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize> {
     let ns = dev.netns()?;
-    // An id does not say which namespace is its consumer's. Most often the consumer calls; but if
-    // the device is being added, whoever adds it does.
+    // An id does not name the namespace of its consumer. Usually the consumer calls this; while a
+    // device is being added, the task that adds it does.
     let home = Netns::current().is_none_or(|current| current == ns);
     let key = Key {
         ns: ns.id(),
         addr: setup.local,
         family_only: setup.family_only,
     };
-    // Outside of the locks: it may have a module loaded.
+    // Outside of the lock: this may load a module.
     let socket = Socket::new(&dev.shared.pernet, &ns, Family::from(&setup.local))?;
 
     let mut listeners = dev.shared.listeners.lock();
-    let known = listeners
-        .iter()
-        .find(|listener| listener.key == key)
-        .cloned();
-    let listener = match known {
+    let known = listeners.iter().find(|listener| listener.key == key);
+    let listener = match known.cloned() {
         Some(listener) => Some(listener),
         None => match Listener::open(&dev.shared, key, socket, setup, backlog) {
             Ok(listener) => {
@@ -153,43 +132,31 @@ fn listen_on(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Res
                     .inspect_err(|_| listener.close())?;
                 Some(listener)
             }
-            // The consumer could not accept what comes there anyway.
+            // The consumer could not accept the connections anyway.
             Err(e) if e == EADDRINUSE && !home && is_everywhere(setup) => None,
             Err(e) => return Err(e),
         },
     };
-
-    let token = dev.token();
-    let subscribed = Subscription::new(dev, token, home, listener.clone()).and_then(|s| {
-        if let Some(listener) = &listener {
-            let mut subscriptions = listener.subscriptions.lock();
-
-            subscriptions.reserve(1, GFP_KERNEL)?;
-            // The one that is asked first comes first.
-            let place = if home { 0 } else { subscriptions.len() };
-            let _ = subscriptions.insert_within_capacity(place, s.clone());
-        }
-        s.state.lock().id = Some(ARef::from(id));
-        Ok(s)
-    });
-    let subscription = match subscribed {
-        Ok(subscription) => subscription,
-        Err(e) => {
+    let subscription = Subscription::new(dev, home, listener.clone())
+        .and_then(|subscription| {
+            subscription.open(id)?;
+            Ok(subscription)
+        })
+        .inspect_err(|_| {
             if let Some(listener) = &listener {
-                Listener::close_unused(listener, &mut listeners);
+                listener.close_unused(&mut listeners);
             }
-            return Err(e);
-        }
-    };
+        })?;
     drop(listeners);
 
+    let token = subscription.token;
     dev.add(token, Member::Subscription(subscription.clone()))
         .inspect_err(|_| subscription.close())?;
     Ok(token)
 }
 
 impl Listener {
-    /// Has `socket` listen. May sleep.
+    /// Binds `socket`, which then listens. May sleep. Fails as `bind()` and `listen()` do.
     fn open(
         shared: &Arc<Shared>,
         key: Key,
@@ -221,18 +188,18 @@ impl Listener {
 
         socket.set_listener(this.clone())?;
         *this.socket.lock() = Some(socket);
-        // For what came before it was set.
+        // Connections may have arrived before it was set.
         this.kick();
         Ok(this)
     }
 
-    /// Has the work look for connections. Any context.
+    /// Queues the work item that accepts connections. Any context.
     fn kick(self: &Arc<Self>) {
         self.queue.kick::<_, 0>(self);
     }
 
-    /// Closes the socket. On return no callback of the listener runs, and no connection is being
-    /// taken: whoever takes some holds `socket`, or finds none. May sleep.
+    /// Closes the socket. On return no callback of the listener runs, and the work item accepts no
+    /// connection: it does so under `socket`. May sleep.
     fn close(self: &Arc<Self>) {
         let socket = {
             let mut socket = self.socket.lock();
@@ -240,11 +207,32 @@ impl Listener {
             socket.take()
         };
 
-        // Its callback runs no more when it is dropped.
+        // The drop waits for a callback that runs.
         drop(socket);
     }
 
-    /// Closes the socket if it has no subscription.
+    /// Adds a subscription, in front of the others if it is to be asked first. May sleep.
+    pub(super) fn subscribe(&self, subscription: &Arc<Subscription>, first: bool) -> Result {
+        let mut subscriptions = self.subscriptions.lock();
+
+        subscriptions.reserve(1, GFP_KERNEL)?;
+        let place = if first { 0 } else { subscriptions.len() };
+        // There is room, and the place is in range.
+        let _ = subscriptions.insert_within_capacity(place, subscription.clone());
+        Ok(())
+    }
+
+    /// Removes a subscription. The last one closes the listener. May sleep.
+    pub(super) fn unsubscribe(self: &Arc<Self>, subscription: &Arc<Subscription>, shared: &Shared) {
+        let mut listeners = shared.listeners.lock();
+
+        self.subscriptions
+            .lock()
+            .retain(|other| !Arc::ptr_eq(other, subscription));
+        self.close_unused(&mut listeners);
+    }
+
+    /// Closes the listener if it has no subscription. May sleep.
     fn close_unused(self: &Arc<Self>, listeners: &mut KVec<Arc<Self>>) {
         if self.subscriptions.lock().is_empty() {
             listeners.retain(|listener| !Arc::ptr_eq(listener, self));
@@ -252,13 +240,13 @@ impl Listener {
         }
     }
 
-    /// Takes a connection from TCP. `EAGAIN` if there is none.
-    fn take(&self, socket: &ListenSocket) -> Result {
+    /// Accepts a connection. `EAGAIN` if there is none. May sleep.
+    fn accept(&self, socket: &ListenSocket) -> Result {
         let child = socket.accept()?;
 
         match self.candidates(&child) {
             Ok((dev, candidates)) => {
-                // If it fails that is the connection's end, not the listener's.
+                // An error ends the connection, not the listener.
                 let _ = accept::incoming(&dev, child, candidates);
             }
             // No device has that address.
@@ -267,12 +255,13 @@ impl Listener {
         Ok(())
     }
 
-    /// The device that a connection is for, and its subscriptions.
+    /// Finds the device that a connection is for, and its subscriptions. May sleep. `ENODEV` if no
+    /// device has the connection's local address.
     fn candidates(&self, child: &Socket) -> Result<(Arc<CmDevice>, KVec<Arc<Subscription>>)> {
         let local = addr::unmapped(child.local_addr()?);
         let subscriptions = self.subscriptions.lock();
         let first = subscriptions.first().ok_or(ENODEV)?;
-        // Any of them will do; one may be about to go.
+        // All devices are in the same namespace. One may be about to go.
         let ns = subscriptions
             .iter()
             .find_map(|s| s.dev.netns().ok())
@@ -285,8 +274,8 @@ impl Listener {
         };
 
         let chosen = on(owner)
-            // rdma_cm takes an address of a VLAN for one of the device below, and the other way
-            // round.
+            // rdma_cm confuses the addresses of a VLAN with those of the device below, in both
+            // directions.
             .or_else(|| on(owner.and_then(|owner| ns.vlan_real(owner))))
             .or_else(|| {
                 owner.and_then(|owner| {
@@ -295,7 +284,7 @@ impl Listener {
                         .find(|s| ns.vlan_real(s.dev.ifindex) == Some(owner))
                 })
             })
-            // rdma_cm has found the device for that address.
+            // rdma_cm chose the device for this address.
             .or_else(|| (!self.key.addr.ip().is_unspecified()).then_some(first))
             .ok_or(ENODEV)?;
 
@@ -319,6 +308,7 @@ impl net::Listener for Listener {
 impl WorkItem<0> for Listener {
     type Pointer = Arc<Self>;
 
+    /// Accepts connections. May sleep, but must not wait for a peer or a stream.
     fn run(this: Arc<Self>) {
         let guard = this.socket.lock();
         let Some(socket) = guard.as_ref() else {
@@ -326,11 +316,11 @@ impl WorkItem<0> for Listener {
         };
 
         for _ in 0..BATCH {
-            match this.take(socket) {
+            match this.accept(socket) {
                 Ok(()) => {}
                 Err(e) if e == EAGAIN || e == EINVAL => return,
                 Err(_) => {
-                    // No callback comes for a connection that is there already.
+                    // No callback follows for the connections that are queued already.
                     return mod_delayed_work::<Self, 1>(&this, msecs_to_jiffies(RETRY_TIME));
                 }
             }
@@ -342,85 +332,8 @@ impl WorkItem<0> for Listener {
 impl WorkItem<1> for Listener {
     type Pointer = Arc<Self>;
 
+    /// It is time to accept again.
     fn run(this: Arc<Self>) {
         this.kick();
-    }
-}
-
-impl Subscription {
-    fn new(
-        dev: &Arc<CmDevice>,
-        token: usize,
-        home: bool,
-        listener: Option<Arc<Listener>>,
-    ) -> Result<Arc<Self>> {
-        Arc::pin_init(
-            pin_init!(Self {
-                dev: dev.clone(),
-                token,
-                home,
-                listener,
-                state <- new_mutex!(SubscriptionState {
-                    id: None,
-                    half_open: HalfOpen::new(),
-                }, "riw::cm::Subscription::state"),
-            }),
-            GFP_KERNEL,
-        )
-    }
-
-    /// Tells iw_cm. `ENOENT` if the subscription is closed. May sleep.
-    pub(super) fn tell(&self, event: &Event<'_>) -> Result {
-        // Under the lock: once it is closed no event may come.
-        self.state.lock().id.as_ref().ok_or(ENOENT)?.event(event)
-    }
-
-    /// Notes a connection whose Request has not come. If there are too many one gives way. May sleep.
-    pub(super) fn enter(&self, source: Source, endpoint: &Arc<Endpoint>) -> Result {
-        let mut state = self.state.lock();
-
-        if state.id.is_none() {
-            return Err(ECONNREFUSED);
-        }
-        let evicted = state
-            .half_open
-            .insert(source, endpoint.token, endpoint.clone())?;
-        if let Some(evicted) = evicted {
-            evicted.evict();
-        }
-        Ok(())
-    }
-
-    /// Forgets a connection: its Request has come, or never will. May sleep.
-    pub(super) fn leave(&self, source: Source, endpoint: &Endpoint) {
-        let left = self.state.lock().half_open.remove(source, endpoint.token);
-        // Not under the lock.
-        drop(left);
-    }
-
-    /// Ends listening. On return no event comes to the id. May sleep.
-    pub(super) fn close(self: &Arc<Self>) {
-        let (id, half_open) = {
-            let mut state = self.state.lock();
-
-            let half_open = core::mem::replace(&mut state.half_open, HalfOpen::new());
-
-            (state.id.take(), half_open)
-        };
-
-        if let Some(listener) = &self.listener {
-            let mut listeners = self.dev.shared.listeners.lock();
-
-            listener
-                .subscriptions
-                .lock()
-                .retain(|other| !Arc::ptr_eq(other, self));
-            listener.close_unused(&mut listeners);
-        }
-        for endpoint in half_open.iter() {
-            endpoint.evict();
-        }
-        drop(id);
-        self.dev.remove(self.token);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What iw_cm calls.
+//! The callbacks for iw_cm.
 
 use super::{connect, listen};
 use crate::{
@@ -42,7 +42,7 @@ impl CmOperations for Riw {
                 Ok(handle)
             }
             None => {
-                // Nobody can reject it any more.
+                // After this error iw_cm does not reject it.
                 let _ = endpoint.reject(&[]);
                 Err(EINVAL)
             }
@@ -50,7 +50,7 @@ impl CmOperations for Riw {
     }
 
     fn abandon(id: &CmId, qp: &qp::QpObject) -> bool {
-        // Without an endpoint the connection has ended, which is reported after its beginning.
+        // Without an endpoint the connection has ended, and so was reported as established before.
         qp.endpoint().is_none_or(|endpoint| endpoint.abandon(id))
     }
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Time limits.
+
+use kernel::time::{msecs_to_jiffies, Instant, Jiffies, Monotonic};
+
+/// The end of a time limit.
+#[derive(Clone, Copy)]
+pub(super) struct Deadline {
+    since: Instant<Monotonic>,
+    /// Milliseconds from `since`.
+    time: i64,
+}
+
+impl Deadline {
+    /// A deadline in `time` milliseconds. Any context.
+    pub(super) fn new(time: i64) -> Self {
+        Self {
+            since: Instant::now(),
+            time,
+        }
+    }
+
+    /// Returns the earlier of two deadlines. Any context.
+    pub(super) fn min(self, other: Self) -> Self {
+        if self.left() < other.left() {
+            self
+        } else {
+            other
+        }
+    }
+
+    /// Returns the time left; `None` if the deadline has passed. Any context.
+    pub(super) fn left(&self) -> Option<Jiffies> {
+        let left = self.time.saturating_sub(self.since.elapsed().as_millis());
+
+        // One more jiffy: the current one has begun already.
+        (left > 0)
+            .then(|| msecs_to_jiffies(u32::try_from(left).unwrap_or(u32::MAX)).saturating_add(1))
+    }
+}

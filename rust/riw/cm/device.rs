@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The connection management of a device, and what the devices share.
+
+use super::{linger::Linger, listen::Listener, subscription::Subscription, Endpoint};
+use crate::settings::Settings;
+use kernel::{
+    new_mutex,
+    prelude::*,
+    rbtree::RBTree,
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic},
+        Arc, Mutex,
+    },
+};
+use kernel_ext::workqueue::Queue;
+use net::{NetDevice, Netns, Pernet};
+
+/// The number of refused connections of a device that may linger. More are reset.
+const REFUSED_MAX: usize = 1024;
+
+/// What all devices of the module share.
+#[pin_data]
+pub(crate) struct Shared {
+    /// Sets connections up. Ordered, because some consumers rely on connect requests in the order
+    /// of arrival. An item delays all others, so it must not wait for a stream.
+    pub(super) setup_queue: Arc<Queue>,
+    /// Ends streams and connections. An item may wait for the transmit pass of its own queue pair,
+    /// and so for memory. Items do not wait for each other.
+    pub(super) stream_queue: Arc<Queue>,
+    pub(super) pernet: Arc<Pernet>,
+    #[pin]
+    pub(super) listeners: Mutex<KVec<Arc<Listener>>>,
+    /// The devices that are not shut down. The netdev notifier needs this list: ib_core does not
+    /// find a device by its netdev while it unregisters it or moves it to another namespace.
+    #[pin]
+    devices: Mutex<KVec<Arc<CmDevice>>>,
+}
+
+impl Shared {
+    /// Creates it. `setup_queue` must be ordered. May sleep.
+    pub(crate) fn new(
+        setup_queue: Arc<Queue>,
+        stream_queue: Arc<Queue>,
+        pernet: Arc<Pernet>,
+    ) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                setup_queue,
+                stream_queue,
+                pernet,
+                listeners <- new_mutex!(KVec::new(), "riw::cm::Shared::listeners"),
+                devices <- new_mutex!(KVec::new(), "riw::cm::Shared::devices"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Shuts down the device on `netdev`, which is about to leave its namespace. When it returns,
+    /// the device has no socket, and never will. Process context, may sleep; the RTNL may be held.
+    pub(crate) fn netdev_gone(&self, netdev: &NetDevice) {
+        let is_on = |dev: &&Arc<CmDevice>| dev.is_on(netdev);
+
+        // `shutdown` removes the device from the list.
+        while let Some(dev) = {
+            let devices = self.devices.lock();
+            devices.iter().find(is_on).cloned()
+        } {
+            dev.shutdown();
+        }
+    }
+}
+
+/// The connection management of a device.
+#[pin_data]
+pub(crate) struct CmDevice {
+    pub(super) shared: Arc<Shared>,
+    pub(crate) settings: Settings,
+    pub(super) ifindex: u32,
+    /// The task that is registering the device; otherwise 0.
+    registering: Atomic<i32>,
+    /// Held during the shutdown, so that a second caller waits for the end of it.
+    #[pin]
+    shutdown: Mutex<()>,
+    #[pin]
+    state: Mutex<DeviceState>,
+}
+
+struct DeviceState {
+    /// `None` once the device has been shut down. It is held as long as the device has a socket: the
+    /// dismantling of a namespace waits for its netdevs.
+    netdev: Option<ARef<NetDevice>>,
+    /// The shutdown has begun: no member can be added.
+    shut: bool,
+    members: RBTree<usize, Member>,
+    /// The number of members that are refused connections.
+    refused: usize,
+    next_token: usize,
+}
+
+/// An object that has a socket, or a share in one, which the shutdown has to close.
+#[derive(Clone)]
+pub(super) enum Member {
+    Endpoint(Arc<Endpoint>),
+    Linger(Arc<Linger>),
+    Subscription(Arc<Subscription>),
+}
+
+impl Member {
+    fn is_refused(&self) -> bool {
+        matches!(self, Self::Linger(linger) if linger.refused)
+    }
+}
+
+impl CmDevice {
+    /// Creates the connection management of a device on `netdev`. May sleep.
+    ///
+    /// Until [`Self::shutdown`] it holds a reference to `netdev`, and `shared` holds one to it.
+    pub(crate) fn new(netdev: &NetDevice, shared: Arc<Shared>) -> Result<Arc<Self>> {
+        let settings = Settings::new()?;
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                shared,
+                settings,
+                ifindex: netdev.ifindex(),
+                registering: Atomic::new(0),
+                shutdown <- new_mutex!((), "riw::cm::CmDevice::shutdown"),
+                state <- new_mutex!(DeviceState {
+                    netdev: Some(netdev.into()),
+                    shut: false,
+                    members: RBTree::new(),
+                    refused: 0,
+                    next_token: 1,
+                }, "riw::cm::CmDevice::state"),
+            }),
+            GFP_KERNEL,
+        )?;
+
+        this.shared.devices.lock().push(this.clone(), GFP_KERNEL)?;
+        Ok(this)
+    }
+
+    /// Whether the device is on `netdev` and has not been shut down. May sleep.
+    fn is_on(&self, netdev: &NetDevice) -> bool {
+        let state = self.state.lock();
+
+        state
+            .netdev
+            .as_deref()
+            .is_some_and(|own| core::ptr::eq(own, netdev))
+    }
+
+    /// Resets all connections and closes all listeners. When it returns, the device has no socket,
+    /// and never will. Process context, may sleep; the RTNL may be held.
+    pub(crate) fn shutdown(&self) {
+        let _one = self.shutdown.lock();
+        let members = {
+            let mut state = self.state.lock();
+
+            state.shut = true;
+            core::mem::replace(&mut state.members, RBTree::new())
+        };
+
+        for member in members.values() {
+            match member {
+                Member::Endpoint(endpoint) => endpoint.shutdown(),
+                Member::Linger(linger) => linger.end(),
+                Member::Subscription(subscription) => subscription.close(),
+            }
+        }
+
+        let this = {
+            let mut devices = self.shared.devices.lock();
+            let at = devices.iter().position(|dev| core::ptr::eq(&**dev, self));
+            at.and_then(|at| devices.remove(at).ok())
+        };
+        let netdev = self.state.lock().netdev.take();
+        // Drop the references outside of the locks that guard them. `_one` is still held; the
+        // caller's own reference keeps its mutex.
+        drop((this, netdev));
+    }
+
+    /// Whether the shutdown of the device has begun. May sleep.
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.state.lock().shut
+    }
+
+    /// Calls `register`, which registers the device with ib_core.
+    pub(crate) fn while_registering<R>(&self, register: impl FnOnce() -> R) -> R {
+        self.registering.store(current!().pid(), ordering::Relaxed);
+        let result = register();
+        self.registering.store(0, ordering::Relaxed);
+        result
+    }
+
+    /// Whether this task is registering the device: ib_core is informing its clients of it.
+    pub(super) fn is_registering(&self) -> bool {
+        // Any other task reads 0, or a PID that is not its own.
+        self.registering.load(ordering::Relaxed) == current!().pid()
+    }
+
+    /// Returns the network namespace of the device, held for the caller. `ENODEV` if the device is
+    /// shut down. May sleep.
+    ///
+    /// A socket made in the namespace must belong to a member of the device before the caller
+    /// drops the namespace.
+    pub(super) fn netns(&self) -> Result<Netns> {
+        let netdev = {
+            let state = self.state.lock();
+            state.netdev.clone().filter(|_| !state.shut).ok_or(ENODEV)?
+        };
+
+        netdev.netns().ok_or(ENODEV)
+    }
+
+    /// Returns a number for a member. The device never reuses it. May sleep.
+    pub(super) fn token(&self) -> usize {
+        let mut state = self.state.lock();
+        let token = state.next_token;
+
+        state.next_token = token.wrapping_add(1);
+        token
+    }
+
+    /// Adds a member. `ENODEV` if the device is shut down, `EBUSY` if too many refused connections
+    /// linger, `ENOMEM`. May sleep.
+    pub(super) fn add(&self, token: usize, member: Member) -> Result {
+        let refused = member.is_refused();
+        let mut state = self.state.lock();
+
+        if state.shut {
+            return Err(ENODEV);
+        }
+        if refused && state.refused >= REFUSED_MAX {
+            return Err(EBUSY);
+        }
+        state
+            .members
+            .try_create_and_insert(token, member, GFP_KERNEL)?;
+        if refused {
+            state.refused = state.refused.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Removes a member, unless the shutdown has removed it already. May sleep.
+    pub(super) fn remove(&self, token: usize) {
+        let member = {
+            let mut state = self.state.lock();
+            let member = state.members.remove(&token);
+
+            if member.as_ref().is_some_and(Member::is_refused) {
+                state.refused = state.refused.saturating_sub(1);
+            }
+            member
+        };
+        // Outside of the lock: this may be the last reference.
+        drop(member);
+    }
+
+    /// Returns the endpoint with this token. May sleep.
+    pub(super) fn endpoint(&self, token: usize) -> Option<Arc<Endpoint>> {
+        match self.state.lock().members.get(&token)? {
+            Member::Endpoint(endpoint) => Some(endpoint.clone()),
+            _ => None,
+        }
+    }
+
+    /// Returns the subscription with this token. May sleep.
+    pub(super) fn subscription(&self, token: usize) -> Option<Arc<Subscription>> {
+        match self.state.lock().members.get(&token)? {
+            Member::Subscription(subscription) => Some(subscription.clone()),
+            _ => None,
+        }
+    }
+}

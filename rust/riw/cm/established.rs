@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A connection whose stream the queue pair handles.
+
+use super::{
+    deadline::Deadline,
+    end::End,
+    pending::PendingEvent,
+    phase::{Phase, Step},
+    Endpoint, Role,
+};
+use crate::stream::receive::ROOM as RX_ROOM;
+use iwarp::startup::Parameters;
+use kernel::{
+    prelude::*,
+    sync::{aref::ARef, Arc},
+};
+use rdma::iw::{CmId, Event, Offer};
+
+/// Milliseconds for the queue pair to close its half after the peer has closed.
+const CLOSE_TIME: i64 = 3_000;
+/// Milliseconds for the queue pair to close its half if the peer has not: to send what its consumer
+/// has posted and to receive the responses to its reads, or to send a Terminate. The time starts
+/// again when it is over, if a byte has moved in it.
+const ENDING_TIME: i64 = 10_000;
+/// Milliseconds after which no more time is given, whether bytes move or not.
+const ENDING_TIME_MAX: i64 = 300_000;
+
+/// The end of a stream, which the queue pair has begun or has to begin.
+pub(super) struct Ending {
+    /// The bytes that had moved when the time was given.
+    moved: u64,
+    pub(super) deadline: Deadline,
+    /// The time when no more is given.
+    limit: Deadline,
+}
+
+impl Endpoint {
+    /// Hands the stream over to the queue pair. Process context, may sleep. `ENOTCONN` if the
+    /// connection has ended or has no queue pair; otherwise fails as `Qp::start` does.
+    pub(super) fn start(self: &Arc<Self>, parameters: &Parameters, role: Role) -> Result {
+        let qp = self.qp.as_ref().ok_or(ENOTCONN)?;
+
+        self.with_socket(|socket| {
+            socket.reserve(RX_ROOM);
+            Ok(())
+        })?;
+        qp.start(parameters, role)?;
+        self.set_stream_active();
+        // The queue pair may have filled the socket already, and the callback for its room have gone
+        // elsewhere.
+        qp.write_space();
+        // The same is true of data that has been received.
+        self.kick();
+        Ok(())
+    }
+
+    /// Reports the connection to iw_cm that it has accepted by `id`. Returns the next phase.
+    pub(super) fn established(id: ARef<CmId>, depths: Offer<'static>) -> Phase {
+        // It does not fail: iw_cm has preallocated the event.
+        let _ = id.event(&Event::Established {
+            status: Ok(()),
+            offer: depths,
+        });
+        Phase::Rdma { id, ending: None }
+    }
+
+    /// Acts on the events of a connection in `AwaitFirst` or `Rdma`. May sleep.
+    pub(super) fn step_stream(self: &Arc<Self>, phase: Phase) -> Step {
+        if !self.events.has(PendingEvent::LlpClosed) {
+            // Needed only the first time, and harmless later.
+            self.catch_up();
+        }
+        let phase = match phase {
+            Phase::AwaitFirst { id, depths, .. } if self.events.has(PendingEvent::FirstFpdu) => {
+                Self::established(id, depths)
+            }
+            phase => phase,
+        };
+
+        let closed = self.events.has(PendingEvent::LlpClosed);
+        if self.events.has(PendingEvent::CloseRequested)
+            || self.events.has(PendingEvent::ConnectionLost)
+        {
+            return Step::End(phase, End::graceful(ECONNRESET));
+        }
+        Step::Next(match phase {
+            Phase::Rdma { id, ending } if closed || self.events.has(PendingEvent::StreamEnding) => {
+                Phase::Rdma {
+                    id,
+                    ending: Some(self.limit_ending(ending, closed)),
+                }
+            }
+            phase => phase,
+        })
+    }
+
+    /// Limits the time for the queue pair to close its half: it does so when it has sent everything.
+    /// May sleep.
+    fn limit_ending(&self, ending: Option<Ending>, closed: bool) -> Ending {
+        let deadline = Deadline::new(if closed { CLOSE_TIME } else { ENDING_TIME });
+
+        match ending {
+            Some(ending) => Ending {
+                deadline: ending.deadline.min(deadline),
+                ..ending
+            },
+            None => Ending {
+                moved: self.moved(),
+                deadline,
+                limit: Deadline::new(ENDING_TIME_MAX),
+            },
+        }
+    }
+
+    /// Gives a stream that is about to end more time, if bytes have moved in the time before and the
+    /// peer has not closed its half. Returns whether it does. May sleep.
+    pub(super) fn extend_ending(&self, ending: &mut Ending) -> bool {
+        let moved = self.moved();
+        let before = core::mem::replace(&mut ending.moved, moved);
+        let extend = moved != before
+            && !self.events.has(PendingEvent::LlpClosed)
+            && ending.limit.left().is_some();
+
+        if extend {
+            ending.deadline = Deadline::new(ENDING_TIME);
+        }
+        extend
+    }
+
+    /// Returns the number of bytes that have moved, both directions together. May sleep.
+    fn moved(&self) -> u64 {
+        // Without a socket none move.
+        self.with_socket(|socket| Ok(socket.with_locked(|sk| sk.moved())))
+            .unwrap_or(0)
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Frames of the startup, sent and received.
+
+use super::Endpoint;
+use crate::stream::crc;
+use iwarp::{mpa::Framer, startup::Reader, Gather, Message, Quote, Segmenter, Terminate, TxConfig};
+use kernel::prelude::*;
+use net::SendBuf;
+
+impl Endpoint {
+    /// Sends a startup frame. May sleep. `ENOBUFS` if TCP has no memory for it; otherwise fails as
+    /// [`Self::send`].
+    pub(super) fn send_frame(&self, frame: &[u8]) -> Result {
+        let mut buf = SendBuf::new();
+
+        buf.append(frame)?;
+        // At most one such frame has been sent before, so only a lack of memory keeps this one out.
+        self.send(&mut buf)
+            .map_err(|e| if e == EAGAIN { ENOBUFS } else { e })
+    }
+
+    /// Sends a Terminate, as the first and only FPDU. May sleep. Fails as [`Self::send_frame`].
+    pub(super) fn send_terminate(&self, error: iwarp::Error, crc: bool, markers: bool) -> Result {
+        let mut segmenter = Segmenter::new(Framer::<crc::Kernel>::new(TxConfig {
+            crc,
+            markers,
+            emss: self.mss()?,
+        }));
+        let mut frame = Frame {
+            bytes: [0; 64],
+            len: 0,
+        };
+        let message = Message::Terminate(Terminate::new(error, Quote::NONE));
+
+        segmenter.start(message, 0).map_err(|_| EIO)?;
+        while segmenter.poll_transmit(&mut frame)?.is_some() {}
+        self.send_frame(frame.bytes.get(..frame.len).unwrap_or_default())
+    }
+
+    /// Receives octets of a startup frame, and none behind it: those belong to the stream. May
+    /// sleep.
+    ///
+    /// Returns whether the frame is complete. `ECONNRESET` after the peer's FIN, `EPROTO` if the
+    /// octets cannot become a frame; otherwise the error that ended the connection.
+    pub(super) fn receive_frame(&self, reader: &mut Reader) -> Result<bool> {
+        let mut bytes = [0; 128];
+
+        loop {
+            let wanted = reader.wanted().min(bytes.len());
+            let room = bytes.get_mut(..wanted).unwrap_or_default();
+            let count = match self.with_socket(|socket| socket.recv(room)) {
+                Ok(0) => return Err(ECONNRESET),
+                Ok(count) => count,
+                Err(e) if e == EAGAIN => return Ok(false),
+                Err(e) => return Err(e),
+            };
+
+            match reader.push(bytes.get(..count).unwrap_or_default()) {
+                Ok(false) => {}
+                Ok(true) => return Ok(true),
+                Err(_) => return Err(EPROTO),
+            }
+        }
+    }
+}
+
+/// Collects the octets of an FPDU without payload.
+struct Frame {
+    bytes: [u8; 64],
+    len: usize,
+}
+
+impl Gather for Frame {
+    type Error = Error;
+
+    fn bytes(&mut self, bytes: &[u8]) -> Result {
+        let end = self.len.checked_add(bytes.len()).ok_or(EMSGSIZE)?;
+
+        self.bytes
+            .get_mut(self.len..end)
+            .ok_or(EMSGSIZE)?
+            .copy_from_slice(bytes);
+        self.len = end;
+        Ok(())
+    }
+
+    fn payload(
+        &mut self,
+        _offset: u32,
+        _len: u32,
+        crc: Option<iwarp::Crc>,
+    ) -> Result<Option<iwarp::Crc>> {
+        Ok(crc)
+    }
+}

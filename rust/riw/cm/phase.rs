@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The phases of a connection.
+//!
+//! A phase has the data of that phase only. A step takes the phase and leaves the next one.
+//!
+//! | phase | waits for | reported to iw_cm before | reported at the end |
+//! |---|---|---|---|
+//! | `New` | its socket | – | – |
+//! | `Connecting` | TCP | – | connect reply with an error |
+//! | `AwaitReply` | the MPA Reply | – | connect reply with an error |
+//! | `AwaitRequest` | the MPA Request | – | – |
+//! | `Reported` | `accept` or `reject` | connect request | – |
+//! | `AwaitFirst` | the first FPDU | connect request | established with an error, close |
+//! | `Rdma` | the end | connect reply or established | close |
+//! | `Closed` | – | all | – |
+//!
+//! The phase changes only under its lock, and riw reports to iw_cm under the same lock. So each event
+//! is reported once, and in this order.
+
+use super::{
+    accept::{Reported, Request},
+    connect::Opening,
+    deadline::Deadline,
+    end::End,
+    established::Ending,
+};
+use core::mem;
+use kernel::{prelude::*, sync::aref::ARef};
+use rdma::iw::{CmId, Offer};
+
+/// A phase: see the table above.
+pub(super) enum Phase {
+    New,
+    Connecting(KBox<Opening>),
+    AwaitReply(KBox<Opening>),
+    AwaitRequest(KBox<Request>),
+    Reported(KBox<Reported>),
+    AwaitFirst {
+        id: ARef<CmId>,
+        /// The agreed read depths.
+        depths: Offer<'static>,
+        deadline: Deadline,
+    },
+    Rdma {
+        id: ARef<CmId>,
+        /// The stream is about to end.
+        ending: Option<Ending>,
+    },
+    Closed,
+}
+
+/// The result of a step.
+pub(super) enum Step {
+    /// The connection is in this phase now.
+    Next(Phase),
+    /// The connection ends in this phase.
+    End(Phase, End),
+}
+
+impl Phase {
+    /// Takes the phase out. The caller puts one back before it unlocks the phase, unless the
+    /// connection has ended.
+    pub(super) fn take(&mut self) -> Self {
+        mem::replace(self, Self::Closed)
+    }
+
+    /// Takes a reported request out, if this is its phase. If so, the rule of [`Self::take`] applies.
+    pub(super) fn take_reported(&mut self) -> Option<KBox<Reported>> {
+        match self.take() {
+            Self::Reported(reported) => Some(reported),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+
+    /// When the phase ends at the latest; `None` if it has no time limit.
+    pub(super) fn deadline(&self) -> Option<Deadline> {
+        match self {
+            Self::Connecting(opening) | Self::AwaitReply(opening) => Some(opening.deadline),
+            Self::AwaitRequest(request) => Some(request.deadline),
+            Self::Reported(reported) => Some(reported.deadline),
+            Self::AwaitFirst { deadline, .. } => Some(*deadline),
+            Self::Rdma { ending, .. } => ending.as_ref().map(|ending| ending.deadline),
+            Self::New | Self::Closed => None,
+        }
+    }
+}

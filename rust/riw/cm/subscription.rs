@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Listening ids of iw_cm.
+
+use super::{
+    half_open::{HalfOpen, Source},
+    listen::Listener,
+    CmDevice, Endpoint,
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{aref::ARef, Arc, Mutex},
+};
+use rdma::iw::{CmId, Event};
+
+/// A listening id of iw_cm.
+#[pin_data]
+pub(super) struct Subscription {
+    pub(super) dev: Arc<CmDevice>,
+    pub(super) token: usize,
+    /// The consumer is in the device's network namespace.
+    home: bool,
+    /// `None` if the address is in use, in a namespace that is not the consumer's.
+    listener: Option<Arc<Listener>>,
+    #[pin]
+    state: Mutex<State>,
+}
+
+struct State {
+    /// `None` before the subscription is open and once it is closed.
+    id: Option<ARef<CmId>>,
+    half_open: HalfOpen<Arc<Endpoint>>,
+}
+
+impl Subscription {
+    /// Creates a subscription, not open yet. May sleep.
+    pub(super) fn new(
+        dev: &Arc<CmDevice>,
+        home: bool,
+        listener: Option<Arc<Listener>>,
+    ) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                dev: dev.clone(),
+                token: dev.token(),
+                home,
+                listener,
+                state <- new_mutex!(State {
+                    id: None,
+                    half_open: HalfOpen::new(),
+                }, "riw::cm::Subscription::state"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Opens the subscription: connect requests at its listener go to `id`. May sleep.
+    pub(super) fn open(self: &Arc<Self>, id: &CmId) -> Result {
+        if let Some(listener) = &self.listener {
+            listener.subscribe(self, self.home)?;
+        }
+        self.state.lock().id = Some(ARef::from(id));
+        Ok(())
+    }
+
+    /// Reports an event to iw_cm. `ENOENT` if the subscription is closed; otherwise fails as
+    /// [`CmId::event`] does. May sleep.
+    pub(super) fn report_event(&self, event: &Event<'_>) -> Result {
+        // Under the lock: no event may reach the id after `close`.
+        self.state.lock().id.as_ref().ok_or(ENOENT)?.event(event)
+    }
+
+    /// Adds a half-open connection. Evicts one if there are too many. `ECONNREFUSED` if the
+    /// subscription is closed. May sleep.
+    pub(super) fn enter(&self, source: Source, endpoint: &Arc<Endpoint>) -> Result {
+        let mut state = self.state.lock();
+
+        if state.id.is_none() {
+            return Err(ECONNREFUSED);
+        }
+        let evicted = state
+            .half_open
+            .insert(source, endpoint.token, endpoint.clone())?;
+        if let Some(evicted) = evicted {
+            evicted.evict();
+        }
+        Ok(())
+    }
+
+    /// Removes a half-open connection, if it is there: its Request has arrived, or never will. May
+    /// sleep.
+    pub(super) fn leave(&self, source: Source, endpoint: &Endpoint) {
+        let removed = self.state.lock().half_open.remove(source, endpoint.token);
+        // Outside of the lock: this may be the last reference.
+        drop(removed);
+    }
+
+    /// Closes the subscription. On return no event reaches the id. May sleep.
+    pub(super) fn close(self: &Arc<Self>) {
+        let (id, half_open) = {
+            let mut state = self.state.lock();
+            let half_open = core::mem::replace(&mut state.half_open, HalfOpen::new());
+
+            (state.id.take(), half_open)
+        };
+
+        if let Some(listener) = &self.listener {
+            listener.unsubscribe(self, &self.dev.shared);
+        }
+        for endpoint in half_open.iter() {
+            endpoint.evict();
+        }
+        drop(id);
+        self.dev.remove(self.token);
+    }
+}
