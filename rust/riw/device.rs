@@ -1,6 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Devices: capabilities, and creation and removal along with their netdevs.
+//! Devices: creation and removal, and the events of their netdevs.
+//!
+//! # Removal
+//!
+//! `rdma link del` calls ib_core, not riw (`nldev_dellink()`, which unregisters the device):
+//!
+//! 1. ib_core removes its clients from the device. uverbs destroys the objects of each process that
+//!    has the device open, by the usual verbs ([`Qp::destroy`](crate::qp::Qp::destroy) and so on),
+//!    and later calls of the process fail. rdma_cm ends its connections and listeners, which waits
+//!    for iw_cm's ids.
+//! 2. ib_core removes the device from sysfs and waits for its references ([`rdma::Registered`]).
+//! 3. The last callback, `dealloc_device`, shuts connection management down
+//!    ([`CmDevice::shutdown`]): it resets connections that linger or are not accepted yet, closes
+//!    listening sockets, and drops the netdev.
+//! 4. [`RiwDevice`] is dropped.
+//!
+//! [`DeviceEntry`] stays in the list until another device is added. If the netdev is unregistered,
+//! step 3 comes first ([`NetdevNotifier`]): its sockets must be gone before its namespace. `rmmod`
+//! unregisters every device in the list.
 
 use crate::{
     cm::{self, CmDevice},
