@@ -158,7 +158,7 @@ pub(crate) struct MrResponse {
 
 /// An SGE of a WR (`struct siw_sge`).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sge {
+pub(crate) struct RawSge {
     /// The address within the region.
     pub(crate) addr: u64,
     /// The length in bytes.
@@ -181,7 +181,7 @@ impl Sges {
     }
 
     /// Iterates over the SGEs in order, at most [`MAX_SGE`].
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Sge> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = RawSge> + '_ {
         self.words
             .chunks_exact(2)
             .take(self.count())
@@ -189,7 +189,7 @@ impl Sges {
                 let [addr, rest] = *pair else { return None };
                 let [a, b, c, d, e, f, g, h] = rest.to_ne_bytes();
 
-                Some(Sge {
+                Some(RawSge {
                     addr,
                     len: u32::from_ne_bytes([a, b, c, d]),
                     lkey: u32::from_ne_bytes([e, f, g, h]),

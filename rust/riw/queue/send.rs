@@ -40,13 +40,13 @@ pub(crate) struct SendQueue {
     /// Counts WRs taken from the ring: the entry of the next one. Changes under `state`; only the
     /// holder of the right to transmit takes WRs, or a flush that excludes it.
     next: Atomic<u32>,
-    /// Whether [`State::end`] is set. Changes under `state`, and may be read without it.
+    /// Whether [`SendState::end`] is set. Changes under `state`, and may be read without it.
     ended: Atomic<bool>,
     #[pin]
-    state: BhSpinLock<State>,
+    state: BhSpinLock<SendState>,
 }
 
-struct State {
+struct SendState {
     begun: Fifo<Begun>,
     /// The stream is closing: WRs from this entry on are flushed, not begun.
     end: Option<u32>,
@@ -76,7 +76,7 @@ impl Begun {
     }
 }
 
-impl State {
+impl SendState {
     /// Whether entry `next` is at the end or behind it. It can be behind: the transmitter begins a
     /// WR that it peeked at before the end was set.
     fn is_past_end(&self, next: u32) -> bool {
@@ -104,7 +104,7 @@ impl SendQueue {
             next: Atomic::new(0),
             ended: Atomic::new(false),
             state <- new_bh_spinlock!(
-                State { begun, end: None, killed: false },
+                SendState { begun, end: None, killed: false },
                 "riw::SendQueue::state"
             ),
         }))
@@ -159,7 +159,7 @@ impl SendQueue {
     }
 
     /// Completes the oldest WRs, up to the first one that is not done.
-    fn complete(&self, state: &mut State) -> PendingNotify {
+    fn complete(&self, state: &mut SendState) -> PendingNotify {
         let mut pending = PendingNotify::default();
 
         while let Some(status) = state.begun.front().and_then(|begun| begun.status) {
@@ -172,7 +172,7 @@ impl SendQueue {
     }
 
     /// Adds the completion of a WR, if there is to be one.
-    fn add(&self, state: &State, wr: &Begun, status: WcStatus) -> PendingNotify {
+    fn add(&self, state: &SendState, wr: &Begun, status: WcStatus) -> PendingNotify {
         if state.killed || (status == WcStatus::Success && !wr.signaled) {
             return PendingNotify::default();
         }
@@ -217,7 +217,7 @@ impl SendQueue {
         self.set_end(&mut self.state.lock(), self.next());
     }
 
-    fn set_end(&self, state: &mut State, end: u32) {
+    fn set_end(&self, state: &mut SendState, end: u32) {
         state.end = Some(end);
         self.ended.store(true, ordering::Relaxed);
     }

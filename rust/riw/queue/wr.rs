@@ -138,7 +138,7 @@ pub(crate) enum Payload {
 
 /// What a send WR asks for.
 #[derive(Clone, Copy)]
-pub(crate) enum Request {
+pub(crate) enum SendRequest {
     Send {
         payload: Payload,
         solicited: bool,
@@ -166,7 +166,7 @@ pub(crate) struct SendWr {
     /// The WR waits for all earlier RDMA Reads (read fence).
     pub(crate) fence: bool,
     /// What to do, and the length of the message in bytes; or why the WR is invalid.
-    pub(crate) request: Result<(Request, u32), WcStatus>,
+    pub(crate) request: Result<(SendRequest, u32), WcStatus>,
 }
 
 impl From<abi::Sqe> for SendWr {
@@ -181,12 +181,12 @@ impl From<abi::Sqe> for SendWr {
             fence: sqe.flags & abi::READ_FENCE != 0 && opcode.is_some(),
             request: opcode
                 .ok_or(WcStatus::LocalOperation)
-                .and_then(|opcode| Request::decode(&sqe, opcode)),
+                .and_then(|opcode| SendRequest::decode(&sqe, opcode)),
         }
     }
 }
 
-impl Request {
+impl SendRequest {
     fn decode(sqe: &abi::Sqe, opcode: abi::WrOpcode) -> Result<(Self, u32), WcStatus> {
         let (stag, to) = (Stag(sqe.rkey), sqe.raddr);
         let buffers = SgList::new(&sqe.sges)?;

@@ -31,17 +31,17 @@ pub(super) enum Stop {
 
 /// Gathers an FPDU into the send buffer.
 pub(super) struct Gatherer<'a> {
-    from: Source<'a>,
+    from: PayloadSource<'a>,
     buf: &'a mut SendBuf,
 }
 
 /// The payload of the active message.
-struct Source<'a> {
+struct PayloadSource<'a> {
     regions: &'a Regions,
     active: Option<&'a Active>,
 }
 
-impl Source<'_> {
+impl PayloadSource<'_> {
     /// Fills `to` with the payload from `offset` on.
     fn copy(&self, offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
         match self.active {
@@ -115,7 +115,7 @@ impl<'a> Gatherer<'a> {
         buf: &'a mut SendBuf,
     ) -> Self {
         Self {
-            from: Source { regions, active },
+            from: PayloadSource { regions, active },
             buf,
         }
     }

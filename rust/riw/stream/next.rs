@@ -4,7 +4,7 @@
 
 use crate::{
     mr::Regions,
-    queue::wr::{Payload, Request, SendWr, Sge, WcOpcode, WcStatus},
+    queue::wr::{Payload, SendRequest, SendWr, Sge, WcOpcode, WcStatus},
     stream::{
         deliver::Unreported, gather::Active, reads::Outbound, transmit::Sender, Stream, StreamError,
     },
@@ -71,12 +71,12 @@ impl Stream {
         };
 
         Ok(match request {
-            Request::Write { payload, stag, to } => sender.begin(
+            SendRequest::Write { payload, stag, to } => sender.begin(
                 Message::Write { stag, to },
                 len,
                 Active::Request { number, payload },
             ),
-            Request::Send {
+            SendRequest::Send {
                 payload,
                 solicited,
                 invalidate,
@@ -87,7 +87,7 @@ impl Stream {
                 };
                 sender.begin(message, len, Active::Request { number, payload })
             }
-            Request::Read { sink, stag, to } => {
+            SendRequest::Read { sink, stag, to } => {
                 let request = ReadRequest {
                     sink_stag: sink.stag,
                     sink_to: sink.addr,
@@ -188,7 +188,7 @@ impl Sender {
 
 /// Checks that a request may use its local buffers. With `at_once` the payload fits into one FPDU:
 /// then gathering checks the buffers, before anything is sent.
-fn check_access(regions: &Regions, request: &Request, at_once: bool) -> Result<(), WcStatus> {
+fn check_access(regions: &Regions, request: &SendRequest, at_once: bool) -> Result<(), WcStatus> {
     let check = |sge: &Sge, want| match sge.len {
         0 => Ok(()),
         len => regions
@@ -198,8 +198,8 @@ fn check_access(regions: &Regions, request: &Request, at_once: bool) -> Result<(
     };
 
     match request {
-        Request::Read { sink, .. } => check(sink, Access::LOCAL_WRITE),
-        Request::Send { payload, .. } | Request::Write { payload, .. } => match payload {
+        SendRequest::Read { sink, .. } => check(sink, Access::LOCAL_WRITE),
+        SendRequest::Send { payload, .. } | SendRequest::Write { payload, .. } => match payload {
             Payload::Buffers(buffers) if !at_once => {
                 buffers.iter().try_for_each(|sge| check(sge, Access::NONE))
             }
