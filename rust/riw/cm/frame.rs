@@ -49,7 +49,7 @@ impl Endpoint {
         loop {
             let wanted = reader.wanted().min(bytes.len());
             let room = bytes.get_mut(..wanted).unwrap_or_default();
-            let count = match self.with_socket(|socket| socket.recv(room)) {
+            let count = match self.link.receive(room) {
                 Ok(0) => return Err(ECONNRESET),
                 Ok(count) => count,
                 Err(e) if e == EAGAIN => return Ok(false),

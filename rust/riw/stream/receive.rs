@@ -9,6 +9,7 @@
 
 use crate::{
     abi::Status,
+    link::Readable,
     qp::{Qp, Receives},
     stream::{
         crc,
@@ -24,7 +25,7 @@ use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
 };
-use net::{LockedSock, RecvBuf};
+use net::RecvBuf;
 
 /// Unread bytes that a socket is to have room for: some FPDUs, so that the window stays open while one
 /// of them waits for its end.
@@ -98,7 +99,7 @@ impl Rx {
 
 impl Qp {
     /// Takes what the socket has. Its lock is held; must not sleep.
-    pub(crate) fn rx_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+    pub(crate) fn rx_ready(self: &Arc<Self>, sk: &mut Readable<'_, '_>) {
         let mut rx = self.rx.lock();
         let Rx {
             receiver: Some(receiver),
@@ -226,7 +227,7 @@ impl Qp {
 /// Consumes the FPDUs that are there. Returns how many bytes the socket must have before there is more
 /// to do.
 fn consume(
-    sk: &mut LockedSock<'_>,
+    sk: &mut Readable<'_, '_>,
     receiver: &mut Receiver<crc::Kernel>,
     held: &mut Option<RecvBuf>,
     placer: &mut Placer<'_>,
