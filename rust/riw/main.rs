@@ -24,6 +24,7 @@ mod cm;
 mod device;
 mod identity;
 mod limits;
+mod link;
 mod mr;
 mod qp;
 mod queue;

@@ -4,22 +4,24 @@
 
 use super::{
     connect::check_depths,
-    deadline::Deadline,
     device::{CmDevice, Member},
     end::End,
     pending::PendingEvent,
     phase::{Phase, Step},
     subscription::Subscription,
-    Endpoint, Role,
+    Endpoint,
 };
-use crate::{limits, qp::Qp};
+use crate::{
+    limits,
+    link::{Connection, Deadline, LinkState},
+    qp::{Qp, Role},
+};
 use core::net::SocketAddr;
 use iwarp::startup::{Kind, OutFrame, Parameters, Reader, Responder};
 use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
 };
-use net::{addr, Socket, TcpState};
 use rdma::iw::{CmId, ConnParam, Event, Offer};
 
 /// A connection whose Request has not arrived in full.
@@ -46,12 +48,13 @@ pub(super) struct Reported {
 impl Request {
     fn new(
         dev: &CmDevice,
-        socket: &Socket,
+        connection: &Connection,
         candidates: KVec<Arc<Subscription>>,
     ) -> Result<KBox<Self>> {
+        let (local, remote) = connection.addrs()?;
         let request = Self {
-            local: addr::unmapped(socket.local_addr()?),
-            remote: addr::unmapped(socket.peer_addr()?),
+            local,
+            remote,
             reader: Reader::new(Kind::Request),
             candidates,
             deadline: Deadline::new(dev.settings.startup_time()),
@@ -77,8 +80,8 @@ impl Request {
 }
 
 impl Reported {
-    /// Reports the connect request to the first candidate. Fails if there is none, or if it does not
-    /// take the request. May sleep.
+    /// Reports the connect request to the first candidate. Fails if there is none, or if it does
+    /// not take the request. May sleep.
     fn report(&self, token: usize) -> Result {
         self.candidates
             .first()
@@ -110,15 +113,15 @@ impl Reported {
 /// the connection if that fails. May sleep.
 pub(super) fn incoming(
     dev: &Arc<CmDevice>,
-    socket: Socket,
+    connection: Connection,
     candidates: KVec<Arc<Subscription>>,
 ) -> Result {
-    let made = Request::new(dev, &socket, candidates)
+    let made = Request::new(dev, &connection, candidates)
         .and_then(|request| Ok((Endpoint::new(dev)?, request)));
     let (endpoint, request) = match made {
         Ok(made) => made,
         Err(e) => {
-            socket.abort();
+            connection.abort();
             return Err(e);
         }
     };
@@ -126,10 +129,10 @@ pub(super) fn incoming(
     let mut phase = endpoint.phase.lock();
     let begun = match dev.add(endpoint.token, Member::Endpoint(endpoint.clone())) {
         Ok(()) => endpoint
-            .set_socket(socket)
+            .set_connection(connection)
             .and_then(|()| request.enter(&endpoint)),
         Err(e) => {
-            socket.abort();
+            connection.abort();
             Err(e)
         }
     };
@@ -149,10 +152,8 @@ impl Endpoint {
             Phase::AwaitRequest(request) => self.receive_request(request),
             Phase::Reported(_) => {
                 // The initiator must not send before the Reply, but it may give up.
-                let state = self.with_socket(|socket| Ok(socket.state()));
-
-                match state {
-                    Ok(TcpState::Established) => Step::Next(phase),
+                match self.link.state() {
+                    LinkState::Established => Step::Next(phase),
                     _ => Step::End(phase, End::abort(ECONNRESET)),
                 }
             }
@@ -300,7 +301,7 @@ impl Endpoint {
 
     /// Ends the connection that was accepted by `id`, as
     /// [`CmOperations::abandon`](rdma::iw::CmOperations::abandon) says. May sleep.
-    pub(super) fn abandon(self: &Arc<Self>, id: &CmId) -> bool {
+    pub(super) fn abandon_accept(self: &Arc<Self>, id: &CmId) -> bool {
         let mut phase = self.phase.lock();
         let (own, established) = match &*phase {
             Phase::AwaitFirst { id, .. } => (id, false),

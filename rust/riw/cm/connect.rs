@@ -3,14 +3,17 @@
 //! The side that connects.
 
 use super::{
-    deadline::Deadline,
     device::{CmDevice, Member},
     end::{End, Report},
     pending::PendingEvent,
     phase::{Phase, Step},
-    Endpoint, Role,
+    Endpoint,
 };
-use crate::{limits, qp::Qp};
+use crate::{
+    limits,
+    link::{Connection, Deadline, LinkState},
+    qp::{Qp, Role},
+};
 use core::net::SocketAddr;
 use iwarp::{
     startup::{Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, StartupError},
@@ -20,7 +23,7 @@ use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
 };
-use net::{Family, Netns, Socket, TcpState};
+use net::Netns;
 use rdma::iw::{CmId, ConnParam, Event, Offer, Setup};
 
 /// A connection that is being opened.
@@ -68,8 +71,8 @@ impl Opening {
     ) -> Result<KBox<Self>> {
         let policy = dev.settings.policy();
         let enhanced = policy.revision > 1;
-        // Revision 1 lacks the peer-to-peer model. A responder has to wait for the initiator's first
-        // message there, so a consumer that expects the first message from it would hang.
+        // Revision 1 lacks the peer-to-peer model. A responder has to wait for the initiator's
+        // first message there, so a consumer that expects the first message from it would hang.
         let fallback = if enhanced && !policy.peer_to_peer {
             let policy = Policy {
                 revision: 1,
@@ -94,6 +97,13 @@ impl Opening {
         };
 
         Ok(KBox::new(opening, GFP_KERNEL)?)
+    }
+
+    /// Makes a connection bound to the address of this end. May sleep.
+    fn bind(&self, dev: &CmDevice, ns: &Netns) -> Result<Connection> {
+        let Setup { local, tos, .. } = &self.setup;
+
+        Connection::new(&dev.shared.pernet, ns, local, &self.remote, *tos)
     }
 
     /// Chooses the Request that follows a failed attempt. Returns false if there is none.
@@ -137,8 +147,8 @@ impl Opening {
         };
 
         if self.report(Err(end.error), offer).is_err() {
-            // No memory for the private data, or too much of them. The consumer waits for the event,
-            // and without private data it does not fail.
+            // No memory for the private data, or too much of them. The consumer waits for the
+            // event, and without private data it does not fail.
             let _ = self.report(Err(end.error), Offer::default());
         }
     }
@@ -152,29 +162,8 @@ pub(super) fn check_depths(param: &ConnParam<'_>) -> Result {
     Ok(())
 }
 
-/// Makes a socket bound to the address of this end. May sleep.
-fn open(dev: &CmDevice, ns: &Netns, setup: &Setup, remote: &SocketAddr) -> Result<Socket> {
-    let socket = Socket::new(&dev.shared.pernet, ns, Family::from(remote))?;
-
-    socket.set_reuseaddr();
-    if let Some(tos) = setup.tos {
-        socket.set_tos(tos);
-    }
-    match socket.bind(&setup.local) {
-        // rdma_cm chose the port from a port space of its own, and does not know that TCP uses it.
-        // The consumer did not ask for this port: it is an ephemeral one.
-        Err(e) if e == EADDRINUSE && ns.is_ephemeral(setup.local.port()) => {
-            let mut local = setup.local;
-
-            local.set_port(0);
-            socket.bind(&local)?;
-        }
-        other => other?,
-    }
-    Ok(socket)
-}
-
-/// Starts to connect, as [`CmOperations::connect`](rdma::iw::CmOperations::connect) says. May sleep.
+/// Starts to connect, as [`CmOperations::connect`](rdma::iw::CmOperations::connect) says. May
+/// sleep.
 pub(super) fn connect(
     dev: &Arc<CmDevice>,
     qp: &Arc<Qp>,
@@ -185,15 +174,15 @@ pub(super) fn connect(
 ) -> Result {
     check_depths(param)?;
     let opening = Opening::new(dev, id, setup, remote, param)?;
-    // Held until the device knows of the socket.
+    // Held until the device knows of the connection.
     let ns = dev.netns()?;
-    let socket = open(dev, &ns, setup, remote)?;
+    let connection = opening.bind(dev, &ns)?;
     let endpoint = Endpoint::new(dev)?;
 
     let mut phase = endpoint.phase.lock();
     let begun = dev
         .add(endpoint.token, Member::Endpoint(endpoint.clone()))
-        .and_then(|()| endpoint.begin(socket, remote))
+        .and_then(|()| endpoint.begin(connection, remote))
         .and_then(|()| endpoint.attach(qp));
     if begun.is_ok() {
         // From here on iw_cm gets a connect reply in any case.
@@ -204,12 +193,9 @@ pub(super) fn connect(
 
 impl Endpoint {
     /// Starts to connect by TCP. May sleep.
-    fn begin(self: &Arc<Self>, socket: Socket, remote: &SocketAddr) -> Result {
-        self.set_socket(socket)?;
-        match self.with_socket(|socket| socket.connect(remote)) {
-            Err(e) if e != EINPROGRESS => Err(e),
-            _ => Ok(()),
-        }
+    fn begin(self: &Arc<Self>, connection: Connection, remote: &SocketAddr) -> Result {
+        self.set_connection(connection)?;
+        self.link.connect(remote)
     }
 
     /// Continues to connect, as far as that is possible now. May sleep.
@@ -240,12 +226,12 @@ impl Endpoint {
 
     /// Returns whether TCP has connected and the Request is sent. May sleep.
     fn try_send_request(&self, opening: &mut Opening) -> Result<bool> {
-        match self.with_socket(|socket| Ok((socket.state(), socket.error())))? {
-            (TcpState::SynSent | TcpState::SynReceived, _) => return Ok(false),
-            (TcpState::Closed, error) => return Err(error.unwrap_or(ECONNRESET)),
-            _ => {}
+        match self.link.state() {
+            LinkState::Connecting => return Ok(false),
+            LinkState::Closed(error) => return Err(error),
+            LinkState::Established | LinkState::PeerClosed | LinkState::Closing => {}
         }
-        opening.local = self.with_socket(Socket::local_addr)?;
+        opening.local = self.link.local_addr()?;
         self.send_frame(opening.attempt.request.as_bytes())?;
         Ok(true)
     }
@@ -296,8 +282,8 @@ impl Endpoint {
         }
     }
 
-    /// Connects once more, if the peer has closed without a Reply or has replied in another revision
-    /// of MPA, and an attempt is left. Otherwise ends the connection. May sleep.
+    /// Connects once more, if the peer has closed without a Reply or has replied in another
+    /// revision of MPA, and an attempt is left. Otherwise ends the connection. May sleep.
     fn try_again(self: &Arc<Self>, mut opening: KBox<Opening>, error: Error) -> Step {
         if !opening.next_attempt(error) || self.reconnect(&mut opening).is_err() {
             return Step::End(Phase::AwaitReply(opening), End::abort(error));
@@ -309,15 +295,15 @@ impl Endpoint {
 
     /// Resets the connection and connects once more. May sleep.
     fn reconnect(self: &Arc<Self>, opening: &mut Opening) -> Result {
-        if let Some(socket) = self.take_socket() {
-            socket.abort();
+        if let Some(connection) = self.link.take() {
+            connection.abort();
         }
 
         let ns = self.dev.netns()?;
-        let socket = open(&self.dev, &ns, &opening.setup, &opening.remote)?;
+        let connection = opening.bind(&self.dev, &ns)?;
         // A shutdown of the device that begins now also ends this endpoint: it is a member, and the
         // shutdown waits for `phase`, which is locked.
-        self.begin(socket, &opening.remote)?;
+        self.begin(connection, &opening.remote)?;
 
         opening.reader = Reader::new(Kind::Reply);
         opening.deadline = Deadline::new(self.dev.settings.connect_time()).min(opening.limit);

@@ -2,8 +2,8 @@
 
 //! The connection management of a device, and what the devices share.
 
-use super::{linger::Linger, listen::Listener, subscription::Subscription, Endpoint};
-use crate::settings::Settings;
+use super::{listen::Listener, subscription::Subscription, Endpoint};
+use crate::{link::LingerSet, settings::Settings};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -16,9 +16,6 @@ use kernel::{
 };
 use kernel_ext::workqueue::Queue;
 use net::{NetDevice, Netns, Pernet};
-
-/// The number of refused connections of a device that may linger. More are reset.
-const REFUSED_MAX: usize = 1024;
 
 /// What all devices of the module share.
 #[pin_data]
@@ -78,6 +75,8 @@ pub(crate) struct CmDevice {
     pub(super) shared: Arc<Shared>,
     pub(crate) settings: Settings,
     pub(super) ifindex: u32,
+    /// Connections that endpoints have closed.
+    pub(super) lingers: Arc<LingerSet>,
     /// The task that is registering the device; otherwise 0.
     registering: Atomic<i32>,
     /// Held during the shutdown, so that a second caller waits for the end of it.
@@ -88,29 +87,20 @@ pub(crate) struct CmDevice {
 }
 
 struct DeviceState {
-    /// `None` once the device has been shut down. It is held as long as the device has a socket: the
-    /// dismantling of a namespace waits for its netdevs.
+    /// `None` once the device has been shut down. It is held as long as the device has a socket:
+    /// the dismantling of a namespace waits for its netdevs.
     netdev: Option<ARef<NetDevice>>,
     /// The shutdown has begun: no member can be added.
     shut: bool,
     members: RBTree<usize, Member>,
-    /// The number of members that are refused connections.
-    refused: usize,
     next_token: usize,
 }
 
-/// An object that has a socket, or a share in one, which the shutdown has to close.
+/// An object that has a link, or a share in one, which the shutdown has to close.
 #[derive(Clone)]
 pub(super) enum Member {
     Endpoint(Arc<Endpoint>),
-    Linger(Arc<Linger>),
     Subscription(Arc<Subscription>),
-}
-
-impl Member {
-    fn is_refused(&self) -> bool {
-        matches!(self, Self::Linger(linger) if linger.refused)
-    }
 }
 
 impl CmDevice {
@@ -119,18 +109,19 @@ impl CmDevice {
     /// Until [`Self::shutdown`] it holds a reference to `netdev`, and `shared` holds one to it.
     pub(crate) fn new(netdev: &NetDevice, shared: Arc<Shared>) -> Result<Arc<Self>> {
         let settings = Settings::new()?;
+        let lingers = LingerSet::new(shared.stream_queue.clone())?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 shared,
                 settings,
                 ifindex: netdev.ifindex(),
+                lingers,
                 registering: Atomic::new(0),
                 shutdown <- new_mutex!((), "riw::cm::CmDevice::shutdown"),
                 state <- new_mutex!(DeviceState {
                     netdev: Some(netdev.into()),
                     shut: false,
                     members: RBTree::new(),
-                    refused: 0,
                     next_token: 1,
                 }, "riw::cm::CmDevice::state"),
             }),
@@ -165,10 +156,12 @@ impl CmDevice {
         for member in members.values() {
             match member {
                 Member::Endpoint(endpoint) => endpoint.shutdown(),
-                Member::Linger(linger) => linger.end(),
                 Member::Subscription(subscription) => subscription.close(),
             }
         }
+        // An endpoint lets its connection linger before its own shutdown returns, and before it
+        // leaves the members: so each such connection is in the set by now, and no other follows.
+        self.lingers.shutdown();
 
         let this = {
             let mut devices = self.shared.devices.lock();
@@ -223,38 +216,22 @@ impl CmDevice {
         token
     }
 
-    /// Adds a member. `ENODEV` if the device is shut down, `EBUSY` if too many refused connections
-    /// linger, `ENOMEM`. May sleep.
+    /// Adds a member. `ENODEV` if the device is shut down, `ENOMEM`. May sleep.
     pub(super) fn add(&self, token: usize, member: Member) -> Result {
-        let refused = member.is_refused();
         let mut state = self.state.lock();
 
         if state.shut {
             return Err(ENODEV);
         }
-        if refused && state.refused >= REFUSED_MAX {
-            return Err(EBUSY);
-        }
         state
             .members
             .try_create_and_insert(token, member, GFP_KERNEL)?;
-        if refused {
-            state.refused = state.refused.saturating_add(1);
-        }
         Ok(())
     }
 
     /// Removes a member, unless the shutdown has removed it already. May sleep.
     pub(super) fn remove(&self, token: usize) {
-        let member = {
-            let mut state = self.state.lock();
-            let member = state.members.remove(&token);
-
-            if member.as_ref().is_some_and(Member::is_refused) {
-                state.refused = state.refused.saturating_sub(1);
-            }
-            member
-        };
+        let member = self.state.lock().members.remove(&token);
         // Outside of the lock: this may be the last reference.
         drop(member);
     }

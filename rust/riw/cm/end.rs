@@ -3,11 +3,11 @@
 //! The end of a connection.
 
 use super::{
-    linger::Linger,
     pending::PendingEvent,
     phase::{Phase, Step},
-    Closed, Endpoint,
+    Endpoint,
 };
+use crate::qp::Closed;
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::workqueue::cancel_delayed_work;
 use rdma::iw::{Event, Offer};
@@ -112,19 +112,19 @@ impl Endpoint {
         cancel_delayed_work::<Self, 2>(self);
     }
 
-    /// Closes the socket. Resets the connection if the queue pair has unsent data: completions may
-    /// have been given for them, and the peer would take a FIN for an orderly end. May sleep.
+    /// Closes the connection. Resets it if the queue pair has unsent data: completions may have
+    /// been given for them, and the peer would take a FIN for an orderly end. May sleep.
     fn disconnect(&self, how: Disconnect, refused: bool) {
-        let Some(socket) = self.take_socket() else {
+        let Some(connection) = self.link.take() else {
             return;
         };
-        // The socket is gone, so that nothing is sent meanwhile and the result holds. This waits for
+        // The link is empty, so that nothing is sent meanwhile and the result holds. This waits for
         // a transmit pass, which a reset need not do.
         let has_unsent = || self.qp.as_ref().is_some_and(|qp| qp.has_unsent());
 
         match how {
-            Disconnect::Graceful if !has_unsent() => Linger::start(&self.dev, socket, refused),
-            _ => socket.abort(),
+            Disconnect::Graceful if !has_unsent() => self.dev.lingers.close(connection, refused),
+            _ => connection.abort(),
         }
     }
 

@@ -1,47 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A connection: its parts, what the queue pair calls, its work items and its socket callbacks.
+//! A connection: its parts, what the queue pair calls, its work items and the events of its link.
 
 use super::{
     device::CmDevice,
     end::End,
     pending::{PendingEvent, PendingEvents},
     phase::{Phase, Step},
-    Closed,
 };
-use crate::qp::Qp;
+use crate::{
+    link::{Connection, Link, LinkEvents, LinkState, Readable},
+    qp::{Closed, Qp, QpConnection},
+};
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
     sync::{
         atomic::{ordering, AtomicFlag},
-        Arc, Mutex, MutexGuard, SetOnce,
+        Arc, ArcBorrow, Mutex, MutexGuard, SetOnce,
     },
     workqueue::{DelayedWork, Work, WorkItem},
 };
 use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue};
-use net::{Callbacks, LockedSock, SendBuf, Socket, TcpState};
-
-/// Keepalive probes to an idle peer. All of them together take as long as the silence before the
-/// first one.
-const PROBES: u16 = 5;
+use rdma::iw::CmId;
 
 /// A connection, or one that is being set up.
 #[pin_data]
 pub(crate) struct Endpoint {
     pub(super) dev: Arc<CmDevice>,
     pub(super) token: usize,
-    /// The queue pair handles the stream: callbacks go there, and `stream_work` acts on the events.
-    /// Set once, under `phase`.
+    /// The queue pair handles the stream: it gets what the link reports, and `stream_work` acts on
+    /// `events` in place of `setup_work`. Set once, under `phase`.
     stream_active: AtomicFlag,
     pub(super) events: PendingEvents,
     /// The queue pair, once it is attached.
     pub(super) qp: SetOnce<Arc<Qp>>,
     #[pin]
     pub(super) phase: Mutex<Phase>,
-    /// `None` before the connection begins and after it has ended.
     #[pin]
-    socket: Mutex<Option<Socket>>,
+    pub(super) link: Link,
     /// Acts on events until the stream is active.
     #[pin]
     setup_work: Work<Endpoint, 0>,
@@ -67,7 +64,7 @@ impl_has_queue! {
 }
 
 impl Endpoint {
-    /// Creates an endpoint in phase `New`, without a socket. May sleep.
+    /// Creates an endpoint in phase `New`, without a connection. May sleep.
     pub(super) fn new(dev: &Arc<CmDevice>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -77,7 +74,7 @@ impl Endpoint {
                 events: PendingEvents::new(),
                 qp: SetOnce::new(),
                 phase <- new_mutex!(Phase::New, "riw::cm::Endpoint::phase"),
-                socket <- new_mutex!(None, "riw::cm::Endpoint::socket"),
+                link <- Link::new(),
                 setup_work <- new_work!("riw::cm::Endpoint::setup_work"),
                 stream_work <- new_work!("riw::cm::Endpoint::stream_work"),
                 timer <- new_delayed_work!("riw::cm::Endpoint::timer"),
@@ -87,68 +84,12 @@ impl Endpoint {
         )
     }
 
-    // What the queue pair calls.
-
-    /// Sends the bytes of `buf`, as [`Socket::send`] does. Process context, may sleep. `ENOTCONN` if
-    /// the connection has ended.
-    pub(crate) fn send(&self, buf: &mut SendBuf) -> Result {
-        self.with_socket(|socket| socket.send(buf))
-    }
-
-    /// Whether TCP has a connection. If not, the queue pair has been notified or will be. Process
-    /// context, may sleep.
-    pub(crate) fn is_connected(&self) -> bool {
-        self.with_socket(|socket| Ok(socket.state() != TcpState::Closed))
-            .unwrap_or(false)
-    }
-
-    /// Returns the bytes that the socket has room for, as [`Socket::room`] does, and the payload
-    /// bytes of a full segment. Process context, may sleep. `ENOTCONN` if the connection has ended.
-    pub(crate) fn room_and_mss(&self) -> Result<(usize, u32)> {
-        self.with_socket(|socket| Ok((socket.room(), socket.mss())))
-    }
-
-    /// Returns the payload bytes of a full segment. Process context, may sleep. `ENOTCONN` if the
-    /// connection has ended.
-    pub(crate) fn mss(&self) -> Result<u32> {
-        self.with_socket(|socket| Ok(socket.mss()))
-    }
-
-    /// Notes that the peer's first FPDU has arrived. Any context.
-    pub(crate) fn first_fpdu(self: &Arc<Self>) {
-        self.post_event(PendingEvent::FirstFpdu);
-    }
-
-    /// Notes that the queue pair has begun to end the stream. It calls [`Self::close`] when it is
-    /// done, within a limited time, because the peer may not take the rest. Any context.
-    pub(crate) fn ending(self: &Arc<Self>) {
-        self.post_event(PendingEvent::StreamEnding);
-    }
-
-    /// Requests the close of the connection; a work item does it. Any context.
-    pub(crate) fn close(self: &Arc<Self>) {
-        self.post_event(PendingEvent::CloseRequested);
-    }
-
-    /// Closes the connection. Process context, may sleep.
-    ///
-    /// On return [`Qp::detach`] has been called, and no callback or work item of the endpoint uses
-    /// the queue pair any more: a work item that runs now has waited for `phase`, and finds the end.
-    pub(crate) fn teardown(self: &Arc<Self>) {
-        self.end(&mut self.phase.lock(), &End::graceful(ECONNABORTED));
-    }
-
-    /// Has the queue pair read the socket: data may have arrived before the stream was active, or
+    /// Has the queue pair read the link: data may have arrived before the stream was active, or
     /// before the queue pair had a buffer for it. Process context, may sleep.
-    pub(crate) fn catch_up(self: &Arc<Self>) {
-        // If the socket is gone there is nothing to read.
-        let _ = self.with_socket(|socket| {
-            socket.with_locked(|sk| self.poll_stream(sk));
-            Ok(())
-        });
+    pub(super) fn poll_link(self: &Arc<Self>) {
+        // Without a connection there is nothing to read.
+        let _ = self.link.with_locked(|data| self.poll_stream(data));
     }
-
-    // For the rest of connection management.
 
     /// Resets the connection to make room for others, unless it has been accepted. A work item does
     /// it. Any context.
@@ -156,13 +97,13 @@ impl Endpoint {
         self.post_event(PendingEvent::Evicted);
     }
 
-    /// Resets the connection. On return no callback of it runs, and the socket is gone. May sleep.
+    /// Resets the connection. On return the link is empty and reports no event. May sleep.
     pub(super) fn shutdown(self: &Arc<Self>) {
         self.end(&mut self.phase.lock(), &End::abort(ENETDOWN));
     }
 
-    /// Continues with a connection that has `begun`, or ends it if that has failed. Returns `begun`.
-    /// May sleep.
+    /// Continues with a connection that has `begun`, or ends it if that has failed. Returns
+    /// `begun`. May sleep.
     pub(super) fn proceed(
         self: &Arc<Self>,
         mut phase: MutexGuard<'_, Phase>,
@@ -171,7 +112,7 @@ impl Endpoint {
         match begun {
             Ok(()) => {
                 drop(phase);
-                // The awaited event may have preceded the callbacks.
+                // The awaited event may have happened before the link had an owner.
                 self.kick();
             }
             Err(e) => self.end(&mut phase, &End::abort(e)),
@@ -216,11 +157,11 @@ impl Endpoint {
 
     /// Queues the work item that acts on events at this time. Any context.
     ///
-    /// A race with [`Self::start`] loses no event. A full barrier lies between the event and the load
-    /// here ([`PendingEvents::set`]), and another between the store in `start` and the work item that
-    /// `start` queues. So either this reads that the stream is active, or that work item sees the
-    /// event. What happens to the socket is noted under its lock, which that work item takes
-    /// ([`Self::catch_up`]).
+    /// A race with [`Self::start`] loses no event. A full barrier lies between the event and the
+    /// load here ([`PendingEvents::set`]), and another between the store in `start` and the work
+    /// item that `start` queues. So either this reads that the stream is active, or that work item
+    /// sees the event. Data and changes of state come under the connection's lock, which that work
+    /// item takes ([`Self::poll_link`]).
     pub(super) fn kick(self: &Arc<Self>) {
         if self.is_stream_active() {
             self.stream_queue.kick::<_, 1>(self);
@@ -268,56 +209,30 @@ impl Endpoint {
         }
     }
 
-    // The socket.
+    // The link.
 
-    /// Gives the endpoint its socket, sets the options of a connection, and installs the callbacks.
-    /// Resets the connection if that fails. May sleep.
-    pub(super) fn set_socket(self: &Arc<Self>, socket: Socket) -> Result {
+    /// Gives the link its connection. Resets the connection if that fails. May sleep.
+    pub(super) fn set_connection(self: &Arc<Self>, connection: Connection) -> Result {
         let idle = self.dev.settings.keepalive_time();
 
-        socket.set_nodelay();
-        let ready = match idle {
-            0 => Ok(()),
-            _ => socket.set_keepalive(idle, (idle / PROBES).max(1), PROBES),
-        };
-        if let Err(e) = ready.and_then(|()| socket.set_callbacks(self.clone())) {
-            socket.abort();
-            return Err(e);
-        }
-        *self.socket.lock() = Some(socket);
-        Ok(())
+        self.link.attach(connection, idle, self.clone())
     }
 
-    /// Calls `f` with the socket. `ENOTCONN` if the connection has ended. Process context, may
-    /// sleep. `f` may sleep too, but must not wait for the peer: the end of the connection waits for
-    /// it.
-    pub(super) fn with_socket<R>(&self, f: impl FnOnce(&Socket) -> Result<R>) -> Result<R> {
-        f(self.socket.lock().as_ref().ok_or(ENOTCONN)?)
-    }
-
-    /// Takes the socket away, if there is one. On return no callback of it runs. May sleep.
-    pub(super) fn take_socket(&self) -> Option<Socket> {
-        let socket = self.socket.lock().take()?;
-
-        socket.clear_callbacks();
-        Some(socket)
-    }
-
-    /// Has the queue pair read the socket, and notifies it if the connection has ended or the peer
-    /// has closed its half. Atomic context, the socket is locked.
-    fn poll_stream(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+    /// Has the queue pair read the link, and notifies it if the connection has ended or the peer
+    /// has closed its half. Atomic context, the connection is locked.
+    fn poll_stream(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
         let Some(qp) = self.qp.as_ref() else {
             return;
         };
 
         // What was received before the end counts.
-        qp.rx_ready(sk);
-        let how = match sk.state() {
-            TcpState::Closed if sk.error() == Some(ETIMEDOUT) => Closed::Timeout,
-            TcpState::Closed => Closed::Reset,
-            // This side has not sent its FIN: the socket would have other callbacks then.
-            TcpState::CloseWait => Closed::Graceful,
-            _ => return,
+        qp.rx_ready(data);
+        let how = match data.state() {
+            LinkState::Closed(e) if e == ETIMEDOUT => Closed::Timeout,
+            LinkState::Closed(_) => Closed::Reset,
+            LinkState::PeerClosed => Closed::Graceful,
+            // This side does not close its half before the connection is taken from the link.
+            LinkState::Connecting | LinkState::Established | LinkState::Closing => return,
         };
 
         if how != Closed::Graceful {
@@ -327,6 +242,39 @@ impl Endpoint {
             qp.llp_closed(how);
         }
         self.kick();
+    }
+}
+
+impl QpConnection for Endpoint {
+    fn link(&self) -> &Link {
+        &self.link
+    }
+
+    fn first_fpdu(self: ArcBorrow<'_, Self>) {
+        Arc::from(self).post_event(PendingEvent::FirstFpdu);
+    }
+
+    fn ending(self: ArcBorrow<'_, Self>) {
+        Arc::from(self).post_event(PendingEvent::StreamEnding);
+    }
+
+    fn close(self: ArcBorrow<'_, Self>) {
+        Arc::from(self).post_event(PendingEvent::CloseRequested);
+    }
+
+    fn catch_up(self: ArcBorrow<'_, Self>) {
+        Arc::from(self).poll_link();
+    }
+
+    fn teardown(self: ArcBorrow<'_, Self>) {
+        let this = Arc::from(self);
+
+        // A work item that runs now has waited for `phase`, and finds the end.
+        this.end(&mut this.phase.lock(), &End::graceful(ECONNABORTED));
+    }
+
+    fn abandon(self: ArcBorrow<'_, Self>, id: &CmId) -> bool {
+        Arc::from(self).abandon_accept(id)
     }
 }
 
@@ -380,33 +328,33 @@ impl WorkItem<2> for Endpoint {
     }
 }
 
-impl Callbacks for Endpoint {
-    /// Atomic context, the socket is locked.
-    fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+impl LinkEvents for Endpoint {
+    /// Atomic context, the connection is locked.
+    fn readable(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
         match self.active_qp() {
-            Some(qp) => qp.rx_ready(sk),
+            Some(qp) => qp.rx_ready(data),
             None => self.kick(),
         }
     }
 
-    /// Atomic context, the socket is locked.
-    fn state_change(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+    /// Atomic context, the connection is locked.
+    fn state_changed(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
         if self.is_stream_active() {
-            self.poll_stream(sk);
+            self.poll_stream(data);
         } else {
             self.kick();
         }
     }
 
-    /// Atomic context, the socket is locked.
-    fn write_space(self: &Arc<Self>) {
+    /// Atomic context, the connection is locked.
+    fn room(self: &Arc<Self>) {
         if let Some(qp) = self.active_qp() {
             qp.write_space();
         }
     }
 
     /// Atomic context.
-    fn error_report(self: &Arc<Self>) {
+    fn error(self: &Arc<Self>) {
         // The end of an established connection is a change of its state.
         if !self.is_stream_active() {
             self.kick();

@@ -3,13 +3,12 @@
 //! A connection whose stream the queue pair handles.
 
 use super::{
-    deadline::Deadline,
     end::End,
     pending::PendingEvent,
     phase::{Phase, Step},
-    Endpoint, Role,
+    Endpoint,
 };
-use crate::stream::receive::ROOM as RX_ROOM;
+use crate::{link::Deadline, qp::Role, stream::receive::ROOM as RX_ROOM};
 use iwarp::startup::Parameters;
 use kernel::{
     prelude::*,
@@ -41,13 +40,10 @@ impl Endpoint {
     pub(super) fn start(self: &Arc<Self>, parameters: &Parameters, role: Role) -> Result {
         let qp = self.qp.as_ref().ok_or(ENOTCONN)?;
 
-        self.with_socket(|socket| {
-            socket.reserve(RX_ROOM);
-            Ok(())
-        })?;
+        self.link.reserve(RX_ROOM)?;
         qp.start(parameters, role)?;
         self.set_stream_active();
-        // The queue pair may have filled the socket already, and the callback for its room have gone
+        // The queue pair may have filled the link already, and the event for its room have gone
         // elsewhere.
         qp.write_space();
         // The same is true of data that has been received.
@@ -69,7 +65,7 @@ impl Endpoint {
     pub(super) fn step_stream(self: &Arc<Self>, phase: Phase) -> Step {
         if !self.events.has(PendingEvent::LlpClosed) {
             // Needed only the first time, and harmless later.
-            self.catch_up();
+            self.poll_link();
         }
         let phase = match phase {
             Phase::AwaitFirst { id, depths, .. } if self.events.has(PendingEvent::FirstFpdu) => {
@@ -95,8 +91,8 @@ impl Endpoint {
         })
     }
 
-    /// Limits the time for the queue pair to close its half: it does so when it has sent everything.
-    /// May sleep.
+    /// Limits the time for the queue pair to close its half: it does so when it has sent
+    /// everything. May sleep.
     fn limit_ending(&self, ending: Option<Ending>, closed: bool) -> Ending {
         let deadline = Deadline::new(if closed { CLOSE_TIME } else { ENDING_TIME });
 
@@ -106,17 +102,17 @@ impl Endpoint {
                 ..ending
             },
             None => Ending {
-                moved: self.moved(),
+                moved: self.link.moved(),
                 deadline,
                 limit: Deadline::new(ENDING_TIME_MAX),
             },
         }
     }
 
-    /// Gives a stream that is about to end more time, if bytes have moved in the time before and the
-    /// peer has not closed its half. Returns whether it does. May sleep.
+    /// Gives a stream that is about to end more time, if bytes have moved in the time before and
+    /// the peer has not closed its half. Returns whether it does. May sleep.
     pub(super) fn extend_ending(&self, ending: &mut Ending) -> bool {
-        let moved = self.moved();
+        let moved = self.link.moved();
         let before = core::mem::replace(&mut ending.moved, moved);
         let extend = moved != before
             && !self.events.has(PendingEvent::LlpClosed)
@@ -126,12 +122,5 @@ impl Endpoint {
             ending.deadline = Deadline::new(ENDING_TIME);
         }
         extend
-    }
-
-    /// Returns the number of bytes that have moved, both directions together. May sleep.
-    fn moved(&self) -> u64 {
-        // Without a socket none move.
-        self.with_socket(|socket| Ok(socket.with_locked(|sk| sk.moved())))
-            .unwrap_or(0)
     }
 }

@@ -16,7 +16,8 @@ impl Endpoint {
 
         buf.append(frame)?;
         // At most one such frame has been sent before, so only a lack of memory keeps this one out.
-        self.send(&mut buf)
+        self.link
+            .send(&mut buf)
             .map_err(|e| if e == EAGAIN { ENOBUFS } else { e })
     }
 
@@ -25,7 +26,7 @@ impl Endpoint {
         let mut segmenter = Segmenter::new(Framer::<crc::Kernel>::new(TxConfig {
             crc,
             markers,
-            emss: self.mss()?,
+            emss: self.link.mss()?,
         }));
         let mut frame = Frame {
             bytes: [0; 64],
@@ -49,7 +50,7 @@ impl Endpoint {
         loop {
             let wanted = reader.wanted().min(bytes.len());
             let room = bytes.get_mut(..wanted).unwrap_or_default();
-            let count = match self.with_socket(|socket| socket.recv(room)) {
+            let count = match self.link.receive(room) {
                 Ok(0) => return Err(ECONNRESET),
                 Ok(count) => count,
                 Err(e) if e == EAGAIN => return Ok(false),

@@ -14,8 +14,8 @@ mod kunit;
 pub(super) const MAX: usize = 1024;
 
 /// The host that a connection comes from, as far as hosts can be told apart: an IPv4 address, a
-/// link-local IPv6 address, or the /64 prefix of another IPv6 address. A host may have all addresses
-/// of a prefix.
+/// link-local IPv6 address, or the /64 prefix of another IPv6 address. A host may have all
+/// addresses of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Source(u128);
 
@@ -36,9 +36,9 @@ impl From<IpAddr> for Source {
 /// source that opens many, at whatever rate, takes room only from itself. If the sources outnumber
 /// [`MAX`], the oldest connection of all is evicted.
 ///
-/// `TCP_DEFER_ACCEPT` would not help. A flood evades it by one byte on each connection. It also fills
-/// TCP's SYN queue: TCP then answers other clients with SYN cookies, and their MSS is too small for a
-/// network with jumbo frames.
+/// `TCP_DEFER_ACCEPT` would not help. A flood evades it by one byte on each connection. It also
+/// fills TCP's SYN queue: TCP then answers other clients with SYN cookies, and their MSS is too
+/// small for a network with jumbo frames.
 pub(super) struct HalfOpen<T> {
     connections: RBTree<(Source, usize), T>,
     len: usize,

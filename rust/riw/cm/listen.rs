@@ -2,9 +2,9 @@
 
 //! Listening.
 //!
-//! For a wildcard listener rdma_cm listens on each device. The devices of one network namespace then
-//! share a TCP socket for each address and port. A connection goes to the device whose netdev has
-//! the local address of the connection. The netdev by which the packets arrive does not count:
+//! For a wildcard listener rdma_cm listens on each device. The devices of one network namespace
+//! then share a TCP socket for each address and port. A connection goes to the device whose netdev
+//! has the local address of the connection. The netdev by which the packets arrive does not count:
 //! packets to an address of this host arrive by `lo`.
 //!
 //! A listener has several subscriptions of one device if consumers in several network namespaces
@@ -16,6 +16,7 @@ use super::{
     device::{CmDevice, Member, Shared},
     subscription::Subscription,
 };
+use crate::link::{Connection, ListenEvents, ListenLink, UnboundLink};
 use core::net::SocketAddr;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
@@ -25,7 +26,7 @@ use kernel::{
     workqueue::{DelayedWork, Work, WorkItem},
 };
 use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue};
-use net::{addr, netns, Family, ListenSocket, Netns, Socket};
+use net::{netns, Netns};
 use rdma::iw::{CmId, Setup};
 
 /// The minimum length of TCP's accept queue; a larger backlog of the consumer makes it longer,
@@ -37,7 +38,7 @@ const BATCH: usize = 64;
 /// Milliseconds until a listener that lacked memory accepts again.
 const RETRY_TIME: u32 = 100;
 
-/// What a listening socket is bound to.
+/// What a listening link is bound to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     ns: netns::Id,
@@ -45,21 +46,21 @@ struct Key {
     family_only: bool,
 }
 
-/// A listening socket.
+/// A listening link, for all devices of a namespace.
 #[pin_data]
 pub(super) struct Listener {
     key: Key,
     #[pin]
     subscriptions: Mutex<KVec<Arc<Subscription>>>,
-    /// Held while connections are accepted, until each of them belongs to its device. `None` once it
-    /// is closed.
+    /// Held while connections are accepted, until each of them belongs to its device. `None` once
+    /// it is closed.
     #[pin]
-    socket: Mutex<Option<ListenSocket>>,
+    link: Mutex<Option<ListenLink>>,
     /// Accepts connections.
     #[pin]
     work: Work<Listener, 0>,
-    /// Kicks the listener to accept again. Set and stopped under `socket`; runs only while there is
-    /// a socket.
+    /// Kicks the listener to accept again. Set and stopped under `link`; runs only while there is a
+    /// link.
     #[pin]
     timer: DelayedWork<Listener, 1>,
     queue: Arc<Queue>,
@@ -75,8 +76,8 @@ impl_has_queue! {
     impl HasQueue for Listener { self.queue }
 }
 
-/// Starts to listen, as [`CmOperations::create_listen`](rdma::iw::CmOperations::create_listen) says.
-/// May sleep.
+/// Starts to listen, as [`CmOperations::create_listen`](rdma::iw::CmOperations::create_listen)
+/// says. May sleep.
 pub(super) fn listen(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize> {
     listen_on(dev, id, setup, backlog).or_else(|e| {
         if !is_everywhere(setup) {
@@ -119,13 +120,13 @@ fn listen_on(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Res
         family_only: setup.family_only,
     };
     // Outside of the lock: this may load a module.
-    let socket = Socket::new(&dev.shared.pernet, &ns, Family::from(&setup.local))?;
+    let link = UnboundLink::new(&dev.shared.pernet, &ns, &setup.local)?;
 
     let mut listeners = dev.shared.listeners.lock();
     let known = listeners.iter().find(|listener| listener.key == key);
     let listener = match known.cloned() {
         Some(listener) => Some(listener),
-        None => match Listener::open(&dev.shared, key, socket, setup, backlog) {
+        None => match Listener::open(&dev.shared, key, link, setup.tos, backlog) {
             Ok(listener) => {
                 listeners
                     .push(listener.clone(), GFP_KERNEL)
@@ -156,38 +157,32 @@ fn listen_on(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Res
 }
 
 impl Listener {
-    /// Binds `socket`, which then listens. May sleep. Fails as `bind()` and `listen()` do.
+    /// Has `link` listen at the address of `key`. May sleep. Fails as `bind()` and `listen()` do.
     fn open(
         shared: &Arc<Shared>,
         key: Key,
-        socket: Socket,
-        setup: &Setup,
+        link: UnboundLink,
+        tos: Option<u8>,
         backlog: u32,
     ) -> Result<Arc<Self>> {
-        socket.set_reuseaddr();
-        if key.addr.is_ipv6() {
-            socket.set_v6only(key.family_only);
-        }
-        if let Some(tos) = setup.tos {
-            socket.set_tos(tos);
-        }
-        socket.bind(&key.addr)?;
-
         let this = Arc::pin_init(
             pin_init!(Self {
                 key,
                 subscriptions <- new_mutex!(KVec::new(), "riw::cm::Listener::subscriptions"),
-                socket <- new_mutex!(None, "riw::cm::Listener::socket"),
+                link <- new_mutex!(None, "riw::cm::Listener::link"),
                 work <- new_work!("riw::cm::Listener::work"),
                 timer <- new_delayed_work!("riw::cm::Listener::timer"),
                 queue: shared.setup_queue.clone(),
             }),
             GFP_KERNEL,
         )?;
-        let socket = ListenSocket::new(socket, backlog.max(QUEUE_MIN))?;
+        let Key {
+            addr, family_only, ..
+        } = &this.key;
+        let backlog = backlog.max(QUEUE_MIN);
+        let link = link.listen(addr, *family_only, tos, backlog, this.clone())?;
 
-        socket.set_listener(this.clone())?;
-        *this.socket.lock() = Some(socket);
+        *this.link.lock() = Some(link);
         // Connections may have arrived before it was set.
         this.kick();
         Ok(this)
@@ -198,17 +193,17 @@ impl Listener {
         self.queue.kick::<_, 0>(self);
     }
 
-    /// Closes the socket. On return no callback of the listener runs, and the work item accepts no
-    /// connection: it does so under `socket`. May sleep.
+    /// Closes the link. On return it reports no event, and the work item accepts no connection: it
+    /// does so under `link`. May sleep.
     fn close(self: &Arc<Self>) {
-        let socket = {
-            let mut socket = self.socket.lock();
+        let link = {
+            let mut link = self.link.lock();
             cancel_delayed_work::<Self, 1>(self);
-            socket.take()
+            link.take()
         };
 
-        // The drop waits for a callback that runs.
-        drop(socket);
+        // The drop waits for an event that is being reported.
+        drop(link);
     }
 
     /// Adds a subscription, in front of the others if it is to be asked first. May sleep.
@@ -241,8 +236,8 @@ impl Listener {
     }
 
     /// Accepts a connection. `EAGAIN` if there is none. May sleep.
-    fn accept(&self, socket: &ListenSocket) -> Result {
-        let child = socket.accept()?;
+    fn accept(&self, link: &ListenLink) -> Result {
+        let child = link.accept()?;
 
         match self.candidates(&child) {
             Ok((dev, candidates)) => {
@@ -257,8 +252,8 @@ impl Listener {
 
     /// Finds the device that a connection is for, and its subscriptions. May sleep. `ENODEV` if no
     /// device has the connection's local address.
-    fn candidates(&self, child: &Socket) -> Result<(Arc<CmDevice>, KVec<Arc<Subscription>>)> {
-        let local = addr::unmapped(child.local_addr()?);
+    fn candidates(&self, child: &Connection) -> Result<(Arc<CmDevice>, KVec<Arc<Subscription>>)> {
+        let (local, _) = child.addrs()?;
         let subscriptions = self.subscriptions.lock();
         let first = subscriptions.first().ok_or(ENODEV)?;
         // All devices are in the same namespace. One may be about to go.
@@ -298,7 +293,7 @@ impl Listener {
     }
 }
 
-impl net::Listener for Listener {
+impl ListenEvents for Listener {
     /// Softirq.
     fn connection_ready(self: &Arc<Self>) {
         self.kick();
@@ -310,13 +305,13 @@ impl WorkItem<0> for Listener {
 
     /// Accepts connections. May sleep, but must not wait for a peer or a stream.
     fn run(this: Arc<Self>) {
-        let guard = this.socket.lock();
-        let Some(socket) = guard.as_ref() else {
+        let guard = this.link.lock();
+        let Some(link) = guard.as_ref() else {
             return;
         };
 
         for _ in 0..BATCH {
-            match this.accept(socket) {
+            match this.accept(link) {
                 Ok(()) => {}
                 Err(e) if e == EAGAIN || e == EINVAL => return,
                 Err(_) => {

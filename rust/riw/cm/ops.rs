@@ -50,8 +50,9 @@ impl CmOperations for Riw {
     }
 
     fn abandon(id: &CmId, qp: &qp::QpObject) -> bool {
-        // Without an endpoint the connection has ended, and so was reported as established before.
-        qp.endpoint().is_none_or(|endpoint| endpoint.abandon(id))
+        // Without a connection it has ended, and so was reported as established before.
+        qp.connection()
+            .is_none_or(|connection| connection.as_arc_borrow().abandon(id))
     }
 
     fn reject(dev: &Device<Self>, token: usize, private_data: &[u8]) -> Result {

@@ -49,8 +49,8 @@ impl PendingEvents {
     pub(super) fn set(&self, event: PendingEvent) -> bool {
         let mut old = self.0.load(ordering::Relaxed);
 
-        // The exchange is not skipped if the bit is set already: a load is no barrier. It fails only
-        // if another event has been set meanwhile, so at most once for each of them.
+        // The exchange is not skipped if the bit is set already: a load is no barrier. It fails
+        // only if another event has been set meanwhile, so at most once for each of them.
         loop {
             match self.0.cmpxchg(old, old | event.bit(), ordering::Full) {
                 Ok(_) => return old & event.bit() == 0,

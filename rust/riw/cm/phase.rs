@@ -6,7 +6,7 @@
 //!
 //! | phase | waits for | reported to iw_cm before | reported at the end |
 //! |---|---|---|---|
-//! | `New` | its socket | – | – |
+//! | `New` | its connection | – | – |
 //! | `Connecting` | TCP | – | connect reply with an error |
 //! | `AwaitReply` | the MPA Reply | – | connect reply with an error |
 //! | `AwaitRequest` | the MPA Request | – | – |
@@ -15,16 +15,16 @@
 //! | `Rdma` | the end | connect reply or established | close |
 //! | `Closed` | – | all | – |
 //!
-//! The phase changes only under its lock, and riw reports to iw_cm under the same lock. So each event
-//! is reported once, and in this order.
+//! The phase changes only under its lock, and riw reports to iw_cm under the same lock. So each
+//! event is reported once, and in this order.
 
 use super::{
     accept::{Reported, Request},
     connect::Opening,
-    deadline::Deadline,
     end::End,
     established::Ending,
 };
+use crate::link::Deadline;
 use core::mem;
 use kernel::{prelude::*, sync::aref::ARef};
 use rdma::iw::{CmId, Offer};
@@ -65,7 +65,8 @@ impl Phase {
         mem::replace(self, Self::Closed)
     }
 
-    /// Takes a reported request out, if this is its phase. If so, the rule of [`Self::take`] applies.
+    /// Takes a reported request out, if this is its phase. If so, the rule of [`Self::take`]
+    /// applies.
     pub(super) fn take_reported(&mut self) -> Option<KBox<Reported>> {
         match self.take() {
             Self::Reported(reported) => Some(reported),

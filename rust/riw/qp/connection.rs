@@ -7,14 +7,64 @@ use super::{
     Qp,
 };
 use crate::{
-    cm::{Closed, Role},
+    link::{Link, Readable},
     stream::{RxEnd, Start, StreamError},
     Riw,
 };
 use iwarp::{qp::Event, startup::Parameters};
-use kernel::{prelude::*, sync::Arc};
-use net::LockedSock;
-use rdma::{event::Event as AsyncEvent, Device};
+use kernel::{
+    prelude::*,
+    sync::{Arc, ArcBorrow},
+};
+use rdma::{event::Event as AsyncEvent, iw::CmId, Device};
+
+/// What a queue pair needs of its connection. Connection management implements it.
+pub(crate) trait QpConnection: Send + Sync {
+    /// Returns what carries the stream.
+    fn link(&self) -> &Link;
+
+    /// Notes that the peer's first FPDU has arrived. Any context.
+    fn first_fpdu(self: ArcBorrow<'_, Self>);
+
+    /// Notes that the queue pair has begun to end the stream. It calls [`Self::close`] when it is
+    /// done, within a limited time, because the peer may not take the rest. Any context.
+    fn ending(self: ArcBorrow<'_, Self>);
+
+    /// Requests the close of the connection, which is done later. Any context.
+    fn close(self: ArcBorrow<'_, Self>);
+
+    /// Receives what the link has: data may have arrived before the queue pair had a buffer for it.
+    /// Process context; may sleep.
+    fn catch_up(self: ArcBorrow<'_, Self>);
+
+    /// Closes the connection. Process context; may sleep. On return [`Qp::detach`] has been called,
+    /// and no callback or work item of the connection uses the queue pair any more.
+    fn teardown(self: ArcBorrow<'_, Self>);
+
+    /// Ends the connection that `id` accepted, as
+    /// [`CmOperations::abandon`](rdma::iw::CmOperations::abandon) says. Process context; may sleep.
+    fn abandon(self: ArcBorrow<'_, Self>, id: &CmId) -> bool;
+}
+
+/// The side of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The side that connected.
+    Initiator,
+    /// The side that accepted.
+    Responder,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// The peer sent its FIN. This side may still send.
+    Graceful,
+    /// The peer or this side reset it.
+    Reset,
+    /// The peer does not answer.
+    Timeout,
+}
 
 impl Qp {
     /// Finds a queue pair of the calling process by its number. Process context; may sleep.
@@ -25,7 +75,7 @@ impl Qp {
     /// Starts the stream: MPA's startup has succeeded. Process context; may sleep. Fails with
     /// `ENOTCONN` if the connection has ended, `ENOMEM` without memory.
     pub(crate) fn start(self: &Arc<Self>, parameters: &Parameters, role: Role) -> Result {
-        let endpoint = self.endpoint().ok_or(ENOTCONN)?;
+        let connection = self.connection().ok_or(ENOTCONN)?;
         let first = match role {
             Role::Initiator => parameters.rtr.map(|rtr| rtr.message()),
             Role::Responder => None,
@@ -35,7 +85,7 @@ impl Qp {
             parameters,
             first,
             may_send: role == Role::Initiator,
-            mss: endpoint.mss()?,
+            mss: connection.link().mss()?,
         })?;
         self.set_read_depths(parameters.ord, parameters.ird);
         self.event(Event::Established, None).ok_or(ENOTCONN)?;
@@ -43,19 +93,19 @@ impl Qp {
     }
 
     /// Receives what the socket has. Atomic context; the socket is locked.
-    pub(crate) fn rx_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+    pub(crate) fn rx_ready(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
         if !self.is_stream_active() {
             // So that TCP sees a FIN behind the octets. The stream is ending anyway.
-            return sk.discard();
+            return data.discard();
         }
-        let received = self.stream.receive(sk);
+        let received = self.stream.receive(data);
 
         if received.hold {
             self.queue.kick::<_, 2>(self);
         }
         if received.first {
-            if let Some(endpoint) = self.endpoint() {
-                endpoint.first_fpdu();
+            if let Some(connection) = self.connection() {
+                connection.as_arc_borrow().first_fpdu();
             }
         }
         let lost = self.stream.report(&received.unreported).is_err();
@@ -73,8 +123,8 @@ impl Qp {
         if self.stream.hold().is_err() {
             return self.fail(StreamError::LOCAL);
         }
-        if let Some(endpoint) = self.endpoint() {
-            endpoint.catch_up();
+        if let Some(connection) = self.connection() {
+            connection.as_arc_borrow().catch_up();
         }
     }
 
@@ -111,16 +161,16 @@ impl Qp {
     /// may sleep.
     pub(super) fn push_out(&self) {
         let mut tx = self.stream.tx.lock();
-        let Snapshot { endpoint, .. } = self.snapshot();
+        let Snapshot { connection, .. } = self.snapshot();
 
-        if let Some(endpoint) = endpoint {
+        if let Some(connection) = connection {
             if self.stream.may_send() {
                 if let Some(terminate) = self.take_terminate() {
                     self.stream.gather_terminate(&mut tx, terminate);
                 }
             }
             // The rest is lost with the queue pair, and so resets the connection.
-            let _ = tx.flush_to(&endpoint);
+            let _ = tx.flush_to(connection.link());
         }
         tx.stop();
     }

@@ -17,7 +17,7 @@ impl Qp {
     /// 2. The queue pair is marked, so that nothing connects or starts a stream.
     /// 3. No more events.
     /// 4. What has been gathered goes to the socket, as far as it has room: waits for a transmit run.
-    /// 5. The endpoint ends: waits for callbacks of the socket.
+    /// 5. The connection ends: waits for callbacks of the socket.
     /// 6. The stream stops: waits for a receive or a transmit run that still has a reference.
     /// 7. The flush timer is canceled. Work items that are queued hold a reference and find nothing to
     ///    do; nothing waits for them.
@@ -27,14 +27,14 @@ impl Qp {
     pub(crate) fn destroy(self: &Arc<Self>) {
         self.stream.sq.kill();
         self.stream.rq.kill();
-        let endpoint = self.mark_destroyed();
+        let connection = self.mark_destroyed();
         let handle = self.handle.lock().take();
         // This may be the last reference: not under the lock.
         drop(handle);
         self.push_out();
         self.event(Event::Abort, None);
-        if let Some(endpoint) = endpoint {
-            endpoint.teardown();
+        if let Some(connection) = connection {
+            connection.as_arc_borrow().teardown();
         }
         self.stream.stop();
         cancel_delayed_work::<Self, 1>(self);

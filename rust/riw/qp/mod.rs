@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Queue pairs: each joins a stream, its queues, a state, and the connection that carries it.
+//!
+//! Connection management uses queue pairs; they know it by [`QpConnection`] only.
 
 mod connection;
 mod create;
@@ -26,6 +28,8 @@ use kernel_ext::{
 };
 use rdma::{event::Event, qp::QpCap};
 
+pub(crate) use connection::{Closed, QpConnection, Role};
+
 use owner::Owner;
 use runner::Runner;
 use state::Status;
@@ -35,7 +39,7 @@ pub(crate) type QpObject = rdma::qp::Qp<Riw>;
 
 /// A queue pair.
 ///
-/// The verbs object and the table of numbers hold a reference each; so do the endpoint and queued
+/// The verbs object and the table of numbers hold a reference each; so do the connection and queued
 /// work items, for as long as they need it. So a `Qp` can outlive its verbs object for a moment. It
 /// does nothing then: see [`Qp::destroy`].
 #[pin_data]

@@ -2,11 +2,8 @@
 
 //! The state of a queue pair. Nothing else changes it.
 
-use super::Qp;
-use crate::{
-    cm::Endpoint,
-    stream::{RxEnd, StreamError},
-};
+use super::{connection::QpConnection, error::InError, Qp};
+use crate::stream::{RxEnd, StreamError};
 use iwarp::{
     qp::{next, Event, State},
     Error, Quote, Terminate,
@@ -25,11 +22,11 @@ pub(super) struct Status {
     state: State,
     /// The queue pair is being destroyed.
     destroyed: bool,
-    endpoint: Option<Arc<Endpoint>>,
+    connection: Option<Arc<dyn QpConnection>>,
     /// The error that the peer must be told.
     terminate: Option<Terminate>,
     attributes: Attributes,
-    pub(super) error: super::error::InError,
+    pub(super) error: InError,
 }
 
 /// Attributes that the verbs report.
@@ -50,7 +47,7 @@ impl Status {
         Self {
             state: State::Idle,
             destroyed: false,
-            endpoint: None,
+            connection: None,
             terminate: None,
             attributes: Attributes {
                 unconnected: QpState::Init,
@@ -58,7 +55,7 @@ impl Status {
                 ord: 0,
                 ird: 0,
             },
-            error: super::error::InError::default(),
+            error: InError::default(),
         }
     }
 
@@ -78,11 +75,11 @@ pub(super) struct Changed {
 pub(super) struct Snapshot {
     pub(super) state: State,
     pub(super) destroyed: bool,
-    pub(super) endpoint: Option<Arc<Endpoint>>,
+    pub(super) connection: Option<Arc<dyn QpConnection>>,
 }
 
 impl Qp {
-    /// Returns the state and the connection. Process context, as the endpoint's reference may
+    /// Returns the state and the connection. Process context, as the connection's reference may
     /// become the last one.
     pub(super) fn snapshot(&self) -> Snapshot {
         let status = self.status.lock();
@@ -90,13 +87,13 @@ impl Qp {
         Snapshot {
             state: status.state,
             destroyed: status.destroyed,
-            endpoint: status.endpoint.clone(),
+            connection: status.connection.clone(),
         }
     }
 
-    /// Returns the endpoint that the queue pair is bound to. Process context or softirq.
-    pub(crate) fn endpoint(&self) -> Option<Arc<Endpoint>> {
-        self.status.lock().endpoint.clone()
+    /// Returns the connection of the queue pair. Process context or softirq.
+    pub(crate) fn connection(&self) -> Option<Arc<dyn QpConnection>> {
+        self.status.lock().connection.clone()
     }
 
     /// Whether a state in which data is received was entered and not left. Any context.
@@ -113,7 +110,7 @@ impl Qp {
         event: Event,
         terminate: Option<Terminate>,
     ) -> Option<Changed> {
-        let (was, now, endpoint) = {
+        let (was, now, connection) = {
             let mut status = self.status.lock();
             let was = status.state;
             let transition = next(was, event)?;
@@ -125,7 +122,7 @@ impl Qp {
             if was == State::Rts && transition.state == State::Draining {
                 self.stream.close_reads();
             }
-            (was, transition.state, status.endpoint.clone())
+            (was, transition.state, status.connection.clone())
         };
 
         if was == State::Rts && now != State::Rts {
@@ -135,8 +132,8 @@ impl Qp {
                 (State::Draining, _) => self.stream.sq.end(),
                 _ => {}
             }
-            if let Some(endpoint) = endpoint {
-                endpoint.ending();
+            if let Some(connection) = connection {
+                connection.as_arc_borrow().ending();
             }
         }
         // The transmitter does what the new state calls for.
@@ -195,25 +192,25 @@ impl Qp {
         self.status.lock().terminate.take()
     }
 
-    /// Binds the queue pair to an endpoint. Process context or softirq. Fails with `EINVAL` if the
+    /// Binds the queue pair to a connection. Process context or softirq. Fails with `EINVAL` if the
     /// queue pair cannot be connected.
-    pub(crate) fn attach(self: &Arc<Self>, endpoint: Arc<Endpoint>) -> Result {
+    pub(crate) fn attach(&self, connection: Arc<dyn QpConnection>) -> Result {
         let mut status = self.status.lock();
 
-        if status.destroyed || status.state != State::Idle || status.endpoint.is_some() {
+        if status.destroyed || status.state != State::Idle || status.connection.is_some() {
             return Err(EINVAL);
         }
-        status.endpoint = Some(endpoint);
+        status.connection = Some(connection);
         Ok(())
     }
 
     /// Notes that the connection is gone. Process context.
     pub(crate) fn detach(self: &Arc<Self>) {
-        let endpoint = self.status.lock().endpoint.take();
+        let connection = self.status.lock().connection.take();
 
         // After a graceful close, too: the verbs leave a connection only through ERROR.
         self.event(Event::Lost, None);
-        drop(endpoint);
+        drop(connection);
     }
 
     /// Notes the read depths of a new connection. Process context.
@@ -225,13 +222,13 @@ impl Qp {
     }
 
     /// Notes that the queue pair is being destroyed: the stream is not active any more, and no
-    /// connection can be attached. Process context. Returns the endpoint.
-    pub(super) fn mark_destroyed(&self) -> Option<Arc<Endpoint>> {
+    /// connection can be attached. Process context. Returns the connection.
+    pub(super) fn mark_destroyed(&self) -> Option<Arc<dyn QpConnection>> {
         let mut status = self.status.lock();
 
         status.destroyed = true;
         self.stream_active.store(false, ordering::Relaxed);
-        status.endpoint.clone()
+        status.connection.clone()
     }
 
     /// Notes the state that the verbs report while the queue pair is not connected. Process context.
@@ -258,13 +255,13 @@ impl Qp {
         let mut status = self.status.lock();
         let transition = next(status.state, Event::Reset).ok_or(EINVAL)?;
 
-        if status.endpoint.is_some() {
+        if status.connection.is_some() {
             return Err(EINVAL);
         }
         self.enter(&mut status, transition.state);
         status.attributes.unconnected = QpState::Init;
         status.terminate = None;
-        status.error = super::error::InError::default();
+        status.error = InError::default();
         Ok(())
     }
 

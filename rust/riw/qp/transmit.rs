@@ -82,8 +82,8 @@ impl Qp {
     /// Sends messages. A queue pair that drains closes its half of the connection after the last.
     fn pass_open(self: &Arc<Self>, mut tx: MutexGuard<'_, Tx>, status: &Snapshot) -> Progress {
         let may_send = self.stream.may_send();
-        let sent = match &status.endpoint {
-            Some(endpoint) if may_send => self.stream.transmit(&mut tx, endpoint),
+        let sent = match &status.connection {
+            Some(connection) if may_send => self.stream.transmit(&mut tx, connection.link()),
             _ => Ok(Progress::Done),
         };
         // A close does not wait for a peer that has not sent its first FPDU.
@@ -117,9 +117,9 @@ impl Qp {
         // or the consumer nothing waits.
         let said = tx.has_terminate();
         let waits = status
-            .endpoint
+            .connection
             .as_ref()
-            .is_some_and(|endpoint| tx.flush_to(endpoint) == Err(EAGAIN))
+            .is_some_and(|connection| tx.flush_to(connection.link()) == Err(EAGAIN))
             && status.state == State::Terminate
             && said;
         if status.state == State::Error {
@@ -146,8 +146,8 @@ impl Qp {
         let status = self.snapshot();
 
         if status.state == state {
-            if let Some(endpoint) = status.endpoint {
-                endpoint.close();
+            if let Some(connection) = status.connection {
+                connection.as_arc_borrow().close();
             }
         }
     }

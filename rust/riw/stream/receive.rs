@@ -8,6 +8,7 @@
 //! this one FPDU ([`Stream::hold`]).
 
 use crate::{
+    link::Readable,
     queue::wr::WcStatus,
     stream::{
         crc,
@@ -23,7 +24,7 @@ use iwarp::{
     Error, Progress, Quote, Rdmap, Receiver, RxConfig, Terminated,
 };
 use kernel::{prelude::*, sync::atomic::ordering};
-use net::{LockedSock, RecvBuf};
+use net::RecvBuf;
 
 /// Unread bytes that a socket must have room for. They are several FPDUs, so that the window stays
 /// open while one of them is incomplete.
@@ -115,7 +116,7 @@ pub(crate) struct Received {
 impl Stream {
     /// Takes the octets that the socket has, whose lock is held. Softirq or process context; never
     /// sleeps. If nothing more may be placed, discards them, so that TCP sees a FIN behind them.
-    pub(crate) fn receive(&self, sk: &mut LockedSock<'_>) -> Received {
+    pub(crate) fn receive(&self, data: &mut Readable<'_, '_>) -> Received {
         let mut rx = self.rx.lock();
         let Rx {
             receiver: Some(receiver),
@@ -125,23 +126,23 @@ impl Stream {
         } = &mut *rx
         else {
             drop(rx);
-            sk.discard();
+            data.discard();
             return Received::default();
         };
         let had_started = receiver.started();
         // TCP does not call back for new octets if it had to drop some.
-        let dropped = sk.unread().len() == *left;
+        let dropped = data.unread().len() == *left;
         let mut placer = Placer::new(self, filling);
         let mut received = Received::default();
 
-        match consume(sk, receiver, held, &mut placer) {
+        match consume(data, receiver, held, &mut placer) {
             Ok(needed) => {
-                *left = sk.unread().len();
+                *left = data.unread().len();
                 // CAST: At most `FPDU_MAX`.
-                let waits = sk.wait_for(needed as u32);
+                let waits = data.wait_for(needed as u32);
 
                 received.hold = held.is_none() && *left != 0 && (dropped || !waits);
-                if sk.has_urgent() {
+                if data.has_urgent() {
                     // RDMAP has no urgent data, and nothing behind it can be read.
                     received.end = Some(RxEnd::Error(StreamError {
                         error: Rdmap::CatastrophicStream.into(),
@@ -167,7 +168,7 @@ impl Stream {
         }
         if received.end.is_some() {
             rx.end();
-            sk.discard();
+            data.discard();
             received.hold = false;
         }
         received
@@ -213,7 +214,7 @@ impl Stream {
 
 /// Consumes the complete FPDUs. Returns how many bytes the socket must have before this can go on.
 fn consume(
-    sk: &mut LockedSock<'_>,
+    data: &mut Readable<'_, '_>,
     receiver: &mut Receiver<Deframer<crc::Kernel>>,
     held: &mut Option<RecvBuf>,
     placer: &mut Placer<'_>,
@@ -223,7 +224,7 @@ fn consume(
             // The buffer holds one FPDU.
             Progress::Consumed(_) => *held = None,
             Progress::Incomplete { needed } => {
-                let unread = sk.unread();
+                let unread = data.unread();
                 let count = needed.saturating_sub(buffer.len()).min(unread.len());
 
                 if count == 0 {
@@ -232,12 +233,12 @@ fn consume(
                 buffer
                     .append(&unread, count)
                     .map_err(|_| Error::LocalCatastrophic)?;
-                sk.take(count);
+                data.take(count);
             }
         }
     }
 
-    let mut unread = sk.unread();
+    let mut unread = data.unread();
     let before = unread.len();
     let outcome = loop {
         if unread.is_empty() {
@@ -250,6 +251,6 @@ fn consume(
         }
     };
     let taken = before.saturating_sub(unread.len());
-    sk.take(taken);
+    data.take(taken);
     outcome
 }

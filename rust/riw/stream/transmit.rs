@@ -3,7 +3,7 @@
 //! Transmitting: messages become FPDUs, and many FPDUs one send.
 
 use crate::{
-    cm::Endpoint,
+    link::{Link, LinkState},
     queue::wr::WcStatus,
     stream::{
         crc,
@@ -106,25 +106,21 @@ impl Tx {
             .is_some_and(|sender| sender.segmenter.terminated())
     }
 
-    /// Sends the batch, as far as the socket takes it. Process context; may sleep. Fails as
-    /// [`Endpoint::send`] does.
-    pub(crate) fn flush_to(&mut self, endpoint: &Endpoint) -> Result {
-        endpoint.send(&mut self.buf)
+    /// Sends the batch, as far as the link takes it. Process context; may sleep. Fails as
+    /// [`Link::send`] does.
+    pub(crate) fn flush_to(&mut self, link: &Link) -> Result {
+        link.send(&mut self.buf)
     }
 }
 
 impl Stream {
     /// Sends messages until there are none, the socket is full, or it is others' turn. Process
     /// context; may sleep. Returns an error that ends the stream.
-    pub(crate) fn transmit(
-        &self,
-        tx: &mut Tx,
-        endpoint: &Endpoint,
-    ) -> Result<Progress, StreamError> {
+    pub(crate) fn transmit(&self, tx: &mut Tx, link: &Link) -> Result<Progress, StreamError> {
         for _ in 0..BATCHES {
-            // The endpoint lends its socket for single calls: whoever ends the connection does not
-            // wait while payload is gathered.
-            let Ok((room, mss)) = endpoint.room_and_mss() else {
+            // Each call takes the link's lock by itself: whoever ends the connection does not wait
+            // while payload is gathered.
+            let Ok((room, mss)) = link.room_and_mss() else {
                 return Ok(Progress::Done);
             };
             if room == 0 {
@@ -137,11 +133,13 @@ impl Stream {
             }
             let more = self.fill(tx, room.min(BATCH))?;
 
-            match tx.flush_to(endpoint) {
+            match tx.flush_to(link) {
                 Ok(()) if more => {}
                 Ok(()) => return Ok(Progress::Done),
                 // A full socket calls back when it has room. A closed connection is reported.
-                Err(e) if e == EAGAIN || !endpoint.is_connected() => return Ok(Progress::Done),
+                Err(e) if e == EAGAIN || matches!(link.state(), LinkState::Closed(_)) => {
+                    return Ok(Progress::Done);
+                }
                 // Something refuses to send, and nothing reports when that changes.
                 Err(_) => return Err(StreamError::LOCAL),
             }

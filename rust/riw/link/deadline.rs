@@ -6,7 +6,7 @@ use kernel::time::{msecs_to_jiffies, Instant, Jiffies, Monotonic};
 
 /// The end of a time limit.
 #[derive(Clone, Copy)]
-pub(super) struct Deadline {
+pub(crate) struct Deadline {
     since: Instant<Monotonic>,
     /// Milliseconds from `since`.
     time: i64,
@@ -14,7 +14,7 @@ pub(super) struct Deadline {
 
 impl Deadline {
     /// A deadline in `time` milliseconds. Any context.
-    pub(super) fn new(time: i64) -> Self {
+    pub(crate) fn new(time: i64) -> Self {
         Self {
             since: Instant::now(),
             time,
@@ -22,7 +22,7 @@ impl Deadline {
     }
 
     /// Returns the earlier of two deadlines. Any context.
-    pub(super) fn min(self, other: Self) -> Self {
+    pub(crate) fn min(self, other: Self) -> Self {
         if self.left() < other.left() {
             self
         } else {
@@ -31,7 +31,7 @@ impl Deadline {
     }
 
     /// Returns the time left; `None` if the deadline has passed. Any context.
-    pub(super) fn left(&self) -> Option<Jiffies> {
+    pub(crate) fn left(&self) -> Option<Jiffies> {
         let left = self.time.saturating_sub(self.since.elapsed().as_millis());
 
         // One more jiffy: the current one has begun already.

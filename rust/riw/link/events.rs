@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The events of a link, and access to received data.
+
+use super::LinkState;
+use kernel::{prelude::*, sync::Arc};
+use net::{Callbacks, LockedSock, Unread};
+
+/// Receives the events of a link.
+///
+/// All methods are called in atomic context, with softirqs disabled. They must not sleep, and must
+/// not take a lock under which functions of the link are called.
+pub(crate) trait LinkEvents: Sized + Send + Sync + 'static {
+    /// Data can be read, or the peer has closed its half. The connection is locked.
+    fn readable(self: &Arc<Self>, data: &mut Readable<'_, '_>);
+
+    /// The state has changed: see [`Readable::state`]. The connection is locked.
+    fn state_changed(self: &Arc<Self>, data: &mut Readable<'_, '_>);
+
+    /// At least a third of the send buffer is free again. Reported only after
+    /// [`Link::send`](super::Link::send) has failed with `EAGAIN`, or
+    /// [`Link::room_and_mss`](super::Link::room_and_mss) has returned no room.
+    fn room(self: &Arc<Self>);
+
+    /// The connection has failed, or an ICMP error has arrived. The connection may or may not be
+    /// locked.
+    fn error(self: &Arc<Self>);
+}
+
+/// A locked connection, for the reader of the stream. Its methods may be called in any such
+/// context; none sleeps.
+pub(crate) struct Readable<'a, 'b>(&'a mut LockedSock<'b>);
+
+impl<'a, 'b> Readable<'a, 'b> {
+    #[inline]
+    pub(super) fn new(sk: &'a mut LockedSock<'b>) -> Self {
+        Self(sk)
+    }
+
+    /// Returns the current state.
+    pub(crate) fn state(&self) -> LinkState {
+        LinkState::new(self.0.state(), || self.0.error())
+    }
+
+    /// Returns a cursor over the bytes received in order and not taken yet, up to urgent data.
+    #[inline]
+    pub(crate) fn unread(&self) -> Unread<'_> {
+        self.0.unread()
+    }
+
+    /// Takes (frees) the first `count` unread bytes, or all up to urgent data if there are fewer.
+    /// The receive window opens accordingly.
+    #[inline]
+    pub(crate) fn take(&mut self, count: usize) {
+        self.0.take(count);
+    }
+
+    /// Takes all bytes up to urgent data, and asks for [`LinkEvents::readable`] at every byte, as
+    /// `wait_for(1)` does.
+    #[inline]
+    pub(crate) fn discard(&mut self) {
+        self.0.discard();
+    }
+
+    /// Whether urgent data was received or announced and not taken. Later bytes cannot be read.
+    #[inline]
+    pub(crate) fn has_urgent(&self) -> bool {
+        self.0.has_urgent()
+    }
+
+    /// Delays [`LinkEvents::readable`] until `count` bytes are unread. It is called earlier only if
+    /// the connection ends, or if no more can be queued before some bytes are taken.
+    ///
+    /// Returns false if there is no need to wait: `count` bytes are unread, or no more can be
+    /// queued. The event may not be reported then.
+    #[inline]
+    pub(crate) fn wait_for(&mut self, count: u32) -> bool {
+        self.0.wait_for(count)
+    }
+}
+
+/// Translates TCP's callbacks to the events of a link.
+pub(super) struct Hook<T>(Arc<T>);
+
+impl<T> Hook<T> {
+    /// Creates a hook for `owner`. May sleep.
+    pub(super) fn new(owner: Arc<T>) -> Result<Arc<Self>> {
+        Ok(Arc::new(Self(owner), GFP_KERNEL)?)
+    }
+
+    #[inline]
+    pub(super) fn owner(&self) -> &Arc<T> {
+        &self.0
+    }
+}
+
+impl<T: LinkEvents> Callbacks for Hook<T> {
+    fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+        self.owner().readable(&mut Readable::new(sk));
+    }
+
+    fn state_change(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+        self.owner().state_changed(&mut Readable::new(sk));
+    }
+
+    fn write_space(self: &Arc<Self>) {
+        self.owner().room();
+    }
+
+    fn error_report(self: &Arc<Self>) {
+        self.owner().error();
+    }
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections whose FIN is sent.
+//!
+//! TCP retransmits nothing for a kernel socket that has been released. So a connection is kept
+//! until the peer has acknowledged everything and closed its side, without an owner. It is reset if
+//! the peer makes no progress for a while. Data that arrives is discarded.
+
+use super::{Connection, Deadline, LinkState};
+use core::mem;
+use kernel::{
+    impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
+    prelude::*,
+    rbtree::RBTree,
+    sync::{Arc, Mutex},
+    time::Jiffies,
+    workqueue::{DelayedWork, Work, WorkItem},
+};
+use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue};
+use net::{Callbacks, LockedSock, TcpState};
+
+/// Milliseconds for the peer to answer a FIN, or to acknowledge something before it.
+const LINGER_TIME: i64 = 10_000;
+/// Milliseconds between two polls of a connection: TCP does not report what the peer acknowledges.
+const POLL_TIME: i64 = 1_000;
+/// Milliseconds after which a connection is reset, whether the peer makes progress or not.
+const LINGER_TIME_MAX: i64 = 300_000;
+/// The maximum number of refused connections in a set. More are reset.
+const REFUSED_MAX: usize = 1024;
+
+/// The connections of a device that linger.
+#[pin_data]
+pub(crate) struct LingerSet {
+    /// Runs the work items of the connections.
+    queue: Arc<Queue>,
+    #[pin]
+    state: Mutex<SetState>,
+}
+
+struct SetState {
+    /// The set takes no more connections.
+    shut: bool,
+    members: RBTree<usize, Arc<Linger>>,
+    /// The number of members that are refused connections.
+    refused: usize,
+    next_token: usize,
+}
+
+/// A connection that waits for its peer to close.
+#[pin_data]
+struct Linger {
+    set: Arc<LingerSet>,
+    token: usize,
+    /// The connection was refused before it was established.
+    refused: bool,
+    limit: Deadline,
+    /// `None` once it has ended.
+    #[pin]
+    state: Mutex<Option<State>>,
+    /// Polls the connection.
+    #[pin]
+    work: Work<Linger, 0>,
+    /// Kicks the linger when the next poll is due. Set and stopped under `state`; runs only while
+    /// there is a connection.
+    #[pin]
+    timer: DelayedWork<Linger, 1>,
+    queue: Arc<Queue>,
+}
+
+struct State {
+    connection: Connection,
+    /// The peer has to acknowledge something before this, so that less than `unacknowledged` bytes
+    /// remain.
+    deadline: Deadline,
+    unacknowledged: u32,
+}
+
+impl_has_work! {
+    impl HasWork<Linger, 0> for Linger { self.work }
+}
+impl_has_delayed_work! {
+    impl HasDelayedWork<Linger, 1> for Linger { self.timer }
+}
+impl_has_queue! {
+    impl HasQueue for Linger { self.queue }
+}
+
+impl LingerSet {
+    /// Creates an empty set, whose work items run on `queue`. May sleep.
+    pub(crate) fn new(queue: Arc<Queue>) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                queue,
+                state <- new_mutex!(SetState {
+                    shut: false,
+                    members: RBTree::new(),
+                    refused: 0,
+                    next_token: 1,
+                }, "riw::link::LingerSet::state"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Sends a FIN, and keeps the connection until the peer has answered it. `refused` says that
+    /// the connection was refused before it was established. May sleep.
+    ///
+    /// The connection must have been taken from its link. It is reset if there is no memory, if the
+    /// set is shut down, or if too many refused connections linger.
+    pub(crate) fn close(self: &Arc<Self>, connection: Connection, refused: bool) {
+        if matches!(connection.state(), LinkState::Closed(_)) {
+            return;
+        }
+        let Ok(linger) = Linger::new(self, refused) else {
+            return connection.abort();
+        };
+
+        // Once it is added, `shutdown` may end it at any time, and then waits for this lock.
+        let mut place = linger.state.lock();
+        let ready = self
+            .add(&linger)
+            .and_then(|()| connection.socket().set_callbacks(linger.clone()))
+            .and_then(|()| connection.socket().shutdown_write());
+        match ready {
+            Ok(()) => {
+                *place = Some(State {
+                    connection,
+                    deadline: Deadline::new(LINGER_TIME),
+                    unacknowledged: u32::MAX,
+                });
+                drop(place);
+                // The awaited event may have preceded the callbacks.
+                linger.kick();
+            }
+            Err(_) => {
+                connection.socket().clear_callbacks();
+                connection.abort();
+                drop(place);
+                self.remove(linger.token);
+            }
+        }
+    }
+
+    /// Resets all connections. On return the set has none, and never will. May sleep.
+    pub(crate) fn shutdown(&self) {
+        let members = {
+            let mut state = self.state.lock();
+
+            state.shut = true;
+            mem::replace(&mut state.members, RBTree::new())
+        };
+
+        for linger in members.values() {
+            linger.end();
+        }
+    }
+
+    /// Returns a number for a member, which is never reused. May sleep.
+    fn token(&self) -> usize {
+        let mut state = self.state.lock();
+        let token = state.next_token;
+
+        state.next_token = token.wrapping_add(1);
+        token
+    }
+
+    /// Adds a member. `ENODEV` if the set is shut down, `EBUSY` if too many refused connections
+    /// linger, `ENOMEM`. May sleep.
+    fn add(&self, linger: &Arc<Linger>) -> Result {
+        let mut state = self.state.lock();
+
+        if state.shut {
+            return Err(ENODEV);
+        }
+        if linger.refused && state.refused >= REFUSED_MAX {
+            return Err(EBUSY);
+        }
+        state
+            .members
+            .try_create_and_insert(linger.token, linger.clone(), GFP_KERNEL)?;
+        if linger.refused {
+            state.refused = state.refused.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Removes a member, unless `shutdown` has removed it already. May sleep.
+    fn remove(&self, token: usize) {
+        let member = {
+            let mut state = self.state.lock();
+            let member = state.members.remove(&token);
+
+            if member.as_ref().is_some_and(|linger| linger.refused) {
+                state.refused = state.refused.saturating_sub(1);
+            }
+            member
+        };
+        // Outside of the lock: this may be the last reference.
+        drop(member);
+    }
+}
+
+impl Linger {
+    fn new(set: &Arc<LingerSet>, refused: bool) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                set: set.clone(),
+                token: set.token(),
+                refused,
+                limit: Deadline::new(LINGER_TIME_MAX),
+                state <- new_mutex!(None, "riw::link::Linger::state"),
+                work <- new_work!("riw::link::Linger::work"),
+                timer <- new_delayed_work!("riw::link::Linger::timer"),
+                queue: set.queue.clone(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Queues the work item that polls the connection. Any context.
+    fn kick(self: &Arc<Self>) {
+        self.queue.kick::<_, 0>(self);
+    }
+
+    /// Releases the connection, and resets it if it is not closed. On return no callback of it
+    /// runs. May sleep.
+    fn end(self: &Arc<Self>) {
+        let state = {
+            let mut state = self.state.lock();
+            cancel_delayed_work::<Self, 1>(self);
+            state.take()
+        };
+
+        if let Some(state) = state {
+            state.connection.socket().clear_callbacks();
+            // Without effect on the peer if TCP has closed.
+            state.connection.abort();
+            self.set.remove(self.token);
+        }
+    }
+
+    /// Polls the connection, and sets the timer for the next poll. Returns false if there is
+    /// nothing to wait for. May sleep.
+    fn poll(self: &Arc<Self>) -> bool {
+        let mut state = self.state.lock();
+
+        let left = Option::as_mut(&mut state).and_then(|state| self.time_left(state));
+        if let Some(left) = left {
+            mod_delayed_work::<Self, 1>(self, left);
+        }
+        left.is_some()
+    }
+
+    /// Returns the time until the next poll; `None` if there is nothing to wait for. May sleep.
+    fn time_left(&self, state: &mut State) -> Option<Jiffies> {
+        let unacknowledged = state.connection.socket().with_locked(|sk| {
+            sk.discard();
+            (sk.state() != TcpState::Closed).then(|| sk.unacknowledged())
+        })?;
+
+        if unacknowledged < state.unacknowledged {
+            state.unacknowledged = unacknowledged;
+            state.deadline = Deadline::new(LINGER_TIME);
+        }
+        let next = Deadline::new(POLL_TIME).left().unwrap_or(1);
+        Some(next.min(state.deadline.left()?).min(self.limit.left()?))
+    }
+}
+
+impl WorkItem<0> for Linger {
+    type Pointer = Arc<Self>;
+
+    /// Polls the connection. May sleep, but must not wait for the peer.
+    fn run(this: Arc<Self>) {
+        if !this.poll() {
+            this.end();
+        }
+    }
+}
+
+impl WorkItem<1> for Linger {
+    type Pointer = Arc<Self>;
+
+    /// The next poll is due.
+    fn run(this: Arc<Self>) {
+        this.kick();
+    }
+}
+
+impl Callbacks for Linger {
+    /// Discards the data, so that the peer's FIN can follow. Softirq, the socket is locked.
+    fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+        sk.discard();
+    }
+
+    /// Softirq, the socket is locked.
+    fn state_change(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+        if sk.state() == TcpState::Closed {
+            self.kick();
+        }
+    }
+
+    fn write_space(self: &Arc<Self>) {}
+
+    fn error_report(self: &Arc<Self>) {}
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What carries a stream: a connection of TCP.
+//!
+//! - A [`Connection`] is one end of a connection that nobody shares: new, accepted, or taken from a
+//!   link.
+//! - A [`Link`] shares it between connection management and a stream, until it is taken away. Its
+//!   events go to an owner ([`LinkEvents`]).
+//! - A [`ListenLink`] accepts connections.
+//! - A [`LingerSet`] closes connections in an orderly way, with no owner any more.
+//!
+//! Only this module uses TCP's sockets: another transport would be added here. It depends on no
+//! other part of the driver.
+//!
+//! # Contexts
+//!
+//! Functions need process context and may sleep, but never wait for the peer. Events come in atomic
+//! context; most of them with the connection locked.
+//!
+//! # Lifetimes
+//!
+//! A connection holds no reference to its network namespace, which waits for its drop. So when the
+//! namespace or its netdev goes, the user has to take each connection from its link and drop it,
+//! and to shut each set of lingering connections down.
+//!
+//! `Link::connection` is held while the connection is in use. A connection is removed from there,
+//! and then loses its callbacks, before it is dropped or lingers. So nothing sends on a dropped
+//! connection, and no event comes from it. A transmit pass takes the lock for each send: one that
+//! is under way finds no connection at its next send.
+
+mod connection;
+mod deadline;
+mod events;
+mod linger;
+mod listen;
+
+pub(crate) use connection::Connection;
+pub(crate) use deadline::Deadline;
+pub(crate) use events::{LinkEvents, Readable};
+pub(crate) use linger::LingerSet;
+pub(crate) use listen::{ListenEvents, ListenLink, UnboundLink};
+
+use core::net::SocketAddr;
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{Arc, Mutex},
+};
+use net::{SendBuf, TcpState};
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkState {
+    /// It is not established yet.
+    Connecting,
+    /// Both sides may send.
+    Established,
+    /// The peer has closed its half. This side may still send.
+    PeerClosed,
+    /// This side has closed its half, and the peer may have, too.
+    Closing,
+    /// There is no connection. The reason: `ECONNRESET` if TCP does not know one, `ENOTCONN` if the
+    /// connection has been taken away.
+    Closed(Error),
+}
+
+impl LinkState {
+    /// Translates TCP's state. `error` returns the error that ended the connection.
+    fn new(state: TcpState, error: impl FnOnce() -> Option<Error>) -> Self {
+        match state {
+            TcpState::SynSent | TcpState::SynReceived => Self::Connecting,
+            TcpState::Established => Self::Established,
+            TcpState::CloseWait => Self::PeerClosed,
+            TcpState::FinWait1
+            | TcpState::FinWait2
+            | TcpState::Closing
+            | TcpState::LastAck
+            | TcpState::TimeWait => Self::Closing,
+            // A connection never listens.
+            TcpState::Closed | TcpState::Listen => Self::Closed(error().unwrap_or(ECONNRESET)),
+        }
+    }
+}
+
+/// A connection that connection management and a stream share.
+///
+/// All functions need process context and may sleep. Without a connection they fail with
+/// `ENOTCONN`, unless they say otherwise.
+#[pin_data]
+pub(crate) struct Link {
+    /// `None` before the connection begins and after it has been taken away.
+    #[pin]
+    connection: Mutex<Option<Connection>>,
+}
+
+impl Link {
+    /// Creates a link without a connection.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            connection <- new_mutex!(None, "riw::link::Link::connection"),
+        })
+    }
+
+    /// Gives the link its connection, whose events go to `owner` from then on. Earlier events are
+    /// not reported. After `idle` seconds of silence the peer is probed; 0: never. Resets the
+    /// connection if anything fails.
+    pub(crate) fn attach<T: LinkEvents>(
+        &self,
+        connection: Connection,
+        idle: u16,
+        owner: Arc<T>,
+    ) -> Result {
+        match connection.prepare(idle, owner) {
+            Ok(()) => {
+                *self.connection.lock() = Some(connection);
+                Ok(())
+            }
+            Err(e) => {
+                connection.abort();
+                Err(e)
+            }
+        }
+    }
+
+    /// Takes the connection away, if there is one. On return no event of it is being reported.
+    pub(crate) fn take(&self) -> Option<Connection> {
+        let connection = self.connection.lock().take()?;
+
+        connection.socket().clear_callbacks();
+        Some(connection)
+    }
+
+    /// Starts to connect; does not wait for the peer. [`LinkEvents::state_changed`] reports the
+    /// result. Fails as `connect()` does.
+    pub(crate) fn connect(&self, remote: &SocketAddr) -> Result {
+        match self.with(|connection| connection.socket().connect(remote)) {
+            Err(e) if e != EINPROGRESS => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the current state of the connection.
+    pub(crate) fn state(&self) -> LinkState {
+        self.with(|connection| Ok(connection.state()))
+            .unwrap_or_else(LinkState::Closed)
+    }
+
+    /// Returns the local address.
+    pub(crate) fn local_addr(&self) -> Result<SocketAddr> {
+        self.with(Connection::local_addr)
+    }
+
+    /// Makes the receive buffer large enough for `count` unread bytes, within the limits of the
+    /// network namespace.
+    pub(crate) fn reserve(&self, count: u32) -> Result {
+        self.with(|connection| {
+            connection.socket().reserve(count);
+            Ok(())
+        })
+    }
+
+    /// Sends the bytes of `buf`, as many as the connection takes now, and removes them from `buf`.
+    ///
+    /// `EAGAIN` if there is no room for the rest: [`LinkEvents::room`] reports room later. No event
+    /// follows any other error. Such an error need not end the connection, for example if a
+    /// security module refuses.
+    pub(crate) fn send(&self, buf: &mut SendBuf) -> Result {
+        self.with(|connection| connection.socket().send(buf))
+    }
+
+    /// Receives available bytes, as many as fit into `buf`. Returns the number of bytes; 0 after
+    /// the peer's FIN. `EAGAIN` if no bytes are available; otherwise the error that ended the
+    /// connection.
+    pub(crate) fn receive(&self, buf: &mut [u8]) -> Result<usize> {
+        self.with(|connection| connection.socket().recv(buf))
+    }
+
+    /// Returns the free space in the send buffer and the payload of a full segment, both in bytes.
+    /// The space is 0 if less than a third is free: [`LinkEvents::room`] reports room then.
+    pub(crate) fn room_and_mss(&self) -> Result<(usize, u32)> {
+        self.with(|connection| {
+            let socket = connection.socket();
+
+            Ok((socket.room(), socket.mss()))
+        })
+    }
+
+    /// Returns the payload of a full segment in bytes.
+    pub(crate) fn mss(&self) -> Result<u32> {
+        self.with(|connection| Ok(connection.socket().mss()))
+    }
+
+    /// Returns the number of bytes that the peer has acknowledged plus bytes received from it; 0
+    /// without a connection.
+    pub(crate) fn moved(&self) -> u64 {
+        self.with(|connection| Ok(connection.socket().with_locked(|sk| sk.moved())))
+            .unwrap_or(0)
+    }
+
+    /// Calls `f` with the connection locked. `f` must not sleep, nor use the link.
+    pub(crate) fn with_locked(&self, f: impl FnOnce(&mut Readable<'_, '_>)) -> Result {
+        self.with(|connection| {
+            connection
+                .socket()
+                .with_locked(|sk| f(&mut Readable::new(sk)));
+            Ok(())
+        })
+    }
+
+    /// Calls `f` with the connection. `f` may sleep, but must not wait for the peer: [`Self::take`]
+    /// waits for it.
+    fn with<R>(&self, f: impl FnOnce(&Connection) -> Result<R>) -> Result<R> {
+        f(self.connection.lock().as_ref().ok_or(ENOTCONN)?)
+    }
+}
