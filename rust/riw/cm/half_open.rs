@@ -79,7 +79,7 @@ impl<T> HalfOpen<T> {
         self.connections.values()
     }
 
-    /// Finds the connection to evict. Those of a source are neighbours, the oldest first.
+    /// Finds the connection to evict. The connections of a source are neighbours, oldest first.
     fn victim(&self) -> Option<(Source, usize)> {
         let mut heaviest: Option<Run> = None;
         let mut current: Option<Run> = None;

@@ -43,7 +43,7 @@ impl PendingEvents {
         Self(Atomic::new(0))
     }
 
-    /// Notes an event. Any context. Returns whether it is new: only one caller is told so.
+    /// Notes an event. Any context. Returns whether it is new, which is true for one caller only.
     ///
     /// A full barrier, also if the event is not new: see `Endpoint::kick`.
     pub(super) fn set(&self, event: PendingEvent) -> bool {

@@ -77,7 +77,7 @@ impl Connection {
         self.0.local_addr()
     }
 
-    /// Returns the local address and the peer's; those of IPv4 as such, also on an IPv6 socket.
+    /// Returns the local address and the peer's. An IPv4-mapped address is returned as IPv4.
     /// `ENOTCONN` if there is no peer.
     pub(crate) fn addrs(&self) -> Result<(SocketAddr, SocketAddr)> {
         Ok((
