@@ -28,7 +28,7 @@ pub use callbacks::{Callbacks, Listener, LockedSock, TcpState};
 pub use crc::crc32c;
 pub use netdev::NetDevice;
 pub use netns::Netns;
-pub use notifier::{Event, Notifier, Notify};
+pub use notifier::{NetdevEvent, Notifier, Notify};
 pub use pernet::Pernet;
 pub use receive::{Fragment, RecvBuf, Unread};
 pub use sendbuf::{Room, SendBuf};

@@ -13,7 +13,7 @@ use riw_bindings as bindings;
 
 /// An event of a network device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum NetdevEvent {
     /// The device was registered, or moved into this namespace.
     Register,
     /// The device is being unregistered, or leaves its namespace. Drop all references to it.
@@ -40,7 +40,7 @@ pub enum Event {
     Other(usize),
 }
 
-impl From<usize> for Event {
+impl From<usize> for NetdevEvent {
     fn from(event: usize) -> Self {
         match u32::try_from(event).unwrap_or(0) {
             bindings::netdev_cmd_NETDEV_REGISTER => Self::Register,
@@ -64,16 +64,16 @@ pub trait Notify: Send + Sync + 'static {
     /// Handles an event of any network device in any namespace.
     ///
     /// Process context, may sleep. RTNL is held; for most events, but not for
-    /// [`Event::Unregister`], the device's instance lock is held, too
+    /// [`NetdevEvent::Unregister`], the device's instance lock is held, too
     /// (`Documentation/networking/netdevices.rst`).
-    fn event(&self, dev: &NetDevice, event: Event);
+    fn event(&self, dev: &NetDevice, event: NetdevEvent);
 }
 
 /// A registered netdev notifier.
 ///
-/// During registration the kernel replays [`Event::Register`] for all devices, and [`Event::Up`]
-/// for those that are up. During the drop it replays [`Event::GoingDown`], [`Event::Down`] and
-/// [`Event::Unregister`]. The drop waits for running callbacks: process context, may sleep; RTNL
+/// During registration the kernel replays [`NetdevEvent::Register`] for all devices, and [`NetdevEvent::Up`]
+/// for those that are up. During the drop it replays [`NetdevEvent::GoingDown`], [`NetdevEvent::Down`] and
+/// [`NetdevEvent::Unregister`]. The drop waits for running callbacks: process context, may sleep; RTNL
 /// must not be held.
 ///
 /// # Invariants

@@ -6,7 +6,7 @@
 
 use crate::{
     device::{Callbacks, Device},
-    event::{self, Event},
+    event::{self, AsyncEvent},
     object::Object,
     Driver, Exchange, Udata,
 };
@@ -47,7 +47,7 @@ impl<T: Driver> Cq<T> {
                 (*cq).event_handler,
                 (*cq).cq_context,
                 (*cq).device,
-                Event::CqError,
+                AsyncEvent::CqError,
                 bindings::ib_event__bindgen_ty_1 { cq },
             );
         }

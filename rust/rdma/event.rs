@@ -10,7 +10,7 @@ use riw_bindings as bindings;
 
 /// An asynchronous event (`enum ib_event_type`, `include/rdma/ib_verbs.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum AsyncEvent {
     /// A completion queue overflowed.
     CqError,
     /// A queue pair went to ERROR, and no completion gives the reason.
@@ -27,16 +27,16 @@ pub enum Event {
     GidChange,
 }
 
-impl Event {
+impl AsyncEvent {
     fn code(self) -> bindings::ib_event_type {
         match self {
-            Event::CqError => bindings::ib_event_type_IB_EVENT_CQ_ERR,
-            Event::QpFatal => bindings::ib_event_type_IB_EVENT_QP_FATAL,
-            Event::QpRequestError => bindings::ib_event_type_IB_EVENT_QP_REQ_ERR,
-            Event::QpAccessError => bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR,
-            Event::LastWqeReached => bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED,
-            Event::SrqLimit => bindings::ib_event_type_IB_EVENT_SRQ_LIMIT_REACHED,
-            Event::GidChange => bindings::ib_event_type_IB_EVENT_GID_CHANGE,
+            AsyncEvent::CqError => bindings::ib_event_type_IB_EVENT_CQ_ERR,
+            AsyncEvent::QpFatal => bindings::ib_event_type_IB_EVENT_QP_FATAL,
+            AsyncEvent::QpRequestError => bindings::ib_event_type_IB_EVENT_QP_REQ_ERR,
+            AsyncEvent::QpAccessError => bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR,
+            AsyncEvent::LastWqeReached => bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED,
+            AsyncEvent::SrqLimit => bindings::ib_event_type_IB_EVENT_SRQ_LIMIT_REACHED,
+            AsyncEvent::GidChange => bindings::ib_event_type_IB_EVENT_GID_CHANGE,
         }
     }
 }
@@ -55,7 +55,7 @@ pub(crate) unsafe fn raise(
     handler: Handler,
     context: *mut c_void,
     device: *mut bindings::ib_device,
-    event: Event,
+    event: AsyncEvent,
     element: bindings::ib_event__bindgen_ty_1,
 ) {
     let mut event = bindings::ib_event {
@@ -76,7 +76,7 @@ impl<T: Driver> Device<T> {
     /// `core/cache.c`). Any context.
     ///
     /// The handlers run later, from a workqueue. The event is lost if there is no memory.
-    pub fn port_event(&self, event: Event) {
+    pub fn port_event(&self, event: AsyncEvent) {
         let event = bindings::ib_event {
             device: self.as_raw(),
             element: bindings::ib_event__bindgen_ty_1 { port_num: 1 },

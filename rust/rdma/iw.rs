@@ -7,16 +7,16 @@
 //! invalid in its state is a `BUG()`. A provider must keep these rules:
 //!
 //! - If `connect` or `accept` fails, no event may follow, nor precede the failure.
-//! - If `connect` succeeds, exactly one [`Event::ConnectReply`] must follow: destruction of the id
+//! - If `connect` succeeds, exactly one [`CmEvent::ConnectReply`] must follow: destruction of the id
 //!   waits for it. If its status is an error, it is the last event.
-//! - If `accept` succeeds, exactly one [`Event::Established`] must follow, whatever happens to the
+//! - If `accept` succeeds, exactly one [`CmEvent::Established`] must follow, whatever happens to the
 //!   connection: destruction of the id waits for it.
-//! - [`Event::Close`] is the last event of a connection. It may follow one of those two, at most
-//!   once. [`Event::Disconnect`] may precede it.
-//! - Until iw_cm has processed [`Event::Established`], a consumer can accept or reject the id
+//! - [`CmEvent::Close`] is the last event of a connection. It may follow one of those two, at most
+//!   once. [`CmEvent::Disconnect`] may precede it.
+//! - Until iw_cm has processed [`CmEvent::Established`], a consumer can accept or reject the id
 //!   again. If that second call fails and the event still comes, or is already queued, iw_cm hits a
 //!   `BUG()`: see [`CmOperations::abandon`].
-//! - iw_cm answers a [`Event::ConnectRequest`] that it has taken by `accept` or `reject`. If the
+//! - iw_cm answers a [`CmEvent::ConnectRequest`] that it has taken by `accept` or `reject`. If the
 //!   listening id is destroyed or memory is short meanwhile, it does not answer, and the provider
 //!   is not informed.
 //!
@@ -87,7 +87,7 @@ unsafe impl AlwaysRefCounted for CmId {
 }
 
 /// An event of a connection (`struct iw_cm_event`, `include/rdma/iw_cm.h`).
-pub enum Event<'a> {
+pub enum CmEvent<'a> {
     /// For a listener: a peer requests a connection.
     ConnectRequest {
         /// The local address of the connection.
@@ -146,11 +146,11 @@ impl CmId {
     /// Fails with `ENOMEM` if more connect requests are pending than the backlog allows, or without
     /// memory for private data; `EINVAL` if the private data is too long. Other events of a
     /// connection do not fail: iw_cm preallocates them.
-    pub fn event(&self, event: &Event<'_>) -> Result {
+    pub fn event(&self, event: &CmEvent<'_>) -> Result {
         let mut raw = bindings::iw_cm_event::default();
 
         match event {
-            Event::ConnectRequest {
+            CmEvent::ConnectRequest {
                 local,
                 remote,
                 offer,
@@ -162,7 +162,7 @@ impl CmId {
                 raw.provider_data = Provider::Reported(*token).into_raw();
                 offer.fill(&mut raw)?;
             }
-            Event::ConnectReply {
+            CmEvent::ConnectReply {
                 status,
                 local,
                 remote,
@@ -174,22 +174,22 @@ impl CmId {
                 raw.remote_addr = addr::to_storage(remote);
                 offer.fill(&mut raw)?;
             }
-            Event::Established { status, offer } => {
+            CmEvent::Established { status, offer } => {
                 raw.event = bindings::iw_cm_event_type_IW_CM_EVENT_ESTABLISHED;
                 raw.status = to_errno(*status);
                 offer.fill(&mut raw)?;
             }
-            Event::Disconnect => {
+            CmEvent::Disconnect => {
                 raw.event = bindings::iw_cm_event_type_IW_CM_EVENT_DISCONNECT;
             }
-            Event::Close => {
+            CmEvent::Close => {
                 raw.event = bindings::iw_cm_event_type_IW_CM_EVENT_CLOSE;
             }
         }
 
         // SAFETY: `self` is a live id. iw_cm copies the event, and the private data of a connect
         // request or reply, before the handler returns. It keeps a pointer to the private data of
-        // an [`Event::Established`], which is static.
+        // an [`CmEvent::Established`], which is static.
         unsafe {
             match (*self.0.get()).event_handler {
                 Some(handler) => to_result(handler(self.0.get(), &mut raw)),
@@ -236,7 +236,7 @@ impl Provider {
 
     /// # Safety
     ///
-    /// `id` must be a live id that iw_cm made for an [`Event::ConnectRequest`]. `provider_data`
+    /// `id` must be a live id that iw_cm made for an [`CmEvent::ConnectRequest`]. `provider_data`
     /// must not change during the call.
     unsafe fn of(id: *mut bindings::iw_cm_id) -> Self {
         // SAFETY: By the caller's promise the id is alive and `provider_data` does not change.
@@ -327,7 +327,7 @@ impl Setup {
 /// iw_cm calls all of them in process context, and they may sleep. They should not wait for a peer:
 /// consumers of iw_cm call it with locks held. iw_cm returns an error to its consumer as it is.
 pub trait CmOperations: Driver {
-    /// Connects the queue pair in `param` to `remote` (`iw_connect`). [`Event::ConnectReply`]
+    /// Connects the queue pair in `param` to `remote` (`iw_connect`). [`CmEvent::ConnectReply`]
     /// reports the result.
     fn connect(
         dev: &Device<Self>,
@@ -338,7 +338,7 @@ pub trait CmOperations: Driver {
     ) -> Result;
 
     /// Accepts the connect request with `token` for the queue pair in `param` (`iw_accept`).
-    /// [`Event::Established`] reports the result.
+    /// [`CmEvent::Established`] reports the result.
     ///
     /// Returns the queue pair, as [`Driver::qp_by_number`] does. After an error the consumer cannot
     /// reject the connection any more.
@@ -350,17 +350,17 @@ pub trait CmOperations: Driver {
     ) -> Result<ARef<Qp<Self>>>;
 
     /// Ends the connection that was accepted by `id` for `qp`, because the consumer accepts or
-    /// rejects the id once more. If [`Event::Established`] has not been reported yet, neither it
+    /// rejects the id once more. If [`CmEvent::Established`] has not been reported yet, neither it
     /// nor any other event may be reported afterwards.
     ///
-    /// Returns whether [`Event::Established`] has been reported.
+    /// Returns whether [`CmEvent::Established`] has been reported.
     fn abandon(id: &CmId, qp: &Qp<Self>) -> bool;
 
     /// Rejects the connect request with `token` (`iw_reject`). No event follows. `private_data` is
     /// for the peer.
     fn reject(dev: &Device<Self>, token: usize, private_data: &[u8]) -> Result;
 
-    /// Starts to listen (`iw_create_listen`). [`Event::ConnectRequest`] reports each connection to
+    /// Starts to listen (`iw_create_listen`). [`CmEvent::ConnectRequest`] reports each connection to
     /// `id`. `backlog` counts connect requests.
     ///
     /// Returns a token for [`Self::destroy_listen`].

@@ -7,7 +7,7 @@
 use crate::{
     cq::Cq,
     device::{Callbacks, Device},
-    event::{self, Event},
+    event::{self, AsyncEvent},
     object::Object,
     pd::Pd,
     srq::Srq,
@@ -254,7 +254,7 @@ impl<T: Driver> Qp<T> {
 
     /// Reports an event to the consumer (`ib_qp::event_handler`). Any context; the caller holds no
     /// lock that a verb could take.
-    pub fn event(&self, event: Event) {
+    pub fn event(&self, event: AsyncEvent) {
         let qp = self.base();
 
         // SAFETY: `self` is alive, and so is its device, which ib_core unregisters after its

@@ -6,7 +6,7 @@
 
 use crate::{
     device::Callbacks,
-    event::{self, Event},
+    event::{self, AsyncEvent},
     object::Object,
     pd::Pd,
     Driver, Exchange, Udata,
@@ -34,7 +34,7 @@ impl<T: Driver> Srq<T> {
                 (*srq).event_handler,
                 (*srq).srq_context,
                 (*srq).device,
-                Event::SrqLimit,
+                AsyncEvent::SrqLimit,
                 bindings::ib_event__bindgen_ty_1 { srq },
             );
         }

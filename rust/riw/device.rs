@@ -35,10 +35,10 @@ use kernel::{
         Arc, Mutex,
     },
 };
-use net::Event as NetEvent;
+use net::NetdevEvent;
 use rdma::{
     device::{DeviceHandle, Info},
-    event::Event,
+    event::AsyncEvent,
     link::{Link, Slot},
     Device,
 };
@@ -239,8 +239,8 @@ fn sweep(handles: &mut KVec<DeviceEntry>) {
 pub(crate) struct NetdevNotifier(pub(crate) Arc<cm::Shared>);
 
 impl net::Notify for NetdevNotifier {
-    fn event(&self, netdev: &net::NetDevice, event: NetEvent) {
-        if event == NetEvent::Unregister {
+    fn event(&self, netdev: &net::NetDevice, event: NetdevEvent) {
+        if event == NetdevEvent::Unregister {
             // Close the sockets now: they must be gone before the netdev and its namespace. The
             // device itself must be unregistered later: the RTNL is held here.
             self.0.netdev_gone(netdev);
@@ -250,9 +250,9 @@ impl net::Notify for NetdevNotifier {
         };
 
         match event {
-            NetEvent::Unregister => dev.unregister_later(),
-            NetEvent::ChangeAddress => dev.port_event(Event::GidChange),
-            NetEvent::Up | NetEvent::Down | NetEvent::Change => dev.port_changed(netdev),
+            NetdevEvent::Unregister => dev.unregister_later(),
+            NetdevEvent::ChangeAddress => dev.port_event(AsyncEvent::GidChange),
+            NetdevEvent::Up | NetdevEvent::Down | NetdevEvent::Change => dev.port_changed(netdev),
             _ => {}
         }
     }

@@ -62,7 +62,7 @@ unsafe extern "C" fn connect<T: CmOperations>(
 
 /// # Safety
 ///
-/// Only iw_cm may call this, with a live id that it made for an [`Event::ConnectRequest`] of driver
+/// Only iw_cm may call this, with a live id that it made for an [`CmEvent::ConnectRequest`] of driver
 /// `T`, and valid parameters.
 unsafe extern "C" fn accept<T: CmOperations>(
     id: *mut bindings::iw_cm_id,
@@ -120,7 +120,7 @@ unsafe fn accept_again<T: CmOperations>(
 
 /// # Safety
 ///
-/// Only iw_cm may call this, with a live id that it made for an [`Event::ConnectRequest`] of driver
+/// Only iw_cm may call this, with a live id that it made for an [`CmEvent::ConnectRequest`] of driver
 /// `T`, and `data` that is null or valid for `len` bytes.
 unsafe extern "C" fn reject<T: CmOperations>(
     id: *mut bindings::iw_cm_id,

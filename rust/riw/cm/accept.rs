@@ -22,7 +22,7 @@ use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
 };
-use rdma::iw::{CmId, ConnParam, Event, Offer};
+use rdma::iw::{CmEvent, CmId, ConnParam, Offer};
 
 /// A connection whose Request has not arrived in full.
 pub(super) struct Request {
@@ -86,7 +86,7 @@ impl Reported {
         self.candidates
             .first()
             .ok_or(ENOENT)?
-            .report_event(&Event::ConnectRequest {
+            .report_event(&CmEvent::ConnectRequest {
                 local: self.local,
                 remote: self.remote,
                 // Each of the peer's depths limits the other one on this side.

@@ -24,7 +24,7 @@ use kernel::{
     sync::{aref::ARef, Arc},
 };
 use net::Netns;
-use rdma::iw::{CmId, ConnParam, Event, Offer, Setup};
+use rdma::iw::{CmEvent, CmId, ConnParam, Offer, Setup};
 
 /// A connection that is being opened.
 pub(super) struct Opening {
@@ -131,7 +131,7 @@ impl Opening {
 
     /// Reports the connect reply to iw_cm. May sleep.
     fn report(&self, status: Result, offer: Offer<'_>) -> Result {
-        self.id.event(&Event::ConnectReply {
+        self.id.event(&CmEvent::ConnectReply {
             status,
             local: self.local,
             remote: self.remote,

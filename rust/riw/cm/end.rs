@@ -10,7 +10,7 @@ use super::{
 use crate::qp::Closed;
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::workqueue::cancel_delayed_work;
-use rdma::iw::{Event, Offer};
+use rdma::iw::{CmEvent, Offer};
 
 /// How and why a connection ends.
 pub(super) struct End {
@@ -158,14 +158,14 @@ impl Phase {
         match self {
             Self::Connecting(opening) | Self::AwaitReply(opening) => opening.report_failure(end),
             Self::AwaitFirst { id, .. } => {
-                let _ = id.event(&Event::Established {
+                let _ = id.event(&CmEvent::Established {
                     status: Err(end.error),
                     offer: Offer::default(),
                 });
-                let _ = id.event(&Event::Close);
+                let _ = id.event(&CmEvent::Close);
             }
             Self::Rdma { id, .. } => {
-                let _ = id.event(&Event::Close);
+                let _ = id.event(&CmEvent::Close);
             }
             Self::New | Self::AwaitRequest(_) | Self::Reported(_) | Self::Closed => {}
         }

@@ -14,7 +14,7 @@ use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
 };
-use rdma::iw::{CmId, Event, Offer};
+use rdma::iw::{CmEvent, CmId, Offer};
 
 /// Milliseconds for the queue pair to close its half after the peer has closed.
 const CLOSE_TIME: i64 = 3_000;
@@ -54,7 +54,7 @@ impl Endpoint {
     /// Reports the connection to iw_cm that it has accepted by `id`. Returns the next phase.
     pub(super) fn established(id: ARef<CmId>, depths: Offer<'static>) -> Phase {
         // It does not fail: iw_cm has preallocated the event.
-        let _ = id.event(&Event::Established {
+        let _ = id.event(&CmEvent::Established {
             status: Ok(()),
             offer: depths,
         });

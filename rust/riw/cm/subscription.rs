@@ -12,7 +12,7 @@ use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc, Mutex},
 };
-use rdma::iw::{CmId, Event};
+use rdma::iw::{CmEvent, CmId};
 
 /// A listening id of iw_cm.
 #[pin_data]
@@ -66,7 +66,7 @@ impl Subscription {
 
     /// Reports an event to iw_cm. `ENOENT` if the subscription is closed; otherwise fails as
     /// [`CmId::event`] does. May sleep.
-    pub(super) fn report_event(&self, event: &Event<'_>) -> Result {
+    pub(super) fn report_event(&self, event: &CmEvent<'_>) -> Result {
         // Under the lock: no event may reach the id after `close`.
         self.state.lock().id.as_ref().ok_or(ENOENT)?.event(event)
     }

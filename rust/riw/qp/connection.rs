@@ -16,7 +16,7 @@ use kernel::{
     prelude::*,
     sync::{Arc, ArcBorrow},
 };
-use rdma::{event::Event as AsyncEvent, iw::CmId, Device};
+use rdma::{event::AsyncEvent, iw::CmId, Device};
 
 /// What a queue pair needs of its connection. Connection management implements it.
 pub(crate) trait QpConnection: Send + Sync {

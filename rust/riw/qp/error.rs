@@ -6,7 +6,7 @@ use super::Qp;
 use crate::stream::flush::Flushed;
 use kernel::{sync::Arc, time::msecs_to_jiffies};
 use kernel_ext::workqueue::mod_delayed_work;
-use rdma::event::Event;
+use rdma::event::AsyncEvent;
 
 /// Initial and maximum interval between flushes in ERROR, in milliseconds. It doubles while nothing
 /// is posted, so that many idle queue pairs in ERROR cost little.
@@ -47,7 +47,7 @@ impl Qp {
         // A lost completion changes nothing any more: the stream has ended.
         let _ = self.stream.report(&flushed.unreported);
         if self.stream.rq.is_shared() && self.take_last_wqe() {
-            self.report_event(Event::LastWqeReached);
+            self.report_event(AsyncEvent::LastWqeReached);
         }
     }
 

@@ -26,7 +26,7 @@ use kernel_ext::{
     sync::BhSpinLock,
     workqueue::{impl_has_queue, Queue},
 };
-use rdma::{event::Event, qp::QpCap};
+use rdma::{event::AsyncEvent, qp::QpCap};
 
 pub(crate) use connection::{Closed, QpConnection, Role};
 
@@ -121,7 +121,7 @@ impl Qp {
 
     /// Reports an asynchronous event, unless the queue pair is being destroyed. Any context; the
     /// caller must hold no lock that a verb takes.
-    fn report_event(&self, event: Event) {
+    fn report_event(&self, event: AsyncEvent) {
         if let Some(handle) = self.handle() {
             handle.event(event);
         }

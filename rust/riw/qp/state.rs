@@ -13,7 +13,7 @@ use kernel::{
     sync::{atomic::ordering, Arc},
 };
 use rdma::{
-    event::Event as AsyncEvent,
+    event::AsyncEvent,
     qp::{QpAttr, QpState},
 };
 
