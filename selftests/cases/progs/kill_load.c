@@ -232,6 +232,8 @@ static void be_active(const struct side *from, const struct side *to, uint16_t p
 		    rdma_resolve_addr(id, NULL, info->ai_dst_addr, RESOLVE_MS))
 			give_up(BROKEN, "resolve");
 		event = next_event(events, until);
+		if (event->event == RDMA_CM_EVENT_DISCONNECTED)
+			_exit(NOTICED);		/* the peer was killed, and an earlier QP tells */
 		if (event->event != RDMA_CM_EVENT_ADDR_RESOLVED)
 			give_up(BROKEN, rdma_event_str(event->event));
 		rdma_ack_cm_event(event);
