@@ -9,8 +9,8 @@
 //! - [`traits`]: what an embedder supplies, and what a lower layer does for DDP.
 //! - [`Segmenter`]: cuts messages into DDP segments and hands a [`Gather`] header bytes and payload
 //!   ranges, framed by a [`Framing`].
-//! - [`Receiver`]: takes DDP segments out of the stream's [`Octets`] by a [`Deframing`], and tells a
-//!   [`Placement`] where payload goes.
+//! - [`Receiver`]: takes DDP segments out of the stream's [`Octets`] by a [`Deframing`], and tells
+//!   a [`Placement`] where payload goes.
 //! - [`mpa`]: the lower layer over TCP, whose frames are FPDUs.
 //! - [`Region`]: checks accesses to registered memory.
 //! - [`Error`]: every protocol error and its Terminate code.

@@ -2,9 +2,9 @@
 
 //! The traits of the crate: what an embedder supplies, and what a lower layer does for DDP.
 //!
-//! An embedder supplies a [`Crc32c`] engine, a [`Gather`] to send, and [`Octets`] and a [`Placement`]
-//! to receive. A lower layer has a [`Framing`] and a [`Deframing`]; this crate has those of MPA,
-//! [`mpa`](crate::mpa).
+//! An embedder supplies a [`Crc32c`] engine, a [`Gather`] to send, and [`Octets`] and a
+//! [`Placement`] to receive. A lower layer has a [`Framing`] and a [`Deframing`]; this crate has
+//! those of MPA, [`mpa`](crate::mpa).
 
 use crate::ddp::Ulpdu;
 use crate::error::{Error, Rdmap};
@@ -65,7 +65,8 @@ pub trait Gather {
     /// The reason the sink refuses octets.
     type Error;
 
-    /// Appends octets that are not payload: headers, markers, pad, CRC. `bytes` is valid only during the call.
+    /// Appends octets that are not payload: headers, markers, pad, CRC. `bytes` is valid only
+    /// during the call.
     ///
     /// # Errors
     ///
@@ -87,6 +88,7 @@ pub trait Gather {
 }
 
 /// The sending side of a lower layer: puts each DDP segment in a frame of its own (RFC 5041 §3).
+/// The segmenter is its only caller.
 pub trait Framing {
     /// Octets of a frame in front of the segment. At most 2, which the compiler checks.
     const PREFIX_LEN: usize;
@@ -101,7 +103,7 @@ pub trait Framing {
     ///
     /// # Errors
     ///
-    /// Errors of `out`. The framing is then as before: it may write the frame again.
+    /// Errors of `out`. They leave the framing unchanged, so that the frame can be written again.
     fn emit<G: Gather>(
         &mut self,
         head: &mut [u8],
@@ -113,8 +115,9 @@ pub trait Framing {
 
 /// The receiving side of a lower layer: takes DDP segments out of their frames.
 ///
-/// A layer over a byte stream finds the frames in it. A layer that receives messages, each one frame,
-/// takes one message for the whole stream and never needs more octets than that.
+/// A layer over a byte stream finds the frames in it. If the layer below receives messages, a
+/// message is one frame, and the stream is that message. Frames come in the order in which they
+/// were sent; a layer that receives them in any order has to sort them first.
 pub trait Deframing {
     /// Where a segment lies in the received octets.
     type Layout: Layout;
@@ -151,9 +154,8 @@ pub enum Deframed<L> {
 
 /// Where a segment lies in the received octets.
 pub trait Layout {
-    /// Yields the octets `segment` of the segment as ranges of the received octets, in order. No
-    /// range is empty.
-    fn runs(&self, segment: Range<usize>) -> impl Iterator<Item = Range<usize>>;
+    /// Yields `part` of the segment as ranges of the received octets, in order. No range is empty.
+    fn runs(&self, part: Range<usize>) -> impl Iterator<Item = Range<usize>>;
 }
 
 /// The received octets of the stream that are not consumed yet, in place.
@@ -181,11 +183,10 @@ pub trait Octets {
 
 /// The embedder's handling of received messages.
 ///
-/// No method is called for a frame that is incomplete or invalid: an FPDU with a wrong CRC or marker
-/// (RFC 5044 §6).
-/// For a segment with payload the calls are `begin`, any number of `place`, `end`, all within one
-/// [`Receiver::consume`](crate::Receiver::consume). Header fields come from the copy that the CRC covered; the embedder reads
-/// the payload a second time.
+/// No method is called for a frame that is incomplete or invalid: an FPDU with a wrong CRC or
+/// marker (RFC 5044 §6). For a segment with payload the calls are `begin`, any number of `place`,
+/// `end`, all within one [`Receiver::consume`](crate::Receiver::consume). Header fields come from
+/// the copy that the CRC covered; the embedder reads the payload a second time.
 ///
 /// An error from any method ends the stream, and
 /// [`Receiver::consume`](crate::Receiver::consume) returns it.

@@ -168,7 +168,8 @@ fn next(msn: &mut u32) -> u32 {
 }
 
 impl CurrentMessage {
-    /// Returns the octets of payload of the next segment, and whether it is the last of the message.
+    /// Returns the octets of payload of the next segment, and whether it is the last of the
+    /// message.
     #[inline]
     fn next_part(&self, mulpdu: u16) -> (u32, bool) {
         let header = if self.message.is_tagged() {

@@ -109,10 +109,10 @@ impl<C: Crc32c> Deframing for Deframer<C> {
 /// The ULPDU lies behind the length field of the FPDU that begins at this position.
 impl Layout for Cadence {
     #[inline]
-    fn runs(&self, segment: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    fn runs(&self, part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
         let layout = *self;
-        let end = LENGTH_LEN.saturating_add(segment.end);
-        let mut at = LENGTH_LEN.saturating_add(segment.start);
+        let end = LENGTH_LEN.saturating_add(part.end);
+        let mut at = LENGTH_LEN.saturating_add(part.start);
         core::iter::from_fn(move || {
             let len = layout.run(at).min(end.saturating_sub(at));
             let start = layout.position(at);

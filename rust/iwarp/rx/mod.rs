@@ -53,8 +53,8 @@ impl<D: Deframing> Receiver<D> {
     /// # Errors
     ///
     /// The first error of the stream. An error of the lower layer, as a wrong CRC, takes precedence
-    /// over all others of its frame, so that corruption by the network is reported as such (RFC 5044
-    /// §8).
+    /// over all others of its frame, so that corruption by the network is reported as such (RFC
+    /// 5044 §8).
     pub fn consume<P: Placement>(
         &mut self,
         stream: &P::Stream<'_>,

@@ -48,8 +48,8 @@ impl Framing for Numbered {
 struct BehindNumber;
 
 impl Layout for BehindNumber {
-    fn runs(&self, segment: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let all = segment.start + NUMBER_LEN..segment.end + NUMBER_LEN;
+    fn runs(&self, part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let all = part.start + NUMBER_LEN..part.end + NUMBER_LEN;
         (!all.is_empty()).then_some(all).into_iter()
     }
 }

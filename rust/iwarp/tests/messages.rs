@@ -398,6 +398,7 @@ fn a_failed_gather_can_be_repeated() {
         let mut reference = segmenter(true, markers, 1460);
         let want = common::send(&mut reference, SEND, &payload);
         let mut tx = segmenter(true, markers, 1460);
+        let part = u32::from(tx.framing_mut().mulpdu()) - 18;
         tx.start(SEND, 3000).unwrap();
         for (i, want) in want.iter().enumerate() {
             for left in 0.. {
@@ -408,6 +409,7 @@ fn a_failed_gather_can_be_repeated() {
                     },
                     left,
                 };
+                assert_eq!(tx.offset(), i as u32 * part);
                 match tx.poll_transmit(&mut out) {
                     Err(()) => assert!(tx.busy()),
                     Ok(emitted) => {
@@ -419,5 +421,6 @@ fn a_failed_gather_can_be_repeated() {
             }
         }
         assert!(!tx.busy());
+        assert_eq!(tx.offset(), 0);
     }
 }

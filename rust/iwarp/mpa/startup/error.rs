@@ -32,8 +32,8 @@ pub enum StartupError {
 impl StartupError {
     /// Returns the error for a Terminate to send before the close, if the protocol wants one (RFC
     /// 6581 §9). Only an initiator with an accepting Reply can send it, framed as the two frames
-    /// negotiated ([`Initiator::crc`](super::Initiator::crc)). For any other error the connection closes at once (RFC 5044
-    /// §8).
+    /// negotiated ([`Initiator::crc`](super::Initiator::crc)). For any other error the connection
+    /// closes at once (RFC 5044 §8).
     pub const fn term(self) -> Option<Error> {
         match self {
             Self::InsufficientIrd => Some(Error::Mpa(Mpa::InsufficientIrd)),
