@@ -4,7 +4,7 @@
 
 use super::{
     state::{closed_early, Snapshot},
-    Qp,
+    Qp, HOLD_WORK,
 };
 use crate::{
     link::{Link, Readable},
@@ -18,7 +18,8 @@ use kernel::{
 };
 use rdma::{event::AsyncEvent, iw::CmId, Device};
 
-/// What a queue pair needs of its connection. Connection management implements it.
+/// The connection of a queue pair, as the queue pair and iw_cm's calls for it need it. Connection
+/// management implements it.
 pub(crate) trait QpConnection: Send + Sync {
     /// Returns what carries the stream.
     fn link(&self) -> &Link;
@@ -67,7 +68,7 @@ pub(crate) enum Closed {
 }
 
 impl Qp {
-    /// Finds a queue pair of the calling process by its number. Process context; may sleep.
+    /// Finds a queue pair of the calling process by its number. Process context.
     pub(crate) fn lookup(dev: &Device<Riw>, number: u32) -> Option<Arc<Self>> {
         dev.qps.get(number)
     }
@@ -101,7 +102,7 @@ impl Qp {
         let received = self.stream.receive(data);
 
         if received.hold {
-            self.queue.kick::<_, 2>(self);
+            self.queue.kick::<_, HOLD_WORK>(self);
         }
         if received.first {
             if let Some(connection) = self.connection() {
@@ -150,8 +151,8 @@ impl Qp {
         }
     }
 
-    /// Whether a FIN would cut off something that the peer must get, as
-    /// [`Stream::has_unsent`](crate::stream::Stream::has_unsent) says.
+    /// Whether a FIN would cut off data that the peer must get, as
+    /// [`Stream::has_unsent`](crate::stream::Stream::has_unsent) says. Process context; may sleep.
     pub(crate) fn has_unsent(&self) -> bool {
         self.stream.has_unsent()
     }
@@ -170,7 +171,7 @@ impl Qp {
                 }
             }
             // The rest is lost with the queue pair, and so resets the connection.
-            let _ = tx.flush_to(connection.link());
+            let _ = tx.send_batch(connection.link());
         }
         tx.stop();
     }

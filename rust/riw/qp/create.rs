@@ -4,7 +4,8 @@
 
 use super::{owner::Owner, runner::Runner, state::Status, Qp};
 use crate::{
-    abi, limits,
+    abi,
+    limits::{self, ObjectCharge},
     mr::Regions,
     queue::{
         qp_receive::{QpRecvQueue, RecvSource},
@@ -20,12 +21,12 @@ use kernel::{
     prelude::*,
     sync::{aref::ARef, atomic::Atomic, Arc},
 };
-use kernel_ext::{memcg::MemCgroup, sync::new_bh_spinlock};
+use kernel_ext::{memcg::MemCgroup, sync::new_bh_spinlock, workqueue::Queue};
 use rdma::{
     pd::Pd,
     qp::{QpCap, QpInitAttr},
     ucontext::Ucontext,
-    Device, Udata,
+    Udata,
 };
 
 /// The source of the receive WRs, and what the process needs to map its ring.
@@ -66,7 +67,8 @@ impl Qp {
     ///
     /// Fails with `EOPNOTSUPP` for a kernel user, a type other than RC, or creation flags; `EINVAL`
     /// for sizes that riw does not support or missing CQs; `ENOMEM` above the limit of queue pairs or
-    /// without memory.
+    /// without memory; `ENOSPC` or `EBUSY` if no free number is found; and with the errors of
+    /// [`Ring::offer`], [`rdma::Exchange::request`] and [`rdma::Exchange::respond`].
     pub(crate) fn new(
         pd: &Pd<Riw>,
         attr: &mut QpInitAttr<'_, Riw>,
@@ -90,6 +92,8 @@ impl Qp {
             return Err(EINVAL);
         };
 
+        let owner = Owner::current()?;
+        let charge = dev.limits.qp.charge()?;
         let number = dev.qps.free_number()?;
         let mut sq_ring = Ring::new(attr.cap().max_send_wr.max(1), 0)?;
         let sq_key = sq_ring.offer(udata.ucontext())?;
@@ -115,7 +119,11 @@ impl Qp {
         let sq = SendQueue::new(sq_ring, send_cq, number, attr.signal_all())?;
         let rq = QpRecvQueue::new(recv.source, recv_cq, number);
         let stream = Stream::new(regions, MemCgroup::current(), sq, rq);
-        let this = Self::with_stream(dev, number, cap, stream)?;
+        let queue = dev.queue.clone();
+        let this = Arc::pin_init(
+            Self::with_stream(queue, number, owner, charge, cap, stream),
+            GFP_KERNEL,
+        )?;
 
         dev.qps.insert(number, this.clone())?;
         udata
@@ -125,32 +133,28 @@ impl Qp {
     }
 
     fn with_stream(
-        dev: &Device<Riw>,
+        queue: Arc<Queue>,
         number: u32,
+        owner: Owner,
+        charge: ObjectCharge,
         cap: QpCap,
         stream: impl PinInit<Stream>,
-    ) -> Result<Arc<Self>> {
-        let charge = dev.limits.qp.charge()?;
-        let owner = Owner::current()?;
-
-        Arc::pin_init(
-            pin_init!(Self {
-                number,
-                owner,
-                cap,
-                queue: dev.queue.clone(),
-                _charge: charge,
-                handle <- new_spinlock_irq!(None, "riw::Qp::handle"),
-                status <- new_bh_spinlock!(Status::new(), "riw::Qp::status"),
-                stream_active: Atomic::new(false),
-                stream <- stream,
-                runner: Runner::new(),
-                transmit_work <- new_work!("riw::Qp::transmit_work"),
-                flush_work <- new_delayed_work!("riw::Qp::flush_work"),
-                hold_work <- new_work!("riw::Qp::hold_work"),
-            }),
-            GFP_KERNEL,
-        )
+    ) -> impl PinInit<Self> {
+        pin_init!(Self {
+            number,
+            owner,
+            cap,
+            queue,
+            _charge: charge,
+            handle <- new_spinlock_irq!(None, "riw::Qp::handle"),
+            status <- new_bh_spinlock!(Status::new(), "riw::Qp::status"),
+            stream_active: Atomic::new(false),
+            stream <- stream,
+            runner: Runner::new(),
+            transmit_work <- new_work!("riw::Qp::transmit_work"),
+            flush_work <- new_delayed_work!("riw::Qp::flush_work"),
+            hold_work <- new_work!("riw::Qp::hold_work"),
+        })
     }
 }
 

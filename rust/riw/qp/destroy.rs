@@ -2,7 +2,7 @@
 
 //! destroy_qp.
 
-use super::Qp;
+use super::{Qp, FLUSH_WORK};
 use iwarp::qp::Event;
 use kernel::sync::Arc;
 use kernel_ext::workqueue::cancel_delayed_work;
@@ -14,7 +14,8 @@ impl Qp {
     /// In this order:
     ///
     /// 1. No more completions: waits for one that is being added.
-    /// 2. The queue pair is marked, so that nothing connects or starts a stream.
+    /// 2. The queue pair is marked: no connection is attached any more, and a stream that starts now
+    ///    never becomes active.
     /// 3. No more events.
     /// 4. What has been gathered goes to the socket, as far as it has room: waits for a transmit run.
     /// 5. The connection ends: waits for callbacks of the socket.
@@ -23,7 +24,7 @@ impl Qp {
     ///    do; nothing waits for them.
     ///
     /// ib_core then waits for the verbs object's last reference. The number stays taken until iw_cm
-    /// has given its references back, but a lookup finds nothing.
+    /// has given its references back, but a lookup finds no verbs object.
     pub(crate) fn destroy(self: &Arc<Self>) {
         self.stream.sq.kill();
         self.stream.rq.kill();
@@ -37,6 +38,6 @@ impl Qp {
             connection.as_arc_borrow().teardown();
         }
         self.stream.stop();
-        cancel_delayed_work::<Self, 1>(self);
+        cancel_delayed_work::<Self, FLUSH_WORK>(self);
     }
 }

@@ -2,7 +2,7 @@
 
 //! A queue pair in ERROR: flushes its WRs, and those that are posted later.
 
-use super::Qp;
+use super::{Qp, FLUSH_WORK};
 use crate::stream::flush::Flushed;
 use kernel::{sync::Arc, time::msecs_to_jiffies};
 use kernel_ext::workqueue::mod_delayed_work;
@@ -13,40 +13,56 @@ use rdma::event::AsyncEvent;
 const INTERVAL_MS: u32 = 20;
 const INTERVAL_MAX_MS: u32 = 1000;
 
-/// What a queue pair remembers in ERROR.
+/// What a queue pair remembers of its flushes.
 #[derive(Default)]
-pub(super) struct InError {
+pub(super) struct FlushState {
     /// `LAST_WQE_REACHED` has been reported.
     last_wqe_reported: bool,
     /// The interval between flushes in milliseconds; 0 after a flush that found WRs.
     interval_ms: u32,
 }
 
+/// A flush that is not reported yet.
+pub(super) struct QpFlushed {
+    flushed: Flushed,
+    /// `LAST_WQE_REACHED` is due.
+    last_wqe: bool,
+}
+
+impl QpFlushed {
+    /// Whether the process posts faster than its WRs are flushed: flush again later.
+    pub(super) fn more(&self) -> bool {
+        self.flushed.more
+    }
+}
+
 impl Qp {
-    /// Flushes all WRs. Process context; the caller holds `tx`. The result is for
-    /// [`Self::report_flushed`].
-    pub(super) fn flush(self: &Arc<Self>) -> Flushed {
+    /// Flushes all WRs. Process context; the caller holds `tx`, so that no reset comes in between.
+    /// The result is for [`Self::report_flushed`].
+    pub(super) fn flush(self: &Arc<Self>) -> QpFlushed {
         let flushed = self.stream.flush();
+        let mut status = self.status.lock();
+        let mut last_wqe = false;
 
-        if !self.stream.rq.is_shared() {
-            let mut status = self.status.lock();
-
+        if self.stream.rq.is_shared() {
+            last_wqe = !core::mem::replace(&mut status.flush.last_wqe_reported, true);
+        } else {
             if flushed.receives {
-                status.error.interval_ms = 0;
+                status.flush.interval_ms = 0;
             }
             // Under the lock: `destroy` marks the queue pair first, and then cancels the work.
             if !flushed.more && !status.is_destroyed() {
-                self.flush_later(status.error.interval_ms.max(INTERVAL_MS));
+                self.flush_later(status.flush.interval_ms.max(INTERVAL_MS));
             }
         }
-        flushed
+        QpFlushed { flushed, last_wqe }
     }
 
     /// Notifies the consumer of a flush. Process context; no lock is held.
-    pub(super) fn report_flushed(&self, flushed: &Flushed) {
+    pub(super) fn report_flushed(&self, flushed: &QpFlushed) {
         // A lost completion changes nothing any more: the stream has ended.
-        let _ = self.stream.report(&flushed.unreported);
-        if self.stream.rq.is_shared() && self.take_last_wqe() {
+        let _ = self.stream.report(&flushed.flushed.unreported);
+        if flushed.last_wqe {
             self.report_event(AsyncEvent::LastWqeReached);
         }
     }
@@ -54,7 +70,7 @@ impl Qp {
     /// Flushes again after `ms` milliseconds. A process rings no doorbell for receive WRs, and may
     /// wait for the flush of one that it posts in ERROR. Any context.
     fn flush_later(self: &Arc<Self>, ms: u32) {
-        mod_delayed_work::<Self, 1>(self, msecs_to_jiffies(ms));
+        mod_delayed_work::<Self, FLUSH_WORK>(self, msecs_to_jiffies(ms));
     }
 
     /// Flushes WRs that were posted since the last flush. If there are none, the next interval is
@@ -62,17 +78,10 @@ impl Qp {
     pub(super) fn flush_again(self: &Arc<Self>) {
         {
             let mut status = self.status.lock();
-            let longer = status.error.interval_ms.saturating_mul(2);
+            let longer = status.flush.interval_ms.saturating_mul(2);
 
-            status.error.interval_ms = longer.clamp(INTERVAL_MS, INTERVAL_MAX_MS);
+            status.flush.interval_ms = longer.clamp(INTERVAL_MS, INTERVAL_MAX_MS);
         }
         self.kick();
-    }
-
-    /// Returns true the first time.
-    fn take_last_wqe(&self) -> bool {
-        let mut status = self.status.lock();
-
-        !core::mem::replace(&mut status.error.last_wqe_reported, true)
     }
 }

@@ -45,7 +45,7 @@ pub(crate) type QpObject = rdma::qp::Qp<Riw>;
 #[pin_data]
 pub(crate) struct Qp {
     pub(crate) number: u32,
-    pub(crate) owner: Owner,
+    owner: Owner,
     cap: QpCap,
     queue: Arc<Queue>,
     _charge: ObjectCharge,
@@ -56,32 +56,37 @@ pub(crate) struct Qp {
     handle: SpinLockIrq<Option<ARef<QpObject>>>,
     #[pin]
     status: BhSpinLock<Status>,
-    /// Whether the state is one in which data is received. Changes under `status`, and may be read
-    /// without it.
+    /// Whether data is received: the state is one of those, and the queue pair is not being
+    /// destroyed. Changes under `status`, and may be read without it.
     stream_active: Atomic<bool>,
     #[pin]
     stream: Stream,
     runner: Runner,
     #[pin]
-    transmit_work: Work<Qp>,
+    transmit_work: Work<Qp, TRANSMIT_WORK>,
     #[pin]
-    flush_work: DelayedWork<Qp, 1>,
+    flush_work: DelayedWork<Qp, FLUSH_WORK>,
     #[pin]
-    hold_work: Work<Qp, 2>,
+    hold_work: Work<Qp, HOLD_WORK>,
 }
 
+/// The ids of the work items.
+const TRANSMIT_WORK: u64 = 0;
+const FLUSH_WORK: u64 = 1;
+const HOLD_WORK: u64 = 2;
+
 impl_has_work! {
-    impl HasWork<Qp, 0> for Qp { self.transmit_work }
-    impl HasWork<Qp, 2> for Qp { self.hold_work }
+    impl HasWork<Qp, TRANSMIT_WORK> for Qp { self.transmit_work }
+    impl HasWork<Qp, HOLD_WORK> for Qp { self.hold_work }
 }
 impl_has_delayed_work! {
-    impl HasDelayedWork<Qp, 1> for Qp { self.flush_work }
+    impl HasDelayedWork<Qp, FLUSH_WORK> for Qp { self.flush_work }
 }
 impl_has_queue! {
     impl HasQueue for Qp { self.queue }
 }
 
-impl WorkItem<0> for Qp {
+impl WorkItem<TRANSMIT_WORK> for Qp {
     type Pointer = Arc<Self>;
 
     /// A transmit run in a worker.
@@ -90,7 +95,7 @@ impl WorkItem<0> for Qp {
     }
 }
 
-impl WorkItem<1> for Qp {
+impl WorkItem<FLUSH_WORK> for Qp {
     type Pointer = Arc<Self>;
 
     /// Flushes receive WRs that were posted in ERROR: see [`Qp::flush_later`].
@@ -99,7 +104,7 @@ impl WorkItem<1> for Qp {
     }
 }
 
-impl WorkItem<2> for Qp {
+impl WorkItem<HOLD_WORK> for Qp {
     type Pointer = Arc<Self>;
 
     /// Gives an FPDU a buffer: see [`Qp::hold`].

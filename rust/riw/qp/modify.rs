@@ -27,7 +27,7 @@ impl Qp {
             },
             QpState::Draining => match self.event(Event::Close, None) {
                 None if self.snapshot().state == State::Idle => Err(EINVAL),
-                // Of two who disconnect, the second finds it done.
+                // A second disconnect finds the first.
                 _ => Ok(()),
             },
             QpState::Error => self.event(Event::Abort, None).map(|_| ()).ok_or(EINVAL),

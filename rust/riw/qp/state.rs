@@ -2,7 +2,7 @@
 
 //! The state of a queue pair. Nothing else changes it.
 
-use super::{connection::QpConnection, error::InError, Qp};
+use super::{connection::QpConnection, error::FlushState, Qp};
 use crate::stream::{RxEnd, StreamError};
 use iwarp::{
     qp::{next, Event, State},
@@ -26,7 +26,7 @@ pub(super) struct Status {
     /// The error that the peer must be told.
     terminate: Option<Terminate>,
     attributes: Attributes,
-    pub(super) error: InError,
+    pub(super) flush: FlushState,
 }
 
 /// Attributes that the verbs report.
@@ -55,7 +55,7 @@ impl Status {
                 ord: 0,
                 ird: 0,
             },
-            error: InError::default(),
+            flush: FlushState::default(),
         }
     }
 
@@ -63,12 +63,6 @@ impl Status {
     pub(super) fn is_destroyed(&self) -> bool {
         self.destroyed
     }
-}
-
-/// What an event changed.
-pub(super) struct Changed {
-    /// The stream was open before: neither it nor this side's half had ended.
-    pub(super) was_open: bool,
 }
 
 /// The state and the connection, at one moment.
@@ -79,8 +73,8 @@ pub(super) struct Snapshot {
 }
 
 impl Qp {
-    /// Returns the state and the connection. Process context, as the connection's reference may
-    /// become the last one.
+    /// Returns the state and the connection. Process context or softirq: in softirq the socket's
+    /// callback keeps the connection, so the reference never becomes the last one.
     pub(super) fn snapshot(&self) -> Snapshot {
         let status = self.status.lock();
 
@@ -91,25 +85,27 @@ impl Qp {
         }
     }
 
-    /// Returns the connection of the queue pair. Process context or softirq.
+    /// Returns the connection of the queue pair. Process context or softirq, as for
+    /// [`Self::snapshot`].
     pub(crate) fn connection(&self) -> Option<Arc<dyn QpConnection>> {
         self.status.lock().connection.clone()
     }
 
-    /// Whether a state in which data is received was entered and not left. Any context.
+    /// Whether data is received: see [`Qp::stream_active`]. Any context.
     pub(super) fn is_stream_active(&self) -> bool {
         self.stream_active.load(ordering::Relaxed)
     }
 
     /// Applies an event to the state, and starts what the new state calls for. `terminate` is for
     /// the peer, if the event makes this side send one. Process context or softirq; the caller holds
-    /// none of the queue pair's locks except `tx`. Returns `None` if the event means nothing in the
+    /// none of the queue pair's locks except `tx`. Returns whether the stream was open before: neither
+    /// it nor this side's half of it had ended. Returns `None` if the event means nothing in the
     /// present state.
     pub(super) fn event(
         self: &Arc<Self>,
         event: Event,
         terminate: Option<Terminate>,
-    ) -> Option<Changed> {
+    ) -> Option<bool> {
         let (was, now, connection) = {
             let mut status = self.status.lock();
             let was = status.state;
@@ -138,23 +134,18 @@ impl Qp {
         }
         // The transmitter does what the new state calls for.
         self.kick();
-        Some(Changed {
-            was_open: matches!(was, State::Rts | State::Draining),
-        })
+        Some(matches!(was, State::Rts | State::Draining))
     }
 
-    /// Applies an event that the consumer did not ask for. Reports it if the stream was open: later
-    /// errors are not reported.
+    /// Applies an event that the consumer did not ask for, as [`Self::event`] does. Reports it if the
+    /// stream was open: later errors are not reported.
     pub(super) fn unexpected(
         self: &Arc<Self>,
         event: Event,
         terminate: Option<Terminate>,
         report: AsyncEvent,
     ) {
-        if self
-            .event(event, terminate)
-            .is_some_and(|changed| changed.was_open)
-        {
+        if self.event(event, terminate) == Some(true) {
             self.report_event(report);
         }
     }
@@ -261,7 +252,7 @@ impl Qp {
         self.enter(&mut status, transition.state);
         status.attributes.unconnected = QpState::Init;
         status.terminate = None;
-        status.error = InError::default();
+        status.flush = FlushState::default();
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use kernel::{
     sync::{Arc, SpinLockIrq},
 };
 
-/// QpTable have 24 bits. 0 and 1 are special queue pairs of other transports.
+/// Queue pair numbers have 24 bits. 0 and 1 are special queue pairs of other transports.
 const MASK: u32 = 0xff_ffff;
 const FIRST: u32 = 2;
 /// Attempts to find a free number. At most one in 160 of the 2^24 is taken.

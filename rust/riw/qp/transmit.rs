@@ -2,23 +2,23 @@
 
 //! Transmit runs: what a queue pair sends in each state.
 
-use super::{state::Snapshot, Qp};
-use crate::stream::transmit::{Progress, Tx};
+use super::{state::Snapshot, Qp, TRANSMIT_WORK};
+use crate::stream::transmit::{PassResult, Tx};
 use iwarp::qp::{Event, State};
 use kernel::{
     prelude::*,
     sync::{Arc, MutexGuard},
 };
 
-/// Passes of one run before a worker goes on: a process can ring the doorbell without end from
-/// another thread.
+/// Maximum passes of one run before a worker continues: another thread of the process can ring the
+/// doorbell without end.
 const PASSES: u32 = 16;
 
 impl Qp {
     /// Starts a transmit run in a worker, unless one is on its way. Any context.
-    pub(crate) fn kick(self: &Arc<Self>) {
+    pub(super) fn kick(self: &Arc<Self>) {
         if self.runner.want() {
-            self.queue.kick::<_, 0>(self);
+            self.queue.kick::<_, TRANSMIT_WORK>(self);
         }
     }
 
@@ -56,39 +56,39 @@ impl Qp {
     pub(super) fn transmit(self: &Arc<Self>) {
         for _ in 0..PASSES {
             match self.pass() {
-                Progress::Yield => break,
-                Progress::Done if self.runner.done() => return,
-                Progress::Done => {}
+                PassResult::Yield => break,
+                PassResult::Done if self.runner.done() => return,
+                PassResult::Done => {}
             }
         }
-        self.queue.kick::<_, 0>(self);
+        self.queue.kick::<_, TRANSMIT_WORK>(self);
     }
 
-    fn pass(self: &Arc<Self>) -> Progress {
+    fn pass(self: &Arc<Self>) -> PassResult {
         // No reset comes in between while `tx` is held.
         let tx = self.stream.tx.lock();
         let status = self.snapshot();
 
         match status.state {
-            _ if status.destroyed => Progress::Done,
-            State::Idle => Progress::Done,
+            _ if status.destroyed => PassResult::Done,
+            State::Idle => PassResult::Done,
             // WRs that are posted now are flushed when the connection has ended.
-            State::Closing => Progress::Done,
+            State::Closing => PassResult::Done,
             State::Rts | State::Draining => self.pass_open(tx, &status),
             State::Terminate | State::Error => self.pass_in_error(tx, &status),
         }
     }
 
     /// Sends messages. A queue pair that drains closes its half of the connection after the last.
-    fn pass_open(self: &Arc<Self>, mut tx: MutexGuard<'_, Tx>, status: &Snapshot) -> Progress {
+    fn pass_open(self: &Arc<Self>, mut tx: MutexGuard<'_, Tx>, status: &Snapshot) -> PassResult {
         let may_send = self.stream.may_send();
         let sent = match &status.connection {
             Some(connection) if may_send => self.stream.transmit(&mut tx, connection.link()),
-            _ => Ok(Progress::Done),
+            _ => Ok(PassResult::Done),
         };
         // A close does not wait for a peer that has not sent its first FPDU.
         let drained = status.state == State::Draining
-            && matches!(sent, Ok(Progress::Done))
+            && matches!(sent, Ok(PassResult::Done))
             && (!may_send || self.stream.is_drained(&tx));
 
         drop(tx);
@@ -98,12 +98,16 @@ impl Qp {
         sent.unwrap_or_else(|error| {
             // The batch goes out before the Terminate.
             self.fail(error);
-            Progress::Done
+            PassResult::Done
         })
     }
 
     /// Flushes WRs, sends the Terminate if one is due, and closes this half of the connection.
-    fn pass_in_error(self: &Arc<Self>, mut tx: MutexGuard<'_, Tx>, status: &Snapshot) -> Progress {
+    fn pass_in_error(
+        self: &Arc<Self>,
+        mut tx: MutexGuard<'_, Tx>,
+        status: &Snapshot,
+    ) -> PassResult {
         let flushed = self.flush();
 
         // A responder sends nothing before its peer's first FPDU (RFC 5044, section 7.1.2), not even
@@ -115,17 +119,17 @@ impl Qp {
         }
         // A Terminate waits for room in the socket, which calls back then. After an end by the peer
         // or the consumer nothing waits.
-        let said = tx.has_terminate();
+        let has_terminate = tx.has_terminate();
         let waits = status
             .connection
             .as_ref()
-            .is_some_and(|connection| tx.flush_to(connection.link()) == Err(EAGAIN))
+            .is_some_and(|connection| tx.send_batch(connection.link()) == Err(EAGAIN))
             && status.state == State::Terminate
-            && said;
+            && has_terminate;
         if status.state == State::Error {
             tx.stop();
-        } else if !said {
-            // The peer ended the stream, and wants no more of it.
+        } else if !has_terminate {
+            // The peer ended the stream: it discards what comes.
             tx.discard();
         }
         drop(tx);
@@ -133,10 +137,10 @@ impl Qp {
         if !waits {
             self.close(status.state);
         }
-        if flushed.more {
-            Progress::Yield
+        if flushed.more() {
+            PassResult::Yield
         } else {
-            Progress::Done
+            PassResult::Done
         }
     }
 

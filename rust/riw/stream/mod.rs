@@ -12,7 +12,7 @@
 //! happened, and [`Qp`](crate::qp::Qp) acts on it.
 
 pub(crate) mod crc;
-pub(crate) mod deliver;
+mod deliver;
 pub(crate) mod flush;
 mod gather;
 mod next;
@@ -62,7 +62,7 @@ pub(crate) struct Stream {
     /// without it.
     response_due: Atomic<bool>,
     /// Whether this side may send. A responder may not before the first FPDU of its peer (RFC 5044,
-    /// section 7.1.2).
+    /// section 7.1.2). Changes under `rx`, and may be read without it.
     may_send: Atomic<bool>,
     #[pin]
     pub(crate) tx: Mutex<Tx>,
@@ -77,7 +77,7 @@ pub(crate) struct StreamError {
 }
 
 impl StreamError {
-    /// An error of this side, which is none of a peer's message.
+    /// An error of this side. It quotes no message of the peer.
     pub(crate) const LOCAL: Self = Self {
         error: Error::LocalCatastrophic,
         quote: Quote::NONE,
@@ -123,8 +123,12 @@ impl Stream {
 
         self.tx.lock().start(start);
         self.replace_reads(reads);
-        self.rx.lock().start(start.parameters);
-        self.may_send.store(start.may_send, ordering::Relaxed);
+        {
+            let mut rx = self.rx.lock();
+
+            rx.start(start.parameters);
+            self.may_send.store(start.may_send, ordering::Relaxed);
+        }
         Ok(())
     }
 

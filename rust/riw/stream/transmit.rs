@@ -19,7 +19,7 @@ use net::SendBuf;
 
 /// Maximum batch, in bytes.
 const BATCH: usize = 256 * 1024;
-/// Batches in a row before others get their turn.
+/// Maximum batches in a row before other work items run.
 const BATCHES: u32 = 8;
 
 /// The transmitting side of a stream.
@@ -42,12 +42,12 @@ pub(super) struct Sender {
     pub(super) response_next: bool,
 }
 
-/// How a transmit run ended.
+/// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// Nothing is left to send now, or an event will tell when to go on.
+pub(crate) enum PassResult {
+    /// Nothing is left to send now, or an event will start the next run.
     Done,
-    /// There is more, but it is others' turn.
+    /// There is more, but other work items run first.
     Yield,
 }
 
@@ -108,43 +108,43 @@ impl Tx {
 
     /// Sends the batch, as far as the link takes it. Process context; may sleep. Fails as
     /// [`Link::send`] does.
-    pub(crate) fn flush_to(&mut self, link: &Link) -> Result {
+    pub(crate) fn send_batch(&mut self, link: &Link) -> Result {
         link.send(&mut self.buf)
     }
 }
 
 impl Stream {
-    /// Sends messages until there are none, the socket is full, or it is others' turn. Process
+    /// Sends messages until there are none, the link is full, or other work items must run. Process
     /// context; may sleep. Returns an error that ends the stream.
-    pub(crate) fn transmit(&self, tx: &mut Tx, link: &Link) -> Result<Progress, StreamError> {
+    pub(crate) fn transmit(&self, tx: &mut Tx, link: &Link) -> Result<PassResult, StreamError> {
         for _ in 0..BATCHES {
-            // Each call takes the link's lock by itself: whoever ends the connection does not wait
+            // Each call takes the link's lock by itself, so the end of the connection does not wait
             // while payload is gathered.
             let Ok((room, mss)) = link.room_and_mss() else {
-                return Ok(Progress::Done);
+                return Ok(PassResult::Done);
             };
             if room == 0 {
                 // Gather nothing that would wait here, perhaps for ever. The socket calls back when
                 // it has room.
-                return Ok(Progress::Done);
+                return Ok(PassResult::Done);
             }
             if let Some(sender) = &mut tx.sender {
                 sender.segmenter.framing_mut().set_emss(mss);
             }
             let more = self.fill(tx, room.min(BATCH))?;
 
-            match tx.flush_to(link) {
+            match tx.send_batch(link) {
                 Ok(()) if more => {}
-                Ok(()) => return Ok(Progress::Done),
+                Ok(()) => return Ok(PassResult::Done),
                 // A full socket calls back when it has room. A closed connection is reported.
                 Err(e) if e == EAGAIN || matches!(link.state(), LinkState::Closed(_)) => {
-                    return Ok(Progress::Done);
+                    return Ok(PassResult::Done);
                 }
                 // Something refuses to send, and nothing reports when that changes.
                 Err(_) => return Err(StreamError::LOCAL),
             }
         }
-        Ok(Progress::Yield)
+        Ok(PassResult::Yield)
     }
 
     /// Gathers FPDUs until the batch has `size` bytes or there is no message. Returns whether there
