@@ -242,27 +242,29 @@ impl Endpoint {
         id: &CmId,
         param: &ConnParam<'_>,
     ) -> Result {
-        let mut phase = self.phase.lock();
-        let reported = phase.take_reported().ok_or(ECONNRESET)?;
+        self.step(&mut self.phase.lock(), |phase| match phase {
+            Phase::Reported(reported) => self.accept_reported(reported, qp, id, param),
+            phase => (Step::Next(phase), Err(ECONNRESET)),
+        })
+    }
 
+    fn accept_reported(
+        self: &Arc<Self>,
+        reported: KBox<Reported>,
+        qp: &Arc<Qp>,
+        id: &CmId,
+        param: &ConnParam<'_>,
+    ) -> (Step, Result) {
         // Until the Reply is sent, a rejecting one can be sent instead.
         let (reply, parameters) = match self.prepare(&reported.responder, qp, param) {
             Ok(prepared) => prepared,
-            Err(e) => {
-                let step = self.reject_with(reported, &[]);
-
-                self.apply(&mut phase, step);
-                return Err(e);
-            }
+            Err(e) => return (self.reject_with(reported, &[]), Err(e)),
         };
         let started = self
             .send_frame(reply.as_bytes())
             .and_then(|()| self.start(&parameters, Role::Responder));
         if let Err(e) = started {
-            let step = Step::End(Phase::Reported(reported), End::abort(e));
-
-            self.apply(&mut phase, step);
-            return Err(e);
+            return (Step::End(Phase::Reported(reported), End::abort(e)), Err(e));
         }
 
         // It cannot fail any more, so iw_cm gets its event in any case.
@@ -272,7 +274,7 @@ impl Endpoint {
             ord: parameters.ord,
             private_data: &[],
         };
-        *phase = match parameters.rtr {
+        let next = match parameters.rtr {
             Some(_) => Phase::AwaitFirst {
                 id,
                 depths,
@@ -280,7 +282,7 @@ impl Endpoint {
             },
             None => Self::established(id, depths),
         };
-        Ok(())
+        (Step::Next(next), Ok(()))
     }
 
     /// Makes the Reply that accepts, and attaches the queue pair. May sleep.
@@ -324,18 +326,24 @@ impl Endpoint {
 
     /// Rejects, as [`CmOperations::reject`](rdma::iw::CmOperations::reject) says. May sleep.
     pub(super) fn reject(self: &Arc<Self>, private_data: &[u8]) -> Result {
-        let mut phase = self.phase.lock();
-        let mut reported = phase.take_reported().ok_or(ECONNRESET)?;
+        self.step(&mut self.phase.lock(), |phase| match phase {
+            Phase::Reported(reported) => (self.reject_reported(reported, private_data), Ok(())),
+            phase => (Step::Next(phase), Err(ECONNRESET)),
+        })
+    }
 
+    fn reject_reported(
+        self: &Arc<Self>,
+        mut reported: KBox<Reported>,
+        private_data: &[u8],
+    ) -> Step {
         // rdma_cm rejects for a consumer that listens on all devices, but in another network
         // namespace: it must not accept. Another candidate may be able to.
-        let step = if private_data.is_empty() && reported.next_candidate() {
+        if private_data.is_empty() && reported.next_candidate() {
             reported.deadline = self.accept_deadline();
             self.report_request(reported)
         } else {
             self.reject_with(reported, private_data)
-        };
-        self.apply(&mut phase, step);
-        Ok(())
+        }
     }
 }

@@ -275,7 +275,7 @@ impl Endpoint {
 
         match opening.report(Ok(()), reply_offer(&opening.reader, Some(parameters))) {
             Ok(()) => Step::Next(Phase::Rdma {
-                id: opening.id.clone(),
+                id: KBox::into_inner(opening).id,
                 ending: None,
             }),
             Err(e) => Step::End(Phase::AwaitReply(opening), End::abort(e)),

@@ -79,9 +79,15 @@ impl End {
 }
 
 impl Endpoint {
-    /// Leaves the result of a step as the phase. `phase` must be that of this endpoint, locked. May
-    /// sleep.
-    pub(super) fn apply(self: &Arc<Self>, phase: &mut Phase, step: Step) {
+    /// Passes the phase to `f`, and leaves the result of its step as the phase. `phase` must be that
+    /// of this endpoint, locked. May sleep. Returns what `f` returns beside the step.
+    pub(super) fn step<R>(
+        self: &Arc<Self>,
+        phase: &mut Phase,
+        f: impl FnOnce(Phase) -> (Step, R),
+    ) -> R {
+        let (step, result) = f(phase.take());
+
         match step {
             Step::Next(next) => *phase = next,
             Step::End(last, end) => {
@@ -89,6 +95,7 @@ impl Endpoint {
                 self.end(phase, &end);
             }
         }
+        result
     }
 
     /// Ends the connection, unless it has ended already. `phase` must be that of this endpoint,

@@ -16,7 +16,7 @@ use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
     sync::{
-        atomic::{ordering, AtomicFlag},
+        atomic::{ordering, Atomic},
         Arc, ArcBorrow, Mutex, MutexGuard, SetOnce,
     },
     workqueue::{DelayedWork, Work, WorkItem},
@@ -26,12 +26,12 @@ use rdma::iw::CmId;
 
 /// A connection, or one that is being set up.
 #[pin_data]
-pub(crate) struct Endpoint {
+pub(super) struct Endpoint {
     pub(super) dev: Arc<CmDevice>,
     pub(super) token: usize,
     /// The queue pair handles the stream: it gets what the link reports, and `stream_work` acts on
     /// `events` in place of `setup_work`. Set once, under `phase`.
-    stream_active: AtomicFlag,
+    stream_active: Atomic<bool>,
     pub(super) events: PendingEvents,
     /// The queue pair, once it is attached.
     pub(super) qp: SetOnce<Arc<Qp>>,
@@ -70,7 +70,7 @@ impl Endpoint {
             pin_init!(Self {
                 dev: dev.clone(),
                 token: dev.token(),
-                stream_active: AtomicFlag::new(false),
+                stream_active: Atomic::new(false),
                 events: PendingEvents::new(),
                 qp: SetOnce::new(),
                 phase <- new_mutex!(Phase::New, "riw::cm::Endpoint::phase"),
@@ -84,7 +84,7 @@ impl Endpoint {
         )
     }
 
-    /// Has the queue pair read the link: data may have arrived before the stream was active, or
+    /// Lets the queue pair read the link: data may have arrived before the stream was active, or
     /// before the queue pair had a buffer for it. Process context, may sleep.
     pub(super) fn poll_link(self: &Arc<Self>) {
         // Without a connection there is nothing to read.
@@ -170,14 +170,12 @@ impl Endpoint {
         }
     }
 
-    /// Leaves the result of a work item's step as the phase, and sets the timer for it. If the
-    /// deadline has passed, first does what is due then. May sleep.
-    fn finish_step(self: &Arc<Self>, phase: &mut Phase, step: Step) {
-        self.apply(phase, step);
+    /// Does a work item's step, and sets the timer for the phase that it leaves. If the deadline has
+    /// passed, first does what is due then. May sleep.
+    fn step_and_arm(self: &Arc<Self>, phase: &mut Phase, f: impl FnOnce(Phase) -> Step) {
+        self.step(phase, |phase| (f(phase), ()));
         if phase.deadline().is_some_and(|d| d.left().is_none()) {
-            let step = self.expire(phase.take());
-
-            self.apply(phase, step);
+            self.step(phase, |phase| (self.expire(phase), ()));
         }
         match phase.deadline() {
             // If it has passed in the meantime, the timer expires at once.
@@ -209,8 +207,6 @@ impl Endpoint {
         }
     }
 
-    // The link.
-
     /// Gives the link its connection. Resets the connection if that fails. May sleep.
     pub(super) fn set_connection(self: &Arc<Self>, connection: Connection) -> Result {
         let idle = self.dev.settings.keepalive_time();
@@ -218,7 +214,7 @@ impl Endpoint {
         self.link.attach(connection, idle, self.clone())
     }
 
-    /// Has the queue pair read the link, and notifies it if the connection has ended or the peer
+    /// Lets the queue pair read the link, and notifies it if the connection has ended or the peer
     /// has closed its half. Atomic context, the connection is locked.
     fn poll_stream(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
         let Some(qp) = self.qp.as_ref() else {
@@ -287,17 +283,11 @@ impl WorkItem<0> for Endpoint {
         if this.is_stream_active() {
             return;
         }
-        let mut place = this.phase.lock();
-
-        let step = match place.take() {
-            phase @ (Phase::Connecting(_) | Phase::AwaitReply(_)) => this.step_connect(phase),
-            phase @ (Phase::AwaitRequest(_) | Phase::Reported(_)) => this.step_accept(phase),
-            phase => {
-                *place = phase;
-                return;
-            }
-        };
-        this.finish_step(&mut place, step);
+        this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
+            Phase::Connecting(_) | Phase::AwaitReply(_) => this.step_connect(phase),
+            Phase::AwaitRequest(_) | Phase::Reported(_) => this.step_accept(phase),
+            phase => Step::Next(phase),
+        });
     }
 }
 
@@ -306,16 +296,10 @@ impl WorkItem<1> for Endpoint {
 
     /// Ends the stream, and the connection with it. May sleep, but must not wait for a peer.
     fn run(this: Arc<Self>) {
-        let mut place = this.phase.lock();
-
-        let step = match place.take() {
-            phase @ (Phase::AwaitFirst { .. } | Phase::Rdma { .. }) => this.step_stream(phase),
-            phase => {
-                *place = phase;
-                return;
-            }
-        };
-        this.finish_step(&mut place, step);
+        this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
+            Phase::AwaitFirst { .. } | Phase::Rdma { .. } => this.step_stream(phase),
+            phase => Step::Next(phase),
+        });
     }
 }
 

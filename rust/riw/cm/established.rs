@@ -8,7 +8,7 @@ use super::{
     phase::{Phase, Step},
     Endpoint,
 };
-use crate::{link::Deadline, qp::Role, stream::receive::ROOM as RX_ROOM};
+use crate::{link::Deadline, qp::Role};
 use iwarp::startup::Parameters;
 use kernel::{
     prelude::*,
@@ -40,7 +40,6 @@ impl Endpoint {
     pub(super) fn start(self: &Arc<Self>, parameters: &Parameters, role: Role) -> Result {
         let qp = self.qp.as_ref().ok_or(ENOTCONN)?;
 
-        self.link.reserve(RX_ROOM)?;
         qp.start(parameters, role)?;
         self.set_stream_active();
         // The queue pair may have filled the link already, and the event for its room have gone

@@ -10,7 +10,7 @@ use net::SendBuf;
 
 impl Endpoint {
     /// Sends a startup frame. May sleep. `ENOBUFS` if TCP has no memory for it; otherwise fails as
-    /// [`Self::send`].
+    /// [`Link::send`](crate::link::Link::send).
     pub(super) fn send_frame(&self, frame: &[u8]) -> Result {
         let mut buf = SendBuf::new();
 

@@ -50,7 +50,7 @@ impl CmOperations for Riw {
     }
 
     fn abandon(id: &CmId, qp: &qp::QpObject) -> bool {
-        // Without a connection it has ended, and so was reported as established before.
+        // Without a connection it has ended: its beginning has been reported, or is about to be.
         qp.connection()
             .is_none_or(|connection| connection.as_arc_borrow().abandon(id))
     }

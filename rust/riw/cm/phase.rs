@@ -59,22 +59,10 @@ pub(super) enum Step {
 }
 
 impl Phase {
-    /// Takes the phase out. The caller puts one back before it unlocks the phase, unless the
-    /// connection has ended.
+    /// Takes the phase out, and leaves `Closed`. For [`Endpoint::step`](super::Endpoint::step) and the
+    /// end alone: `Closed` means that everything of the connection has been released.
     pub(super) fn take(&mut self) -> Self {
         mem::replace(self, Self::Closed)
-    }
-
-    /// Takes a reported request out, if this is its phase. If so, the rule of [`Self::take`]
-    /// applies.
-    pub(super) fn take_reported(&mut self) -> Option<KBox<Reported>> {
-        match self.take() {
-            Self::Reported(reported) => Some(reported),
-            other => {
-                *self = other;
-                None
-            }
-        }
     }
 
     /// When the phase ends at the latest; `None` if it has no time limit.

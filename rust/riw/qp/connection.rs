@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     link::{Link, Readable},
-    stream::{RxEnd, Start, StreamError},
+    stream::{RxEnd, Start, StreamError, RX_ROOM},
     Riw,
 };
 use iwarp::{qp::Event, startup::Parameters};
@@ -82,6 +82,7 @@ impl Qp {
             Role::Responder => None,
         };
 
+        connection.link().reserve(RX_ROOM)?;
         self.stream.start(&Start {
             parameters,
             first,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who transmits: one at a time, and nothing that is wanted meanwhile is forgotten.
+//! The right to transmit: one holder at a time, and no lost wakeup.
 
 use kernel::sync::atomic::{ordering, Atomic};
 
@@ -8,33 +8,33 @@ use kernel::sync::atomic::{ordering, Atomic};
 #[path = "../kunit/runner.rs"]
 mod kunit;
 
-/// Nobody runs, and nothing is wanted.
+/// No run is active, and none is requested.
 const IDLE: u32 = 0;
-/// Somebody runs, or is on the way to.
+/// A run is active, or on its way.
 const RUNNING: u32 = 1;
-/// Somebody runs, and will look again.
-const WANTED: u32 = 2;
+/// A run is active, and another pass is requested.
+const RERUN: u32 = 2;
 
 /// The right to transmit for a queue pair.
 ///
-/// It is taken by [`Runner::want`], which tells one caller to run, and handed back by
-/// [`Runner::done`], which refuses when something was wanted in between. Both are full barriers:
-/// what is written before `want` is seen by the run that follows.
-pub(crate) struct Runner(Atomic<u32>);
+/// [`Runner::want`] requests a pass, and gives the right to one caller. The holder returns it by
+/// [`Runner::done`], which fails if another pass was requested meanwhile. Both are full barriers: a
+/// pass sees what was written before `want`.
+pub(super) struct Runner(Atomic<u32>);
 
 impl Runner {
-    /// Idle.
-    pub(crate) fn new() -> Self {
+    /// Creates a right that nobody holds. Any context.
+    pub(super) fn new() -> Self {
         Self(Atomic::new(IDLE))
     }
 
-    /// There is something to do. Returns whether the caller must run, or have somebody run; if
-    /// not, who runs already will do it. Any context.
-    pub(crate) fn want(&self) -> bool {
+    /// Requests a pass. Any context. Returns whether the caller now holds the right, and must run or
+    /// pass it to a worker. Otherwise the holder makes the pass.
+    pub(super) fn want(&self) -> bool {
         let mut state = self.0.load(ordering::Relaxed);
 
         loop {
-            let next = if state == IDLE { RUNNING } else { WANTED };
+            let next = if state == IDLE { RUNNING } else { RERUN };
             match self.0.cmpxchg(state, next, ordering::Full) {
                 Ok(_) => return state == IDLE,
                 Err(now) => state = now,
@@ -42,12 +42,13 @@ impl Runner {
         }
     }
 
-    /// The run is over. Returns whether it is; if not, the caller must run again. Any context.
-    pub(crate) fn done(&self) -> bool {
+    /// Returns the right. Any context. Returns false if another pass was requested: the caller still
+    /// holds the right, and must make it.
+    pub(super) fn done(&self) -> bool {
         if self.0.cmpxchg(RUNNING, IDLE, ordering::Full).is_ok() {
             return true;
         }
-        // Only who runs leaves WANTED, so this cannot lose another's change.
+        // Only the holder leaves RERUN, so this overwrites no request.
         self.0.xchg(RUNNING, ordering::Full);
         false
     }

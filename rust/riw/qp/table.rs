@@ -39,7 +39,7 @@ impl QpTable {
 
     /// Returns a random free number, so that a late user of an old number does not hit the next
     /// queue pair. Any context. Fails with `ENOSPC` if it finds none.
-    pub(crate) fn free_number(&self) -> Result<u32> {
+    pub(super) fn free_number(&self) -> Result<u32> {
         for _ in 0..ATTEMPTS {
             let [a, b, c, ..] = rdma::device::random().to_ne_bytes();
             let number = u32::from_ne_bytes([a, b, c, 0]) & MASK;
@@ -53,7 +53,7 @@ impl QpTable {
 
     /// Adds a queue pair. Process context; may sleep. Fails with `EBUSY` if the number is taken,
     /// `ENOMEM` without memory.
-    pub(crate) fn insert(&self, number: u32, qp: Arc<Qp>) -> Result {
+    pub(super) fn insert(&self, number: u32, qp: Arc<Qp>) -> Result {
         let node = RBTreeNode::new(number, qp, GFP_KERNEL)?;
         let mut qps = self.qps.lock();
 
@@ -75,19 +75,15 @@ impl QpTable {
 
     /// Looks up a queue pair of the calling process. Process context, since the reference may
     /// become the last one.
-    pub(crate) fn get(&self, number: u32) -> Option<Arc<Qp>> {
+    pub(super) fn get(&self, number: u32) -> Option<Arc<Qp>> {
         self.with(number, |qp| Some(qp.clone()))
     }
 
     /// Calls `ask` with a queue pair of the calling process, with interrupts off. Process context,
     /// maybe with a spin lock held.
-    pub(crate) fn with<R>(
-        &self,
-        number: u32,
-        ask: impl FnOnce(&Arc<Qp>) -> Option<R>,
-    ) -> Option<R> {
+    pub(crate) fn with<R>(&self, number: u32, f: impl FnOnce(&Arc<Qp>) -> Option<R>) -> Option<R> {
         let qps = self.qps.lock();
 
-        ask(qps.get(&number).filter(|qp| qp.owner.is_current())?)
+        f(qps.get(&number).filter(|qp| qp.owner.is_current())?)
     }
 }

@@ -29,7 +29,7 @@ mod kunit;
 /// The verbs object of a completion queue.
 pub(crate) type CqObject = rdma::cq::Cq<Riw>;
 
-/// riw's data of a completion queue.
+/// The driver's part of a completion queue.
 #[pin_data]
 pub(crate) struct Cq {
     ring: Ring<{ abi::CQE_WORDS }>,

@@ -101,25 +101,25 @@ impl QpRecvQueue {
         )
     }
 
-    /// Flushes the WRs of a queue of its own. Process context. Returns how many there were; if they
-    /// are as many as the ring has room for, the process may be posting more.
+    /// Flushes the WRs of a queue of its own. Process context.
     pub(crate) fn flush(&self) -> (PendingNotify, FlushedReceives) {
         let mut pending = PendingNotify::default();
         let RecvSource::Own(queue) = &self.source else {
             return (pending, FlushedReceives::default());
         };
-        let mut count: u32 = 0;
+        let mut flushed = FlushedReceives::default();
 
-        while let Some(taken) = (count < queue.len()).then(|| queue.take()).flatten() {
+        for _ in 0..queue.len() {
+            let Some(taken) = queue.take() else {
+                return (pending, flushed);
+            };
             let done = RecvDone::failed(taken.wr.id, WcStatus::Flushed);
 
             pending = pending.and(self.complete(&done));
-            count = count.saturating_add(1);
+            flushed.any = true;
         }
-        let flushed = FlushedReceives {
-            any: count != 0,
-            more: count == queue.len(),
-        };
+        // As many as the ring has room for: the process may be posting more.
+        flushed.more = true;
         (pending, flushed)
     }
 

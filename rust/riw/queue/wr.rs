@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests, decoded and checked. The engine sees these alone, so a WR is the same through any
-//! user ABI, and from a kernel user.
+//! Work requests, decoded from their ring entries and checked. The stream uses only these, and sees
+//! nothing of the user ABI.
 
 use crate::abi;
 use iwarp::Stag;
 use kernel::prelude::*;
-
-/// Maximum inline data, in bytes.
-const MAX_INLINE: usize = abi::MAX_INLINE;
 
 /// An operation, as a completion names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +97,7 @@ impl SgList {
 /// Data that the WR itself holds.
 #[derive(Clone, Copy)]
 pub(crate) struct Inline {
-    data: [u8; MAX_INLINE],
+    data: [u8; abi::MAX_INLINE],
     len: u32,
 }
 
@@ -110,7 +107,7 @@ impl Inline {
         let len = from.iter().next().map_or(0, |sge| sge.len);
 
         // CAST: A 32-bit number fits.
-        if len as usize > MAX_INLINE {
+        if len as usize > abi::MAX_INLINE {
             return Err(WcStatus::LocalLength);
         }
         Ok(Self {

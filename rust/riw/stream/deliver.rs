@@ -9,6 +9,7 @@
 //! | Send, received | [`Stream::deliver_send`] | the receive WR that it filled |
 //! | Read Response, received | [`Stream::finish_read`] | the oldest read |
 //! | Send or Write, gathered | [`Stream::complete_sent`] | its send WR |
+//! | any, with an error | [`Stream::fail_wr`], [`Stream::fail_recv`] | its WR |
 //! | none: the queue pair is in error | [`Stream::flush`] | all WRs |
 //!
 //! The consumer is notified by [`Stream::report`], when no lock is held.
@@ -84,6 +85,15 @@ impl Stream {
     /// Finishes send WR `number`. Softirq or process context.
     pub(super) fn finish_wr(&self, number: u32, status: WcStatus, unreported: &mut Unreported) {
         unreported.send = unreported.send.and(self.sq.finish(number, status));
+    }
+
+    /// Fails send WR `number`, and notifies the consumer. The caller ends the stream, so a lost
+    /// completion changes nothing. Softirq or process context; no lock but `tx` is held.
+    pub(super) fn fail_wr(&self, number: u32, status: WcStatus) {
+        let mut unreported = Unreported::default();
+
+        self.finish_wr(number, status, &mut unreported);
+        let _ = self.report(&unreported);
     }
 
     /// Finishes a message that has been gathered whole: its buffers are the consumer's again.

@@ -19,10 +19,10 @@ mod next;
 mod octets;
 mod place;
 mod reads;
-pub(crate) mod receive;
+mod receive;
 pub(crate) mod transmit;
 
-pub(crate) use receive::RxEnd;
+pub(crate) use receive::{RxEnd, RX_ROOM};
 
 use crate::{
     mr::Regions,

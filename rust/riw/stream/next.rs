@@ -5,9 +5,7 @@
 use crate::{
     mr::Regions,
     queue::wr::{Payload, SendRequest, SendWr, Sge, WcOpcode, WcStatus},
-    stream::{
-        deliver::Unreported, gather::Active, reads::Outbound, transmit::Sender, Stream, StreamError,
-    },
+    stream::{gather::Active, reads::Outbound, transmit::Sender, Stream, StreamError},
 };
 use iwarp::{Access, Message, Outstanding, ReadRequest};
 use kernel::{prelude::*, sync::atomic::ordering};
@@ -54,7 +52,7 @@ impl Stream {
         match self.read_order(&wr) {
             ReadOrder::Clear => {}
             ReadOrder::Wait => return Ok(false),
-            ReadOrder::Never => return Err(self.fail_wr(&wr, WcStatus::LocalOperation)),
+            ReadOrder::Never => return Err(self.refuse_wr(&wr, WcStatus::LocalOperation)),
         }
         let checked = wr.request.and_then(|(request, len)| {
             let at_once = sender.segmenter.takes_at_once(len);
@@ -64,7 +62,7 @@ impl Stream {
         });
         let (request, len) = match checked {
             Ok(found) => found,
-            Err(status) => return Err(self.fail_wr(&wr, status)),
+            Err(status) => return Err(self.refuse_wr(&wr, status)),
         };
         let Some(number) = self.begin_wr(&wr, len) else {
             return Ok(false);
@@ -136,13 +134,9 @@ impl Stream {
     }
 
     /// Completes a WR that cannot begin with an error. Returns the error that ends the stream.
-    fn fail_wr(&self, wr: &SendWr, status: WcStatus) -> StreamError {
+    fn refuse_wr(&self, wr: &SendWr, status: WcStatus) -> StreamError {
         if let Some(number) = self.sq.begin(wr, 0) {
-            let mut unreported = Unreported::default();
-
-            self.finish_wr(number, status, &mut unreported);
-            // The stream ends anyway.
-            let _ = self.report(&unreported);
+            self.fail_wr(number, status);
         }
         StreamError::LOCAL
     }

@@ -9,14 +9,14 @@ use net::{Fragment, RecvBuf, Unread};
 
 /// Where the unconsumed octets are.
 #[derive(Clone, Copy)]
-pub(crate) enum Octets<'a> {
+pub(crate) enum RxOctets<'a> {
     /// In the socket. This is the normal case.
     Socket(Unread<'a>),
     /// In a buffer: the part of an FPDU that the socket has no room for.
     Buffer(&'a RecvBuf),
 }
 
-impl Octets<'_> {
+impl RxOctets<'_> {
     /// Calls `f` with the octets of `range`, piece by piece. Any context; `f` must not sleep. Fails
     /// with `EFAULT` if they cannot be read.
     pub(crate) fn each(&self, range: Range<usize>, f: impl FnMut(Fragment<'_>)) -> Result {
@@ -32,7 +32,7 @@ fn range(at: usize, len: usize) -> Range<usize> {
     at..at.saturating_add(len)
 }
 
-impl iwarp::Octets for Octets<'_> {
+impl iwarp::Octets for RxOctets<'_> {
     fn len(&self) -> usize {
         match self {
             Self::Socket(unread) => unread.len(),

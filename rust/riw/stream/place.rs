@@ -4,8 +4,8 @@
 
 use crate::{
     mr::Target,
-    queue::wr::{RecvWr, SgList, WcStatus},
-    stream::{deliver::Unreported, octets::Octets, reads::Inbound, Stream},
+    queue::wr::{RecvWr, WcStatus},
+    stream::{deliver::Unreported, octets::RxOctets, reads::Inbound, Stream},
 };
 use core::ops::Range;
 use iwarp::{
@@ -25,7 +25,7 @@ pub(super) struct Filling {
 fn copy(
     target: &Target,
     at: u32,
-    octets: &Octets<'_>,
+    octets: &RxOctets<'_>,
     from: Range<usize>,
 ) -> Result<Result<(), Denied>, Error> {
     let mut at = at;
@@ -134,14 +134,14 @@ impl<'a> Placer<'a> {
     fn scatter(
         &mut self,
         mut at: u32,
-        octets: &Octets<'_>,
+        octets: &RxOctets<'_>,
         mut from: Range<usize>,
     ) -> Result<(), Error> {
         let Some(buffers) = self.filling.and_then(|filling| filling.wr.buffers.ok()) else {
             return Err(Error::LocalCatastrophic);
         };
 
-        for sge in SgList::iter(&buffers) {
+        for sge in buffers.iter() {
             if from.is_empty() {
                 break;
             }
@@ -201,7 +201,7 @@ impl<'a> Placer<'a> {
 }
 
 impl Placement for Placer<'_> {
-    type Stream<'s> = Octets<'s>;
+    type Stream<'s> = RxOctets<'s>;
 
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
         match *segment {
@@ -244,7 +244,7 @@ impl Placement for Placer<'_> {
         &mut self,
         segment: &Segment,
         offset: u32,
-        octets: &Octets<'_>,
+        octets: &RxOctets<'_>,
         from: Range<usize>,
     ) -> Result<(), Error> {
         if let Segment::Send { mo, .. } = *segment {

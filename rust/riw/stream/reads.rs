@@ -7,40 +7,40 @@ use iwarp::{Outstanding, ReadRequest};
 use kernel::prelude::*;
 
 /// A read of this side.
-pub(crate) struct Outbound {
+pub(super) struct Outbound {
     /// The number of its WR in the send queue; `None` for the read that opens a connection.
-    pub(crate) number: Option<u32>,
+    pub(super) number: Option<u32>,
     /// The MSN of the Read Request.
-    pub(crate) msn: u32,
+    pub(super) msn: u32,
     /// The sink, and how much of the data has arrived.
-    pub(crate) progress: Outstanding,
+    pub(super) progress: Outstanding,
 }
 
 /// A read of the peer.
 #[derive(Clone, Copy)]
-pub(crate) struct Inbound {
-    pub(crate) request: ReadRequest,
+pub(super) struct Inbound {
+    pub(super) request: ReadRequest,
     /// The MSN of the Read Request, for a Terminate to quote.
-    pub(crate) msn: u32,
+    pub(super) msn: u32,
 }
 
 /// The reads in flight, in queues of the depths that the startup agreed on.
-pub(crate) struct Reads {
+pub(super) struct Reads {
     /// At most ORD.
-    pub(crate) outbound: Fifo<Outbound>,
+    pub(super) outbound: Fifo<Outbound>,
     ord: u32,
     /// At most IRD.
-    pub(crate) inbound: Fifo<Inbound>,
+    pub(super) inbound: Fifo<Inbound>,
     ird: u32,
     /// The stream is closing: the peer may begin no other read.
     closing: bool,
     /// The transmitter waits for the end of a read of this side, which must wake it.
-    pub(crate) tx_blocked: bool,
+    pub(super) tx_blocked: bool,
 }
 
 impl Reads {
     /// Creates queues for a stream that is not connected. Any context.
-    pub(crate) const fn none() -> Self {
+    pub(super) const fn none() -> Self {
         Self {
             outbound: Fifo::empty(),
             ord: 0,
@@ -52,7 +52,7 @@ impl Reads {
     }
 
     /// Creates queues of these depths. Process context; may sleep. Fails with `ENOMEM` without memory.
-    pub(crate) fn new(ord: u32, ird: u32) -> Result<Self> {
+    pub(super) fn new(ord: u32, ird: u32) -> Result<Self> {
         Ok(Self {
             outbound: Fifo::new(ord.max(1))?,
             ord,
@@ -65,7 +65,7 @@ impl Reads {
 
     /// Returns the number in the send queue of the read that a Terminate refuses by quoting `msn`.
     /// siw quotes a wrong MSN: if no read has it, the Terminate means the oldest read. Any context.
-    pub(crate) fn refused(&mut self, msn: u32) -> Option<u32> {
+    pub(super) fn refused(&mut self, msn: u32) -> Option<u32> {
         let quoted = (0..self.outbound.len()).find_map(|at| {
             let number = self.outbound.number(at);
             let outbound = self.outbound.get(number)?;
@@ -79,22 +79,22 @@ impl Reads {
     }
 
     /// Whether the startup left this side no reads. Any context.
-    pub(crate) fn ord_is_zero(&self) -> bool {
+    pub(super) fn ord_is_zero(&self) -> bool {
         self.ord == 0
     }
 
     /// Whether this side may begin no other read now. Any context.
-    pub(crate) fn ord_reached(&self) -> bool {
+    pub(super) fn ord_reached(&self) -> bool {
         self.outbound.len() >= self.ord
     }
 
     /// Whether the peer may begin another read. Any context.
-    pub(crate) fn peer_may_read(&self) -> bool {
+    pub(super) fn peer_may_read(&self) -> bool {
         !self.closing && self.inbound.len() < self.ird
     }
 
     /// Refuses further reads of the peer. Those that are here still get their responses. Any context.
-    pub(crate) fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.closing = true;
     }
 }

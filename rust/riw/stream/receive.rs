@@ -3,7 +3,7 @@
 //! Receiving: from the socket's buffers straight to memory, an FPDU at a time.
 //!
 //! An FPDU stays in the socket until it is complete and its CRC is right. The socket has room for the
-//! largest one ([`ROOM`]), and calls back when the FPDU is complete. Sometimes TCP cannot keep it all
+//! largest one ([`RX_ROOM`]), and calls back when the FPDU is complete. Sometimes TCP cannot keep it all
 //! (a small `tcp_rmem`, no memory, very small segments). Then a worker gives the stream a buffer for
 //! this one FPDU ([`Stream::hold`]).
 
@@ -13,7 +13,7 @@ use crate::{
     stream::{
         crc,
         deliver::Unreported,
-        octets::Octets,
+        octets::RxOctets,
         place::{Filling, Placer},
         Stream, StreamError,
     },
@@ -29,7 +29,7 @@ use net::RecvBuf;
 /// Unread bytes that a socket must have room for. They are several FPDUs, so that the window stays
 /// open while one of them is incomplete.
 // CAST: A small constant.
-pub(crate) const ROOM: u32 = 4 * FPDU_MAX as u32;
+pub(crate) const RX_ROOM: u32 = 4 * FPDU_MAX as u32;
 
 /// The receiving side of a stream.
 pub(super) struct Rx {
@@ -203,11 +203,7 @@ impl Stream {
             .and_then(|msn| self.reads.lock().refused(msn));
 
         if let Some(number) = number {
-            let mut unreported = Unreported::default();
-
-            self.finish_wr(number, status, &mut unreported);
-            // The stream has ended anyway.
-            let _ = self.report(&unreported);
+            self.fail_wr(number, status);
         }
     }
 }
@@ -220,7 +216,7 @@ fn consume(
     placer: &mut Placer<'_>,
 ) -> Result<usize, Error> {
     while let Some(buffer) = held {
-        match receiver.consume(&Octets::Buffer(buffer), placer)? {
+        match receiver.consume(&RxOctets::Buffer(buffer), placer)? {
             // The buffer holds one FPDU.
             Progress::Consumed(_) => *held = None,
             Progress::Incomplete { needed } => {
@@ -244,7 +240,7 @@ fn consume(
         if unread.is_empty() {
             break Ok(1);
         }
-        match receiver.consume(&Octets::Socket(unread), placer) {
+        match receiver.consume(&RxOctets::Socket(unread), placer) {
             Ok(Progress::Consumed(octets)) => unread.advance(octets),
             Ok(Progress::Incomplete { needed }) => break Ok(needed),
             Err(e) => break Err(e),

@@ -7,7 +7,6 @@ use crate::{
     queue::wr::WcStatus,
     stream::{
         crc,
-        deliver::Unreported,
         gather::{Active, Gatherer, Stop},
         Start, Stream, StreamError,
     },
@@ -204,11 +203,7 @@ impl Stream {
         };
 
         if let Some(Active::Request { number, .. }) = active {
-            let mut unreported = Unreported::default();
-
-            self.finish_wr(number, status, &mut unreported);
-            // The stream ends anyway.
-            let _ = self.report(&unreported);
+            self.fail_wr(number, status);
         }
         StreamError {
             error,
