@@ -13,12 +13,14 @@ runner counts a failure.
 """
 
 import os
-import re
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from contextlib import contextmanager
+
+import ktap
 
 LONG = 2
 """A point that takes longer, in seconds, reports its duration."""
@@ -27,6 +29,7 @@ PACE = int(os.environ.get("RIW_PACE", "1"))
 """Time factor of this kernel against the stock kernel."""
 
 _count = 0
+_failed = False
 
 
 class CheckFailed(Exception):
@@ -45,76 +48,66 @@ def equal(got, wanted, what):
 
 
 def note(*lines):
-    """Writes diagnostic lines, shown with the previous point."""
+    """Writes diagnostic lines, which belong to the next point."""
     for line in lines:
         for part in str(line).splitlines():
             print("#", part, flush=True)
 
 
 def emit(holds, name, *why):
-    """Writes one point."""
-    global _count
+    """Writes one point, behind the reasons for its failure."""
+    global _count, _failed
+    if not holds:
+        _failed = True
+        note(*why)
     _count += 1
     print("ok" if holds else "not ok", _count, "-", name, flush=True)
-    if not holds:
-        note(*why)
 
 
 @contextmanager
 def point(name):
     """One point: passes if the block ends without an exception. Reports a long duration."""
     begin = time.monotonic()
+    reasons = []
     try:
         yield
     except CheckFailed as reason:
-        emit(False, name, reason)
+        reasons = [reason]
     except Exception as reason:  # the case continues with its other points
-        emit(False, name, f"{type(reason).__name__}: {reason}")
+        reasons = [f"{type(reason).__name__}: {reason}"]
         traceback.print_exc(file=sys.stderr)
-    else:
-        emit(True, name)
     took = time.monotonic() - begin
     if took > LONG:
         note(f"{took:.1f} s")
-
-
-_POINT = re.compile(r"(not )?ok\b\s*\d*\s*-?\s*(.*)")
-_PLAN = re.compile(r"1\.\.(\d+)")
+    emit(not reasons, name, *reasons)
 
 
 def include(argv, timeout, prefix=""):
     """Runs a program that writes TAP, and forwards its points as the case's own.
 
-    Adds one failed point if the program does not meet its plan, exits with a status other than 0,
-    or takes more than `timeout` seconds (longer on a slower kernel).
+    Adds one failed point if the output as a whole is wrong (see `ktap.Parser.finish`), or if the
+    program takes more than `timeout` seconds (longer on a slower kernel).
     """
     timeout *= PACE
     name = prefix.strip(": ") or argv[0]
+    parser = ktap.Parser()
     try:
         with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as program:
             timer = _kill_after(program, timeout)
-            seen, planned = 0, None
             for line in program.stdout:
-                line = line.rstrip("\n")
-                if match := _POINT.match(line):
-                    seen += 1
-                    emit(not match[1], prefix + match[2])
-                elif match := _PLAN.match(line):
-                    planned = int(match[1])
-                elif line.startswith("#"):
-                    print(line, flush=True)
+                if done := parser.feed(line):
+                    note(done.details)
+                    emit(done.passed, prefix + done.title)
             program.wait()
             timer.cancel()
     except OSError as reason:
         emit(False, f"{name} runs", reason)
         return
-    if program.returncode or planned != seen or not seen:
-        emit(False, f"{name} runs to its end", f"status {program.returncode}, "
-             f"{seen} points of a plan of {planned}")
+    if wrong := parser.finish(program.returncode):
+        emit(False, f"{name} runs to its end", *wrong)
 
 
 def _kill_after(program, timeout):
-    import threading
     timer = threading.Timer(timeout, program.kill)
     timer.daemon = True
     timer.start()
@@ -122,5 +115,7 @@ def _kill_after(program, timeout):
 
 
 def done():
-    """Prints the plan: the case is complete."""
+    """Prints the plan and ends the program: the case is complete. The exit status is 1 if a point
+    has failed."""
     print(f"1..{_count}", flush=True)
+    sys.exit(1 if _failed else 0)
