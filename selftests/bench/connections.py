@@ -4,8 +4,9 @@ are idle."""
 import contextlib
 import subprocess
 
+from ksft import KsftFailEx
 from memory import Memory
-from proc import Failed, Process, run, wait_until
+from utils import bkg, cmd, wait_until
 
 # As many at a time as siw has room for in one process; opened so many times, and by so many
 # processes: hundreds, for all else to be little beside them.
@@ -17,8 +18,8 @@ READINGS, INTERVAL, LITTLE = 5, 0.25, 64 << 10
 
 def per_second(server, client, limit):
     """Connections per second, one after another."""
-    return float(run("bench_connections", CONNECTIONS, CYCLES, client.side, server.side,
-                     timeout=limit))
+    return float(cmd(f"bench_connections {CONNECTIONS} {CYCLES} {client.side} {server.side}",
+                     timeout=limit).stdout)
 
 
 def settled(limit):
@@ -43,8 +44,8 @@ def kib_per_qp(server, client, limit):
     kernel needs for each of them: they run, with a connection, when memory is read first.
     """
     with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(Process(["bench_idle", CONNECTIONS, client.side,
-                                                  server.side], stdin=subprocess.PIPE))
+        processes = [stack.enter_context(bkg(f"bench_idle {CONNECTIONS} {client.side} {server.side}",
+                                             stdin=subprocess.PIPE))
                      for _ in range(PROCESSES)]
         for process in processes:
             process.says("first open", limit)
@@ -57,5 +58,5 @@ def kib_per_qp(server, client, limit):
             process.stdin.close()
             process.succeed(limit)
     if grown <= 0:
-        raise Failed("the kernel's memory does not grow")
+        raise KsftFailEx("the kernel's memory does not grow")
     return grown / 1024 / 2 / CONNECTIONS / PROCESSES

@@ -2,7 +2,7 @@
 """Reads TAP: the points of a program, and what is wrong with its output as a whole.
 
 What a program prints before a point belongs to that point, as in KTAP
-(Documentation/dev-tools/ktap.rst of the kernel). tap.py writes such output.
+(Documentation/dev-tools/ktap.rst of the kernel). ksft.py writes such output.
 """
 
 import re
