@@ -21,7 +21,7 @@ demo:
 	@selftests/demo
 
 check: lab
-	@selftests/run $(if $(V),-v) $(CASES)
+	@selftests/run_tests $(if $(V),-v) $(CASES)
 
 # `check` and the slow `mutants`; both run, even if the first fails.
 check-full:
@@ -29,10 +29,10 @@ check-full:
 		exit $$status
 
 # The same and more on User-Mode Linuxes that watch themselves.
-soak = selftests/soak/run --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+soak = selftests/soak/run_soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 check-debug: lab
 	@status=0; for kernel in debug kasan; do export RIW_KERNEL=$$kernel; \
-		selftests/run $(if $(V),-v) $(CASES) || status=1; \
+		selftests/run_tests $(if $(V),-v) $(CASES) || status=1; \
 		$(if $(CASES),,$(soak) || status=1;) \
 	done; exit $$status
 
@@ -40,7 +40,7 @@ soak: lab
 	@$(soak)
 
 # Figures of record are those of a full run on the fast kernel.
-bench := selftests/bench/run $(if $(filter qemu,$(LAB)),--kernel stock) \
+bench := selftests/bench/run_bench $(if $(filter qemu,$(LAB)),--kernel stock) \
 	$(if $(BASE),--base $(BASE)) $(if $(ROWS),--only '$(ROWS)') $(if $(ROUNDS),--rounds $(ROUNDS))
 bench: lab
 	@$(bench) $(if $(LAB)$(BASE)$(ROWS)$(ROUNDS),,--out Documentation/performance)
@@ -62,11 +62,11 @@ host-test:
 
 # SINCE=revision for what has changed since then only.
 mutants:
-	@selftests/mutants/run $(if $(SINCE),--since $(SINCE))
+	@selftests/mutants/run_mutants $(if $(SINCE),--since $(SINCE))
 
-# TARGET=name for one target, SECONDS=n or RUNS=n each (30 s); see selftests/fuzz/run.
+# TARGET=name for one target, SECONDS=n or RUNS=n each (30 s); see selftests/fuzz/run_fuzz.
 fuzz:
-	@selftests/fuzz/run $(if $(RUNS),-r $(RUNS),-s $(or $(SECONDS),30)) $(TARGET)
+	@selftests/fuzz/run_fuzz $(if $(RUNS),-r $(RUNS),-s $(or $(SECONDS),30)) $(TARGET)
 
 # What is linted and documented is what is compiled, so nothing may be fresh.
 clippy:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by run and pack_corpora, which run the fuzz targets.
+# Sourced by run_fuzz and pack_corpora, which run the fuzz targets.
 #
 # The targets need a C++ compiler beside cargo, for libFuzzer, but no nightly compiler: the coverage
 # that guides libFuzzer is a pass of stable rustc.
