@@ -9,8 +9,8 @@ same here.
 
     ksft_exit()
 
-A `point` is a named claim, and one line of TAP. A check that fails fails the point, which goes on, as
-there may be more to see; `KsftFailEx` ends it. `ksft_exit` writes the plan; without it, the case has
+A `point` is a named claim, and one line of TAP. A failed check fails the point, which continues: its
+other checks may tell more. `KsftFailEx` ends it. `ksft_exit` writes the plan; without it, the case has
 failed.
 """
 
@@ -60,14 +60,13 @@ _made = _failed = 0
 
 
 def ksft_pr(*objs):
-    """Writes diagnostic lines, which belong to the next point in the output: the innermost one that
-    is open."""
+    """Writes diagnostic lines. They belong to the next point in the output, the innermost open one."""
     for line in " ".join(map(str, objs)).splitlines():
         print("#", line, flush=True)
 
 
 def _report(reason):
-    """Writes what an exception says: where it comes from, unless it is the verdict of a check."""
+    """Writes an exception, with a traceback unless it is a `KsftFailEx`."""
     if isinstance(reason, KsftFailEx):
         ksft_pr(reason)
     else:
@@ -156,8 +155,8 @@ class ksft_raises:
 
 
 class defer:
-    """Calls a function at the end of the innermost open point, or of the case outside of all points;
-    the latest `defer` first. As a context manager, at the end of the block."""
+    """Calls a function at the end of the innermost open point, or of the case if none is open; the
+    latest `defer` first. As a context manager, at the end of the block."""
 
     def __init__(self, func, *args, **kwargs):
         self.func, self.args, self.kwargs = func, args, kwargs
