@@ -20,7 +20,7 @@ demo:
 	@selftests/demo
 
 check: lab
-	@selftests/run $(if $(V),-v) $(CASES)
+	@selftests/run_tests $(if $(V),-v) $(CASES)
 
 # `check` and the slow `mutants`. If the first fails, the second still runs.
 check-full:
@@ -28,10 +28,10 @@ check-full:
 		exit $$status
 
 # The cases and a soak, on each instrumented User-Mode Linux.
-soak = selftests/soak/run --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+soak = selftests/soak/run_soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 check-debug: lab
 	@status=0; for kernel in debug kasan; do export RIW_KERNEL=$$kernel; \
-		selftests/run $(if $(V),-v) $(CASES) || status=1; \
+		selftests/run_tests $(if $(V),-v) $(CASES) || status=1; \
 		$(if $(CASES),,$(soak) || status=1;) \
 	done; exit $$status
 
@@ -39,7 +39,7 @@ soak: lab
 	@$(soak)
 
 # Only a full run on the fast kernel writes to Documentation/performance.
-bench := selftests/bench/run $(if $(filter qemu,$(LAB)),--kernel stock) \
+bench := selftests/bench/run_bench $(if $(filter qemu,$(LAB)),--kernel stock) \
 	$(if $(BASE),--base $(BASE)) $(if $(ROWS),--only '$(ROWS)') $(if $(ROUNDS),--rounds $(ROUNDS))
 bench: lab
 	@$(bench) $(if $(LAB)$(BASE)$(ROWS)$(ROUNDS),,--out Documentation/performance)
@@ -61,11 +61,11 @@ host-test:
 
 # SINCE=revision: only code that has changed since then.
 mutants:
-	@selftests/mutants/run $(if $(SINCE),--since $(SINCE))
+	@selftests/mutants/run_mutants $(if $(SINCE),--since $(SINCE))
 
 # TARGET=name: one target; SECONDS=n or RUNS=n: length of each target's run (default: 30 s).
 fuzz:
-	@selftests/fuzz/run $(if $(RUNS),-r $(RUNS),-s $(or $(SECONDS),30)) $(TARGET)
+	@selftests/fuzz/run_fuzz $(if $(RUNS),-r $(RUNS),-s $(or $(SECONDS),30)) $(TARGET)
 
 # clippy and rustdoc process only files that kbuild compiles: remove the old objects, so that it
 # compiles all files.

@@ -4,8 +4,9 @@ idle one."""
 import contextlib
 import subprocess
 
+from ksft import KsftFailEx
 from memory import Memory
-from proc import Failed, Process, run, wait_until
+from utils import bkg, cmd, wait_until
 
 # CONNECTIONS: open at a time in one process; siw has room for no more. per_second() opens them
 # CYCLES times, kib_per_qp() in PROCESSES processes. These give hundreds of connections, which
@@ -18,8 +19,8 @@ READINGS, INTERVAL, LITTLE = 5, 0.25, 64 << 10
 
 def per_second(server, client, limit):
     """Returns connections per second, opened one after another."""
-    return float(run("bench_connections", CONNECTIONS, CYCLES, client.side, server.side,
-                     timeout=limit))
+    return float(cmd(f"bench_connections {CONNECTIONS} {CYCLES} {client.side} {server.side}",
+                     timeout=limit).stdout)
 
 
 def settled(limit):
@@ -45,8 +46,8 @@ def kib_per_qp(server, client, limit):
     and has a connection.
     """
     with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(Process(["bench_idle", CONNECTIONS, client.side,
-                                                  server.side], stdin=subprocess.PIPE))
+        processes = [stack.enter_context(bkg(f"bench_idle {CONNECTIONS} {client.side} {server.side}",
+                                             stdin=subprocess.PIPE))
                      for _ in range(PROCESSES)]
         for process in processes:
             process.says("first open", limit)
@@ -59,5 +60,5 @@ def kib_per_qp(server, client, limit):
             process.stdin.close()
             process.succeed(limit)
     if grown <= 0:
-        raise Failed("the kernel's memory does not grow")
+        raise KsftFailEx("the kernel's memory does not grow")
     return grown / 1024 / 2 / CONNECTIONS / PROCESSES

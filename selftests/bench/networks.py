@@ -4,7 +4,7 @@ import contextlib
 import os
 
 import lab
-from proc import run
+from utils import cmd
 
 MTU = {"veth1500": 1500, "veth9000": 9000}
 
@@ -23,7 +23,7 @@ def module(contender, row):
 def network(name, module_file):
     """Creates a network and yields its two ends. They have RDMA devices if there is a module."""
     if module_file:
-        run("insmod", module_file)
+        cmd(f"insmod {module_file}")
         try:
             if name == "lo":
                 with lab.dummy() as node:
@@ -32,7 +32,7 @@ def network(name, module_file):
                 with lab.veth_pair(mtu=MTU[name]) as pair:
                     yield pair
         finally:
-            run("rmmod", lab.DRIVER, timeout=30)
+            cmd(f"rmmod {lab.DRIVER}", timeout=30)
     elif name == "lo":
         with lab.netdev("dummy0", "type", "dummy", addr="10.79.0.1/24"):
             node = lab.Node("", "dummy0", "10.79.0.1")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Measures a row with perftest, in the machine."""
 import perftest
-from proc import Failed
+from ksft import KsftFailEx
 
 
 def figures(row, server, client, messages, timeout):
@@ -18,5 +18,5 @@ def figures(row, server, client, messages, timeout):
     else:
         values = got.bandwidth,
     if not all(values):
-        raise Failed(f"{program} says 0")
+        raise KsftFailEx(f"{program} says 0")
     return dict(zip(row.given, values)), row.seconds(values[0], messages), 1 + len(again)

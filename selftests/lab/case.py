@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A case: its header and its TAP output. See selftests/README.md."""
+"""A case, as its header describes it. See selftests/README.md."""
 import dataclasses
 import os
 import pathlib
@@ -9,7 +9,6 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "cases"
 HEADER_LINES = 20
 # The instrumented kernels, and the factor by which each may be slower than the stock kernel.
 PACE = {"debug": 4, "kasan": 4}
-POINT = re.compile(r"(not )?ok\b *\d* *-? *([^#]*)(?:# *(\w+) *(.*))?$")
 
 
 @dataclasses.dataclass
@@ -63,35 +62,3 @@ def find(patterns, kernel="stock"):
     for case in cases:
         case.timeout *= PACE.get(kernel, 1)
     return cases
-
-
-@dataclasses.dataclass
-class Point:
-    passed: bool
-    title: str
-    details: str = ""
-
-
-def points(tap):
-    """Returns the points of a TAP stream, and the violations of TAP in it."""
-    result, wrong, planned = [], [], None
-    for line in tap.splitlines():
-        if match := POINT.match(line):
-            failed, title, directive, reason = match.groups()
-            point = Point(not failed, title.strip())
-            if (directive or "").upper() == "SKIP":
-                point.passed, point.details = False, f"# skipped: {reason}\n"
-            result.append(point)
-        elif match := re.match(r"1\.\.(\d+)", line):
-            planned = int(match[1])
-        elif line.startswith("Bail out!"):
-            wrong.append(line)
-        elif line.startswith("#") and result:
-            result[-1].details += line + "\n"
-    if planned is None:
-        wrong.append("no plan (1..N)")
-    elif not planned:
-        wrong.append("no points")
-    elif planned != len(result):
-        wrong.append(f"planned {planned} points, made {len(result)}")
-    return result, wrong

@@ -6,8 +6,8 @@ import re
 import signal
 from contextlib import contextmanager
 
-import tap
-from proc import wait_until
+from ksft import ksft_eq
+from utils import bkg, wait_until
 
 COUNTS = re.compile(r"(\d+) packets? captured\D+(\d+) packets? received by filter\D+"
                     r"(\d+) packets? dropped by kernel")
@@ -16,7 +16,7 @@ COUNTS = re.compile(r"(\d+) packets? captured\D+(\d+) packets? received by filte
 @contextmanager
 def captured(node, path):
     """Captures all TCP of the interface of `node` during the block, without a gap."""
-    with node.start("tcpdump", "-i", node.netdev, "-w", path, "-s", 0, "-B", 65536, "tcp") as dump:
+    with bkg(f"tcpdump -i {node.netdev} -w {path} -s 0 -B 65536 tcp", host=node) as dump:
         def caught_up():
             os.kill(dump.pid, signal.SIGUSR1)
             counts = COUNTS.findall(dump.output)
@@ -28,4 +28,4 @@ def captured(node, path):
         # it.
         wait_until(caught_up, 60, "tcpdump has written all", interval=1)
         dump.kill(signal.SIGINT)
-        tap.equal(COUNTS.findall(dump.output)[-1][2], "0", "packets dropped")
+        ksft_eq(COUNTS.findall(dump.output)[-1][2], "0", "packets dropped")

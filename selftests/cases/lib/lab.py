@@ -2,21 +2,21 @@
 """Networks with RDMA devices, for cases: two ends, each a `Node`.
 
     with lab.veth_pair() as (left, right):
-        server = left.start("rping", "-s", "-a", left.addr)
+        server = bkg(f"rping -s -a {left.addr}", host=left)
 
 Every constructor is a context manager that removes its network on exit.
 """
 
 import glob
-import json
 import os
 import re
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from netns import inside
-from proc import Failed, Process, attempt, run, wait_until
+from ksft import KsftFailEx
+from netns import NetNS, NetNSEnter
+from utils import cmd, ip, rdma, wait_until
 
 DRIVER = os.environ.get("RIW_DRIVER", "riw")
 """The link type under test. Only this line names it."""
@@ -48,18 +48,6 @@ class Node:
             return ["ip", "netns", "exec", self.netns, *map(str, argv)]
         return [str(a) for a in argv]
 
-    def start(self, *argv):
-        """Starts a program at this end. Returns a `Process`."""
-        return Process(self.argv(*argv))
-
-    def run(self, *argv, timeout=20):
-        """Runs a program at this end, which must succeed. Returns its stdout."""
-        return run(*self.argv(*argv), timeout=timeout)
-
-    def attempt(self, *argv, timeout=20):
-        """Runs a program at this end. Returns its status and output."""
-        return attempt(*self.argv(*argv), timeout=timeout)
-
     @property
     def side(self):
         """This end as an argument of the C programs: `ADDRESS` or `ADDRESS%NAMESPACE`."""
@@ -72,21 +60,22 @@ class Node:
     def tcp_ports(self, state="0A"):
         """Returns the local ports of the TCP sockets in a state (default: listening)."""
         if self.remote:
-            text = self.run("cat", *TCP_TABLES)
+            text = cmd(["cat", *TCP_TABLES], host=self).stdout
         else:
-            with inside(self.netns):
+            with NetNSEnter(self.netns):
                 text = "".join(Path(table).read_text(encoding="ascii") for table in TCP_TABLES)
         return {int(port, 16) for port, st in
                 re.findall(r"^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) \S+ ([0-9A-F]{2}) ", text, re.M)
                 if st == state}
 
-    def wait_listening(self, port, server=None, timeout=20):
-        """Waits until a program listens on TCP `port` at this end."""
-        def listening():
-            if server is not None and not server.running:
-                raise Failed(f"server ended: {server}\n{server.output}")
-            return port in self.tcp_ports()
-        wait_until(listening, timeout, f"a listener on port {port}: {server or ''}")
+
+def wait_port_listen(port, *, host, server=None, deadline=20):
+    """Waits until a program listens on a TCP port of a `Node`. Stops if that is `server` and ends."""
+    def listening():
+        if server is not None and not server.running:
+            raise KsftFailEx(f"server ended: {server}\n{server.output}")
+        return port in host.tcp_ports()
+    wait_until(listening, deadline, f"a listener on port {port}: {server or ''}")
 
 
 _port = 7000
@@ -101,41 +90,25 @@ def new_port():
 
 # --- links, namespaces, modules
 
-def ip(*argv, netns=""):
-    """Runs `ip ARGV…`, in a namespace if given."""
-    return run("ip", *(["-n", netns] if netns else []), *argv)
-
-
 def link_add(dev, netdev, netns="", driver=None):
     """Runs `rdma link add` in the namespace of the netdev."""
-    enter = ["ip", "netns", "exec", netns] if netns else []
-    run(*enter, "rdma", "link", "add", dev, "type", driver or DRIVER, "netdev", netdev)
+    rdma(f"link add {dev} type {driver or DRIVER} netdev {netdev}", ns=netns)
 
 
 def link_del(dev):
     """Runs `rdma link delete`."""
-    run("rdma", "link", "delete", dev)
+    rdma(f"link delete {dev}")
 
 
 def load_tun():
     """Creates /dev/net/tun, unless the driver is built in."""
     if not os.path.exists("/dev/net/tun"):
-        run("modprobe", "tun")
-
-
-def tell(*what):
-    """Returns the list from `rdma -j`. The tool queries one device after the other and stops at a
-    device that is removed meanwhile; then retry."""
-    for _ in range(5):
-        done = attempt("rdma", "-j", *what)
-        if done.returncode == 0:
-            return json.loads(done.stdout or "[]")
-    raise Failed(f"rdma -j {' '.join(what)}: {done.stdout}{done.stderr}")
+        cmd("modprobe tun")
 
 
 def links():
-    """Returns the RDMA links from `rdma -j link`: a dict by device name."""
-    return {link["ifname"]: link for link in tell("link")}
+    """Returns the RDMA links: a dict by device name."""
+    return {link["ifname"]: link for link in rdma("link", json=True)}
 
 
 KINDS = ("qp", "cq", "mr", "pd", "srq", "cm_id", "ctx")
@@ -144,7 +117,8 @@ KINDS = ("qp", "cq", "mr", "pd", "srq", "cm_id", "ctx")
 
 def resources(kind, dev=""):
     """Returns the objects of a type, one of `KINDS`, from `rdma res`."""
-    return [row for row in tell("resource", "show", kind) if not dev or row["ifname"] == dev]
+    return [row for row in rdma(f"resource show {kind}", json=True)
+            if not dev or row["ifname"] == dev]
 
 
 def left_over():
@@ -159,12 +133,12 @@ def set_mode(mode):
     still being dismantled. Nothing waits for the dismantling.
     """
     def accepted():
-        return attempt("rdma", "system", "set", "netns", mode).returncode == 0
+        return not rdma(f"system set netns {mode}", fail=False).ret
 
     try:
         wait_until(accepted, 60, f"rdma system set netns {mode}")
-    except Failed as reason:
-        raise Failed(f"{reason}\n{holders()}") from None
+    except KsftFailEx as reason:
+        raise KsftFailEx(f"{reason}\n{holders()}") from None
 
 
 def holders():
@@ -199,61 +173,47 @@ def setting(dev, name, value=None):
 
 
 @contextmanager
-def namespace(name):
-    """Creates a network namespace with `lo` up."""
-    run("ip", "netns", "add", name)
-    try:
-        ip("link", "set", "lo", "up", netns=name)
-        yield name
-    finally:
-        # An orphaned TCP socket whose last FIN is not acknowledged would hold it for two minutes.
-        with suppress(OSError), inside(name):
-            Path("/proc/sys/net/ipv4/tcp_orphan_retries").write_text("1", encoding="ascii")
-        attempt("ip", "netns", "delete", name)
-
-
-@contextmanager
 def rdma_link(dev, netdev, netns="", driver=None):
     """Creates an RDMA device on a netdev."""
     link_add(dev, netdev, netns, driver)
     try:
         yield dev
     finally:
-        attempt("rdma", "link", "delete", dev)
+        rdma(f"link delete {dev}", fail=False)
 
 
 @contextmanager
 def netdev(name, *kind, addr="", addr6="", netns="", mtu=0):
     """Creates an interface: `netdev("d0", "type", "dummy", addr="10.1.1.1/24")`."""
-    ip("link", "add", name, *kind, netns=netns)
+    ip(["link", "add", name, *kind], ns=netns)
     try:
         bring_up(name, addr, addr6, netns, mtu)
         yield name
     finally:
-        attempt("ip", *(["-n", netns] if netns else []), "link", "delete", name)
+        ip(f"link delete {name}", ns=netns, fail=False)
 
 
 def bring_up(name, addr="", addr6="", netns="", mtu=0):
     """Adds addresses to an interface and sets it up."""
     if mtu:
-        ip("link", "set", name, "mtu", mtu, netns=netns)
-    ip("link", "set", name, "up", netns=netns)
+        ip(f"link set {name} mtu {mtu}", ns=netns)
+    ip(f"link set {name} up", ns=netns)
     if addr:
-        ip("addr", "add", addr, "dev", name, netns=netns)
+        ip(f"addr add {addr} dev {name}", ns=netns)
     if addr6:
-        ip("addr", "add", addr6, "dev", name, "nodad", netns=netns)
+        ip(f"addr add {addr6} dev {name} nodad", ns=netns)
 
 
 @contextmanager
 def impaired(*nodes, how=("loss", "1%")):
     """Makes the network lose, delay or reorder packets. `how` are arguments of netem."""
     for node in nodes:
-        node.run("tc", "qdisc", "add", "dev", node.netdev, "root", "netem", *how)
+        cmd(["tc", "qdisc", "add", "dev", node.netdev, "root", "netem", *how], host=node)
     try:
         yield
     finally:
         for node in nodes:
-            node.attempt("tc", "qdisc", "del", "dev", node.netdev, "root")
+            cmd(f"tc qdisc del dev {node.netdev} root", fail=False, host=node)
 
 
 def slow_to_siw(node):
@@ -275,9 +235,9 @@ MACS = ("02:78:00:00:00:01", "02:78:00:00:00:02")
 def cable():
     """Creates the namespaces SIDES, each with an interface `veth`, connected to each other."""
     left, right = SIDES
-    with namespace(left), namespace(right):
-        ip("link", "add", "veth", "netns", left, "address", MACS[0], "type", "veth",
-           "peer", "name", "veth", "netns", right, "address", MACS[1])
+    with NetNS(left), NetNS(right):
+        ip(f"link add veth netns {left} address {MACS[0]} type veth"
+           f" peer name veth netns {right} address {MACS[1]}")
         yield
 
 
@@ -297,7 +257,7 @@ def veth_pair(mtu=0):
         for node, other, mac in zip(nodes, reversed(nodes), reversed(MACS)):
             bring_up("veth", f"{node.addr}/24", node.addr6 and f"{node.addr6}/64", node.netns, mtu)
             for addr in filter(None, (other.addr, other.addr6)):
-                ip("neigh", "add", addr, "lladdr", mac, "dev", "veth", netns=node.netns)
+                ip(f"neigh add {addr} lladdr {mac} dev veth", ns=node.netns)
         for node in nodes:
             stack.enter_context(rdma_link(node.dev, "veth", node.netns))
         yield nodes

@@ -13,8 +13,8 @@ import struct
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import tap
 from iwarp import mpa
+from ksft import ksft_eq
 
 SYN = 0x02
 
@@ -60,7 +60,7 @@ class Stream:
 
         def receive(count):
             data = rest.read(count)
-            tap.equal(len(data), count, "bytes that are there of the last FPDU")
+            ksft_eq(len(data), count, "bytes that are there of the last FPDU")
             return data
 
         judged = mpa.Markers()
@@ -109,7 +109,7 @@ def packets(path):
     """Returns the header of a capture and its packets."""
     with open(path, "rb") as file:
         header = file.read(24)
-        tap.equal(header[:4], b"\xd4\xc3\xb2\xa1", "magic number of the capture")
+        ksft_eq(header[:4], b"\xd4\xc3\xb2\xa1", "magic number of the capture")
         result = []
         while record := file.read(16):
             length, = struct.unpack_from("<L", record, 8)

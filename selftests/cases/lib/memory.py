@@ -7,7 +7,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from proc import Failed
+from ksft import KsftFailEx
 
 FIELDS = ("Slab", "Percpu", "VmallocUsed", "Unevictable", "KernelStack")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -72,5 +72,5 @@ class Memory:
             if max(grown[kind] for kind in kinds) <= bound:
                 return grown
             if time.monotonic() > end:
-                raise Failed(f"memory has grown by more than {bound} bytes: {grown}")
+                raise KsftFailEx(f"memory has grown by more than {bound} bytes: {grown}")
             time.sleep(0.5)

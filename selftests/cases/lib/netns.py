@@ -1,19 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Network namespaces for the case's own process."""
+"""Network namespaces. The names of the kernel's library (tools/testing/selftests/net/lib/py) mean the
+same here."""
 
 import os
-from contextlib import contextmanager
+from contextlib import suppress
+from pathlib import Path
+
+from utils import ip
 
 
-@contextmanager
-def inside(netns):
-    """Runs the block in that namespace, or in the current one if it has no name."""
-    if not netns:
-        yield
-        return
-    with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{netns}") as there:
-        os.setns(there.fileno(), os.CLONE_NEWNET)
-        try:
-            yield
-        finally:
-            os.setns(home.fileno(), os.CLONE_NEWNET)
+class NetNS:
+    """Creates a network namespace with `lo` up. Leaving its `with` block deletes it."""
+
+    def __init__(self, name):
+        self.name = name
+        ip(f"netns add {name}")
+        ip("link set lo up", ns=name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.delete()
+
+    def __str__(self):
+        return self.name
+
+    def delete(self):
+        """Deletes it, unless it is gone."""
+        # An orphaned TCP socket whose last FIN is not acknowledged would hold it for two minutes.
+        with suppress(OSError), NetNSEnter(self.name):
+            Path("/proc/sys/net/ipv4/tcp_orphan_retries").write_text("1", encoding="ascii")
+        ip(f"netns delete {self.name}", fail=False)
+
+
+class NetNSEnter:
+    """Runs the block in a network namespace, or in the current one if there is no name."""
+
+    def __init__(self, ns_name):
+        self._name = str(ns_name or "")
+        self._saved = None
+
+    def __enter__(self):
+        if self._name:
+            self._saved = open("/proc/thread-self/ns/net", encoding="ascii")
+            with open(f"/run/netns/{self._name}", encoding="ascii") as there:
+                os.setns(there.fileno(), os.CLONE_NEWNET)
+        return self
+
+    def __exit__(self, *_):
+        if self._saved:
+            os.setns(self._saved.fileno(), os.CLONE_NEWNET)
+            self._saved.close()

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 
 import lab
-import tap
-from proc import Failed
+from ksft import PACE, KsftFailEx, ksft_pr
+from utils import bkg
 
 ATTEMPTS = 5
 # Reported by an event, or by rdma_connect() itself with siw.
@@ -22,19 +22,19 @@ if "-uml-" in platform.release():
     BY = "env", f"LD_PRELOAD={os.environ['RIW_SRC']}/build/lab/progs/tsc_clock.so"
 
 
-class TooEarly(Failed):
+class TooEarly(KsftFailEx):
     """The client was ahead of its server. perftest connects twice, and its server stops listening
     in between, on one port. A fast client is rejected then, and crashes when it retries.
     """
 
 
-class NoClock(Failed):
+class NoClock(KsftFailEx):
     """perftest compares two clocks before it measures, which may fail on a busy machine. It
     continues anyway, and divides by zero at the end.
     """
 
 
-class LastSend(Failed):
+class LastSend(KsftFailEx):
     """siw's last Send failed although it arrived: behind the last segment of a message, siw checks
     whether the connection is going down (`siw_qp_sq_proc_tx()`). A peer that answers and closes at
     once can be faster.
@@ -65,11 +65,11 @@ class Row:
         return self.values[3]
 
 
-def run(test, server, client, *options, family=4, timeout=60, again=tap.note):
+def run(test, server, client, *options, family=4, timeout=60, again=ksft_pr):
     """Runs `ib_write_bw` or another test with the same options at both ends.
 
-    Returns the client's table, a list of `Row`. Raises `Failed` if either end fails or reports an
-    error. `again` is called with the reason for each retry.
+    Returns the client's table, a list of `Row`. Raises `KsftFailEx` if either end fails or reports
+    an error. `again` is called with the reason for each retry.
     """
     for _ in range(ATTEMPTS - 1):
         try:
@@ -87,27 +87,28 @@ def _run(test, server, client, options, family, timeout):
     listen = []
     if lab.DRIVER == "siw" or server.dev.startswith("siw"):
         listen = ["--bind_source_ip", server.address(family)]
-    with server.start(*BY, test, "-d", server.dev, *common, *listen) as serving:
-        server.wait_listening(port, serving)
-        with client.start(*BY, test, "-d", client.dev, *common, server.address(family)) as pushing:
+    with bkg([*BY, test, "-d", server.dev, *common, *listen], host=server) as serving:
+        lab.wait_port_listen(port, host=server, server=serving)
+        with bkg([*BY, test, "-d", client.dev, *common, server.address(family)],
+                 host=client) as pushing:
             try:
-                output = pushing.succeed(timeout * tap.PACE)
-            except Failed as reason:
+                output = pushing.succeed(timeout * PACE)
+            except KsftFailEx as reason:
                 if REJECTED.search(pushing.output) and serving.running:
                     raise TooEarly(str(reason)) from None
                 if client.dev.startswith("siw") and LAST_SEND.search(pushing.output):
                     # The server has received everything.
-                    serving.succeed(timeout * tap.PACE)
+                    serving.succeed(timeout * PACE)
                     raise LastSend(str(reason)) from None
                 # Put the reason first, before all buffered output.
-                raise Failed(f"{reason}\nall of it:\n{pushing.output}"
-                             f"{serving}\n{serving.output}") from None
-        serving.succeed(timeout * tap.PACE)
+                raise KsftFailEx(f"{reason}\nall of it:\n{pushing.output}"
+                                 f"{serving}\n{serving.output}") from None
+        serving.succeed(timeout * PACE)
     if NO_CLOCK in output:
         raise NoClock(f"no clock: {test}")
     rows = table(output)
     if not rows:
-        raise Failed(f"no table: {test}\n{output}")
+        raise KsftFailEx(f"no table: {test}\n{output}")
     return rows
 
 

@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Runs rdma-core's test suite and reports the start and end of each test.
 
-    rdma_core_suite FOLDER REPORTS [OPTION…] <NAMES
+    python3 -m rdma_core_suite FOLDER REPORTS [OPTION…] <NAMES
 
 FOLDER has the suite as a package `tests`, REPORTS is the number of an open file, OPTIONs are
 options of the suite. stdin lists tests to skip, one per line. Each report is a line with a JSON

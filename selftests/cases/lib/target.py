@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import lab
 from iwarp import mpa
 from iwarp.peer import Peer
+from utils import bkg, wait_until
 
 
 OFFER = struct.Struct(">QIIIIIII")
@@ -39,7 +40,7 @@ class Target:
     def __init__(self, node, raw_netns, *options):
         self.node, self.raw_netns = node, raw_netns
         self.port = lab.new_port()
-        self.process = node.start("verbs_target", *options, node.addr, self.port)
+        self.process = bkg(["verbs_target", *options, node.addr, self.port], host=node)
         self.process.says("listening", 20)
 
     def __enter__(self):
@@ -67,8 +68,8 @@ class Target:
 
     def says(self, pattern, since=0, timeout=10):
         """Waits until its output after `since` matches."""
-        return lab.wait_until(lambda: re.search(pattern, self.process.output[since:]), timeout,
-                              f"the target says {pattern!r}; it said {self.process.output[since:]!r}")
+        return wait_until(lambda: re.search(pattern, self.process.output[since:]), timeout,
+                          f"the target says {pattern!r}; it said {self.process.output[since:]!r}")
 
 
 @contextmanager

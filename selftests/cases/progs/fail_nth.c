@@ -616,10 +616,10 @@ static void sweep(const struct operation *operation, struct rng *rng)
 			errors++;
 	}
 	tap_check(failed || !operation->allocates, "no allocation failed");
-	tap_point("%s", operation->name);
 	/* A failure may cause further allocations, which fail as well. */
 	tap_note("%d allocations failed, %d are made when none fails; %d errors came back",
 		 failed, count, errors);
+	tap_point("%s", operation->name);
 }
 
 static bool is_wanted(const char *name, char *const wanted[])

@@ -227,8 +227,8 @@ static void all_lengths(struct ibv_context *ctx, const struct extended *x)
 			  "%s: destroy %u, made with answers of %zu and %zu words", x->name, handle, out,
 			  out_driver);
 	}
-	tap_point("%s with bodies and answers of all lengths", x->name);
 	tap_note("%d taken", taken);
+	tap_point("%s with bodies and answers of all lengths", x->name);
 }
 
 static void extended_commands(void)

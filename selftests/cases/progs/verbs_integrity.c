@@ -574,15 +574,15 @@ int main(int argc, char **argv)
 		flow_open(&flows[i], &opts);
 	for (done = 0; done < batches && failed < 0; done++)
 		failed = run_batch(flows, count, batch);
-	tap_point("%d batches on %d QPs: every byte is what and where it should be", batches, count);
 	if (failed >= 0) {
 		describe_side(&flows[failed].side[0], &batch[failed][0]);
 		describe_side(&flows[failed].side[1], &batch[failed][1]);
-	} else {
-		tap_ok(in_order, "send completions come in the order of posting");
 	}
 	tap_note("seed %" PRIu64 ", batch %d, %" PRIu64 " operations, %" PRIu64 " bytes", seed, done,
 		 posted_ops, posted_bytes);
+	tap_point("%d batches on %d QPs: every byte is what and where it should be", batches, count);
+	if (failed < 0)
+		tap_ok(in_order, "send completions come in the order of posting");
 	for (i = 0; i < count; i++)
 		closed &= flow_close(&flows[i]);
 	tap_ok(closed, "everything can be destroyed");

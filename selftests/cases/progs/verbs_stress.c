@@ -231,9 +231,9 @@ int main(int argc, char **argv)
 	for (i = 0; i < qps; i++)
 		for (j = 0; j < 2; j++)
 			tap_check(!flows[i].half[j].failed, "%s", flows[i].half[j].why);
+	tap_note("%lld ms", (long long)(now_ms() - begin));
 	tap_point("%d QPs, %d messages each way and READs: all come once, in order, and never stand still",
 		  qps, messages);
-	tap_note("%lld ms", (long long)(now_ms() - begin));
 	for (i = 0; i < qps; i++) {
 		half_close(&flows[i].half[0]);
 		half_close(&flows[i].half[1]);

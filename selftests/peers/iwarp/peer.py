@@ -5,7 +5,7 @@ import socket
 import struct
 import time
 
-from netns import inside
+from netns import NetNSEnter
 
 from . import mpa, rdmap
 
@@ -35,7 +35,7 @@ class Peer:
     def connect(cls, address, port, netns=""):
         """Connects to a listener."""
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        with inside(netns):
+        with NetNSEnter(netns):
             sock = socket.socket(family, socket.SOCK_STREAM)
         sock.settimeout(cls.patience)
         sock.connect((address, port))
@@ -202,7 +202,7 @@ class Listener:
 
     def __init__(self, address, netns="", backlog=64):
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        with inside(netns):
+        with NetNSEnter(netns):
             self.sock = socket.socket(family, socket.SOCK_STREAM)
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.sock.bind((address, 0))

@@ -62,12 +62,12 @@ bool tap_point(const char *name, ...)
 	char start[32];
 	va_list args;
 
+	if (!holds)
+		tap_note("%s", first_failure);
 	snprintf(start, sizeof(start), "%sok %d - ", holds ? "" : "not ", ++points);
 	va_start(args, name);
 	print_line(start, name, args);
 	va_end(args);
-	if (!holds)
-		tap_note("%s", first_failure);
 	first_failure[0] = '\0';
 	return holds;
 }

@@ -8,7 +8,7 @@
 /* Writes one point. Returns whether it passes. */
 bool tap_ok(bool holds, const char *name, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes a diagnostic line, shown with the previous point. */
+/* Writes a diagnostic line, which belongs to the next point. */
 void tap_note(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
 /*

@@ -134,6 +134,6 @@ void flow_stop(struct flow *f)
 	region_free(&f->in);
 	tap_check(!f->failed, "%s after %ld", f->failed, f->messages);
 	tap_check(pair_close(&f->pair), "not everything can be destroyed");
-	tap_point("all this time a connection carried its messages");
 	tap_note("%ld messages", f->messages);
+	tap_point("all this time a connection carried its messages");
 }
