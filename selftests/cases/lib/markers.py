@@ -4,8 +4,8 @@
 tshark supports markers only with one FPDU in each TCP segment. RFC 5044, section 4.3, defines
 markers.
 
-A capture is a pcap file of Ethernet frames with IPv4 and TCP. Every connection in it is an MPA
-connection with its SYN in the capture and markers in both directions.
+A capture is a pcap file of Ethernet frames with IPv4 and TCP. Every established connection in it is an
+MPA connection with its SYN in the capture and markers in both directions.
 """
 
 import io
@@ -134,9 +134,10 @@ def take_out(path, result):
         file.write(header)
         for packet in captured:
             frame = packet.frame
-            own, peer = streams[packet.key()], streams[packet.key()[::-1]]
-            # A connection without startup frames has no markers.
-            if not packet.flags & SYN and own.data and peer.data:
+            own, peer = streams.get(packet.key()), streams.get(packet.key()[::-1])
+            # A refused connection has the SYN of one side only, and one that ends before its startup
+            # frames has no markers.
+            if own and peer and not packet.flags & SYN and own.data and peer.data:
                 frame = packet.without_markers(own, peer)
             file.write(packet.when + struct.pack("<LL", len(frame), len(frame)) + frame)
     return sum(stream.judge() for stream in every if stream.data)
