@@ -4,6 +4,10 @@
 
 use kernel::sync::atomic::{ordering, Atomic};
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "../kunit/pending.rs"]
+mod kunit;
+
 /// An event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PendingEvent {
@@ -15,7 +19,7 @@ pub(super) enum PendingEvent {
     FirstFpdu,
     /// The queue pair has begun to end the stream.
     StreamEnding,
-    /// The queue pair wants the connection closed.
+    /// The queue pair has requested the close of the connection.
     CloseRequested,
     /// The connection, if it is not established yet, has to make room for others.
     Evicted,
