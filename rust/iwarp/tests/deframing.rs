@@ -72,6 +72,12 @@ fn what_an_fpdu_needs_is_said_as_soon_as_its_length_is_here() {
 }
 
 #[test]
+fn octets_are_empty_if_there_are_none() {
+    assert!(Unread::default().is_empty());
+    assert!(!Unread::from(&[0][..]).is_empty());
+}
+
+#[test]
 fn what_cannot_be_read_ends_the_stream() {
     struct Unreadable;
     impl Octets for Unreadable {
