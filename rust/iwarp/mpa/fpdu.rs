@@ -18,7 +18,7 @@ pub const CRC_LEN: usize = 4;
 const PAD_MAX: usize = 3;
 /// Maximum octets of an FPDU in the stream: the longest ULPDU, with a marker in front of the FPDU
 /// and one behind each 508 octets of it.
-pub const FPDU_MAX: usize = 65_544 + 4 * (65_544_usize.div_ceil(508) + 1);
+pub const FPDU_MAX: usize = 65_544 + 4 * (65_544 / 508 + 1);
 /// Minimum MULPDU, however small the TCP segment (RFC 5044 §4.5).
 pub const MULPDU_MIN: u16 = 128;
 

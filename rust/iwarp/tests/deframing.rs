@@ -4,6 +4,7 @@
 
 mod common;
 use common::*;
+use iwarp::mpa::fpdu::FPDU_MAX;
 use iwarp::*;
 
 #[test]
@@ -65,10 +66,14 @@ fn what_an_fpdu_needs_is_said_as_soon_as_its_length_is_here() {
     }
     assert_eq!(
         needed(true, &[&[0; 4][..], &[0xff; 2]].concat()),
-        Ok(Progress::Incomplete {
-            needed: 65_544 + 4 * 130
-        })
+        Ok(Progress::Incomplete { needed: FPDU_MAX })
     );
+}
+
+#[test]
+fn octets_are_empty_if_there_are_none() {
+    assert!(Unread::default().is_empty());
+    assert!(!Unread::from(&[0][..]).is_empty());
 }
 
 #[test]

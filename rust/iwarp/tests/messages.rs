@@ -308,8 +308,10 @@ fn a_terminate_goes_next_and_is_the_last() {
         wire: Vec::new(),
     };
     let Ok(_) = tx.poll_transmit(&mut out);
+    assert!(!tx.terminated());
     let terminate = Terminate::new(Error::LocalCatastrophic, Quote::NONE);
     let fpdus = common::send(&mut tx, Message::Terminate(terminate), b"");
+    assert!(tx.terminated());
     out.wire.extend(fpdus.concat());
     receive(&mut rx, &mut got, &out.wire, 99).unwrap();
     assert_eq!(got.events.len(), 2);
