@@ -3,11 +3,10 @@
 //! The connection management of a device, and what the devices share.
 
 use super::{listen::Listener, subscription::Subscription, Endpoint};
-use crate::{link::LingerSet, settings::Settings};
+use crate::{link::LingerSet, members::Members, settings::Settings};
 use kernel::{
     new_mutex,
     prelude::*,
-    rbtree::RBTree,
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
@@ -17,7 +16,7 @@ use kernel::{
 use kernel_ext::workqueue::Queue;
 use net::{NetDevice, Netns, Pernet};
 
-/// What all devices of the module share.
+/// The parts of connection management that all devices of the module share.
 #[pin_data]
 pub(crate) struct Shared {
     /// Sets connections up. Ordered, because some consumers rely on connect requests in the order
@@ -90,10 +89,7 @@ struct DeviceState {
     /// `None` once the device has been shut down. It is held as long as the device has a socket:
     /// the dismantling of a namespace waits for its netdevs.
     netdev: Option<ARef<NetDevice>>,
-    /// The shutdown has begun: no member can be added.
-    shut: bool,
-    members: RBTree<usize, Member>,
-    next_token: usize,
+    members: Members<Member>,
 }
 
 /// An object that has a link, or a share in one, which the shutdown has to close.
@@ -120,9 +116,7 @@ impl CmDevice {
                 shutdown <- new_mutex!((), "riw::cm::CmDevice::shutdown"),
                 state <- new_mutex!(DeviceState {
                     netdev: Some(netdev.into()),
-                    shut: false,
-                    members: RBTree::new(),
-                    next_token: 1,
+                    members: Members::new(),
                 }, "riw::cm::CmDevice::state"),
             }),
             GFP_KERNEL,
@@ -146,12 +140,7 @@ impl CmDevice {
     /// and never will. Process context, may sleep; the RTNL may be held.
     pub(crate) fn shutdown(&self) {
         let _one = self.shutdown.lock();
-        let members = {
-            let mut state = self.state.lock();
-
-            state.shut = true;
-            core::mem::replace(&mut state.members, RBTree::new())
-        };
+        let members = self.state.lock().members.shut_down();
 
         for member in members.values() {
             match member {
@@ -176,7 +165,7 @@ impl CmDevice {
 
     /// Whether the shutdown of the device has begun. May sleep.
     pub(crate) fn is_shut_down(&self) -> bool {
-        self.state.lock().shut
+        self.state.lock().members.is_shut_down()
     }
 
     /// Calls `register`, which registers the device with ib_core.
@@ -201,7 +190,9 @@ impl CmDevice {
     pub(super) fn netns(&self) -> Result<Netns> {
         let netdev = {
             let state = self.state.lock();
-            state.netdev.clone().filter(|_| !state.shut).ok_or(ENODEV)?
+            let shut = state.members.is_shut_down();
+
+            state.netdev.clone().filter(|_| !shut).ok_or(ENODEV)?
         };
 
         netdev.netns().ok_or(ENODEV)
@@ -209,36 +200,24 @@ impl CmDevice {
 
     /// Returns a number for a member. The device never reuses it. May sleep.
     pub(super) fn token(&self) -> usize {
-        let mut state = self.state.lock();
-        let token = state.next_token;
-
-        state.next_token = token.wrapping_add(1);
-        token
+        self.state.lock().members.token()
     }
 
     /// Adds a member. `ENODEV` if the device is shut down, `ENOMEM`. May sleep.
     pub(super) fn add(&self, token: usize, member: Member) -> Result {
-        let mut state = self.state.lock();
-
-        if state.shut {
-            return Err(ENODEV);
-        }
-        state
-            .members
-            .try_create_and_insert(token, member, GFP_KERNEL)?;
-        Ok(())
+        self.state.lock().members.add(token, member)
     }
 
     /// Removes a member, unless the shutdown has removed it already. May sleep.
     pub(super) fn remove(&self, token: usize) {
-        let member = self.state.lock().members.remove(&token);
+        let member = self.state.lock().members.remove(token);
         // Outside of the lock: this may be the last reference.
         drop(member);
     }
 
     /// Returns the endpoint with this token. May sleep.
     pub(super) fn endpoint(&self, token: usize) -> Option<Arc<Endpoint>> {
-        match self.state.lock().members.get(&token)? {
+        match self.state.lock().members.get(token)? {
             Member::Endpoint(endpoint) => Some(endpoint.clone()),
             _ => None,
         }
@@ -246,7 +225,7 @@ impl CmDevice {
 
     /// Returns the subscription with this token. May sleep.
     pub(super) fn subscription(&self, token: usize) -> Option<Arc<Subscription>> {
-        match self.state.lock().members.get(&token)? {
+        match self.state.lock().members.get(token)? {
             Member::Subscription(subscription) => Some(subscription.clone()),
             _ => None,
         }

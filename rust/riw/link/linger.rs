@@ -7,11 +7,10 @@
 //! the peer makes no progress for a while. Data that arrives is discarded.
 
 use super::{Connection, Deadline, LinkState};
-use core::mem;
+use crate::members::Members;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
-    rbtree::RBTree,
     sync::{Arc, Mutex},
     time::Jiffies,
     workqueue::{DelayedWork, Work, WorkItem},
@@ -38,12 +37,9 @@ pub(crate) struct LingerSet {
 }
 
 struct SetState {
-    /// The set takes no more connections.
-    shut: bool,
-    members: RBTree<usize, Arc<Linger>>,
+    members: Members<Arc<Linger>>,
     /// The number of members that are refused connections.
     refused: usize,
-    next_token: usize,
 }
 
 /// A connection that waits for its peer to close.
@@ -92,10 +88,8 @@ impl LingerSet {
             pin_init!(Self {
                 queue,
                 state <- new_mutex!(SetState {
-                    shut: false,
-                    members: RBTree::new(),
+                    members: Members::new(),
                     refused: 0,
-                    next_token: 1,
                 }, "riw::link::LingerSet::state"),
             }),
             GFP_KERNEL,
@@ -143,25 +137,11 @@ impl LingerSet {
 
     /// Resets all connections. On return the set has none, and never will. May sleep.
     pub(crate) fn shutdown(&self) {
-        let members = {
-            let mut state = self.state.lock();
-
-            state.shut = true;
-            mem::replace(&mut state.members, RBTree::new())
-        };
+        let members = self.state.lock().members.shut_down();
 
         for linger in members.values() {
             linger.end();
         }
-    }
-
-    /// Returns a number for a member, which is never reused. May sleep.
-    fn token(&self) -> usize {
-        let mut state = self.state.lock();
-        let token = state.next_token;
-
-        state.next_token = token.wrapping_add(1);
-        token
     }
 
     /// Adds a member. `ENODEV` if the set is shut down, `EBUSY` if too many refused connections
@@ -169,15 +149,10 @@ impl LingerSet {
     fn add(&self, linger: &Arc<Linger>) -> Result {
         let mut state = self.state.lock();
 
-        if state.shut {
-            return Err(ENODEV);
-        }
         if linger.refused && state.refused >= REFUSED_MAX {
             return Err(EBUSY);
         }
-        state
-            .members
-            .try_create_and_insert(linger.token, linger.clone(), GFP_KERNEL)?;
+        state.members.add(linger.token, linger.clone())?;
         if linger.refused {
             state.refused = state.refused.saturating_add(1);
         }
@@ -188,7 +163,7 @@ impl LingerSet {
     fn remove(&self, token: usize) {
         let member = {
             let mut state = self.state.lock();
-            let member = state.members.remove(&token);
+            let member = state.members.remove(token);
 
             if member.as_ref().is_some_and(|linger| linger.refused) {
                 state.refused = state.refused.saturating_sub(1);
@@ -205,7 +180,7 @@ impl Linger {
         Arc::pin_init(
             pin_init!(Self {
                 set: set.clone(),
-                token: set.token(),
+                token: set.state.lock().members.token(),
                 refused,
                 limit: Deadline::new(LINGER_TIME_MAX),
                 state <- new_mutex!(None, "riw::link::Linger::state"),
