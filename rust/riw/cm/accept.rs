@@ -24,25 +24,37 @@ use kernel::{
 };
 use rdma::iw::{CmEvent, CmId, ConnParam, Offer};
 
-/// A connection whose Request has not arrived in full.
-pub(super) struct Request {
+/// A connection that a listener has accepted.
+struct Incoming {
     local: SocketAddr,
     remote: SocketAddr,
-    reader: Reader,
-    /// The subscriptions that may decide on the connection. It counts among the half-open ones of
-    /// the first.
+    /// The subscriptions that may decide on it. The first one is asked.
     candidates: KVec<Arc<Subscription>>,
+}
+
+/// A connection whose Request has not arrived in full. It counts among the half-open ones of its
+/// first candidate.
+pub(super) struct Request {
+    incoming: Incoming,
+    reader: Reader,
     pub(super) deadline: Deadline,
 }
 
 /// A connection with a valid Request that waits for the decision of a consumer.
 pub(super) struct Reported {
-    local: SocketAddr,
-    remote: SocketAddr,
+    incoming: Incoming,
     responder: Responder,
-    /// The subscriptions that may decide. The first one is asked.
-    candidates: KVec<Arc<Subscription>>,
     pub(super) deadline: Deadline,
+}
+
+impl Incoming {
+    /// Takes the connection over, and leaves no candidates behind.
+    fn take(&mut self) -> Self {
+        Self {
+            candidates: core::mem::take(&mut self.candidates),
+            ..*self
+        }
+    }
 }
 
 impl Request {
@@ -53,10 +65,12 @@ impl Request {
     ) -> Result<KBox<Self>> {
         let (local, remote) = connection.addrs()?;
         let request = Self {
-            local,
-            remote,
+            incoming: Incoming {
+                local,
+                remote,
+                candidates,
+            },
             reader: Reader::new(Kind::Request),
-            candidates,
             deadline: Deadline::new(dev.settings.startup_time()),
         };
 
@@ -65,16 +79,20 @@ impl Request {
 
     /// Adds the connection to the half-open ones of its subscription. May sleep.
     fn enter(&self, endpoint: &Arc<Endpoint>) -> Result {
-        self.candidates
+        let Incoming {
+            candidates, remote, ..
+        } = &self.incoming;
+
+        candidates
             .first()
             .ok_or(ECONNREFUSED)?
-            .enter(self.remote.ip().into(), endpoint)
+            .enter(remote.ip().into(), endpoint)
     }
 
     /// Removes the connection from the half-open ones, if it is one of them. May sleep.
     pub(super) fn leave(&self, endpoint: &Endpoint) {
-        if let Some(subscription) = self.candidates.first() {
-            subscription.leave(self.remote.ip().into(), endpoint);
+        if let Some(subscription) = self.incoming.candidates.first() {
+            subscription.leave(self.incoming.remote.ip().into(), endpoint);
         }
     }
 }
@@ -83,12 +101,13 @@ impl Reported {
     /// Reports the connect request to the first candidate. Fails if there is none, or if it does
     /// not take the request. May sleep.
     fn report(&self, token: usize) -> Result {
-        self.candidates
+        self.incoming
+            .candidates
             .first()
             .ok_or(ENOENT)?
             .report_event(&CmEvent::ConnectRequest {
-                local: self.local,
-                remote: self.remote,
+                local: self.incoming.local,
+                remote: self.incoming.remote,
                 // Each of the peer's depths limits the other one on this side.
                 offer: Offer {
                     ird: self.responder.peer_ird().unwrap_or(limits::MAX_READS),
@@ -101,11 +120,13 @@ impl Reported {
 
     /// Removes the first candidate. Returns whether there is another.
     fn next_candidate(&mut self) -> bool {
-        if !self.candidates.is_empty() {
+        let candidates = &mut self.incoming.candidates;
+
+        if !candidates.is_empty() {
             // It is in range.
-            let _ = self.candidates.remove(0);
+            let _ = candidates.remove(0);
         }
-        !self.candidates.is_empty()
+        !candidates.is_empty()
     }
 }
 
@@ -181,10 +202,8 @@ impl Endpoint {
             Err(refusal) => return self.refuse(Phase::AwaitRequest(request), refusal.reply),
         };
         let reported = Reported {
-            local: request.local,
-            remote: request.remote,
+            incoming: request.incoming.take(),
             responder,
-            candidates: core::mem::take(&mut request.candidates),
             deadline: self.accept_deadline(),
         };
 
@@ -212,7 +231,7 @@ impl Endpoint {
     }
 
     /// When the consumer has to have decided. iw_cm may have to drop a request that it has taken,
-    /// for lack of memory for a new id, and does not say so.
+    /// for lack of memory for a new id, without an event.
     fn accept_deadline(&self) -> Deadline {
         Deadline::new(self.dev.settings.accept_time())
     }
