@@ -43,62 +43,23 @@ pub(crate) const NOTIFY_SOLICITED: u32 = 1;
 /// In the control word of a completion queue: armed for any completion.
 pub(crate) const NOTIFY_NEXT: u32 = 1 << 1;
 
-/// The opcodes that user space may use (`enum siw_opcode`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum WrOpcode {
-    /// RDMA Write.
-    Write = 0,
-    /// RDMA Read.
-    Read = 1,
-    /// Send.
-    Send = 3,
-    /// Send with Invalidate.
-    SendInvalidate = 5,
-    /// Receive.
-    Receive = 8,
-}
+/// The opcodes of WRs and completions (`enum siw_opcode`).
+pub(crate) const OP_WRITE: u8 = 0;
+pub(crate) const OP_READ: u8 = 1;
+pub(crate) const OP_SEND: u8 = 3;
+pub(crate) const OP_SEND_INVALIDATE: u8 = 5;
+pub(crate) const OP_RECEIVE: u8 = 8;
 
-impl WrOpcode {
-    /// Returns the operation of a send queue entry, or `None` if the opcode is unknown or not
-    /// supported. Any context.
-    pub(crate) fn of_send(raw: u8) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Write,
-            1 => Self::Read,
-            3 => Self::Send,
-            5 => Self::SendInvalidate,
-            _ => return None,
-        })
-    }
-}
-
-/// The status of a completion (`enum siw_wc_status`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
-#[expect(dead_code, reason = "riw does not report all statuses of the ABI")]
-pub(crate) enum CqeStatus {
-    /// Success.
-    Success = 0,
-    /// A message was longer than its receive WR, or the lengths of a WR are invalid.
-    LocalLength = 1,
-    /// The WR may not access a local buffer in this way.
-    LocalProtection = 2,
-    /// The queue pair does not support the WR.
-    LocalOperation = 3,
-    /// Flushed: the queue pair is in ERROR.
-    Flushed = 4,
-    /// The peer's response was invalid.
-    BadResponse = 5,
-    /// The peer's response may not be placed into the local buffer.
-    LocalAccess = 6,
-    /// The peer denied an access.
-    RemoteAccess = 7,
-    /// The peer refused the WR as invalid.
-    RemoteInvalid = 8,
-    /// Any other error.
-    General = 9,
-}
+/// The statuses of completions (`enum siw_wc_status`) that riw reports.
+pub(crate) const WC_SUCCESS: u16 = 0;
+pub(crate) const WC_LOCAL_LENGTH: u16 = 1;
+pub(crate) const WC_LOCAL_PROTECTION: u16 = 2;
+pub(crate) const WC_LOCAL_OPERATION: u16 = 3;
+pub(crate) const WC_FLUSHED: u16 = 4;
+pub(crate) const WC_LOCAL_ACCESS: u16 = 6;
+pub(crate) const WC_REMOTE_ACCESS: u16 = 7;
+pub(crate) const WC_REMOTE_INVALID: u16 = 8;
+pub(crate) const WC_GENERAL: u16 = 9;
 
 /// Response of alloc_ucontext (`struct siw_uresp_alloc_ctx`).
 #[derive(IntoBytes, zerocopy_derive::Immutable)]
@@ -222,7 +183,7 @@ pub(crate) struct Sqe {
     pub(crate) id: u64,
     /// [`INLINE`], [`SIGNALLED`], [`SOLICITED`], [`READ_FENCE`].
     pub(crate) flags: u16,
-    /// The opcode, not validated: see [`WrOpcode::of_send`].
+    /// The opcode, not validated: any value.
     pub(crate) opcode: u8,
     /// The STag of the peer's region.
     pub(crate) rkey: u32,
@@ -278,10 +239,10 @@ impl From<[u64; RQE_WORDS]> for Rqe {
 pub(crate) struct Cqe {
     /// The `wr_id` of the consumer.
     pub(crate) id: u64,
-    /// The opcode of the WR.
-    pub(crate) opcode: WrOpcode,
-    /// The status.
-    pub(crate) status: CqeStatus,
+    /// The opcode of the WR: `OP_*`.
+    pub(crate) opcode: u8,
+    /// The status: `WC_*`.
+    pub(crate) status: u16,
     /// The length of the message in bytes.
     pub(crate) bytes: u32,
     /// The STag that a received message invalidated.
@@ -298,11 +259,11 @@ impl Cqe {
         } else {
             VALID
         };
-        // CAST: These are the values of the ABI. The flags of a CQE fit into one byte.
+        // The flags of a CQE fit into one byte.
         let [flags, _] = flags.to_le_bytes();
-        let [s0, s1] = (self.status as u16).to_ne_bytes();
+        let [s0, s1] = self.status.to_ne_bytes();
         let [b0, b1, b2, b3] = self.bytes.to_ne_bytes();
-        let control = [flags, self.opcode as u8, s0, s1, b0, b1, b2, b3];
+        let control = [flags, self.opcode, s0, s1, b0, b1, b2, b3];
         let [i0, i1, i2, i3] = self.invalidated.unwrap_or(0).to_ne_bytes();
 
         [

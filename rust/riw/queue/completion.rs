@@ -216,24 +216,9 @@ impl From<&Completion> for abi::Cqe {
     fn from(completion: &Completion) -> Self {
         Self {
             id: completion.id,
-            opcode: match completion.opcode {
-                WcOpcode::Send => abi::WrOpcode::Send,
-                WcOpcode::SendInvalidate => abi::WrOpcode::SendInvalidate,
-                WcOpcode::Write => abi::WrOpcode::Write,
-                WcOpcode::Read => abi::WrOpcode::Read,
-                WcOpcode::Receive => abi::WrOpcode::Receive,
-            },
-            status: match completion.status {
-                WcStatus::Success => abi::CqeStatus::Success,
-                WcStatus::LocalLength => abi::CqeStatus::LocalLength,
-                WcStatus::LocalProtection => abi::CqeStatus::LocalProtection,
-                WcStatus::LocalOperation => abi::CqeStatus::LocalOperation,
-                WcStatus::Flushed => abi::CqeStatus::Flushed,
-                WcStatus::LocalAccess => abi::CqeStatus::LocalAccess,
-                WcStatus::RemoteAccess => abi::CqeStatus::RemoteAccess,
-                WcStatus::RemoteInvalid => abi::CqeStatus::RemoteInvalid,
-                WcStatus::General => abi::CqeStatus::General,
-            },
+            // CAST: Their values are those of the ABI.
+            opcode: completion.opcode as u8,
+            status: completion.status as u16,
             bytes: completion.bytes,
             invalidated: completion.invalidated.map(|stag| stag.0),
             qp: completion.qp,

@@ -7,36 +7,52 @@ use crate::abi;
 use iwarp::Stag;
 use kernel::prelude::*;
 
-/// An operation, as a completion names it.
+/// An operation, as a completion names it. The values are those of the user ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum WcOpcode {
-    Send,
-    SendInvalidate,
-    Write,
-    Read,
-    Receive,
+    Send = abi::OP_SEND,
+    SendInvalidate = abi::OP_SEND_INVALIDATE,
+    Write = abi::OP_WRITE,
+    Read = abi::OP_READ,
+    Receive = abi::OP_RECEIVE,
 }
 
-/// The status of a completion.
+impl WcOpcode {
+    /// Returns the operation of a send queue entry, or `None` if the opcode is unknown or not
+    /// supported. Any context.
+    fn of_send(raw: u8) -> Option<Self> {
+        Some(match raw {
+            abi::OP_SEND => Self::Send,
+            abi::OP_SEND_INVALIDATE => Self::SendInvalidate,
+            abi::OP_WRITE => Self::Write,
+            abi::OP_READ => Self::Read,
+            _ => return None,
+        })
+    }
+}
+
+/// The status of a completion. The values are those of the user ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
 pub(crate) enum WcStatus {
-    Success,
+    Success = abi::WC_SUCCESS,
     /// A message was longer than its receive WR, or the lengths of a WR are invalid.
-    LocalLength,
+    LocalLength = abi::WC_LOCAL_LENGTH,
     /// The WR may not use a local buffer in this way.
-    LocalProtection,
+    LocalProtection = abi::WC_LOCAL_PROTECTION,
     /// The queue pair does not support the WR.
-    LocalOperation,
+    LocalOperation = abi::WC_LOCAL_OPERATION,
     /// Flushed: the queue pair is in ERROR.
-    Flushed,
+    Flushed = abi::WC_FLUSHED,
     /// The peer may not invalidate the region that it named.
-    LocalAccess,
+    LocalAccess = abi::WC_LOCAL_ACCESS,
     /// The peer denied an access.
-    RemoteAccess,
+    RemoteAccess = abi::WC_REMOTE_ACCESS,
     /// The peer refused the WR as invalid.
-    RemoteInvalid,
+    RemoteInvalid = abi::WC_REMOTE_INVALID,
     /// Any other error.
-    General,
+    General = abi::WC_GENERAL,
 }
 
 /// A buffer: part of a memory region.
@@ -66,12 +82,9 @@ pub(crate) struct SgList {
 impl SgList {
     /// Fails with `LocalOperation` if there are too many SGEs.
     fn new(from: &abi::Sges) -> Result<Self, WcStatus> {
-        let count = from.count();
+        let count = checked_count(from)?;
         let mut sges = [Sge::EMPTY; abi::MAX_SGE];
 
-        if count > sges.len() {
-            return Err(WcStatus::LocalOperation);
-        }
         for (to, sge) in sges.iter_mut().zip(from.iter()) {
             *to = Sge {
                 addr: sge.addr,
@@ -94,6 +107,14 @@ impl SgList {
     }
 }
 
+/// Returns the number of SGEs. Fails with `LocalOperation` if there are too many.
+fn checked_count(sges: &abi::Sges) -> Result<usize, WcStatus> {
+    match sges.count() {
+        count @ 0..=abi::MAX_SGE => Ok(count),
+        _ => Err(WcStatus::LocalOperation),
+    }
+}
+
 /// Data that the WR itself holds.
 #[derive(Clone, Copy)]
 pub(crate) struct Inline {
@@ -102,8 +123,10 @@ pub(crate) struct Inline {
 }
 
 impl Inline {
-    /// Fails with `LocalLength` if there is more data than fits.
+    /// Fails with `LocalOperation` if there are too many SGEs, `LocalLength` if there is more data
+    /// than fits.
     fn new(from: &abi::Sges) -> Result<Self, WcStatus> {
+        checked_count(from)?;
         let len = from.iter().next().map_or(0, |sge| sge.len);
 
         // CAST: A 32-bit number fits.
@@ -133,7 +156,7 @@ pub(crate) enum Payload {
     Inline(Inline),
 }
 
-/// What a send WR asks for.
+/// The operation of a send WR.
 #[derive(Clone, Copy)]
 pub(crate) enum SendRequest {
     Send {
@@ -162,17 +185,17 @@ pub(crate) struct SendWr {
     pub(crate) signaled: bool,
     /// The WR waits for all earlier RDMA Reads (read fence).
     pub(crate) fence: bool,
-    /// What to do, and the length of the message in bytes; or why the WR is invalid.
+    /// The operation and the length of the message in bytes; or the error of an invalid WR.
     pub(crate) request: Result<(SendRequest, u32), WcStatus>,
 }
 
 impl From<abi::Sqe> for SendWr {
     fn from(sqe: abi::Sqe) -> Self {
-        let opcode = abi::WrOpcode::of_send(sqe.opcode);
+        let opcode = WcOpcode::of_send(sqe.opcode);
 
         Self {
             id: sqe.id,
-            opcode: opcode.map_or(WcOpcode::Send, WcOpcode::from),
+            opcode: opcode.unwrap_or(WcOpcode::Send),
             signaled: sqe.flags & abi::SIGNALLED != 0,
             // A WR with an unknown opcode fails at once.
             fence: sqe.flags & abi::READ_FENCE != 0 && opcode.is_some(),
@@ -184,62 +207,58 @@ impl From<abi::Sqe> for SendWr {
 }
 
 impl SendRequest {
-    fn decode(sqe: &abi::Sqe, opcode: abi::WrOpcode) -> Result<(Self, u32), WcStatus> {
+    /// Returns the request and the length of its message.
+    fn decode(sqe: &abi::Sqe, opcode: WcOpcode) -> Result<(Self, u32), WcStatus> {
         let (stag, to) = (Stag(sqe.rkey), sqe.raddr);
-        let buffers = SgList::new(&sqe.sges)?;
 
-        if opcode == abi::WrOpcode::Read {
-            return Self::decode_read(sqe, &buffers);
+        if opcode == WcOpcode::Read {
+            let (sink, len) = decode_sink(sqe)?;
+
+            return Ok((Self::Read { sink, stag, to }, len));
         }
-        let (payload, len) = if sqe.flags & abi::INLINE != 0 {
-            let inline = Inline::new(&sqe.sges)?;
-            (Payload::Inline(inline), inline.len)
-        } else {
-            let len = buffers.len().ok_or(WcStatus::LocalLength)?;
-            (Payload::Buffers(buffers), len)
-        };
+        let (payload, len) = Payload::decode(sqe)?;
         let request = match opcode {
-            abi::WrOpcode::Write => Self::Write { payload, stag, to },
+            WcOpcode::Write => Self::Write { payload, stag, to },
             _ => Self::Send {
                 payload,
                 solicited: sqe.flags & abi::SOLICITED != 0,
-                invalidate: (opcode == abi::WrOpcode::SendInvalidate).then_some(stag),
+                invalidate: (opcode == WcOpcode::SendInvalidate).then_some(stag),
             },
         };
 
         Ok((request, len))
     }
+}
 
-    fn decode_read(sqe: &abi::Sqe, buffers: &SgList) -> Result<(Self, u32), WcStatus> {
+impl Payload {
+    /// Returns the payload and its length.
+    fn decode(sqe: &abi::Sqe) -> Result<(Self, u32), WcStatus> {
         if sqe.flags & abi::INLINE != 0 {
-            return Err(WcStatus::LocalOperation);
-        }
-        let len = buffers.len().ok_or(WcStatus::LocalLength)?;
-        let mut sges = buffers.iter();
-        let sink = sges.next().copied().unwrap_or(Sge::EMPTY);
+            let inline = Inline::new(&sqe.sges)?;
 
-        if sges.next().is_some() {
-            return Err(WcStatus::LocalOperation);
+            return Ok((Self::Inline(inline), inline.len));
         }
-        let request = Self::Read {
-            sink,
-            stag: Stag(sqe.rkey),
-            to: sqe.raddr,
-        };
-        Ok((request, len))
+        let buffers = SgList::new(&sqe.sges)?;
+        let len = buffers.len().ok_or(WcStatus::LocalLength)?;
+
+        Ok((Self::Buffers(buffers), len))
     }
 }
 
-impl From<abi::WrOpcode> for WcOpcode {
-    fn from(opcode: abi::WrOpcode) -> Self {
-        match opcode {
-            abi::WrOpcode::Write => Self::Write,
-            abi::WrOpcode::Read => Self::Read,
-            abi::WrOpcode::Send => Self::Send,
-            abi::WrOpcode::SendInvalidate => Self::SendInvalidate,
-            abi::WrOpcode::Receive => Self::Receive,
-        }
+/// Returns the sink of an RDMA Read and the length of the message.
+fn decode_sink(sqe: &abi::Sqe) -> Result<(Sge, u32), WcStatus> {
+    if sqe.flags & abi::INLINE != 0 {
+        return Err(WcStatus::LocalOperation);
     }
+    let buffers = SgList::new(&sqe.sges)?;
+    let len = buffers.len().ok_or(WcStatus::LocalLength)?;
+    let mut sges = buffers.iter();
+    let sink = sges.next().copied().unwrap_or(Sge::EMPTY);
+
+    if sges.next().is_some() {
+        return Err(WcStatus::LocalOperation);
+    }
+    Ok((sink, len))
 }
 
 /// A WR of a receive queue.
