@@ -136,13 +136,7 @@ fn headers_are_those_that_the_crc_was_computed_of() {
             self.0.push(Event::Terminated(*terminate));
         }
     }
-    let request = ReadRequest {
-        sink_stag: Stag(1),
-        sink_to: 2,
-        len: 3,
-        src_stag: Stag(4),
-        src_to: 5,
-    };
+    let request = common::READ_REQUEST;
     let quote = Quote::read_request(7, &request);
     let write = Message::Write {
         stag: Stag(0x1234),

@@ -116,13 +116,7 @@ fn messages_arrive_as_they_do_over_mpa() {
         stag: Stag(0x1234),
         to: u64::MAX - 1000,
     };
-    let read = Message::ReadRequest(ReadRequest {
-        sink_stag: Stag(1),
-        sink_to: 2,
-        len: 3,
-        src_stag: Stag(4),
-        src_to: 5,
-    });
+    let read = Message::ReadRequest(common::READ_REQUEST);
     let terminate = Message::Terminate(Terminate::new(Rdmap::Bounds.into(), Quote::NONE));
     let (mut tx, mut rx) = (
         Segmenter::new(Numbered::default()),

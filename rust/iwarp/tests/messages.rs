@@ -170,13 +170,7 @@ fn read_requests_are_numbered() {
     let mut tx = segmenter(true, false, 1460);
     let mut rx = receiver(true, false);
     let mut got = Recorder::default();
-    let request = ReadRequest {
-        sink_stag: Stag(1),
-        sink_to: 2,
-        len: 3,
-        src_stag: Stag(4),
-        src_to: 5,
-    };
+    let request = common::READ_REQUEST;
     let atomic = AtomicRequest {
         op: AtomicOp::CmpSwap,
         id: 9,

@@ -11,6 +11,15 @@ use iwarp::*;
 use std::ops::Range;
 pub use unread::Unread;
 
+/// An RDMA Read Request with a different number in each field.
+pub const READ_REQUEST: ReadRequest = ReadRequest {
+    sink_stag: Stag(1),
+    sink_to: 2,
+    len: 3,
+    src_stag: Stag(4),
+    src_to: 5,
+};
+
 /// CRC32c by a table that is built on first use.
 pub struct Soft;
 
