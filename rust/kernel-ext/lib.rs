@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the kernel's `kernel` crate lacks and any driver may need: locks for data shared with
-//! softirqs, owned work queues, memory cgroups, and helpers for KUnit suites.
+//! Additions to the kernel's `kernel` crate for any driver: locks for data shared with softirqs,
+//! owned work queues, memory cgroups, and helpers for KUnit suites.
 //!
 //! Nothing here depends on networking or RDMA. All of it could move to `rust/kernel`, each file to
 //! the module of its name.

@@ -29,10 +29,10 @@ enum Disconnect {
     Abort,
 }
 
-/// What iw_cm learns of the end.
+/// The events that the end reports to iw_cm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
-    /// What the phase says.
+    /// Those of the phase: see `phase.rs`.
     Phase,
     /// The same, with the depths and private data of the peer's Reply.
     Reply,

@@ -221,7 +221,7 @@ impl Endpoint {
             return;
         };
 
-        // What was received before the end counts.
+        // Octets that were received before the end count.
         qp.rx_ready(data);
         let how = match data.state() {
             LinkState::Closed(e) if e == ETIMEDOUT => Closed::Timeout,

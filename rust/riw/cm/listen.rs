@@ -38,7 +38,7 @@ const BATCH: usize = 64;
 /// Milliseconds until a listener that lacked memory accepts again.
 const RETRY_TIME: u32 = 100;
 
-/// What a listening link is bound to.
+/// The address that a listening link is bound to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     ns: netns::Id,
@@ -157,7 +157,7 @@ fn listen_on(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Res
 }
 
 impl Listener {
-    /// Has `link` listen at the address of `key`. May sleep. Fails as `bind()` and `listen()` do.
+    /// Listens on `link` at the address of `key`. May sleep. Fails as `bind()` and `listen()` do.
     fn open(
         shared: &Arc<Shared>,
         key: Key,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What carries a stream: a connection of TCP.
+//! The lower layer of a stream: a TCP connection.
 //!
 //! - A [`Connection`] is one end of a connection that nobody shares: new, accepted, or taken from a
 //!   link.

@@ -21,7 +21,7 @@ use rdma::{event::AsyncEvent, iw::CmId, Device};
 /// The connection of a queue pair, as the queue pair and iw_cm's calls for it need it. Connection
 /// management implements it.
 pub(crate) trait QpConnection: Send + Sync {
-    /// Returns what carries the stream.
+    /// Returns the link of the stream.
     fn link(&self) -> &Link;
 
     /// Notes that the peer's first FPDU has arrived. Any context.

@@ -13,7 +13,7 @@ use rdma::event::AsyncEvent;
 const INTERVAL_MS: u32 = 20;
 const INTERVAL_MAX_MS: u32 = 1000;
 
-/// What a queue pair remembers of its flushes.
+/// The flush state of a queue pair in ERROR.
 #[derive(Default)]
 pub(super) struct FlushState {
     /// `LAST_WQE_REACHED` has been reported.

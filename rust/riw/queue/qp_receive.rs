@@ -152,7 +152,7 @@ impl QpRecvQueue {
     }
 }
 
-/// What [`QpRecvQueue::flush`] found.
+/// The outcome of [`QpRecvQueue::flush`].
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FlushedReceives {
     /// It flushed WRs.

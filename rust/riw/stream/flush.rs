@@ -8,7 +8,7 @@ use crate::{
 };
 use kernel::sync::atomic::ordering;
 
-/// What a flush did.
+/// The outcome of a flush.
 pub(crate) struct Flushed {
     pub(crate) unreported: Unreported,
     /// It flushed WRs of a receive queue of its own.

@@ -99,7 +99,7 @@ pub(crate) enum RxEnd {
     Terminated(Terminated),
 }
 
-/// What [`Stream::receive`] calls for, once no lock is held.
+/// The outcome of [`Stream::receive`]. The caller acts on it when no lock is held.
 #[must_use]
 #[derive(Default)]
 pub(crate) struct Received {

@@ -30,7 +30,7 @@ pub(crate) struct Tx {
     cut: bool,
 }
 
-/// What a connected stream sends with.
+/// The transmitting side of a connected stream.
 pub(super) struct Sender {
     pub(super) segmenter: Segmenter<Framer<crc::Kernel>>,
     /// The message that the segmenter works on.

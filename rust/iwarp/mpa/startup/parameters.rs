@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the two sides have negotiated.
+//! The parameters that both sides have agreed on.
 
 use super::rtr::Rtr;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a side wants of a connection.
+//! The settings of one side for a connection.
 
 use super::rtr::RtrTypes;
 
