@@ -26,7 +26,7 @@ use kernel_ext::{
     sync::BhSpinLock,
     workqueue::{impl_has_queue, Queue},
 };
-use rdma::{event::AsyncEvent, qp::QpCap};
+use rdma::{event::AsyncEvent, qp::QpCap, Device};
 
 pub(crate) use connection::{Closed, QpConnection, Role};
 
@@ -117,6 +117,11 @@ impl Qp {
     /// Publishes the verbs object, which is complete. Any context.
     pub(crate) fn publish(&self, handle: &QpObject) {
         *self.handle.lock() = Some(handle.into());
+    }
+
+    /// Returns the device. Any context.
+    pub(crate) fn device(&self) -> &Device<Riw> {
+        self.stream.sq.device()
     }
 
     /// Returns the verbs object, unless it is being destroyed. Any context.
