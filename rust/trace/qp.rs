@@ -10,15 +10,27 @@ use iwarp::{
 use rdma::{Device, Driver};
 use riw_bindings as bindings;
 
-/// Traces an event of queue pair `qpn`, and the states before and after.
+/// The queue pair that an event is about.
+pub trait Source {
+    /// The driver of its device.
+    type Driver: Driver;
+
+    /// Returns its device. Any context.
+    fn device(&self) -> &Device<Self::Driver>;
+
+    /// Returns its number. Any context.
+    fn number(&self) -> u32;
+}
+
+/// Traces an event of a queue pair, and the states before and after.
 #[inline]
-pub fn qp_state<T: Driver>(dev: &Device<T>, qpn: u32, from: State, to: State, event: Event) {
+pub fn qp_state(qp: &impl Source, from: State, to: State, event: Event) {
     if tracepoint::qp_state_enabled() {
-        // SAFETY: `dev` is borrowed, so it is alive.
+        // SAFETY: The device is borrowed, so it is alive.
         unsafe {
             tracepoint::qp_state(
-                dev.as_raw(),
-                qpn,
+                qp.device().as_raw(),
+                qp.number(),
                 state_number(from),
                 state_number(to),
                 event_number(event),
@@ -27,18 +39,18 @@ pub fn qp_state<T: Driver>(dev: &Device<T>, qpn: u32, from: State, to: State, ev
     }
 }
 
-/// Traces an error that ends the stream of queue pair `qpn`: its Terminate code, and the rule that
-/// was broken.
+/// Traces an error that ends the stream of a queue pair: its Terminate code, and the rule that was
+/// broken.
 #[inline]
-pub fn stream_error<T: Driver>(dev: &Device<T>, qpn: u32, code: TermCode, rule: &str) {
+pub fn stream_error(qp: &impl Source, code: TermCode, rule: &str) {
     if tracepoint::stream_error_enabled() {
         let TermCode { layer, etype, code } = code;
 
-        // SAFETY: `dev` and `rule` are borrowed, so they are alive.
+        // SAFETY: The device and `rule` are borrowed, so they are alive.
         unsafe {
             tracepoint::stream_error(
-                dev.as_raw(),
-                qpn,
+                qp.device().as_raw(),
+                qp.number(),
                 layer,
                 etype,
                 code,
@@ -49,25 +61,25 @@ pub fn stream_error<T: Driver>(dev: &Device<T>, qpn: u32, code: TermCode, rule: 
     }
 }
 
-/// Traces a Terminate that queue pair `qpn` sends.
+/// Traces a Terminate that a queue pair sends.
 #[inline]
-pub fn terminate_tx<T: Driver>(dev: &Device<T>, qpn: u32, code: TermCode) {
+pub fn terminate_tx(qp: &impl Source, code: TermCode) {
     if tracepoint::terminate_tx_enabled() {
         let TermCode { layer, etype, code } = code;
 
-        // SAFETY: `dev` is borrowed, so it is alive.
-        unsafe { tracepoint::terminate_tx(dev.as_raw(), qpn, layer, etype, code) }
+        // SAFETY: The device is borrowed, so it is alive.
+        unsafe { tracepoint::terminate_tx(qp.device().as_raw(), qp.number(), layer, etype, code) }
     }
 }
 
-/// Traces a Terminate that queue pair `qpn` has received.
+/// Traces a Terminate that a queue pair has received.
 #[inline]
-pub fn terminate_rx<T: Driver>(dev: &Device<T>, qpn: u32, code: TermCode) {
+pub fn terminate_rx(qp: &impl Source, code: TermCode) {
     if tracepoint::terminate_rx_enabled() {
         let TermCode { layer, etype, code } = code;
 
-        // SAFETY: `dev` is borrowed, so it is alive.
-        unsafe { tracepoint::terminate_rx(dev.as_raw(), qpn, layer, etype, code) }
+        // SAFETY: The device is borrowed, so it is alive.
+        unsafe { tracepoint::terminate_rx(qp.device().as_raw(), qp.number(), layer, etype, code) }
     }
 }
 

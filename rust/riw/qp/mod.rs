@@ -119,11 +119,6 @@ impl Qp {
         *self.handle.lock() = Some(handle.into());
     }
 
-    /// Returns the device. Any context.
-    pub(crate) fn device(&self) -> &Device<Riw> {
-        self.stream.sq.device()
-    }
-
     /// Returns the verbs object, unless it is being destroyed. Any context.
     pub(crate) fn handle(&self) -> Option<ARef<QpObject>> {
         self.handle.lock().clone()
@@ -135,5 +130,17 @@ impl Qp {
         if let Some(handle) = self.handle() {
             handle.event(event);
         }
+    }
+}
+
+impl trace::Source for Qp {
+    type Driver = Riw;
+
+    fn device(&self) -> &Device<Riw> {
+        self.stream.sq.device()
+    }
+
+    fn number(&self) -> u32 {
+        self.number
     }
 }

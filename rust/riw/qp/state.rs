@@ -112,7 +112,7 @@ impl Qp {
             let transition = next(was, event)?;
 
             self.enter(&mut status, transition.state);
-            trace::qp_state(self.device(), self.number, was, transition.state, event);
+            trace::qp_state(&**self, was, transition.state, event);
             if transition.send_terminate && status.terminate.is_none() {
                 status.terminate = terminate;
             }
@@ -252,13 +252,7 @@ impl Qp {
             return Err(EINVAL);
         }
         self.enter(&mut status, transition.state);
-        trace::qp_state(
-            self.device(),
-            self.number,
-            was,
-            transition.state,
-            Event::Reset,
-        );
+        trace::qp_state(self, was, transition.state, Event::Reset);
         status.attributes.unconnected = QpState::Init;
         status.terminate = None;
         status.flush = FlushState::default();
