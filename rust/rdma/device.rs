@@ -210,7 +210,7 @@ impl<T: Driver> Device<T> {
     }
 
     /// Returns ib_core's part. Any context.
-    pub(crate) fn as_raw(&self) -> *mut bindings::ib_device {
+    pub fn as_raw(&self) -> *mut bindings::ib_device {
         self.base.get()
     }
 

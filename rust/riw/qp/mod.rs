@@ -26,7 +26,7 @@ use kernel_ext::{
     sync::BhSpinLock,
     workqueue::{impl_has_queue, Queue},
 };
-use rdma::{event::AsyncEvent, qp::QpCap};
+use rdma::{event::AsyncEvent, qp::QpCap, Device};
 
 pub(crate) use connection::{Closed, QpConnection, Role};
 
@@ -130,5 +130,17 @@ impl Qp {
         if let Some(handle) = self.handle() {
             handle.event(event);
         }
+    }
+}
+
+impl trace::Source for Qp {
+    type Driver = Riw;
+
+    fn device(&self) -> &Device<Riw> {
+        self.stream.sq.device()
+    }
+
+    fn number(&self) -> u32 {
+        self.number
     }
 }
