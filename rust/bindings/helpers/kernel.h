@@ -3,6 +3,7 @@
 #define RIW_HELPERS_KERNEL_H
 
 #include <linux/memcontrol.h>
+#include <linux/percpu.h>
 #include <linux/spinlock.h>
 
 void riw_helper_spin_lock_bh(spinlock_t *lock);
@@ -18,5 +19,10 @@ struct mem_cgroup *riw_helper_current_memcg(void);
 struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg);
 struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg);
 void riw_helper_put_memcg(struct mem_cgroup *memcg);
+
+u64 __percpu *riw_helper_alloc_percpu_u64(size_t count);
+void riw_helper_free_percpu_u64(u64 __percpu *counters);
+void riw_helper_this_cpu_add_u64(u64 __percpu *counter, u64 n);
+u64 riw_helper_percpu_sum_u64(u64 __percpu *counter);
 
 #endif

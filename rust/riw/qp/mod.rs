@@ -15,7 +15,7 @@ mod state;
 pub(crate) mod table;
 mod transmit;
 
-use crate::{limits::ObjectCharge, stream::Stream, Riw};
+use crate::{counters::Counters, limits::ObjectCharge, stream::Stream, Riw};
 use kernel::{
     impl_has_delayed_work, impl_has_work,
     prelude::*,
@@ -122,6 +122,11 @@ impl Qp {
     /// Returns the verbs object, unless it is being destroyed. Any context.
     pub(crate) fn handle(&self) -> Option<ARef<QpObject>> {
         self.handle.lock().clone()
+    }
+
+    /// Counts the messages of the stream in `counters` from now on. Process context; may sleep.
+    pub(crate) fn set_counters(&self, counters: &Arc<Counters>) {
+        self.stream.set_counters(counters);
     }
 
     /// Reports an asynchronous event, unless the queue pair is being destroyed. Any context; the
