@@ -173,8 +173,14 @@ impl Stream {
         let mut gatherer = Gatherer::new(&self.regions, sender.active.as_ref(), buf);
 
         match sender.segmenter.poll_transmit(&mut gatherer) {
-            Ok(Some(emitted)) if emitted.last => self.complete_sent(sender.active.take()),
-            Ok(_) => Ok(()),
+            Ok(Some(emitted)) => {
+                trace::fpdu_tx(&self.sq, &emitted.header, emitted.len);
+                match emitted.last {
+                    true => self.complete_sent(sender.active.take()),
+                    false => Ok(()),
+                }
+            }
+            Ok(None) => Ok(()),
             Err(stop) => {
                 buf.rollback(mark);
                 let gathered = sender.segmenter.offset();
