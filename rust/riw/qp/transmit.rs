@@ -28,6 +28,7 @@ impl Qp {
     /// Fails with `ENOTCONN` if there has been no connection. The WRs are dropped then: the process
     /// takes them as not posted.
     pub(crate) fn ring_doorbell(self: &Arc<Self>) -> Result {
+        trace::doorbell(&**self);
         if !self.is_stream_active() && self.discard_unconnected() {
             return Err(ENOTCONN);
         }

@@ -204,13 +204,14 @@ impl Stream {
 
         match sender.segmenter.poll_transmit(&mut gatherer) {
             Ok(Some(emitted)) => {
+                trace::fpdu_tx(&self.sq, &emitted.header, emitted.len);
                 sender
                     .tally
                     .fpdu(sender.kind, gatherer.copied, emitted.last);
-                if emitted.last {
-                    self.complete_sent(sender.active.take())?;
+                match emitted.last {
+                    true => self.complete_sent(sender.active.take()),
+                    false => Ok(()),
                 }
-                Ok(())
             }
             Ok(None) => Ok(()),
             Err(stop) => {
