@@ -42,6 +42,10 @@ counters! {
     TxReadResponses = c"tx_read_responses",
     /// Their payload, in bytes.
     TxReadResponseBytes = c"tx_read_response_bytes",
+    /// Transmit runs in the context of the thread that posted.
+    TxInlineRuns = c"tx_inline_runs",
+    /// Transmit runs in a worker.
+    TxDeferredRuns = c"tx_deferred_runs",
     /// FPDUs of all messages, Terminates included.
     TxFpdus = c"tx_fpdus",
     /// Payload that was copied to be sent, in bytes.
@@ -64,6 +68,10 @@ counters! {
     RxFpdus = c"rx_fpdus",
     /// Payload that was copied to where it belongs, in bytes.
     RxCopiedBytes = c"rx_copied_bytes",
+
+    // The device.
+    /// Completion queues that have overflowed, because their process did not keep up.
+    CqOverflows = c"cq_overflows",
 }
 
 /// The counters of a device, or of the queue pairs that are bound to one counter.
@@ -80,6 +88,11 @@ impl Counters {
     /// sleep. Fails with `ENOMEM` without memory.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Ok(Arc::new(Self(PerCpuCounters::new()?), GFP_KERNEL)?)
+    }
+
+    /// Counts one more. Any context.
+    pub(crate) fn inc(&self, counter: Counter) {
+        self.add(counter, 1);
     }
 
     /// Counts `n` more. Any context.

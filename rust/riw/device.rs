@@ -70,7 +70,7 @@ impl RiwDevice {
         identity: Identity,
     ) -> Result<impl PinInit<Self>> {
         let limits = Limits::new()?;
-        let counters = Counters::new()?;
+        let counters = cm.counters.clone();
 
         Ok(pin_init!(Self {
             limits,

@@ -15,7 +15,12 @@ mod state;
 pub(crate) mod table;
 mod transmit;
 
-use crate::{counters::Counters, limits::ObjectCharge, stream::Stream, Riw};
+use crate::{
+    counters::{Counter, Counters},
+    limits::ObjectCharge,
+    stream::Stream,
+    Riw,
+};
 use kernel::{
     impl_has_delayed_work, impl_has_work,
     prelude::*,
@@ -91,7 +96,7 @@ impl WorkItem<TRANSMIT_WORK> for Qp {
 
     /// A transmit run in a worker.
     fn run(this: Arc<Self>) {
-        this.transmit();
+        this.transmit(Counter::TxDeferredRuns);
     }
 }
 

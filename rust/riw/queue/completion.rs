@@ -4,6 +4,7 @@
 
 use crate::{
     abi,
+    counters::Counter,
     limits::{self, ObjectCharge},
     queue::{
         ring::Ring,
@@ -90,6 +91,7 @@ impl PendingNotify {
             cq.notify();
         }
         if self.overflow {
+            cq.device().counters.inc(Counter::CqOverflows);
             cq.error();
         }
     }

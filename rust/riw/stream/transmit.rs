@@ -3,7 +3,7 @@
 //! Transmitting: messages become FPDUs, and many FPDUs one send.
 
 use crate::{
-    counters::Counters,
+    counters::{Counter, Counters},
     link::{Link, LinkState},
     queue::wr::WcStatus,
     stream::{
@@ -85,6 +85,11 @@ impl Tx {
             first: start.first,
             response_next: true,
         });
+    }
+
+    /// Counts an event of this side of the stream.
+    pub(crate) fn count(&self, counter: Counter) {
+        self.counters.inc(counter);
     }
 
     /// Sends nothing more, and remembers whether that cuts something off.
