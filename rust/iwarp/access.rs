@@ -123,11 +123,11 @@ impl Region {
 
 impl Denied {
     /// The error for a tagged segment that must not be placed: RDMA Write or Read Response (RFC
-    /// 5041 §7.2). DDP has no code for a missing right. An STag that does not allow placement is
-    /// reported as invalid (check 2 of §7.1).
+    /// 5041 §7.2).
     pub const fn tagged(self) -> Error {
         Error::DdpTagged(match self {
-            Self::InvalidStag | Self::Rights => DdpTagged::InvalidStag,
+            Self::InvalidStag => DdpTagged::InvalidStag,
+            Self::Rights => DdpTagged::AccessRights,
             Self::PdMismatch => DdpTagged::StagNotAssociated,
             Self::Bounds => DdpTagged::Bounds,
             Self::Wrap => DdpTagged::ToWrap,

@@ -75,8 +75,11 @@ pub enum Mpa {
 /// DDP errors of the Tagged Buffer model (RFC 5041 §7.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DdpTagged {
-    /// No buffer has this STag, or the buffer may not be written.
+    /// No buffer has this STag.
     InvalidStag,
+    /// The buffer does not grant the right. DDP has no code for this; it is reported as 0, the code
+    /// for an STag that does not allow placement.
+    AccessRights,
     /// The access exceeds the buffer.
     Bounds,
     /// The STag belongs to another protection domain or stream.
@@ -94,6 +97,8 @@ pub enum DdpUntagged {
     InvalidQn,
     /// No buffer is posted for this message.
     NoBuffer,
+    /// A Read Request or Atomic Request exceeds the IRD: it is the same error on the wire.
+    TooManyReads,
     /// Not the next MSN of the queue.
     InvalidMsnRange,
     /// Not the next offset of the message.
@@ -167,7 +172,7 @@ impl Mpa {
 impl DdpTagged {
     const fn code(self) -> u8 {
         match self {
-            Self::InvalidStag => 0,
+            Self::InvalidStag | Self::AccessRights => 0,
             Self::Bounds => 1,
             Self::StagNotAssociated => 2,
             Self::ToWrap => 3,
@@ -180,7 +185,7 @@ impl DdpUntagged {
     const fn code(self) -> u8 {
         match self {
             Self::InvalidQn => 1,
-            Self::NoBuffer => 2,
+            Self::NoBuffer | Self::TooManyReads => 2,
             Self::InvalidMsnRange => 3,
             Self::InvalidMo => 4,
             Self::TooLong => 5,

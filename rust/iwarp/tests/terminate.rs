@@ -27,12 +27,14 @@ const CODES: &[(Error, [u8; 3])] = &[
     (Error::Rdmap(Rdmap::Unspecified), [0, 2, 0xff]),
     (Error::DdpLocalCatastrophic, [1, 0, 0]),
     (Error::DdpTagged(DdpTagged::InvalidStag), [1, 1, 0]),
+    (Error::DdpTagged(DdpTagged::AccessRights), [1, 1, 0]),
     (Error::DdpTagged(DdpTagged::Bounds), [1, 1, 1]),
     (Error::DdpTagged(DdpTagged::StagNotAssociated), [1, 1, 2]),
     (Error::DdpTagged(DdpTagged::ToWrap), [1, 1, 3]),
     (Error::DdpTagged(DdpTagged::InvalidVersion), [1, 1, 4]),
     (Error::DdpUntagged(DdpUntagged::InvalidQn), [1, 2, 1]),
     (Error::DdpUntagged(DdpUntagged::NoBuffer), [1, 2, 2]),
+    (Error::DdpUntagged(DdpUntagged::TooManyReads), [1, 2, 2]),
     (Error::DdpUntagged(DdpUntagged::InvalidMsnRange), [1, 2, 3]),
     (Error::DdpUntagged(DdpUntagged::InvalidMo), [1, 2, 4]),
     (Error::DdpUntagged(DdpUntagged::TooLong), [1, 2, 5]),
@@ -53,6 +55,11 @@ fn every_error_has_its_code() {
         let want = TermCode { layer, etype, code };
         assert_eq!(error.term(), want, "{error:?}");
     }
+}
+
+#[test]
+fn every_error_names_a_rule_of_its_own() {
+    check_rules(CODES.iter().map(|(error, _)| error.rule()));
 }
 
 const REQUEST: ReadRequest = ReadRequest {

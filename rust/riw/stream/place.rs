@@ -293,14 +293,14 @@ impl Placement for Placer<'_> {
 
         let mut reads = self.stream.reads.lock();
         if !reads.peer_may_read() {
-            return Err(DdpUntagged::NoBuffer.into());
+            return Err(DdpUntagged::TooManyReads.into());
         }
         let inbound = Inbound {
             request: *request,
             msn,
         };
         if reads.inbound.push(inbound).is_err() {
-            return Err(DdpUntagged::NoBuffer.into());
+            return Err(DdpUntagged::TooManyReads.into());
         }
         self.stream.response_due.store(true, ordering::Relaxed);
         self.kick = true;
