@@ -2,7 +2,7 @@
 
 //! Access checks of registered memory.
 
-use crate::error::{DdpTagged, Error, Rdmap};
+use crate::error::{DdpTagged, Error, Local, Rdmap};
 use crate::types::Stag;
 
 /// Access rights of a region. The bits are the low bits of `IB_ACCESS_*`.
@@ -154,6 +154,6 @@ impl Denied {
 
     /// The error for memory that this side posted and cannot use; it is not the peer's fault.
     pub const fn local(self) -> Error {
-        Error::LocalCatastrophic
+        Error::Local(Local::Buffer)
     }
 }

@@ -47,7 +47,22 @@ pub enum Error {
     /// DDP cannot continue because of a local failure.
     DdpLocalCatastrophic,
     /// RDMAP cannot continue because of a local failure.
-    LocalCatastrophic,
+    Local(Local),
+}
+
+/// Failures of this side. On the wire all are one error, RDMAP's local catastrophic error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Local {
+    /// A work request is malformed, or not possible in this stream.
+    Request,
+    /// A work request names memory that may not be used so.
+    Buffer,
+    /// A completion was lost.
+    Completion,
+    /// There is no memory.
+    Memory,
+    /// The lower layer does not take or give octets, although the connection has not ended.
+    LowerLayer,
 }
 
 /// MPA errors (RFC 5044 §8, RFC 6581 §8).
@@ -150,7 +165,7 @@ impl Error {
             Self::DdpUntagged(e) => TermCode::new(LAYER_DDP, 2, e.code()),
             Self::Rdmap(e) => e.term(),
             Self::DdpLocalCatastrophic => TermCode::new(LAYER_DDP, 0, 0),
-            Self::LocalCatastrophic => TermCode::new(LAYER_RDMAP, RDMAP_LOCAL, 0),
+            Self::Local(_) => TermCode::new(LAYER_RDMAP, RDMAP_LOCAL, 0),
         }
     }
 }
@@ -230,6 +245,12 @@ impl From<DdpTagged> for Error {
 impl From<DdpUntagged> for Error {
     fn from(e: DdpUntagged) -> Self {
         Self::DdpUntagged(e)
+    }
+}
+
+impl From<Local> for Error {
+    fn from(e: Local) -> Self {
+        Self::Local(e)
     }
 }
 

@@ -51,7 +51,7 @@ pub mod types;
 pub mod wire;
 
 pub use access::{Access, Denied, Region};
-pub use error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap, TermCode};
+pub use error::{DdpTagged, DdpUntagged, Error, Local, Mpa, Rdmap, TermCode};
 pub use mpa::{startup, RxConfig, TxConfig};
 pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Message, Outstanding, ReadRequest};
 pub use rdmap::{Quote, Segment, Terminate, Terminated};

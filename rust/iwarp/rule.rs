@@ -2,7 +2,7 @@
 
 //! The rule that each error breaks, in words for an operator.
 
-use crate::error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap};
+use crate::error::{DdpTagged, DdpUntagged, Error, Local, Mpa, Rdmap};
 
 impl Error {
     /// Returns the rule that was broken, as a clause for a log line. Each error has its own.
@@ -13,7 +13,19 @@ impl Error {
             Self::DdpUntagged(e) => e.rule(),
             Self::Rdmap(e) => e.rule(),
             Self::DdpLocalCatastrophic => "this side cannot place data",
-            Self::LocalCatastrophic => "this side cannot continue",
+            Self::Local(e) => e.rule(),
+        }
+    }
+}
+
+impl Local {
+    const fn rule(self) -> &'static str {
+        match self {
+            Self::Request => "a work request of this side is not valid",
+            Self::Buffer => "a work request of this side names memory that it may not use",
+            Self::Completion => "a completion queue of this side overflowed",
+            Self::Memory => "this side has no memory",
+            Self::LowerLayer => "this side cannot use the connection",
         }
     }
 }

@@ -11,7 +11,11 @@ use iwarp::*;
 /// 6581 §8 with RFC 6580.
 /// RFC 6581 §8 with RFC 6580.
 const CODES: &[(Error, [u8; 3])] = &[
-    (Error::LocalCatastrophic, [0, 0, 0]),
+    (Error::Local(Local::Request), [0, 0, 0]),
+    (Error::Local(Local::Buffer), [0, 0, 0]),
+    (Error::Local(Local::Completion), [0, 0, 0]),
+    (Error::Local(Local::Memory), [0, 0, 0]),
+    (Error::Local(Local::LowerLayer), [0, 0, 0]),
     (Error::Rdmap(Rdmap::InvalidStag), [0, 1, 0]),
     (Error::Rdmap(Rdmap::Bounds), [0, 1, 1]),
     (Error::Rdmap(Rdmap::AccessRights), [0, 1, 2]),
@@ -101,7 +105,7 @@ fn nothing_is_quoted_of_errors_below_ddp_and_of_local_ones() {
     for (error, [layer, etype, code]) in CODES.iter().copied() {
         if matches!(
             error,
-            Error::Mpa(_) | Error::LocalCatastrophic | Error::DdpLocalCatastrophic
+            Error::Mpa(_) | Error::Local(_) | Error::DdpLocalCatastrophic
         ) {
             assert_eq!(body(error, v.quote), [layer << 4 | etype, code, 0, 0]);
         }

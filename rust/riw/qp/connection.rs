@@ -11,7 +11,7 @@ use crate::{
     stream::{RxEnd, Start, StreamError, RX_ROOM},
     Riw,
 };
-use iwarp::{qp::Event, startup::Parameters};
+use iwarp::{qp::Event, startup::Parameters, Local};
 use kernel::{
     prelude::*,
     sync::{Arc, ArcBorrow},
@@ -113,7 +113,7 @@ impl Qp {
         let lost = self.stream.report(&received.unreported).is_err();
         match received.end {
             Some(end @ RxEnd::Error(_)) => self.receive_ended(end),
-            _ if lost => self.fail(StreamError::LOCAL),
+            _ if lost => self.fail(StreamError::local(Local::Completion)),
             Some(end @ RxEnd::Terminated(_)) => self.receive_ended(end),
             None if received.kick || received.first => self.kick(),
             None => {}
@@ -123,7 +123,7 @@ impl Qp {
     /// Gives an FPDU a buffer, as the socket has no room for it. Process context; may sleep.
     pub(super) fn hold(self: &Arc<Self>) {
         if self.stream.hold().is_err() {
-            return self.fail(StreamError::LOCAL);
+            return self.fail(StreamError::local(Local::Memory));
         }
         if let Some(connection) = self.connection() {
             connection.as_arc_borrow().catch_up();

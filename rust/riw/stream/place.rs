@@ -9,7 +9,8 @@ use crate::{
 };
 use core::ops::Range;
 use iwarp::{
-    Access, DdpUntagged, Denied, Error, Placement, Rdmap, ReadRequest, Segment, Stag, Terminated,
+    Access, DdpUntagged, Denied, Error, Local, Placement, Rdmap, ReadRequest, Segment, Stag,
+    Terminated,
 };
 use kernel::{prelude::*, sync::atomic::ordering};
 
@@ -39,7 +40,7 @@ fn copy(
                 at = at.saturating_add(fragment.len() as u32);
             }
         })
-        .map_err(|_| Error::LocalCatastrophic)?;
+        .map_err(|_| Local::LowerLayer)?;
     Ok(copied)
 }
 
@@ -116,7 +117,7 @@ impl<'a> Placer<'a> {
             Err(status) => {
                 self.stream
                     .fail_recv(taken.wr.id, *status, &mut self.unreported);
-                Err(Error::LocalCatastrophic)
+                Err(Local::Request.into())
             }
         }
     }
@@ -138,7 +139,7 @@ impl<'a> Placer<'a> {
         mut from: Range<usize>,
     ) -> Result<(), Error> {
         let Some(buffers) = self.filling.and_then(|filling| filling.wr.buffers.ok()) else {
-            return Err(Error::LocalCatastrophic);
+            return Err(Local::Buffer.into());
         };
 
         for sge in buffers.iter() {
@@ -183,7 +184,7 @@ impl<'a> Placer<'a> {
         invalidate: Option<Stag>,
     ) -> Result<(), Error> {
         let Some(filling) = *self.filling else {
-            return Err(Error::LocalCatastrophic);
+            return Err(Local::Buffer.into());
         };
 
         self.stream
@@ -251,7 +252,7 @@ impl Placement for Placer<'_> {
             return self.scatter(mo.saturating_add(offset), octets, from);
         }
         let Some(target) = &self.target else {
-            return Err(Error::LocalCatastrophic);
+            return Err(Local::Buffer.into());
         };
         let placed = copy(target, offset, octets, from)?;
         placed.map_err(|denied| match segment {

@@ -11,7 +11,7 @@ use crate::{
         Start, Stream, StreamError,
     },
 };
-use iwarp::{mpa::Framer, Error, Message, Quote, Segmenter, Terminate, TxConfig};
+use iwarp::{mpa::Framer, Local, Message, Quote, Segmenter, Terminate, TxConfig};
 use kernel::prelude::*;
 use kernel_ext::memcg::MemCgroup;
 use net::SendBuf;
@@ -140,7 +140,7 @@ impl Stream {
                     return Ok(PassResult::Done);
                 }
                 // Something refuses to send, and nothing reports when that changes.
-                Err(_) => return Err(StreamError::LOCAL),
+                Err(_) => return Err(StreamError::local(Local::LowerLayer)),
             }
         }
         Ok(PassResult::Yield)
@@ -199,7 +199,7 @@ impl Stream {
                 _ => (denied.local(), WcStatus::LocalProtection),
             },
             // No memory: the buffers of the process are not to blame.
-            Stop::Memory => (Error::LocalCatastrophic, WcStatus::General),
+            Stop::Memory => (Local::Memory.into(), WcStatus::General),
         };
 
         if let Some(Active::Request { number, .. }) = active {
