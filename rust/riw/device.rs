@@ -24,6 +24,7 @@ use crate::{
     cm::{self, CmDevice},
     identity::Identity,
     limits::Limits,
+    log::DeviceLog,
     qp::table::QpTable,
     Riw,
 };
@@ -57,6 +58,7 @@ pub(crate) struct RiwDevice {
     pub(crate) cm: Arc<CmDevice>,
     pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
     pub(crate) identity: Identity,
+    pub(crate) log: Arc<DeviceLog>,
     next_pd: Atomic<u64>,
     next_cq: Atomic<u32>,
 }
@@ -72,6 +74,7 @@ impl RiwDevice {
         Ok(pin_init!(Self {
             limits,
             qps <- QpTable::new(),
+            log: cm.log.clone(),
             cm,
             queue,
             identity,

@@ -13,10 +13,9 @@ use super::{
 };
 use crate::{
     limits,
-    link::{Connection, Deadline, LinkState},
+    link::{AddrPair, Connection, Deadline, LinkState},
     qp::{Qp, Role},
 };
-use core::net::SocketAddr;
 use iwarp::startup::{Kind, OutFrame, Parameters, Reader, Responder};
 use kernel::{
     prelude::*,
@@ -26,8 +25,7 @@ use rdma::iw::{CmEvent, CmId, ConnParam, Offer};
 
 /// A connection that a listener has accepted.
 struct Incoming {
-    local: SocketAddr,
-    remote: SocketAddr,
+    addrs: AddrPair,
     /// The subscriptions that may decide on it. The first one is asked.
     candidates: KVec<Arc<Subscription>>,
 }
@@ -63,11 +61,9 @@ impl Request {
         connection: &Connection,
         candidates: KVec<Arc<Subscription>>,
     ) -> Result<KBox<Self>> {
-        let (local, remote) = connection.addrs()?;
         let request = Self {
             incoming: Incoming {
-                local,
-                remote,
+                addrs: connection.addrs()?,
                 candidates,
             },
             reader: Reader::new(Kind::Request),
@@ -79,20 +75,18 @@ impl Request {
 
     /// Adds the connection to the half-open ones of its subscription. May sleep.
     fn enter(&self, endpoint: &Arc<Endpoint>) -> Result {
-        let Incoming {
-            candidates, remote, ..
-        } = &self.incoming;
+        let Incoming { addrs, candidates } = &self.incoming;
 
         candidates
             .first()
             .ok_or(ECONNREFUSED)?
-            .enter(remote.ip().into(), endpoint)
+            .enter(addrs.remote.ip().into(), endpoint)
     }
 
     /// Removes the connection from the half-open ones, if it is one of them. May sleep.
     pub(super) fn leave(&self, endpoint: &Endpoint) {
         if let Some(subscription) = self.incoming.candidates.first() {
-            subscription.leave(self.incoming.remote.ip().into(), endpoint);
+            subscription.leave(self.incoming.addrs.remote.ip().into(), endpoint);
         }
     }
 }
@@ -106,8 +100,8 @@ impl Reported {
             .first()
             .ok_or(ENOENT)?
             .report_event(&CmEvent::ConnectRequest {
-                local: self.incoming.local,
-                remote: self.incoming.remote,
+                local: self.incoming.addrs.local,
+                remote: self.incoming.addrs.remote,
                 // Each of the peer's depths limits the other one on this side.
                 offer: Offer {
                     ird: self.responder.peer_ird().unwrap_or(limits::MAX_READS),
@@ -281,7 +275,7 @@ impl Endpoint {
         };
         let started = self
             .send_frame(reply.as_bytes())
-            .and_then(|()| self.start(&parameters, Role::Responder));
+            .and_then(|()| self.start(&parameters, Role::Responder, reported.incoming.addrs));
         if let Err(e) = started {
             return (Step::End(Phase::Reported(reported), End::abort(e)), Err(e));
         }

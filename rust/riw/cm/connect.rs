@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     limits,
-    link::{Connection, Deadline, LinkState},
+    link::{AddrPair, Connection, Deadline, LinkState},
     qp::{Qp, Role},
 };
 use core::net::SocketAddr;
@@ -31,9 +31,8 @@ pub(super) struct Opening {
     /// iw_cm's id, which waits for the connect reply.
     id: ARef<CmId>,
     setup: Setup,
-    /// The address of this end, as far as it is known.
-    local: SocketAddr,
-    remote: SocketAddr,
+    /// The addresses, that of this side as far as it is known.
+    addrs: AddrPair,
     attempt: Attempt,
     /// The same Request may be sent once more, if the peer closes without a Reply.
     repeat: bool,
@@ -86,8 +85,10 @@ impl Opening {
         let opening = Self {
             id: ARef::from(id),
             setup: *setup,
-            local: setup.local,
-            remote: *remote,
+            addrs: AddrPair {
+                local: setup.local,
+                remote: *remote,
+            },
             attempt: Attempt::new(&policy, param)?,
             repeat: enhanced,
             fallback,
@@ -103,7 +104,7 @@ impl Opening {
     fn bind(&self, dev: &CmDevice, ns: &Netns) -> Result<Connection> {
         let Setup { local, tos, .. } = &self.setup;
 
-        Connection::new(&dev.shared.pernet, ns, local, &self.remote, *tos)
+        Connection::new(&dev.shared.pernet, ns, local, &self.addrs.remote, *tos)
     }
 
     /// Chooses the Request that follows a failed attempt. Returns false if there is none.
@@ -133,8 +134,8 @@ impl Opening {
     fn report(&self, status: Result, offer: Offer<'_>) -> Result {
         self.id.event(&CmEvent::ConnectReply {
             status,
-            local: self.local,
-            remote: self.remote,
+            local: self.addrs.local,
+            remote: self.addrs.remote,
             offer,
         })
     }
@@ -231,7 +232,7 @@ impl Endpoint {
             LinkState::Closed(error) => return Err(error),
             LinkState::Established | LinkState::PeerClosed | LinkState::Closing => {}
         }
-        opening.local = self.link.local_addr()?;
+        opening.addrs.local = self.link.local_addr()?;
         self.send_frame(opening.attempt.request.as_bytes())?;
         Ok(true)
     }
@@ -265,7 +266,7 @@ impl Endpoint {
             // iw_cm would get only a part of them.
             Err(EMSGSIZE)
         } else {
-            self.start(parameters, Role::Initiator)
+            self.start(parameters, Role::Initiator, opening.addrs)
         };
         if let Err(e) = started {
             let error = Mpa::LocalCatastrophic.into();
@@ -303,7 +304,7 @@ impl Endpoint {
         let connection = opening.bind(&self.dev, &ns)?;
         // A shutdown of the device that begins now also ends this endpoint: it is a member, and the
         // shutdown waits for `phase`, which is locked.
-        self.begin(connection, &opening.remote)?;
+        self.begin(connection, &opening.addrs.remote)?;
 
         opening.reader = Reader::new(Kind::Reply);
         opening.deadline = Deadline::new(self.dev.settings.connect_time()).min(opening.limit);

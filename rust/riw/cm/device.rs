@@ -3,7 +3,7 @@
 //! The connection management of a device, and what the devices share.
 
 use super::{listen::Listener, subscription::Subscription, Endpoint};
-use crate::{link::LingerSet, members::Members, settings::Settings};
+use crate::{link::LingerSet, log::DeviceLog, members::Members, settings::Settings};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -73,6 +73,7 @@ impl Shared {
 pub(crate) struct CmDevice {
     pub(super) shared: Arc<Shared>,
     pub(crate) settings: Settings,
+    pub(crate) log: Arc<DeviceLog>,
     pub(super) ifindex: u32,
     /// Connections that endpoints have closed.
     pub(super) lingers: Arc<LingerSet>,
@@ -105,11 +106,13 @@ impl CmDevice {
     /// Until [`Self::shutdown`] it holds a reference to `netdev`, and `shared` holds one to it.
     pub(crate) fn new(netdev: &NetDevice, shared: Arc<Shared>) -> Result<Arc<Self>> {
         let settings = Settings::new()?;
+        let log = DeviceLog::new()?;
         let lingers = LingerSet::new(shared.stream_queue.clone())?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 shared,
                 settings,
+                log,
                 ifindex: netdev.ifindex(),
                 lingers,
                 registering: Atomic::new(0),

@@ -9,7 +9,7 @@ use super::{
     phase::{Phase, Step},
 };
 use crate::{
-    link::{Connection, Link, LinkEvents, LinkState, Readable},
+    link::{AddrPair, Connection, Link, LinkEvents, LinkState, Readable},
     qp::{Closed, Qp, QpConnection},
 };
 use kernel::{
@@ -35,6 +35,8 @@ pub(super) struct Endpoint {
     pub(super) events: PendingEvents,
     /// The queue pair, once it is attached.
     pub(super) qp: SetOnce<Arc<Qp>>,
+    /// The addresses of the stream, once it starts.
+    pub(super) addrs: SetOnce<AddrPair>,
     #[pin]
     pub(super) phase: Mutex<Phase>,
     #[pin]
@@ -73,6 +75,7 @@ impl Endpoint {
                 stream_active: Atomic::new(false),
                 events: PendingEvents::new(),
                 qp: SetOnce::new(),
+                addrs: SetOnce::new(),
                 phase <- new_mutex!(Phase::New, "riw::cm::Endpoint::phase"),
                 link <- Link::new(),
                 setup_work <- new_work!("riw::cm::Endpoint::setup_work"),
@@ -244,6 +247,10 @@ impl Endpoint {
 impl QpConnection for Endpoint {
     fn link(&self) -> &Link {
         &self.link
+    }
+
+    fn addrs(&self) -> Option<&AddrPair> {
+        self.addrs.as_ref()
     }
 
     fn first_fpdu(self: ArcBorrow<'_, Self>) {

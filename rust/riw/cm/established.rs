@@ -8,7 +8,10 @@ use super::{
     phase::{Phase, Step},
     Endpoint,
 };
-use crate::{link::Deadline, qp::Role};
+use crate::{
+    link::{AddrPair, Deadline},
+    qp::Role,
+};
 use iwarp::startup::Parameters;
 use kernel::{
     prelude::*,
@@ -37,9 +40,16 @@ pub(super) struct Ending {
 impl Endpoint {
     /// Hands the stream over to the queue pair. Process context, may sleep. `ENOTCONN` if the
     /// connection has ended or has no queue pair; otherwise fails as `Qp::start` does.
-    pub(super) fn start(self: &Arc<Self>, parameters: &Parameters, role: Role) -> Result {
+    pub(super) fn start(
+        self: &Arc<Self>,
+        parameters: &Parameters,
+        role: Role,
+        addrs: AddrPair,
+    ) -> Result {
         let qp = self.qp.as_ref().ok_or(ENOTCONN)?;
 
+        // It is empty: a stream starts once.
+        self.addrs.populate(addrs);
         qp.start(parameters, role)?;
         self.set_stream_active();
         // The queue pair may have filled the link already, and the event for its room have gone

@@ -2,27 +2,27 @@
 
 //! The queue pair's side of a connection: its start, its events, its end.
 
-use super::{
-    state::{closed_early, Snapshot},
-    Qp, HOLD_WORK,
-};
+use super::{state::Snapshot, stream_error::StreamErrorReason, Qp, HOLD_WORK};
 use crate::{
-    link::{Link, Readable},
+    link::{AddrPair, Link, Readable},
     stream::{RxEnd, Start, StreamError, RX_ROOM},
     Riw,
 };
-use iwarp::{qp::Event, startup::Parameters, Local};
+use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote};
 use kernel::{
     prelude::*,
     sync::{Arc, ArcBorrow},
 };
-use rdma::{event::AsyncEvent, iw::CmId, Device};
+use rdma::{iw::CmId, Device};
 
 /// The connection of a queue pair, as the queue pair and iw_cm's calls for it need it. Connection
 /// management implements it.
 pub(crate) trait QpConnection: Send + Sync {
     /// Returns the link of the stream.
     fn link(&self) -> &Link;
+
+    /// Returns the addresses of both sides; `None` before the stream starts. Any context.
+    fn addrs(&self) -> Option<&AddrPair>;
 
     /// Notes that the peer's first FPDU has arrived. Any context.
     fn first_fpdu(self: ArcBorrow<'_, Self>);
@@ -141,14 +141,13 @@ impl Qp {
             Closed::Graceful if self.stream.is_quiet() => {
                 self.event(Event::PeerClosed, None);
             }
-            Closed::Graceful => self.unexpected(
-                Event::PeerClosedEarly,
-                Some(closed_early()),
-                AsyncEvent::QpFatal,
-            ),
-            Closed::Reset | Closed::Timeout => {
-                self.unexpected(Event::Lost, None, AsyncEvent::QpFatal);
+            Closed::Graceful => {
+                let early = StreamErrorReason::Found(Mpa::Closed.into());
+
+                self.end_in_error(early, Quote::NONE);
             }
+            Closed::Reset => self.end_in_error(StreamErrorReason::Reset, Quote::NONE),
+            Closed::Timeout => self.end_in_error(StreamErrorReason::Timeout, Quote::NONE),
         }
     }
 
