@@ -2,11 +2,11 @@
 
 //! Raw bindings that the `kernel` crate lacks: ib_core, iw_cm, TCP sockets, inline functions.
 //!
-//! Only `rdma`, `net` and `kernel_ext` may use this crate; they wrap it. Types that the `kernel`
+//! Only `trace`, `rdma`, `net` and `kernel_ext` may use this crate; they wrap it. Types that the `kernel`
 //! crate binds are re-exported, so that its pointers need no cast. Where the `kernel` crate has only an opaque type
 //! (such as `ib_device`), the definition here shadows it.
 //!
-//! `rdma.h` and `net.h` list the headers, the `.params` files select the items to bind; `helpers/`
+//! `rdma.h`, `net.h` and `trace.h` list the headers, the `.params` files select the items to bind; `helpers/`
 //! has C wrappers of macros and inline functions.
 
 #![crate_name = "riw_bindings"]
@@ -31,6 +31,7 @@ mod raw {
     use ::{kernel::ffi, pin_init::MaybeZeroable};
     include!(concat!(env!("RIW_BINDINGS"), "/rdma_generated.rs"));
     include!(concat!(env!("RIW_BINDINGS"), "/net_generated.rs"));
+    include!(concat!(env!("RIW_BINDINGS"), "/trace_generated.rs"));
     include!(concat!(env!("RIW_BINDINGS"), "/helpers_generated.rs"));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Additions to the kernel's `kernel` crate for any driver: locks for data shared with softirqs,
-//! owned work queues, memory cgroups, rate limits, and helpers for KUnit suites.
+//! owned work queues, memory cgroups, rate limits, per-CPU counters, and helpers for KUnit suites.
 //!
 //! Nothing here depends on networking or RDMA. All of it could move to `rust/kernel`, each file to
 //! the module of its name.
@@ -12,6 +12,7 @@
 #[cfg(CONFIG_KUNIT = "y")]
 pub mod kunit;
 pub mod memcg;
+pub mod percpu;
 pub mod ratelimit;
 pub mod sync;
 pub mod workqueue;

@@ -21,6 +21,13 @@ pub type Cq<T> = Object<bindings::ib_cq, T, <T as Driver>::Cq>;
 pub type CqInitAttr = bindings::ib_cq_init_attr;
 
 impl<T: Driver> Cq<T> {
+    /// Returns the device of the queue. Any context.
+    pub fn device(&self) -> &Device<T> {
+        // SAFETY: `self` is alive, so its `struct ib_cq` is valid, and its device is that of this
+        // driver. ib_core frees a device after its objects are destroyed, which waits for `self`.
+        unsafe { Device::from_raw((*self.base()).device) }
+    }
+
     /// Calls the completion handler of the consumer (`ib_cq::comp_handler`). Any context; the
     /// caller holds no lock that a verb could take, since the handler may call verbs.
     pub fn notify(&self) {

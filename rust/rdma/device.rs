@@ -7,7 +7,7 @@
 use crate::{
     cq, iw,
     mr::{self, MrTable},
-    pd, port, qp, srq, ucontext,
+    pd, port, qp, srq, stats, ucontext,
     version::Version,
     Driver, Exchange,
 };
@@ -19,7 +19,10 @@ use kernel::{
     module::this_module,
     prelude::*,
     str::NullTerminatedFormatter,
-    sync::Arc,
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc,
+    },
     types::Opaque,
 };
 use riw_bindings as bindings;
@@ -43,6 +46,7 @@ pub type DeviceAttr = bindings::ib_device_attr;
 pub struct Device<T: Driver> {
     base: Opaque<bindings::ib_device>,
     mrs: Arc<MrTable<T>>,
+    next_counter: Atomic<u32>,
     data: MaybeUninit<T::Device>,
 }
 
@@ -107,6 +111,7 @@ impl<T: iw::CmOperations> Device<T> {
         // else accesses them yet. So each field may be written.
         unsafe {
             (&raw mut (*this.as_ptr()).mrs).write(mrs);
+            (&raw mut (*this.as_ptr()).next_counter).write(Atomic::new(1));
             let Ok(()) =
                 pin_init::raw_try_init((&raw mut (*this.as_ptr()).data).cast::<T::Device>(), data);
         }
@@ -182,6 +187,7 @@ impl<T: iw::CmOperations> Device<T> {
         ops = srq::fill::<T>(ops);
         ops = qp::fill::<T>(ops);
         ops = iw::fill::<T>(ops);
+        ops = stats::fill::<T>(ops);
         mr::fill::<T>(ops)
     }
 }
@@ -210,7 +216,7 @@ impl<T: Driver> Device<T> {
     }
 
     /// Returns ib_core's part. Any context.
-    pub(crate) fn as_raw(&self) -> *mut bindings::ib_device {
+    pub fn as_raw(&self) -> *mut bindings::ib_device {
         self.base.get()
     }
 
@@ -241,6 +247,14 @@ impl<T: Driver> Device<T> {
     /// Returns the memory regions of the device. Any context.
     pub fn mrs(&self) -> &Arc<MrTable<T>> {
         &self.mrs
+    }
+
+    /// Returns a number for a counter that queue pairs are bound to. Any context.
+    ///
+    /// The first number that is given a second time is more than four billion counters later. If the
+    /// first counter of that number still exists then, ib_core does not list the second.
+    pub(crate) fn next_counter_id(&self) -> u32 {
+        self.next_counter.fetch_add(1u32, ordering::Relaxed)
     }
 
     /// Returns ib_core's `struct device`, for `dev_*!` messages. Any context.

@@ -29,6 +29,7 @@ pub mod port;
 pub mod qp;
 pub mod shared;
 pub mod srq;
+pub mod stats;
 pub mod table;
 pub mod ucontext;
 pub mod udata;

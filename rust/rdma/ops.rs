@@ -13,6 +13,7 @@ use crate::{
     port::PortAttr,
     qp::{Qp, QpAttr, QpInitAttr},
     srq::{Srq, SrqAttr},
+    stats::StatDesc,
     Exchange, Udata,
 };
 use kernel::{prelude::*, sync::aref::ARef, ModuleMetadata};
@@ -48,6 +49,8 @@ pub trait Driver: Sized + Send + Sync + 'static {
     type Srq: Send + Sync;
     /// The driver's data of a memory region.
     type Mr: Send + Sync;
+    /// The driver's data of a counter that queue pairs are bound to.
+    type Counter: Send + Sync;
 
     /// The id by which user space selects its driver (`enum rdma_driver_id`).
     const DRIVER_ID: u32;
@@ -132,4 +135,20 @@ pub trait Driver: Sized + Send + Sync + 'static {
         request: &MrRequest,
         udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<Self::Mr>>;
+
+    /// Returns the descriptions of the statistics, always the same (`alloc_hw_port_stats`).
+    fn stats() -> &'static [StatDesc];
+    /// Returns the value of statistic `index` of the device, without those of counters
+    /// (`get_hw_stats`).
+    fn stat(dev: &Device<Self>, index: usize) -> u64;
+    /// Creates a counter, which has the same statistics as the device (`counter_bind_qp`).
+    fn new_counter(dev: &Device<Self>) -> Result<Self::Counter>;
+    /// Returns the value of statistic `index` of a counter (`counter_update_stats`).
+    fn counter_stat(counter: &Self::Counter, index: usize) -> u64;
+    /// Makes a queue pair count in `counter` instead of the device (`counter_bind_qp`). It counts in
+    /// the device when it is created.
+    fn bind_counter(qp: &Qp<Self>, counter: &Self::Counter);
+    /// Makes a queue pair count in the device again. On return it uses its counter no more, whose
+    /// values are final if no other queue pair is bound to it (`counter_unbind_qp`).
+    fn unbind_counter(qp: &Qp<Self>);
 }

@@ -22,6 +22,7 @@
 
 use crate::{
     cm::{self, CmDevice},
+    counters::Counters,
     identity::Identity,
     limits::Limits,
     log::DeviceLog,
@@ -59,6 +60,7 @@ pub(crate) struct RiwDevice {
     pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
     pub(crate) identity: Identity,
     pub(crate) log: Arc<DeviceLog>,
+    pub(crate) counters: Arc<Counters>,
     next_pd: Atomic<u64>,
     next_cq: Atomic<u32>,
 }
@@ -70,6 +72,7 @@ impl RiwDevice {
         identity: Identity,
     ) -> Result<impl PinInit<Self>> {
         let limits = Limits::new()?;
+        let counters = Counters::new()?;
 
         Ok(pin_init!(Self {
             limits,
@@ -78,6 +81,7 @@ impl RiwDevice {
             cm,
             queue,
             identity,
+            counters,
             next_pd: Atomic::new(1),
             next_cq: Atomic::new(1),
         }))

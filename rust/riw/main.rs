@@ -21,6 +21,7 @@ use rdma::link::{Registration, Slot};
 
 mod abi;
 mod cm;
+mod counters;
 mod device;
 mod identity;
 mod limits;

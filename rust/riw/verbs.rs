@@ -4,6 +4,7 @@
 
 use crate::{
     abi,
+    counters::Counters,
     device::RiwDevice,
     limits::{self, ObjectCharge},
     mr,
@@ -24,6 +25,7 @@ use rdma::{
     port::{self, PortAttr},
     qp::{QpAttr, QpInitAttr},
     srq::SrqAttr,
+    stats::StatDesc,
     Device, Exchange, Udata,
 };
 
@@ -55,6 +57,7 @@ impl rdma::Driver for Riw {
     type Qp = Arc<Qp>;
     type Srq = RecvQueue;
     type Mr = mr::Mr;
+    type Counter = Arc<Counters>;
 
     const DRIVER_ID: u32 = rdma::ops::DRIVER_SIW;
     const ABI_VERSION: u32 = abi::VERSION;
@@ -203,5 +206,29 @@ impl rdma::Driver for Riw {
         udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<mr::Mr>> {
         mr::Mr::new(pd, request, udata)
+    }
+
+    fn stats() -> &'static [StatDesc] {
+        Counters::DESCRIPTIONS
+    }
+
+    fn stat(dev: &Device<Self>, index: usize) -> u64 {
+        dev.counters.get(index)
+    }
+
+    fn new_counter(_dev: &Device<Self>) -> Result<Arc<Counters>> {
+        Counters::new()
+    }
+
+    fn counter_stat(counter: &Arc<Counters>, index: usize) -> u64 {
+        counter.get(index)
+    }
+
+    fn bind_counter(qp: &qp::QpObject, counter: &Arc<Counters>) {
+        qp.set_counters(counter);
+    }
+
+    fn unbind_counter(qp: &qp::QpObject) {
+        qp.set_counters(&qp.device().counters);
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* C wrappers of macros and inline functions that rust/kernel-ext needs. */
+#include <linux/cpumask.h>
 #include <linux/memcontrol.h>
+#include <linux/percpu.h>
 #include <linux/ratelimit.h>
 #include <linux/sched/mm.h>
 #include <linux/spinlock.h>
@@ -81,4 +83,33 @@ void riw_helper_ratelimit_state_init(struct ratelimit_state *rs, int interval, i
 int riw_helper_ratelimit_state_reset_miss(struct ratelimit_state *rs)
 {
 	return ratelimit_state_reset_miss(rs);
+}
+
+/* A word of another CPU can be read while that CPU adds to it. */
+static_assert(BITS_PER_LONG == 64);
+
+/* Returns `count` zeroed words on each CPU, charged to the memory cgroup, or NULL. May sleep. */
+u64 __percpu *riw_helper_alloc_percpu_u64(size_t count)
+{
+	return __alloc_percpu_gfp(array_size(count, sizeof(u64)), sizeof(u64), GFP_KERNEL_ACCOUNT);
+}
+
+void riw_helper_free_percpu_u64(u64 __percpu *counters)
+{
+	free_percpu(counters);
+}
+
+void riw_helper_this_cpu_add_u64(u64 __percpu *counter, u64 n)
+{
+	this_cpu_add(*counter, n);
+}
+
+u64 riw_helper_percpu_sum_u64(u64 __percpu *counter)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(*per_cpu_ptr(counter, cpu));
+	return sum;
 }

@@ -3,6 +3,7 @@
 #define RIW_HELPERS_KERNEL_H
 
 #include <linux/memcontrol.h>
+#include <linux/percpu.h>
 #include <linux/ratelimit_types.h>
 #include <linux/spinlock.h>
 
@@ -22,5 +23,10 @@ void riw_helper_put_memcg(struct mem_cgroup *memcg);
 
 void riw_helper_ratelimit_state_init(struct ratelimit_state *rs, int interval, int burst);
 int riw_helper_ratelimit_state_reset_miss(struct ratelimit_state *rs);
+
+u64 __percpu *riw_helper_alloc_percpu_u64(size_t count);
+void riw_helper_free_percpu_u64(u64 __percpu *counters);
+void riw_helper_this_cpu_add_u64(u64 __percpu *counter, u64 n);
+u64 riw_helper_percpu_sum_u64(u64 __percpu *counter);
 
 #endif

@@ -16,7 +16,7 @@ mod stream_error;
 pub(crate) mod table;
 mod transmit;
 
-use crate::{limits::ObjectCharge, stream::Stream, Riw};
+use crate::{counters::Counters, limits::ObjectCharge, stream::Stream, Riw};
 use kernel::{
     impl_has_delayed_work, impl_has_work,
     prelude::*,
@@ -27,7 +27,7 @@ use kernel_ext::{
     sync::BhSpinLock,
     workqueue::{impl_has_queue, Queue},
 };
-use rdma::{event::AsyncEvent, qp::QpCap};
+use rdma::{event::AsyncEvent, qp::QpCap, Device};
 
 pub(crate) use connection::{Closed, QpConnection, Role};
 
@@ -125,11 +125,28 @@ impl Qp {
         self.handle.lock().clone()
     }
 
+    /// Counts the messages of the stream in `counters` from now on. Process context; may sleep.
+    pub(crate) fn set_counters(&self, counters: &Arc<Counters>) {
+        self.stream.set_counters(counters);
+    }
+
     /// Reports an asynchronous event, unless the queue pair is being destroyed. Any context; the
     /// caller must hold no lock that a verb takes.
     fn report_event(&self, event: AsyncEvent) {
         if let Some(handle) = self.handle() {
             handle.event(event);
         }
+    }
+}
+
+impl trace::Source for Qp {
+    type Driver = Riw;
+
+    fn device(&self) -> &Device<Riw> {
+        self.stream.sq.device()
+    }
+
+    fn number(&self) -> u32 {
+        self.number
     }
 }

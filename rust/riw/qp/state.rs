@@ -108,6 +108,7 @@ impl Qp {
             let transition = next(was, event)?;
 
             self.enter(&mut status, transition.state);
+            trace::qp_state(&**self, was, transition.state, event);
             if transition.send_terminate && status.terminate.is_none() {
                 status.terminate = terminate;
             }
@@ -207,12 +208,14 @@ impl Qp {
     /// `tx`. Fails with `EINVAL` in a state without a way back, or if there still is a connection.
     pub(super) fn reset_state(&self) -> Result {
         let mut status = self.status.lock();
-        let transition = next(status.state, Event::Reset).ok_or(EINVAL)?;
+        let was = status.state;
+        let transition = next(was, Event::Reset).ok_or(EINVAL)?;
 
         if status.connection.is_some() {
             return Err(EINVAL);
         }
         self.enter(&mut status, transition.state);
+        trace::qp_state(self, was, transition.state, Event::Reset);
         status.attributes.unconnected = QpState::Init;
         status.terminate = None;
         status.flush = FlushState::default();

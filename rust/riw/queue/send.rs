@@ -10,6 +10,7 @@ use crate::{
         ring::Ring,
         wr::{SendWr, WcOpcode, WcStatus},
     },
+    Riw,
 };
 use kernel::{
     prelude::*,
@@ -20,6 +21,7 @@ use kernel::{
     },
 };
 use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
+use rdma::Device;
 
 /// Maximum entries to check or flush in one critical section: it runs with bottom halves off.
 const CHUNK: u32 = 64;
@@ -286,6 +288,11 @@ impl SendQueue {
         let next = self.next();
 
         state.begun.is_empty() && (state.is_past_end(next) || !self.ring.is_valid(next))
+    }
+
+    /// Returns the device. Any context.
+    pub(crate) fn device(&self) -> &Device<Riw> {
+        self.cq.device()
     }
 
     /// Gives no more completions. Process context or softirq.

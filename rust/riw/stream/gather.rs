@@ -33,6 +33,8 @@ pub(super) enum Stop {
 pub(super) struct Gatherer<'a> {
     from: PayloadSource<'a>,
     buf: &'a mut SendBuf,
+    /// Bytes of payload that have been copied.
+    pub(super) copied: u32,
 }
 
 /// The payload of the active message.
@@ -117,6 +119,7 @@ impl<'a> Gatherer<'a> {
         Self {
             from: PayloadSource { regions, active },
             buf,
+            copied: 0,
         }
     }
 }
@@ -148,7 +151,10 @@ impl Gather for Gatherer<'_> {
         });
 
         match appended {
-            Ok(()) => Ok(crc),
+            Ok(()) => {
+                self.copied = self.copied.saturating_add(len);
+                Ok(crc)
+            }
             Err(_) => Err(denied.map_or(Stop::Memory, Stop::Denied)),
         }
     }

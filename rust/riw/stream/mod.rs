@@ -20,11 +20,13 @@ mod octets;
 mod place;
 mod reads;
 mod receive;
+mod tally;
 pub(crate) mod transmit;
 
 pub(crate) use receive::{RxEnd, RX_ROOM};
 
 use crate::{
+    counters::Counters,
     mr::Regions,
     queue::{qp_receive::QpRecvQueue, send::SendQueue},
 };
@@ -34,7 +36,7 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::{ordering, Atomic},
-        Mutex,
+        Arc, Mutex,
     },
 };
 use kernel_ext::{
@@ -98,10 +100,11 @@ pub(crate) struct Start<'a> {
 }
 
 impl Stream {
-    /// Creates a stream that is not connected. Any context.
+    /// Creates a stream that is not connected, and counts in `counters`. Any context.
     pub(crate) fn new(
         regions: Regions,
         memcg: MemCgroup,
+        counters: Arc<Counters>,
         sq: impl PinInit<SendQueue>,
         rq: impl PinInit<QpRecvQueue>,
     ) -> impl PinInit<Self> {
@@ -113,9 +116,18 @@ impl Stream {
             reads <- new_bh_spinlock!(Reads::none(), "riw::Stream::reads"),
             response_due: Atomic::new(false),
             may_send: Atomic::new(false),
-            tx <- new_mutex!(Tx::new(memcg.clone()), "riw::Stream::tx"),
-            rx <- new_bh_spinlock!(Rx::new(), "riw::Stream::rx"),
+            tx <- new_mutex!(Tx::new(memcg.clone(), counters.clone()), "riw::Stream::tx"),
+            rx <- new_bh_spinlock!(Rx::new(counters.clone()), "riw::Stream::rx"),
         })
+    }
+
+    /// Counts in `counters` from now on, and no more in those before. Process context; may sleep.
+    pub(crate) fn set_counters(&self, counters: &Arc<Counters>) {
+        let old = core::mem::replace(&mut self.tx.lock().counters, counters.clone());
+        drop(old);
+        let old = core::mem::replace(&mut self.rx.lock().counters, counters.clone());
+        // This may free memory: not under the lock.
+        drop(old);
     }
 
     /// Starts the stream. The caller lets nothing transmit or receive before this returns. Process

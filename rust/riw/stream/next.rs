@@ -177,7 +177,8 @@ enum ReadOrder {
 
 impl Sender {
     /// Begins a message. Returns whether it has begun, which is so if no other is active.
-    fn begin(&mut self, message: Message, len: u32, active: Active) -> bool {
+    pub(super) fn begin(&mut self, message: Message, len: u32, active: Active) -> bool {
+        self.kind = (&message).into();
         self.active = Some(active);
         self.segmenter.start(message, len).is_ok()
     }

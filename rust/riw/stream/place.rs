@@ -5,7 +5,13 @@
 use crate::{
     mr::Target,
     queue::wr::{RecvWr, WcStatus},
-    stream::{deliver::Unreported, octets::RxOctets, reads::Inbound, Stream},
+    stream::{
+        deliver::Unreported,
+        octets::RxOctets,
+        reads::Inbound,
+        tally::{Kind, Tally},
+        Stream,
+    },
 };
 use core::ops::Range;
 use iwarp::{
@@ -50,6 +56,7 @@ pub(super) struct Placer<'a> {
     filling: &'a mut Option<Filling>,
     /// Where the tagged segment goes.
     target: Option<Target>,
+    pub(super) tally: Tally,
     pub(super) unreported: Unreported,
     /// The transmitter has new work.
     pub(super) kick: bool,
@@ -64,6 +71,7 @@ impl<'a> Placer<'a> {
             stream,
             filling,
             target: None,
+            tally: Tally::default(),
             unreported: Unreported::default(),
             kick: false,
             terminated: None,
@@ -271,13 +279,13 @@ impl Placement for Placer<'_> {
                 solicited,
                 invalidate,
                 ..
-            } => self.deliver(mo.saturating_add(len), solicited, invalidate),
-            Segment::ReadResponse { last: true, .. } => {
-                self.finish_read(WcStatus::Success);
-                Ok(())
-            }
-            _ => Ok(()),
+            } => self.deliver(mo.saturating_add(len), solicited, invalidate)?,
+            Segment::ReadResponse { last: true, .. } => self.finish_read(WcStatus::Success),
+            _ => {}
         }
+        self.tally
+            .fpdu(segment.into(), segment.len(), segment.last());
+        Ok(())
     }
 
     fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error> {
@@ -305,10 +313,12 @@ impl Placement for Placer<'_> {
         }
         self.stream.response_due.store(true, ordering::Relaxed);
         self.kick = true;
+        self.tally.fpdu(Kind::ReadRequest, 0, true);
         Ok(())
     }
 
     fn terminated(&mut self, terminated: &Terminated) {
+        self.tally.fpdu(Kind::Other, 0, true);
         self.terminated = Some(*terminated);
     }
 }

@@ -8,6 +8,7 @@
 //! this one FPDU ([`Stream::hold`]).
 
 use crate::{
+    counters::Counters,
     link::Readable,
     queue::wr::WcStatus,
     stream::{
@@ -23,7 +24,10 @@ use iwarp::{
     startup::Parameters,
     Error, Local, Progress, Quote, Rdmap, Receiver, RxConfig, Terminated,
 };
-use kernel::{prelude::*, sync::atomic::ordering};
+use kernel::{
+    prelude::*,
+    sync::{atomic::ordering, Arc},
+};
 use net::RecvBuf;
 
 /// Unread bytes that a socket must have room for. They are several FPDUs, so that the window stays
@@ -41,27 +45,30 @@ pub(super) struct Rx {
     held: Option<RecvBuf>,
     /// Bytes of the incomplete FPDU in the socket.
     left: usize,
+    /// Where the stream counts what it receives.
+    pub(super) counters: Arc<Counters>,
 }
 
 impl Rx {
     /// Creates the receiving side of a stream that is not connected. Any context.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(counters: Arc<Counters>) -> Self {
         Self {
             receiver: None,
             filling: None,
             held: None,
             left: 0,
+            counters,
         }
     }
 
     pub(super) fn start(&mut self, parameters: &Parameters) {
-        *self = Self {
-            receiver: Some(Receiver::new(Deframer::new(RxConfig {
-                crc: parameters.crc,
-                markers: parameters.rx_markers,
-            }))),
-            ..Self::new()
-        };
+        self.receiver = Some(Receiver::new(Deframer::new(RxConfig {
+            crc: parameters.crc,
+            markers: parameters.rx_markers,
+        })));
+        self.filling = None;
+        self.held = None;
+        self.left = 0;
     }
 
     /// Places nothing more. The receive WR stays, to be flushed.
@@ -123,6 +130,7 @@ impl Stream {
             filling,
             held,
             left,
+            counters,
         } = &mut *rx
         else {
             drop(rx);
@@ -157,6 +165,7 @@ impl Stream {
                 }));
             }
         }
+        placer.tally.count_received(counters);
         received.unreported = placer.unreported;
         received.kick = placer.kick;
         if let (None, Some(terminated)) = (&received.end, placer.terminated) {

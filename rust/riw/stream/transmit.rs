@@ -3,16 +3,18 @@
 //! Transmitting: messages become FPDUs, and many FPDUs one send.
 
 use crate::{
+    counters::Counters,
     link::{Link, LinkState},
     queue::wr::WcStatus,
     stream::{
         crc,
         gather::{Active, Gatherer, Stop},
+        tally::{Kind, Tally},
         Start, Stream, StreamError,
     },
 };
 use iwarp::{mpa::Framer, Local, Message, Quote, Segmenter, Terminate, TxConfig};
-use kernel::prelude::*;
+use kernel::{prelude::*, sync::Arc};
 use kernel_ext::memcg::MemCgroup;
 use net::SendBuf;
 
@@ -28,6 +30,8 @@ pub(crate) struct Tx {
     buf: SendBuf,
     /// Octets of the batch, or of a message that was begun, have been dropped.
     cut: bool,
+    /// Where the stream counts what it sends.
+    pub(super) counters: Arc<Counters>,
 }
 
 /// The transmitting side of a connected stream.
@@ -35,6 +39,10 @@ pub(super) struct Sender {
     pub(super) segmenter: Segmenter<Framer<crc::Kernel>>,
     /// The message that the segmenter works on.
     pub(super) active: Option<Active>,
+    /// The kind of the last message that has begun.
+    pub(super) kind: Kind,
+    /// What is not counted yet.
+    tally: Tally,
     /// The frame that the peer waits for before any other.
     pub(super) first: Option<Message>,
     /// The last message was a WR's: a response to the peer is next, if one is due.
@@ -53,11 +61,12 @@ pub(crate) enum PassResult {
 impl Tx {
     /// Creates the transmitting side of a stream that is not connected. Any context. The batch is
     /// charged to `memcg`.
-    pub(super) fn new(memcg: MemCgroup) -> Self {
+    pub(super) fn new(memcg: MemCgroup, counters: Arc<Counters>) -> Self {
         Self {
             sender: None,
             buf: SendBuf::charged_to(memcg),
             cut: false,
+            counters,
         }
     }
 
@@ -71,6 +80,8 @@ impl Tx {
                 emss: start.mss,
             })),
             active: None,
+            kind: Kind::Other,
+            tally: Tally::default(),
             first: start.first,
             response_next: true,
         });
@@ -109,6 +120,13 @@ impl Tx {
     /// [`Link::send`] does.
     pub(crate) fn send_batch(&mut self, link: &Link) -> Result {
         link.send(&mut self.buf)
+    }
+}
+
+impl Sender {
+    /// Counts what has been sent since the last time.
+    fn count(&mut self, counters: &Counters) {
+        core::mem::take(&mut self.tally).count_sent(counters);
     }
 }
 
@@ -152,12 +170,24 @@ impl Stream {
         let Tx {
             sender: Some(sender),
             buf,
+            counters,
             ..
         } = tx
         else {
             return Ok(false);
         };
+        let more = self.gather_fpdus(sender, buf, size);
 
+        sender.count(counters);
+        more
+    }
+
+    fn gather_fpdus(
+        &self,
+        sender: &mut Sender,
+        buf: &mut SendBuf,
+        size: usize,
+    ) -> Result<bool, StreamError> {
         while buf.len() < size {
             if !sender.segmenter.busy() && !self.next_message(sender)? {
                 return Ok(false);
@@ -173,8 +203,16 @@ impl Stream {
         let mut gatherer = Gatherer::new(&self.regions, sender.active.as_ref(), buf);
 
         match sender.segmenter.poll_transmit(&mut gatherer) {
-            Ok(Some(emitted)) if emitted.last => self.complete_sent(sender.active.take()),
-            Ok(_) => Ok(()),
+            Ok(Some(emitted)) => {
+                sender
+                    .tally
+                    .fpdu(sender.kind, gatherer.copied, emitted.last);
+                if emitted.last {
+                    self.complete_sent(sender.active.take())?;
+                }
+                Ok(())
+            }
+            Ok(None) => Ok(()),
             Err(stop) => {
                 buf.rollback(mark);
                 let gathered = sender.segmenter.offset();
@@ -214,14 +252,10 @@ impl Stream {
     /// Gathers a Terminate behind the batch. Process context; may sleep.
     pub(crate) fn gather_terminate(&self, tx: &mut Tx, terminate: Terminate) {
         if let Some(sender) = &mut tx.sender {
-            sender.active = None;
-            if sender
-                .segmenter
-                .start(Message::Terminate(terminate), 0)
-                .is_ok()
-            {
+            if sender.begin(Message::Terminate(terminate), 0, Active::Control) {
                 // Without memory the peer only learns that the connection ends.
                 let _ = self.gather_fpdu(sender, &mut tx.buf);
+                sender.count(&tx.counters);
             }
         }
     }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Per-CPU counters.
+//!
+//! C header: [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
+
+use core::ptr::NonNull;
+use kernel::prelude::*;
+use riw_bindings as bindings;
+
+/// `N` counters, each with a part on each CPU: an addition writes to no cache line that another CPU
+/// writes to. They start at 0 and wrap around.
+///
+/// # Invariants
+///
+/// The pointer is that of a per-CPU allocation of `N` `u64`, which this object owns.
+pub struct PerCpuCounters<const N: usize>(NonNull<u64>);
+
+// SAFETY: The allocation belongs to no thread and no CPU: any thread may free it.
+unsafe impl<const N: usize> Send for PerCpuCounters<N> {}
+// SAFETY: Shared access only adds, which is atomic for the CPU that adds, and reads words that
+// other CPUs write, which is atomic on 64-bit machines.
+unsafe impl<const N: usize> Sync for PerCpuCounters<N> {}
+
+impl<const N: usize> PerCpuCounters<N> {
+    /// Creates counters, charged to the memory cgroup of the calling process. Process context; may
+    /// sleep. Fails with `ENOMEM` without memory.
+    pub fn new() -> Result<Self> {
+        // The allocator warns about a size of 0, or of more than PCPU_MIN_UNIT_SIZE.
+        const { assert!(N > 0 && N <= (32 << 10) / size_of::<u64>()) };
+        // SAFETY: The function may be called in process context, with any number.
+        let raw = unsafe { bindings::alloc_percpu_u64(N) };
+
+        // INVARIANT: A pointer that is not null is that of a new allocation of `N` `u64`.
+        NonNull::new(raw).map(Self).ok_or(ENOMEM)
+    }
+
+    /// Adds `n` to counter `index`; does nothing if there is no such counter. Any context.
+    #[inline]
+    pub fn add(&self, index: usize, n: u64) {
+        if index >= N {
+            return;
+        }
+        // SAFETY: By the type invariant the allocation has `N` counters, and `index` is less.
+        unsafe { bindings::this_cpu_add_u64(self.0.as_ptr().wrapping_add(index), n) };
+    }
+
+    /// Returns the sum of counter `index` over all CPUs; 0 if there is no such counter. Includes
+    /// each addition that happened before this call, and maybe concurrent ones. Any context.
+    pub fn sum(&self, index: usize) -> u64 {
+        if index >= N {
+            return 0;
+        }
+        // SAFETY: By the type invariant the allocation has `N` counters, and `index` is less.
+        unsafe { bindings::percpu_sum_u64(self.0.as_ptr().wrapping_add(index)) }
+    }
+}
+
+impl<const N: usize> Drop for PerCpuCounters<N> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant this object owns the allocation, and nothing uses it any
+        // more.
+        unsafe { bindings::free_percpu_u64(self.0.as_ptr()) };
+    }
+}

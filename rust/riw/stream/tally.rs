@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counts of one transmit batch or one receive, which go to the counters at its end.
+
+use crate::counters::{Counter, Counters};
+use iwarp::{Message, Segment};
+
+/// Kinds of messages, as they are counted.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Send,
+    Write,
+    ReadRequest,
+    ReadResponse,
+    /// A message of connection management: a Terminate.
+    Other,
+}
+
+impl From<&Message> for Kind {
+    fn from(message: &Message) -> Self {
+        match message {
+            Message::Send { .. } => Self::Send,
+            Message::Write { .. } => Self::Write,
+            Message::ReadRequest(_) => Self::ReadRequest,
+            Message::ReadResponse { .. } => Self::ReadResponse,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl From<&Segment> for Kind {
+    fn from(segment: &Segment) -> Self {
+        match segment {
+            Segment::Send { .. } => Self::Send,
+            Segment::Write { .. } => Self::Write,
+            Segment::ReadResponse { .. } => Self::ReadResponse,
+        }
+    }
+}
+
+/// Messages of one kind.
+#[derive(Default)]
+struct Moved {
+    messages: u64,
+    /// Bytes of payload.
+    bytes: u64,
+}
+
+/// What one batch or one receive has moved. Counting each FPDU by itself would cost a call for each.
+#[derive(Default)]
+pub(super) struct Tally {
+    fpdus: u64,
+    sends: Moved,
+    writes: Moved,
+    requests: Moved,
+    responses: Moved,
+}
+
+impl Tally {
+    /// Notes an FPDU with `bytes` of payload. `last`: it is the last of its message.
+    #[inline]
+    pub(super) fn fpdu(&mut self, kind: Kind, bytes: u32, last: bool) {
+        self.fpdus = self.fpdus.wrapping_add(1);
+        let moved = match kind {
+            Kind::Send => &mut self.sends,
+            Kind::Write => &mut self.writes,
+            Kind::ReadRequest => &mut self.requests,
+            Kind::ReadResponse => &mut self.responses,
+            Kind::Other => return,
+        };
+
+        moved.messages = moved.messages.wrapping_add(last.into());
+        moved.bytes = moved.bytes.wrapping_add(bytes.into());
+    }
+
+    /// Adds to the counters of transmitted messages. Any context.
+    pub(super) fn count_sent(&self, counters: &Counters) {
+        counters.add(Counter::TxFpdus, self.fpdus);
+        counters.add(Counter::TxCopiedBytes, self.bytes());
+        counters.add(Counter::TxSends, self.sends.messages);
+        counters.add(Counter::TxSendBytes, self.sends.bytes);
+        counters.add(Counter::TxWrites, self.writes.messages);
+        counters.add(Counter::TxWriteBytes, self.writes.bytes);
+        counters.add(Counter::TxReadRequests, self.requests.messages);
+        counters.add(Counter::TxReadResponses, self.responses.messages);
+        counters.add(Counter::TxReadResponseBytes, self.responses.bytes);
+    }
+
+    /// Adds to the counters of received messages. Any context.
+    pub(super) fn count_received(&self, counters: &Counters) {
+        counters.add(Counter::RxFpdus, self.fpdus);
+        counters.add(Counter::RxCopiedBytes, self.bytes());
+        counters.add(Counter::RxSends, self.sends.messages);
+        counters.add(Counter::RxSendBytes, self.sends.bytes);
+        counters.add(Counter::RxWrites, self.writes.messages);
+        counters.add(Counter::RxWriteBytes, self.writes.bytes);
+        counters.add(Counter::RxReadRequests, self.requests.messages);
+        counters.add(Counter::RxReadResponses, self.responses.messages);
+        counters.add(Counter::RxReadResponseBytes, self.responses.bytes);
+    }
+
+    /// Returns the payload of all messages, in bytes.
+    fn bytes(&self) -> u64 {
+        self.sends
+            .bytes
+            .wrapping_add(self.writes.bytes)
+            .wrapping_add(self.responses.bytes)
+    }
+}

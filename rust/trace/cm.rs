@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Events of connection management.
+
+use crate::tracepoint;
+use core::net::SocketAddr;
+use kernel::{bindings::__kernel_sockaddr_storage, prelude::*};
+use riw_bindings as bindings;
+
+/// A phase of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CmPhase {
+    /// Waits for its connection.
+    New = bindings::riw_cm_phase_RIW_CM_NEW,
+    /// Waits for TCP.
+    Connecting = bindings::riw_cm_phase_RIW_CM_CONNECTING,
+    /// Waits for the MPA Reply.
+    AwaitReply = bindings::riw_cm_phase_RIW_CM_AWAIT_REPLY,
+    /// Waits for the MPA Request.
+    AwaitRequest = bindings::riw_cm_phase_RIW_CM_AWAIT_REQUEST,
+    /// Waits for the consumer to accept or reject.
+    Reported = bindings::riw_cm_phase_RIW_CM_REPORTED,
+    /// Waits for the first FPDU.
+    AwaitFirst = bindings::riw_cm_phase_RIW_CM_AWAIT_FIRST,
+    /// Established.
+    Rdma = bindings::riw_cm_phase_RIW_CM_RDMA,
+    /// Ended.
+    Closed = bindings::riw_cm_phase_RIW_CM_CLOSED,
+}
+
+/// A connection enters another phase.
+pub struct PhaseChange<'a> {
+    /// The name of the RDMA device.
+    pub device: &'a CStr,
+    /// The number of the endpoint, which its device does not reuse.
+    pub endpoint: u64,
+    /// The number of the queue pair, if there is one.
+    pub qpn: Option<u32>,
+    /// The phase before.
+    pub from: CmPhase,
+    /// The phase after. It may be the same one, if an error changes nothing.
+    pub to: CmPhase,
+    /// The reason, if it is an error.
+    pub error: Option<Error>,
+    /// The address of this side, if it is known.
+    pub local: Option<SocketAddr>,
+    /// The address of the peer, if it is known.
+    pub remote: Option<SocketAddr>,
+}
+
+/// Traces a change of phase.
+#[inline]
+pub fn cm_phase<'a>(change: impl FnOnce() -> PhaseChange<'a>) {
+    if tracepoint::cm_phase_enabled() {
+        emit(&change());
+    }
+}
+
+#[cold]
+fn emit(change: &PhaseChange<'_>) {
+    let local = storage(change.local);
+    let remote = storage(change.remote);
+
+    // SAFETY: `device` is a NUL-terminated string, and the addresses are valid: all are borrowed
+    // until the call returns.
+    unsafe {
+        tracepoint::cm_phase(
+            change.device.as_char_ptr(),
+            change.endpoint,
+            change.qpn.unwrap_or(0),
+            // CAST: The values are those of the C enum.
+            change.from as u32,
+            change.to as u32,
+            change.error.map_or(0, Error::to_errno),
+            &local,
+            &remote,
+        )
+    }
+}
+
+/// Returns an address as C stores it; zeroes if it is not known.
+fn storage(addr: Option<SocketAddr>) -> __kernel_sockaddr_storage {
+    addr.as_ref()
+        .map_or_else(Default::default, net::addr::to_storage)
+}

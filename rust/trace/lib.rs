@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The trace events of riw: system `riw` in tracefs, perf and bpftrace.
+//!
+//! One function per event. All functions may be called in any context, with any lock held. A
+//! disabled event costs one instruction, a no-op. So arguments must cost nothing: a [`Source`] is
+//! asked, and a closure is called, only if the event is enabled.
+//!
+//! `events.h` defines the events, their fields and their formats. On a kernel without tracepoints
+//! the functions do nothing.
+//!
+//! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
+
+#![crate_name = "trace"]
+#![deny(missing_docs)]
+
+mod cm;
+mod qp;
+mod tracepoint;
+
+pub use cm::{cm_phase, CmPhase, PhaseChange};
+pub use qp::{qp_state, stream_error, terminate_rx, terminate_tx, Source};
