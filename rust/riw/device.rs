@@ -72,16 +72,15 @@ impl RiwDevice {
         identity: Identity,
     ) -> Result<impl PinInit<Self>> {
         let limits = Limits::new()?;
-        let counters = Counters::new()?;
 
         Ok(pin_init!(Self {
             limits,
             qps <- QpTable::new(),
             log: cm.log.clone(),
+            counters: cm.counters.clone(),
             cm,
             queue,
             identity,
-            counters,
             next_pd: Atomic::new(1),
             next_cq: Atomic::new(1),
         }))

@@ -42,11 +42,9 @@ impl DeviceLog {
         dev_warn!(dev, "{}\n", line);
     }
 
-    /// Logs a line at level debug, if the kernel has `CONFIG_RUST_DEBUG_ASSERTIONS`: `pr_debug!` does
-    /// nothing otherwise. Any context.
-    pub(crate) fn debug(&self, line: fmt::Arguments<'_>) {
-        if cfg!(debug_assertions) && self.debugging.pass().is_some() {
-            pr_debug!("{}\n", line);
-        }
+    /// Returns whether to log a line with `pr_debug!`, which does nothing unless the kernel has
+    /// `CONFIG_RUST_DEBUG_ASSERTIONS`. Any context.
+    pub(crate) fn may_debug(&self) -> bool {
+        cfg!(debug_assertions) && self.debugging.pass().is_some()
     }
 }

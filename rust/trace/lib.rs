@@ -18,5 +18,5 @@ mod cm;
 mod qp;
 mod tracepoint;
 
-pub use cm::{cm_phase, CmPhase, PhaseChange};
+pub use cm::{cm_phase, cm_phase_enabled, CmPhase, PhaseChange};
 pub use qp::{qp_state, stream_error, terminate_rx, terminate_tx, Source};

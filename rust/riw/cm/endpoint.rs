@@ -7,6 +7,7 @@ use super::{
     end::End,
     pending::{PendingEvent, PendingEvents},
     phase::{Phase, Step},
+    reason::EndReason,
 };
 use crate::{
     link::{AddrPair, Connection, Link, LinkEvents, LinkState, Readable},
@@ -102,15 +103,18 @@ impl Endpoint {
 
     /// Resets the connection. On return the link is empty and reports no event. May sleep.
     pub(super) fn shutdown(self: &Arc<Self>) {
-        self.end(&mut self.phase.lock(), &End::abort(ENETDOWN));
+        self.end(
+            &mut self.phase.lock(),
+            &End::abort(EndReason::Local(ENETDOWN)),
+        );
     }
 
     /// Continues with a connection that has `begun`, or ends it if that has failed. Returns
-    /// `begun`. May sleep.
+    /// the error of `begun`. May sleep.
     pub(super) fn proceed(
         self: &Arc<Self>,
         mut phase: MutexGuard<'_, Phase>,
-        begun: Result,
+        begun: Result<(), EndReason>,
     ) -> Result {
         match begun {
             Ok(()) => {
@@ -118,9 +122,9 @@ impl Endpoint {
                 // The awaited event may have happened before the link had an owner.
                 self.kick();
             }
-            Err(e) => self.end(&mut phase, &End::abort(e)),
+            Err(reason) => self.end(&mut phase, &End::abort(reason)),
         }
-        begun
+        begun.map_err(EndReason::to_error)
     }
 
     /// Binds the endpoint and a queue pair to each other. `EINVAL` if the queue pair cannot be
@@ -190,7 +194,7 @@ impl Endpoint {
     /// The step of a phase whose deadline has passed. May sleep.
     fn expire(self: &Arc<Self>, phase: Phase) -> Step {
         match phase {
-            Phase::Reported(reported) => self.reject_with(reported, &[]),
+            Phase::Reported(reported) => self.reject_with(reported, &[], EndReason::Timeout),
             Phase::Rdma {
                 id,
                 ending: Some(mut ending),
@@ -203,10 +207,10 @@ impl Endpoint {
 
                 match extended {
                     true => Step::Next(phase),
-                    false => Step::End(phase, End::graceful(ECONNRESET)),
+                    false => Step::End(phase, End::graceful(EndReason::Stream)),
                 }
             }
-            phase => Step::End(phase, End::abort(ETIMEDOUT)),
+            phase => Step::End(phase, End::abort(EndReason::Timeout)),
         }
     }
 
@@ -273,7 +277,10 @@ impl QpConnection for Endpoint {
         let this = Arc::from(self);
 
         // A work item that runs now has waited for `phase`, and finds the end.
-        this.end(&mut this.phase.lock(), &End::graceful(ECONNABORTED));
+        this.end(
+            &mut this.phase.lock(),
+            &End::graceful(EndReason::Local(ECONNABORTED)),
+        );
     }
 
     fn abandon(self: ArcBorrow<'_, Self>, id: &CmId) -> bool {

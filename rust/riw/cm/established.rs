@@ -6,9 +6,11 @@ use super::{
     end::End,
     pending::PendingEvent,
     phase::{Phase, Step},
+    reason::EndReason,
     Endpoint,
 };
 use crate::{
+    counters::Counter,
     link::{AddrPair, Deadline},
     qp::Role,
 };
@@ -61,7 +63,8 @@ impl Endpoint {
     }
 
     /// Reports the connection to iw_cm that it has accepted by `id`. Returns the next phase.
-    pub(super) fn established(id: ARef<CmId>, depths: Offer<'static>) -> Phase {
+    pub(super) fn established(&self, id: ARef<CmId>, depths: Offer<'static>) -> Phase {
+        self.dev.counters.inc(Counter::ConnectionsAccepted);
         // It does not fail: iw_cm has preallocated the event.
         let _ = id.event(&CmEvent::Established {
             status: Ok(()),
@@ -78,7 +81,7 @@ impl Endpoint {
         }
         let phase = match phase {
             Phase::AwaitFirst { id, depths, .. } if self.events.has(PendingEvent::FirstFpdu) => {
-                Self::established(id, depths)
+                self.established(id, depths)
             }
             phase => phase,
         };
@@ -87,7 +90,7 @@ impl Endpoint {
         if self.events.has(PendingEvent::CloseRequested)
             || self.events.has(PendingEvent::ConnectionLost)
         {
-            return Step::End(phase, End::graceful(ECONNRESET));
+            return Step::End(phase, End::graceful(self.stream_end(closed)));
         }
         Step::Next(match phase {
             Phase::Rdma { id, ending } if closed || self.events.has(PendingEvent::StreamEnding) => {
@@ -98,6 +101,19 @@ impl Endpoint {
             }
             phase => phase,
         })
+    }
+
+    /// Returns why the stream has ended. `closed`: the peer has closed its half, or the connection is
+    /// lost.
+    fn stream_end(&self, closed: bool) -> EndReason {
+        if closed {
+            EndReason::Closed(ECONNRESET)
+        } else if self.qp.as_ref().is_some_and(|qp| qp.has_failed()) {
+            EndReason::Stream
+        } else {
+            // The consumer has ended it.
+            EndReason::Local(ECONNRESET)
+        }
     }
 
     /// Limits the time for the queue pair to close its half: it does so when it has sent

@@ -41,9 +41,11 @@ mod established;
 mod frame;
 mod half_open;
 mod listen;
+mod note;
 mod ops;
 mod pending;
 mod phase;
+mod reason;
 mod subscription;
 
 pub(crate) use device::{CmDevice, Shared};

@@ -165,11 +165,7 @@ impl Qp {
         let Snapshot { connection, .. } = self.snapshot();
 
         if let Some(connection) = connection {
-            if self.stream.may_send() {
-                if let Some(terminate) = self.take_terminate() {
-                    self.stream.gather_terminate(&mut tx, terminate);
-                }
-            }
+            self.gather_terminate(&mut tx);
             // The rest is lost with the queue pair, and so resets the connection.
             let _ = tx.send_batch(connection.link());
         }

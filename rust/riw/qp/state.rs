@@ -142,6 +142,11 @@ impl Qp {
             .store(receives && !status.destroyed, ordering::Relaxed);
     }
 
+    /// Whether the stream ends with an error that this side or the peer has found. Process context.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.status.lock().state == State::Terminate
+    }
+
     /// Takes the Terminate that is due. Process context.
     pub(super) fn take_terminate(&self) -> Option<Terminate> {
         self.status.lock().terminate.take()

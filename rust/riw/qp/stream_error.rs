@@ -3,10 +3,14 @@
 //! Why a stream ends in an error, and who learns of it.
 
 use super::{connection::QpConnection, Qp};
-use crate::stream::{RxEnd, StreamError};
-use iwarp::{qp::Event, DdpTagged, Error, Mpa, Quote, Rdmap, TermCode, Terminate};
-use kernel::{fmt, prelude::*, sync::Arc};
+use crate::{
+    counters::Counter,
+    stream::{transmit::Tx, RxEnd, StreamError},
+};
+use iwarp::{qp::Event, DdpTagged, DdpUntagged, Error, Mpa, Quote, Rdmap, TermCode, Terminate};
+use kernel::{prelude::*, sync::Arc};
 use rdma::event::AsyncEvent;
+use trace::Source;
 
 /// Why a stream ended in an error. The first reason counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,24 +62,78 @@ impl StreamErrorReason {
         }
     }
 
+    /// Returns the counter of streams that ended for this reason.
+    fn counter(self) -> Counter {
+        match self {
+            Self::Found(error) => counter_of(error),
+            Self::Terminated(_) => Counter::StreamErrorsPeer,
+            Self::Reset => Counter::StreamErrorsReset,
+            Self::Timeout => Counter::StreamErrorsTimeout,
+        }
+    }
+
+    /// Returns the code of the Terminate that this side sends or has received, or would send if there
+    /// still were a connection.
+    fn term(self) -> TermCode {
+        match self {
+            Self::Found(error) => error.term(),
+            Self::Terminated(code) => code,
+            Self::Reset | Self::Timeout => Error::Mpa(Mpa::Closed).term(),
+        }
+    }
+
+    /// Returns the reason in words: the rule that was broken.
+    fn rule(self) -> &'static str {
+        match self {
+            Self::Found(error) => error.rule(),
+            Self::Terminated(_) => "the peer sent a Terminate",
+            Self::Reset => "the connection was reset",
+            Self::Timeout => "the peer does not answer",
+        }
+    }
+
     /// Whether this side found the error; otherwise the peer did, or ended the connection.
     fn is_found_here(self) -> bool {
         matches!(self, Self::Found(_) | Self::Timeout)
     }
 }
 
-impl fmt::Display for StreamErrorReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Found(error) => f.write_str(error.rule()),
-            Self::Terminated(TermCode { layer, etype, code }) => write!(
-                f,
-                "the peer sent a Terminate: layer {}, type {}, code {}",
-                *layer, *etype, *code
-            ),
-            Self::Reset => f.write_str("the connection was reset"),
-            Self::Timeout => f.write_str("the peer does not answer"),
+/// Returns the counter of streams that ended in an error that this side found.
+fn counter_of(error: Error) -> Counter {
+    match error {
+        Error::Mpa(Mpa::Crc) => Counter::StreamErrorsCrc,
+        Error::Mpa(Mpa::Marker | Mpa::Length) => Counter::StreamErrorsFraming,
+        Error::Mpa(Mpa::Closed) => Counter::StreamErrorsClosedEarly,
+        Error::DdpTagged(DdpTagged::InvalidStag | DdpTagged::StagNotAssociated)
+        | Error::Rdmap(Rdmap::InvalidStag | Rdmap::StagNotAssociated) => Counter::StreamErrorsStag,
+        Error::DdpTagged(DdpTagged::Bounds | DdpTagged::ToWrap)
+        | Error::Rdmap(Rdmap::Bounds | Rdmap::ToWrap) => Counter::StreamErrorsBounds,
+        Error::DdpTagged(DdpTagged::AccessRights)
+        | Error::Rdmap(
+            Rdmap::AccessRights
+            | Rdmap::CannotInvalidate
+            | Rdmap::OperationCannotInvalidate
+            | Rdmap::ProtectionUnspecified,
+        ) => Counter::StreamErrorsAccess,
+        Error::DdpUntagged(DdpUntagged::NoBuffer) => Counter::StreamErrorsNoReceive,
+        Error::DdpUntagged(DdpUntagged::TooManyReads) => Counter::StreamErrorsReadLimit,
+        Error::DdpUntagged(DdpUntagged::TooLong) => Counter::StreamErrorsTooLong,
+        Error::DdpUntagged(
+            DdpUntagged::InvalidQn | DdpUntagged::InvalidMsnRange | DdpUntagged::InvalidMo,
+        ) => Counter::StreamErrorsSequence,
+        Error::Local(_) | Error::DdpLocalCatastrophic | Error::Mpa(Mpa::LocalCatastrophic) => {
+            Counter::StreamErrorsLocal
         }
+        Error::DdpTagged(DdpTagged::InvalidVersion)
+        | Error::DdpUntagged(DdpUntagged::InvalidVersion)
+        | Error::Mpa(Mpa::Startup | Mpa::InsufficientIrd | Mpa::NoRtr)
+        | Error::Rdmap(
+            Rdmap::InvalidVersion
+            | Rdmap::UnexpectedOpcode
+            | Rdmap::CatastrophicStream
+            | Rdmap::CatastrophicGlobal
+            | Rdmap::Unspecified,
+        ) => Counter::StreamErrorsProtocol,
     }
 }
 
@@ -93,7 +151,7 @@ impl Qp {
         };
 
         if self.event(reason.event(), terminate) == Some(true) {
-            self.log_error(reason, connection.as_deref());
+            self.note_error(reason, connection.as_deref());
             self.report_event(reason.async_event());
         }
     }
@@ -110,32 +168,57 @@ impl Qp {
         match end {
             RxEnd::Error(error) => self.fail(error),
             RxEnd::Terminated(terminated) => {
+                self.device()
+                    .counters
+                    .inc(Counter::rx_terminates(terminated.code));
+                trace::terminate_rx(&**self, terminated.code);
                 self.stream.refused(&terminated);
                 self.end_in_error(StreamErrorReason::Terminated(terminated.code), Quote::NONE);
             }
         }
     }
 
-    /// Logs why the stream ended, as a warning if this side found the error. Process context or
-    /// softirq. Nothing is logged once the queue pair is being destroyed.
-    fn log_error(&self, reason: StreamErrorReason, connection: Option<&dyn QpConnection>) {
-        let Some(handle) = self.handle() else {
-            return;
-        };
+    /// Counts, traces and logs why the stream ended. The line is a warning if this side found the
+    /// error. Process context or softirq.
+    fn note_error(&self, reason: StreamErrorReason, connection: Option<&dyn QpConnection>) {
+        let (dev, number, rule) = (self.device(), self.number, reason.rule());
+
+        dev.counters.inc(reason.counter());
+        trace::stream_error(self, reason.term(), rule);
         let Some(addrs) = connection.and_then(|connection| connection.addrs()) else {
             return;
         };
-        let dev = handle.device();
-        let number = self.number;
-
         if reason.is_found_here() {
             dev.log
-                .warn(dev.as_dev(), fmt!("queue pair {number}, {addrs}: {reason}"));
-        } else {
-            dev.log.debug(fmt!(
-                "{}: queue pair {number}, {addrs}: {reason}",
-                dev.as_dev().name()
-            ));
+                .warn(dev.as_dev(), fmt!("queue pair {number}, {addrs}: {rule}"));
+        } else if dev.log.may_debug() {
+            let TermCode { layer, etype, code } = reason.term();
+            let name = dev.as_dev().name();
+
+            pr_debug!("{name}: queue pair {number}, {addrs}: {rule} ({layer} {etype} {code})\n");
         }
+    }
+
+    /// Gathers the Terminate that is due, if this side may send. Process context; may sleep.
+    ///
+    /// A responder sends nothing before its peer's first FPDU (RFC 5044, section 7.1.2), not even a
+    /// Terminate.
+    pub(super) fn gather_terminate(&self, tx: &mut Tx) {
+        if !self.stream.may_send() {
+            return;
+        }
+        if let Some(terminate) = self.take_terminate() {
+            let code = terminate.code;
+
+            if self.stream.gather_terminate(tx, terminate) {
+                self.note_terminate(code);
+            }
+        }
+    }
+
+    /// Counts and traces a Terminate that is sent. Any context.
+    pub(crate) fn note_terminate(&self, code: TermCode) {
+        self.device().counters.inc(Counter::tx_terminates(code));
+        trace::terminate_tx(self, code);
     }
 }

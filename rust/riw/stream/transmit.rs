@@ -249,15 +249,17 @@ impl Stream {
         }
     }
 
-    /// Gathers a Terminate behind the batch. Process context; may sleep.
-    pub(crate) fn gather_terminate(&self, tx: &mut Tx, terminate: Terminate) {
-        if let Some(sender) = &mut tx.sender {
-            if sender.begin(Message::Terminate(terminate), 0, Active::Control) {
-                // Without memory the peer only learns that the connection ends.
-                let _ = self.gather_fpdu(sender, &mut tx.buf);
-                sender.count(&tx.counters);
-            }
-        }
+    /// Gathers a Terminate behind the batch. Process context; may sleep. Returns whether it has:
+    /// without memory the peer only learns that the connection ends.
+    pub(crate) fn gather_terminate(&self, tx: &mut Tx, terminate: Terminate) -> bool {
+        let Some(sender) = &mut tx.sender else {
+            return false;
+        };
+        let gathered = sender.begin(Message::Terminate(terminate), 0, Active::Control)
+            && self.gather_fpdu(sender, &mut tx.buf).is_ok();
+
+        sender.count(&tx.counters);
+        gathered
     }
 
     /// Whether a FIN would cut something off: the socket has not taken the whole batch, which the
