@@ -6,7 +6,7 @@
 //! [`Placement`] to receive. A lower layer has a [`Framing`] and a [`Deframing`]; this crate has
 //! those of MPA, [`mpa`](crate::mpa).
 
-use crate::ddp::Ulpdu;
+use crate::ddp::{Header, Ulpdu};
 use crate::error::{Error, Rdmap};
 use crate::rdmap::atomic::{AtomicRequest, AtomicResponse};
 use crate::rdmap::read::ReadRequest;
@@ -193,6 +193,13 @@ pub trait Octets {
 pub trait Placement {
     /// The stream's octets.
     type Stream<'s>: Octets;
+
+    /// Observes a segment with `len` octets behind `header`, before anything is checked but its
+    /// frame: any field may be invalid. The default does nothing.
+    #[inline]
+    fn received(&mut self, header: &Header, len: u32) {
+        let _ = (header, len);
+    }
 
     /// Starts a segment with a valid header. The embedder checks state, rights, protection domain
     /// and bounds, and takes a receive WQE for a Send with `mo` 0. Zero-length RDMA Writes come

@@ -2,6 +2,7 @@
 
 //! The segmenter: cuts messages into DDP segments and hands out header octets and payload ranges.
 
+use crate::ddp::Header;
 use crate::rdmap::message::Message;
 use crate::traits::{Framing, Gather};
 use crate::types::{copy, count, split, Stag};
@@ -27,6 +28,10 @@ pub struct Emitted {
     pub last: bool,
     /// Its length in octets, with all that the framing adds to the segment.
     pub bytes: u32,
+    /// The DDP header of its segment.
+    pub header: Header,
+    /// Octets of its segment behind the DDP header.
+    pub len: u32,
 }
 
 /// The message being sent.
@@ -148,7 +153,9 @@ impl<F: Framing> Segmenter<F> {
         };
         let mut head = Head::new::<F>();
         let (part, last) = current.next_part(self.framing.mulpdu());
-        current.head(last, &mut head);
+        let header = current.header(last);
+        head.push_header(&header);
+        let body = current.push_body(&mut head);
         let bytes = self
             .framing
             .emit(head.as_mut_bytes(), current.offset, part, out)?;
@@ -156,7 +163,12 @@ impl<F: Framing> Segmenter<F> {
         if last {
             self.current = None;
         }
-        Ok(Some(Emitted { last, bytes }))
+        Ok(Some(Emitted {
+            last,
+            bytes,
+            header,
+            len: body.saturating_add(part),
+        }))
     }
 }
 
@@ -182,12 +194,12 @@ impl CurrentMessage {
         (part, part == left)
     }
 
-    /// Writes the headers of the next segment. `last`: it is the last of the message.
-    fn head(&self, last: bool, head: &mut Head) {
+    /// Returns the DDP header of the next segment. `last`: it is the last of the message.
+    fn header(&self, last: bool) -> Header {
         match &self.message {
-            Message::Write { stag, to } => self.tagged(wire::OP_WRITE, *stag, *to, last, head),
+            Message::Write { stag, to } => self.tagged(wire::OP_WRITE, *stag, *to, last),
             Message::ReadResponse { stag, to } => {
-                self.tagged(wire::OP_READ_RESPONSE, *stag, *to, last, head);
+                self.tagged(wire::OP_READ_RESPONSE, *stag, *to, last)
             }
             Message::Send {
                 solicited,
@@ -199,65 +211,73 @@ impl CurrentMessage {
                     (true, false) => wire::OP_SEND_SE,
                     (true, true) => wire::OP_SEND_SE_INV,
                 };
-                self.untagged(opcode, wire::QN_SEND, *invalidate, last, head);
+                self.untagged(opcode, wire::QN_SEND, *invalidate, last)
             }
-            Message::Immediate { data, solicited } => {
+            Message::Immediate { solicited, .. } => {
                 let opcode = if *solicited {
                     wire::OP_IMMEDIATE_SE
                 } else {
                     wire::OP_IMMEDIATE
                 };
-                self.untagged(opcode, wire::QN_SEND, None, last, head);
-                head.push(data);
+                self.untagged(opcode, wire::QN_SEND, None, last)
             }
-            Message::ReadRequest(request) => {
-                let (opcode, qn) = (wire::OP_READ_REQUEST, wire::QN_READ_REQUEST);
-                self.untagged(opcode, qn, None, last, head);
-                head.push(request.wire().as_bytes());
+            Message::ReadRequest(_) => {
+                self.untagged(wire::OP_READ_REQUEST, wire::QN_READ_REQUEST, None, last)
             }
-            Message::AtomicRequest(request) => {
-                let (opcode, qn) = (wire::OP_ATOMIC_REQUEST, wire::QN_READ_REQUEST);
-                self.untagged(opcode, qn, None, last, head);
-                head.push(request.wire().as_bytes());
+            Message::AtomicRequest(_) => {
+                self.untagged(wire::OP_ATOMIC_REQUEST, wire::QN_READ_REQUEST, None, last)
             }
-            Message::AtomicResponse(response) => {
-                let (opcode, qn) = (wire::OP_ATOMIC_RESPONSE, wire::QN_ATOMIC_RESPONSE);
-                self.untagged(opcode, qn, None, last, head);
-                head.push(response.wire().as_bytes());
-            }
-            Message::Terminate(terminate) => {
-                self.untagged(wire::OP_TERMINATE, wire::QN_TERMINATE, None, last, head);
-                let mut body = [0; TERMINATE_MAX];
-                let len = terminate.emit(&mut body);
-                head.push(split(&body, len).0);
+            Message::AtomicResponse(_) => self.untagged(
+                wire::OP_ATOMIC_RESPONSE,
+                wire::QN_ATOMIC_RESPONSE,
+                None,
+                last,
+            ),
+            Message::Terminate(_) => {
+                self.untagged(wire::OP_TERMINATE, wire::QN_TERMINATE, None, last)
             }
         }
     }
 
-    /// Writes a tagged DDP header. `to` is the Tagged Offset of the message.
+    /// Writes what a message without payload has behind the DDP header. Returns its length in
+    /// octets.
+    fn push_body(&self, head: &mut Head) -> u32 {
+        match &self.message {
+            Message::Write { .. } | Message::ReadResponse { .. } | Message::Send { .. } => 0,
+            Message::Immediate { data, .. } => head.push(data),
+            Message::ReadRequest(request) => head.push(request.wire().as_bytes()),
+            Message::AtomicRequest(request) => head.push(request.wire().as_bytes()),
+            Message::AtomicResponse(response) => head.push(response.wire().as_bytes()),
+            Message::Terminate(terminate) => {
+                let mut body = [0; TERMINATE_MAX];
+                let len = terminate.emit(&mut body);
+                head.push(split(&body, len).0)
+            }
+        }
+    }
+
+    /// Returns a tagged DDP header. `to` is the Tagged Offset of the message.
     #[inline]
-    fn tagged(&self, opcode: u8, stag: Stag, to: u64, last: bool, head: &mut Head) {
-        let header = wire_ddp::TaggedHeader {
+    fn tagged(&self, opcode: u8, stag: Stag, to: u64, last: bool) -> Header {
+        Header::Tagged(wire_ddp::TaggedHeader {
             control: wire_ddp::TAGGED | control(last),
             rdmap: wire::VERSION | opcode,
             stag: U32::new(stag.0),
             to: U64::new(to.wrapping_add(u64::from(self.offset))),
-        };
-        head.push(header.as_bytes());
+        })
     }
 
-    /// Writes an untagged DDP header.
+    /// Returns an untagged DDP header.
     #[inline]
-    fn untagged(&self, opcode: u8, qn: u32, invalidate: Option<Stag>, last: bool, head: &mut Head) {
-        let header = wire_ddp::UntaggedHeader {
+    fn untagged(&self, opcode: u8, qn: u32, invalidate: Option<Stag>, last: bool) -> Header {
+        Header::Untagged(wire_ddp::UntaggedHeader {
             control: control(last),
             rdmap: wire::VERSION | opcode,
             invalidate: U32::new(invalidate.map_or(0, |stag| stag.0)),
             qn: U32::new(qn),
             msn: U32::new(self.msn),
             mo: U32::new(self.offset),
-        };
-        head.push(header.as_bytes());
+        })
     }
 }
 
@@ -297,10 +317,21 @@ impl Head {
         }
     }
 
-    fn push(&mut self, part: &[u8]) {
-        if let Some(room) = self.bytes.get_mut(self.len..) {
-            self.len = self.len.saturating_add(copy(room, part));
-        }
+    /// Appends `part`. Returns its length in octets.
+    fn push(&mut self, part: &[u8]) -> u32 {
+        let pushed = match self.bytes.get_mut(self.len..) {
+            Some(room) => copy(room, part),
+            None => 0,
+        };
+        self.len = self.len.saturating_add(pushed);
+        count(pushed)
+    }
+
+    fn push_header(&mut self, header: &Header) {
+        match header {
+            Header::Tagged(header) => self.push(header.as_bytes()),
+            Header::Untagged(header) => self.push(header.as_bytes()),
+        };
     }
 
     fn as_mut_bytes(&mut self) -> &mut [u8] {

@@ -14,6 +14,7 @@ use kernel::{
     workqueue::{Work, WorkItem},
 };
 
+mod percpu;
 mod ratelimit;
 mod sync;
 mod workqueue;

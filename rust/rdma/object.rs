@@ -102,7 +102,7 @@ impl<B, T, D> Object<B, T, D> {
     }
 
     /// Returns ib_core's part. Any context.
-    pub(crate) fn base(&self) -> *mut B {
+    pub fn base(&self) -> *mut B {
         self.base.get()
     }
 

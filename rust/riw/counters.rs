@@ -46,6 +46,10 @@ counters! {
     TxReadResponses = c"tx_read_responses",
     /// Their payload, in bytes.
     TxReadResponseBytes = c"tx_read_response_bytes",
+    /// Transmit runs in the context of the thread that posted.
+    TxInlineRuns = c"tx_inline_runs",
+    /// Transmit runs in a worker.
+    TxDeferredRuns = c"tx_deferred_runs",
     /// FPDUs of all messages, Terminates included.
     TxFpdus = c"tx_fpdus",
     /// Payload that was copied to be sent, in bytes.
@@ -69,7 +73,11 @@ counters! {
     /// Payload that was copied to where it belongs, in bytes.
     RxCopiedBytes = c"rx_copied_bytes",
 
-    // Terminates, by the layer that found the error. Only the device counts these and all below.
+    // The device: a counter that a queue pair is bound to has none of these.
+    /// Completion queues that have overflowed, because their process did not keep up.
+    CqOverflows = c"cq_overflows",
+
+    // The device: Terminates, by the layer that found the error.
     /// Sent, for errors that RDMAP found.
     TxTerminatesRdmap = c"tx_terminates_rdmap",
     /// Sent, for errors that DDP found.
@@ -83,7 +91,7 @@ counters! {
     /// Received, for errors that the peer's MPA found, or an unknown layer.
     RxTerminatesMpa = c"rx_terminates_mpa",
 
-    // Streams that ended in an error, each once, by the first reason.
+    // The device: streams that ended in an error, each once, by the first reason.
     /// The CRC of an FPDU was wrong.
     StreamErrorsCrc = c"stream_errors_crc",
     /// A marker was wrong, or an FPDU too short for its headers.
@@ -115,7 +123,7 @@ counters! {
     /// The peer closed inside a message, or with work of this side outstanding.
     StreamErrorsClosedEarly = c"stream_errors_closed_early",
 
-    // Connections. Each counts once in all that follow: when it is established, or when it fails.
+    // The device: connections. Each counts once, when it is established or when it fails.
     /// Established; this side connected.
     ConnectionsOpened = c"connections_opened",
     /// Established; this side accepted.
@@ -182,6 +190,11 @@ impl Counters {
         Ok(Arc::new(Self(PerCpuCounters::new()?), GFP_KERNEL)?)
     }
 
+    /// Counts one more. Any context.
+    pub(crate) fn inc(&self, counter: Counter) {
+        self.add(counter, 1);
+    }
+
     /// Counts `n` more. Any context.
     #[inline]
     pub(crate) fn add(&self, counter: Counter, n: u64) {
@@ -189,11 +202,6 @@ impl Counters {
             // CAST: The place in the list.
             self.0.add(counter as usize, n);
         }
-    }
-
-    /// Counts one more. Any context.
-    pub(crate) fn inc(&self, counter: Counter) {
-        self.add(counter, 1);
     }
 
     /// Returns the value at this place of the list. Any context.

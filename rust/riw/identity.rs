@@ -39,11 +39,11 @@ impl Identity {
 
 /// Returns the GUID of the device on `netdev`.
 ///
-/// Kernel users (NVMe, iSER, RTRS), and maybe librdmacm, treat two devices with one GUID as one
-/// device. Several netdevs can have the same Ethernet address, and even the same name: VLANs,
-/// macvlans and bonds, and netdevs in different namespaces. Ifindex and namespace together belong
-/// to one netdev as long as it exists. So the GUID is a hash of them, and stays the same when riw
-/// is loaded again. The Ethernet address distinguishes hosts.
+/// Kernel users (NVMe, iSER, RTRS), and possibly librdmacm, treat two devices with the same GUID as
+/// one device. Several netdevs can have the same Ethernet address (VLANs, macvlans, bonds), or the
+/// same name (in different namespaces). The ifindex and the namespace identify a netdev until it
+/// is unregistered. So the GUID is a hash of both, and of the Ethernet address, which
+/// distinguishes hosts. It stays the same when riw is loaded again.
 fn node_guid(netdev: &net::NetDevice) -> Result<[u8; 8]> {
     let [a, b, c, d, e, f] = ethernet_address(netdev).unwrap_or_default();
     let hash = rdma::device::hash(
@@ -58,7 +58,7 @@ fn node_guid(netdev: &net::NetDevice) -> Result<[u8; 8]> {
     Ok([first & 0xfc | 0x02, b, c, d, e, f, g, h])
 }
 
-/// Returns the Ethernet address of a netdev, if it has one that is not zero.
+/// Returns the Ethernet address of a netdev; `None` if it has none, or zero.
 fn ethernet_address(netdev: &net::NetDevice) -> Option<[u8; 6]> {
     let address = netdev.address();
     let address: [u8; 6] = address.get(..6)?.try_into().ok()?;

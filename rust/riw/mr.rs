@@ -164,6 +164,20 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Returns the STag of the region. Any context.
+    pub(crate) fn stag(&self) -> Stag {
+        self.mr.stag
+    }
+
+    /// Returns the address `at` bytes from the start of the range, as work requests and the wire name
+    /// it. Any context.
+    pub(crate) fn addr(&self, at: u32) -> u64 {
+        self.mr
+            .base
+            .wrapping_add(self.offset)
+            .wrapping_add(at.into())
+    }
+
     /// Copies `from` to the range, `at` bytes from its start. Process context or softirq.
     ///
     /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` outside of the

@@ -144,6 +144,7 @@ impl rdma::Driver for Riw {
     }
 
     fn req_notify_cq(cq: &rdma::cq::Cq<Self>, solicited_only: bool) -> bool {
+        trace::cq_arm(cq, solicited_only);
         cq.arm(solicited_only)
     }
 

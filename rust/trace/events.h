@@ -28,6 +28,7 @@ RIW_RDMAP_OPCODES
 RIW_LAYERS
 RIW_WC_OPCODES
 RIW_WC_STATUSES
+RIW_WR_FLAGS
 
 #undef riw_name
 #undef riw_last
@@ -202,6 +203,241 @@ DEFINE_EVENT(riw_terminate_class, terminate_tx,
 DEFINE_EVENT(riw_terminate_class, terminate_rx,
 	TP_PROTO(const struct ib_device *dev, u32 qpn, u8 layer, u8 etype, u8 code),
 	TP_ARGS(dev, qpn, layer, etype, code));
+
+/* A process rings the doorbell of a send queue. */
+TRACE_EVENT(doorbell,
+	TP_PROTO(const struct ib_device *dev, u32 qpn),
+
+	TP_ARGS(dev, qpn),
+
+	TP_STRUCT__entry(
+		__string(device, dev->name)
+		__field(u32, qpn)
+	),
+
+	TP_fast_assign(
+		__assign_str(device);
+		__entry->qpn = qpn;
+	),
+
+	TP_printk("device=%s qpn=%u", __get_str(device), __entry->qpn)
+);
+
+/* A work request leaves the send queue: its message is next. */
+TRACE_EVENT(wr_begin,
+	TP_PROTO(
+		const struct ib_device *dev,
+		u32 qpn,
+		u64 wr_id,
+		u8 opcode,
+		u32 bytes,
+		u16 flags
+	),
+
+	TP_ARGS(dev, qpn, wr_id, opcode, bytes, flags),
+
+	TP_STRUCT__entry(
+		__string(device, dev->name)
+		__field(u64, wr_id)
+		__field(u32, qpn)
+		__field(u32, bytes)
+		__field(u16, flags)
+		__field(u8, opcode)
+	),
+
+	TP_fast_assign(
+		__assign_str(device);
+		__entry->wr_id = wr_id;
+		__entry->qpn = qpn;
+		__entry->bytes = bytes;
+		__entry->flags = flags;
+		__entry->opcode = opcode;
+	),
+
+	TP_printk("device=%s qpn=%u wr_id=0x%llx %s bytes=%u flags=%s",
+		__get_str(device), __entry->qpn, __entry->wr_id,
+		__print_symbolic(__entry->opcode, RIW_WC_OPCODES),
+		__entry->bytes,
+		__print_flags(__entry->flags, "|", RIW_WR_FLAGS)
+	)
+);
+
+/* A completion is added to a completion queue. */
+TRACE_EVENT(wr_complete,
+	TP_PROTO(
+		const struct ib_cq *cq,
+		u32 qpn,
+		u64 wr_id,
+		u8 opcode,
+		u16 status,
+		u32 bytes
+	),
+
+	TP_ARGS(cq, qpn, wr_id, opcode, status, bytes),
+
+	TP_STRUCT__entry(
+		__string(device, cq->device->name)
+		__field(u64, wr_id)
+		__field(u32, qpn)
+		__field(u32, cqn)
+		__field(u32, bytes)
+		__field(u16, status)
+		__field(u8, opcode)
+	),
+
+	TP_fast_assign(
+		__assign_str(device);
+		__entry->wr_id = wr_id;
+		__entry->qpn = qpn;
+		__entry->cqn = cq->res.id;
+		__entry->bytes = bytes;
+		__entry->status = status;
+		__entry->opcode = opcode;
+	),
+
+	TP_printk("device=%s qpn=%u cqn=%u wr_id=0x%llx %s %s bytes=%u",
+		__get_str(device), __entry->qpn, __entry->cqn, __entry->wr_id,
+		__print_symbolic(__entry->opcode, RIW_WC_OPCODES),
+		__print_symbolic(__entry->status, RIW_WC_STATUSES),
+		__entry->bytes
+	)
+);
+
+/*
+ * The headers of an FPDU (RFC 5041, section 4). `len` counts the octets behind the DDP header. A
+ * tagged segment has `stag` and `to`; an untagged one has `queue`, `msn` and `mo`, and a Send with
+ * Invalidate the STag to invalidate in `stag`. The other fields are 0.
+ */
+DECLARE_EVENT_CLASS(riw_fpdu_class,
+	TP_PROTO(
+		const struct ib_device *dev,
+		u32 qpn,
+		u8 opcode,
+		bool last,
+		u32 len,
+		u32 stag,
+		u64 to,
+		u32 queue,
+		u32 msn,
+		u32 mo
+	),
+
+	TP_ARGS(dev, qpn, opcode, last, len, stag, to, queue, msn, mo),
+
+	TP_STRUCT__entry(
+		__string(device, dev->name)
+		__field(u64, to)
+		__field(u32, qpn)
+		__field(u32, len)
+		__field(u32, stag)
+		__field(u32, queue)
+		__field(u32, msn)
+		__field(u32, mo)
+		__field(u8, opcode)
+		__field(bool, last)
+	),
+
+	TP_fast_assign(
+		__assign_str(device);
+		__entry->to = to;
+		__entry->qpn = qpn;
+		__entry->len = len;
+		__entry->stag = stag;
+		__entry->queue = queue;
+		__entry->msn = msn;
+		__entry->mo = mo;
+		__entry->opcode = opcode;
+		__entry->last = last;
+	),
+
+	TP_printk("device=%s qpn=%u %s last=%d len=%u stag=0x%08x to=0x%llx queue=%u msn=%u mo=%u",
+		__get_str(device), __entry->qpn,
+		__print_symbolic(__entry->opcode, RIW_RDMAP_OPCODES),
+		__entry->last, __entry->len, __entry->stag, __entry->to,
+		__entry->queue, __entry->msn, __entry->mo
+	)
+);
+
+/* An FPDU is ready for the socket. */
+DEFINE_EVENT(riw_fpdu_class, fpdu_tx,
+	TP_PROTO(const struct ib_device *dev, u32 qpn, u8 opcode, bool last, u32 len, u32 stag,
+		 u64 to, u32 queue, u32 msn, u32 mo),
+	TP_ARGS(dev, qpn, opcode, last, len, stag, to, queue, msn, mo));
+
+/* An FPDU is received; only its framing and its CRC are checked. */
+DEFINE_EVENT(riw_fpdu_class, fpdu_rx,
+	TP_PROTO(const struct ib_device *dev, u32 qpn, u8 opcode, bool last, u32 len, u32 stag,
+		 u64 to, u32 queue, u32 msn, u32 mo),
+	TP_ARGS(dev, qpn, opcode, last, len, stag, to, queue, msn, mo));
+
+/* Payload of a received segment is placed at `addr` of the memory region `stag`. */
+TRACE_EVENT(place,
+	TP_PROTO(const struct ib_device *dev, u32 qpn, u32 stag, u64 addr, u32 len),
+
+	TP_ARGS(dev, qpn, stag, addr, len),
+
+	TP_STRUCT__entry(
+		__string(device, dev->name)
+		__field(u64, addr)
+		__field(u32, qpn)
+		__field(u32, stag)
+		__field(u32, len)
+	),
+
+	TP_fast_assign(
+		__assign_str(device);
+		__entry->addr = addr;
+		__entry->qpn = qpn;
+		__entry->stag = stag;
+		__entry->len = len;
+	),
+
+	TP_printk("device=%s qpn=%u stag=0x%08x addr=0x%llx len=%u",
+		__get_str(device), __entry->qpn, __entry->stag, __entry->addr, __entry->len
+	)
+);
+
+/* The consumer arms a completion queue by the verb. libsiw arms by a store, which is not seen. */
+TRACE_EVENT(cq_arm,
+	TP_PROTO(const struct ib_cq *cq, bool solicited),
+
+	TP_ARGS(cq, solicited),
+
+	TP_STRUCT__entry(
+		__string(device, cq->device->name)
+		__field(u32, cqn)
+		__field(bool, solicited)
+	),
+
+	TP_fast_assign(
+		__assign_str(device);
+		__entry->cqn = cq->res.id;
+		__entry->solicited = solicited;
+	),
+
+	TP_printk("device=%s cqn=%u for=%s", __get_str(device), __entry->cqn,
+		__entry->solicited ? "SOLICITED" : "NEXT"
+	)
+);
+
+/* The consumer is notified: its completion queue was armed for a completion that was added. */
+TRACE_EVENT(cq_notify,
+	TP_PROTO(const struct ib_cq *cq),
+
+	TP_ARGS(cq),
+
+	TP_STRUCT__entry(
+		__string(device, cq->device->name)
+		__field(u32, cqn)
+	),
+
+	TP_fast_assign(
+		__assign_str(device);
+		__entry->cqn = cq->res.id;
+	),
+
+	TP_printk("device=%s cqn=%u", __get_str(device), __entry->cqn)
+);
 
 #endif /* RIW_TRACE_EVENTS_H */
 

@@ -15,8 +15,12 @@
 #![deny(missing_docs)]
 
 mod cm;
+mod cq;
 mod qp;
+mod stream;
 mod tracepoint;
 
 pub use cm::{cm_phase, cm_phase_enabled, CmPhase, PhaseChange};
+pub use cq::{cq_arm, cq_notify, wr_complete};
 pub use qp::{qp_state, stream_error, terminate_rx, terminate_tx, Source};
+pub use stream::{doorbell, fpdu_rx, fpdu_tx, place, wr_begin, Placed};

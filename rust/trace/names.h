@@ -70,7 +70,7 @@ enum riw_layer { RIW_LAYERS };
 #undef riw_name
 #undef riw_last
 
-/* The opcodes of the user ABI, by the names of enum ib_wc_opcode. */
+/* Opcodes of the user ABI, by the names of enum ib_wc_opcode. */
 #define RIW_WC_OPCODES							\
 	riw_name(SIW_OP_WRITE, "RDMA_WRITE")				\
 	riw_name(SIW_OP_READ, "RDMA_READ")				\
@@ -78,7 +78,7 @@ enum riw_layer { RIW_LAYERS };
 	riw_name(SIW_OP_SEND_REMOTE_INV, "SEND_WITH_INV")		\
 	riw_last(SIW_OP_RECEIVE, "RECV")
 
-/* The statuses of the user ABI, by the names of enum ib_wc_status. */
+/* Statuses of the user ABI, by the names of enum ib_wc_status. */
 #define RIW_WC_STATUSES							\
 	riw_name(SIW_WC_SUCCESS, "SUCCESS")				\
 	riw_name(SIW_WC_LOC_LEN_ERR, "LOC_LEN_ERR")			\
@@ -89,5 +89,11 @@ enum riw_layer { RIW_LAYERS };
 	riw_name(SIW_WC_REM_ACCESS_ERR, "REM_ACCESS_ERR")		\
 	riw_name(SIW_WC_REM_INV_REQ_ERR, "REM_INV_REQ_ERR")		\
 	riw_last(SIW_WC_GENERAL_ERR, "GENERAL_ERR")
+
+#define RIW_WR_FLAGS							\
+	riw_name(SIW_WQE_INLINE, "INLINE")				\
+	riw_name(SIW_WQE_SIGNALLED, "SIGNALED")				\
+	riw_name(SIW_WQE_SOLICITED, "SOLICITED")			\
+	riw_last(SIW_WQE_READ_FENCE, "FENCE")
 
 #endif

@@ -73,4 +73,48 @@ declare! {
     );
     terminate_tx(dev: *const bindings::ib_device, qpn: u32, layer: u8, etype: u8, code: u8);
     terminate_rx(dev: *const bindings::ib_device, qpn: u32, layer: u8, etype: u8, code: u8);
+    doorbell(dev: *const bindings::ib_device, qpn: u32);
+    wr_begin(
+        dev: *const bindings::ib_device,
+        qpn: u32,
+        wr_id: u64,
+        opcode: u8,
+        bytes: u32,
+        flags: u16,
+    );
+    wr_complete(
+        cq: *const bindings::ib_cq,
+        qpn: u32,
+        wr_id: u64,
+        opcode: u8,
+        status: u16,
+        bytes: u32,
+    );
+    fpdu_tx(
+        dev: *const bindings::ib_device,
+        qpn: u32,
+        opcode: u8,
+        last: bool,
+        len: u32,
+        stag: u32,
+        to: u64,
+        queue: u32,
+        msn: u32,
+        mo: u32,
+    );
+    fpdu_rx(
+        dev: *const bindings::ib_device,
+        qpn: u32,
+        opcode: u8,
+        last: bool,
+        len: u32,
+        stag: u32,
+        to: u64,
+        queue: u32,
+        msn: u32,
+        mo: u32,
+    );
+    place(dev: *const bindings::ib_device, qpn: u32, stag: u32, addr: u64, len: u32);
+    cq_arm(cq: *const bindings::ib_cq, solicited: bool);
+    cq_notify(cq: *const bindings::ib_cq);
 }

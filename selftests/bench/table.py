@@ -5,7 +5,7 @@ import dataclasses
 import rows
 from stats import number
 
-TITLES = {"bandwidth": "Bandwidth", "rate": "Message rate", "latency": "Latency, mean or typical, one way (read: both)",
+TITLES = {"bandwidth": "Bandwidth", "rate": "Message rate", "latency": "Latency, mean or typical, one way (read: round trip)",
           "connections": "Connections", "memory": "Memory", "cpu": "CPU time"}
 
 
@@ -40,7 +40,7 @@ def crc_costs(out, contenders, measured, chosen):
     some = [(row, dataclasses.replace(row, framing="")) for row in chosen if row.framing == "CRC"]
     if not some:
         return
-    out.write("\n## CRC at both ends: bandwidth less than without, %\n\n")
+    out.write("\n## CRC at both ends: loss of bandwidth, %\n\n")
     out.write("| " + " | ".join(["", *contenders]) + " |\n" + "|---" * (len(contenders) + 1) + "|\n")
     for row, plain in some:
         costs = []

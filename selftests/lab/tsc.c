@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Prints the frequency of this machine's time stamp counter in kHz, to tell it to a
- * kernel in emulation, whose counter is the same one. Such a kernel measures it wrongly
- * when the host is busy, and its clock then runs many times too fast.
+ * Prints the frequency of the host's time stamp counter in kHz. An emulated machine has the
+ * same counter, and its kernel gets the frequency as a parameter: when the host is busy, the
+ * kernel calibrates a wrong one, and its clock then runs many times too fast.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec;
 }
 
-/* Both clocks at once: of many tries the one that took the least time. */
+/* Returns a reading of both clocks: the one of TRIES readings that took the least time. */
 static struct moment read_both(void)
 {
 	struct moment best = { 0 };

@@ -4,7 +4,7 @@
 //! payload. Enforces the rules of RFC 5041 §7.1 and RFC 5040 §7.2 that need no memory table.
 
 use crate::ddp::queue::Queue;
-use crate::ddp::{header_len, Header, Ulpdu, FRONT_LEN};
+use crate::ddp::{Header, Ulpdu, FRONT_LEN};
 use crate::error::{DdpTagged, DdpUntagged, Error, Rdmap};
 use crate::rdmap::atomic::{AtomicRequest, AtomicResponse};
 use crate::rdmap::read::ReadRequest;
@@ -139,20 +139,17 @@ impl RdmapReceiver {
         self.front = ulpdu.front;
         self.kind = None;
         let front = ulpdu.front();
-        let header = front
-            .first()
-            .map(|control| header_len(*control))
-            .filter(|octets| *octets <= front.len())
-            .ok_or(D::SHORT)?;
-        let kind = self.classify(front, header)?;
+        let header = Header::parse(front).ok_or(D::SHORT)?;
+        let (_, body) = split(front, header.octets());
+        let payload = header.octets()..usize::from(ulpdu.len);
+        placement.received(&header, count(payload.len()));
+        let kind = self.classify(&header, count(payload.len()))?;
         self.kind = Some(kind);
 
         let msn = self.msn;
-        let (_, body) = split(front, header);
         let short = Error::Rdmap(Rdmap::CatastrophicStream);
         match kind {
             SegmentKind::Payload(segment) => {
-                let payload = header..usize::from(ulpdu.len);
                 self.place(&segment, ulpdu.layout.runs(payload), stream, placement)?;
             }
             SegmentKind::ReadRequest => {
@@ -202,15 +199,13 @@ impl RdmapReceiver {
         placement.end(segment)
     }
 
-    /// Determines the type of the segment with the header at the start of `front`, and checks that
-    /// it is allowed now.
-    fn classify(&mut self, front: &[u8], header_len: usize) -> Result<SegmentKind, Error> {
-        let header = Header::parse(front).ok_or(Error::DdpLocalCatastrophic)?;
-        let payload = usize::from(self.len).saturating_sub(header_len);
+    /// Determines the type of a segment with `len` octets behind `header`, and checks that it is
+    /// allowed now.
+    fn classify(&mut self, header: &Header, len: u32) -> Result<SegmentKind, Error> {
         header.check_version()?;
         match header {
-            Header::Tagged(h) => self.tagged(&h, count(payload)),
-            Header::Untagged(h) => self.untagged(&h, count(payload)),
+            Header::Tagged(h) => self.tagged(h, len),
+            Header::Untagged(h) => self.untagged(h, len),
         }
     }
 

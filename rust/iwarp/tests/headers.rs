@@ -81,3 +81,60 @@ fn untagged() {
         ]]
     );
 }
+
+/// Both sides report each header, for events of the embedder: the sender what it has written, the
+/// receiver what has come, checked or not.
+#[test]
+fn both_sides_report_the_same_headers() {
+    let (stag, to) = (Stag(7), 1000);
+    let response = AtomicResponse { id: 1, original: 2 };
+    let terminate = Terminate::new(Rdmap::Bounds.into(), Quote::NONE);
+    let messages = [
+        (SEND, 900, vec![488, 412]),
+        (Message::Write { stag, to }, 900, vec![492, 408]),
+        (Message::ReadResponse { stag, to }, 0, vec![0]),
+        (Message::ReadRequest(READ_REQUEST), 0, vec![28]),
+        (Message::AtomicResponse(response), 0, vec![12]),
+        (Message::Terminate(terminate), 0, vec![4]),
+    ];
+    let (mut tx, mut rx) = (segmenter(true, false, 512), receiver(true, false));
+    let mut recorder = Recorder::default();
+    for (message, len, parts) in messages {
+        let mut sent = Vec::new();
+        let mut out = Copy {
+            message: &pattern(len),
+            wire: Vec::new(),
+        };
+        tx.start(message, u32::try_from(len).unwrap()).unwrap();
+        while let Ok(Some(emitted)) = tx.poll_transmit(&mut out) {
+            assert_eq!(emitted.last, emitted.header.last());
+            sent.push((emitted.header, emitted.len));
+        }
+        rx.consume(&out.wire, &mut recorder).unwrap();
+        let got = core::mem::take(&mut recorder.headers);
+        assert_eq!(got, sent, "{message:?}");
+        assert_eq!(
+            got.iter().map(|(_, len)| *len).collect::<Vec<_>>(),
+            parts,
+            "{message:?}"
+        );
+    }
+}
+
+#[test]
+fn a_header_is_reported_before_it_is_checked() {
+    let mut recorder = Recorder::default();
+    let wrong = {
+        let mut tx = segmenter(false, false, 512);
+        let mut fpdu = send(&mut tx, SEND, &[1; 8]).remove(0);
+        // A queue that does not exist.
+        fpdu[11] = 9;
+        fpdu
+    };
+    let refused = receiver(false, false).consume(&wrong, &mut recorder);
+    assert_eq!(refused, Err(DdpUntagged::InvalidQn.into()));
+    let [(ddp::Header::Untagged(header), 8)] = recorder.headers[..] else {
+        panic!("{:?}", recorder.headers);
+    };
+    assert_eq!(header.qn.get(), 9);
+}

@@ -69,7 +69,7 @@ impl Tally {
     }
 
     fn add(&self, queue: &Cq, id: u64) {
-        let pending = queue.add(&completion(id), false);
+        let pending = queue.add(&completion(id), false, || ());
 
         self.events.fetch_add(pending.event.into(), ordering::Full);
         self.errors

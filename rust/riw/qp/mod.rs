@@ -16,7 +16,12 @@ mod stream_error;
 pub(crate) mod table;
 mod transmit;
 
-use crate::{counters::Counters, limits::ObjectCharge, stream::Stream, Riw};
+use crate::{
+    counters::{Counter, Counters},
+    limits::ObjectCharge,
+    stream::Stream,
+    Riw,
+};
 use kernel::{
     impl_has_delayed_work, impl_has_work,
     prelude::*,
@@ -92,7 +97,7 @@ impl WorkItem<TRANSMIT_WORK> for Qp {
 
     /// A transmit run in a worker.
     fn run(this: Arc<Self>) {
-        this.transmit();
+        this.transmit(Counter::TxDeferredRuns);
     }
 }
 

@@ -3,7 +3,10 @@
 //! Transmit runs: what a queue pair sends in each state.
 
 use super::{state::Snapshot, Qp, TRANSMIT_WORK};
-use crate::stream::transmit::{PassResult, Tx};
+use crate::{
+    counters::Counter,
+    stream::transmit::{PassResult, Tx},
+};
 use iwarp::qp::{Event, State};
 use kernel::{
     prelude::*,
@@ -28,11 +31,12 @@ impl Qp {
     /// Fails with `ENOTCONN` if there has been no connection. The WRs are dropped then: the process
     /// takes them as not posted.
     pub(crate) fn ring_doorbell(self: &Arc<Self>) -> Result {
+        trace::doorbell(&**self);
         if !self.is_stream_active() && self.discard_unconnected() {
             return Err(ENOTCONN);
         }
         if self.runner.want() {
-            self.transmit();
+            self.transmit(Counter::TxInlineRuns);
         }
         Ok(())
     }
@@ -51,11 +55,13 @@ impl Qp {
         true
     }
 
-    /// Transmits, in a run that the caller has the right to. Process context; may sleep. Returns the
-    /// right, or passes it to a worker.
-    pub(super) fn transmit(self: &Arc<Self>) {
+    /// Transmits, in a run that the caller has the right to and that counts as `run`. Process context;
+    /// may sleep. Returns the right, or passes it to a worker.
+    pub(super) fn transmit(self: &Arc<Self>, run: Counter) {
+        let mut run = Some(run);
+
         for _ in 0..PASSES {
-            match self.pass() {
+            match self.pass(run.take()) {
                 PassResult::Yield => break,
                 PassResult::Done if self.runner.done() => return,
                 PassResult::Done => {}
@@ -64,11 +70,15 @@ impl Qp {
         self.queue.kick::<_, TRANSMIT_WORK>(self);
     }
 
-    fn pass(self: &Arc<Self>) -> PassResult {
+    /// Does what the state allows. `begun`: the run that begins with this pass, to be counted.
+    fn pass(self: &Arc<Self>, begun: Option<Counter>) -> PassResult {
         // No reset comes in between while `tx` is held.
         let tx = self.stream.tx.lock();
         let status = self.snapshot();
 
+        if let Some(run) = begun {
+            tx.count(run);
+        }
         match status.state {
             _ if status.destroyed => PassResult::Done,
             State::Idle => PassResult::Done,

@@ -4,6 +4,7 @@
 
 use crate::{
     abi,
+    counters::Counter,
     limits::{self, ObjectCharge},
     queue::{
         ring::Ring,
@@ -86,9 +87,11 @@ impl PendingNotify {
     /// as the consumer may call verbs from its handler.
     pub(crate) fn notify_cq(self, cq: &CqObject) {
         if self.event {
+            trace::cq_notify(cq);
             cq.notify();
         }
         if self.overflow {
+            cq.device().counters.inc(Counter::CqOverflows);
             cq.error();
         }
     }
@@ -136,9 +139,9 @@ impl Cq {
         })
     }
 
-    /// Adds a completion. An unsuccessful one always counts as solicited. Process context or
-    /// softirq.
-    pub(crate) fn add(&self, completion: &Completion, solicited: bool) -> PendingNotify {
+    /// Adds a completion. Calls `trace` before the consumer can see it. An unsuccessful one always
+    /// counts as solicited. Process context or softirq.
+    fn add(&self, completion: &Completion, solicited: bool, trace: impl FnOnce()) -> PendingNotify {
         {
             let mut producer = self.producer.lock();
 
@@ -152,6 +155,7 @@ impl Cq {
                     event: false,
                 };
             }
+            trace();
             self.ring
                 .publish(producer.put, &abi::Cqe::from(completion).words());
             producer.put = producer.put.wrapping_add(1);
@@ -210,6 +214,26 @@ impl Cq {
         }
         true
     }
+}
+
+/// Adds a completion to `cq`. An unsuccessful one always counts as solicited. Process context or
+/// softirq.
+pub(crate) fn add_completion(
+    cq: &CqObject,
+    completion: &Completion,
+    solicited: bool,
+) -> PendingNotify {
+    cq.add(completion, solicited, || {
+        trace::wr_complete(
+            cq,
+            completion.qp,
+            completion.id,
+            // CAST: Their values are those of the ABI.
+            completion.opcode as u8,
+            completion.status as u16,
+            completion.bytes,
+        );
+    })
 }
 
 impl From<&Completion> for abi::Cqe {

@@ -3,7 +3,7 @@
 //! The receive queue as one queue pair uses it: takes WRs, and completes them.
 
 use crate::queue::{
-    completion::{Completion, CqObject, PendingNotify},
+    completion::{add_completion, Completion, CqObject, PendingNotify},
     receive::{RecvQueue, SrqObject, TakenWr},
     wr::{WcOpcode, WcStatus},
 };
@@ -88,7 +88,8 @@ impl QpRecvQueue {
         if *killed {
             return PendingNotify::default();
         }
-        self.cq.add(
+        add_completion(
+            &self.cq,
             &Completion {
                 id: done.id,
                 opcode: WcOpcode::Receive,

@@ -5,7 +5,7 @@
 use crate::{
     abi,
     queue::{
-        completion::{Completion, CqObject, PendingNotify},
+        completion::{add_completion, Completion, CqObject, PendingNotify},
         fifo::Fifo,
         ring::Ring,
         wr::{SendWr, WcOpcode, WcStatus},
@@ -133,6 +133,8 @@ impl SendQueue {
         let mut state = self.state.lock();
         let number = state.begun.push(begun).ok()?;
 
+        // CAST: The value is that of the ABI.
+        trace::wr_begin(self, wr.id, wr.opcode as u8, bytes, || wr.flags());
         self.release_next();
         Some(number)
     }
@@ -178,7 +180,8 @@ impl SendQueue {
         if state.killed || (status == WcStatus::Success && !wr.signaled) {
             return PendingNotify::default();
         }
-        self.cq.add(
+        add_completion(
+            &self.cq,
             &Completion {
                 id: wr.id,
                 opcode: wr.opcode,
@@ -290,11 +293,6 @@ impl SendQueue {
         state.begun.is_empty() && (state.is_past_end(next) || !self.ring.is_valid(next))
     }
 
-    /// Returns the device. Any context.
-    pub(crate) fn device(&self) -> &Device<Riw> {
-        self.cq.device()
-    }
-
     /// Gives no more completions. Process context or softirq.
     pub(crate) fn kill(&self) {
         self.state.lock().killed = true;
@@ -303,5 +301,17 @@ impl SendQueue {
     /// Notifies the consumer. Any context; no lock is held.
     pub(crate) fn notify_cq(&self, pending: PendingNotify) {
         pending.notify_cq(&self.cq);
+    }
+}
+
+impl trace::Source for SendQueue {
+    type Driver = Riw;
+
+    fn device(&self) -> &Device<Riw> {
+        self.cq.device()
+    }
+
+    fn number(&self) -> u32 {
+        self.qp
     }
 }

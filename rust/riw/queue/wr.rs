@@ -189,6 +189,34 @@ pub(crate) struct SendWr {
     pub(crate) request: Result<(SendRequest, u32), WcStatus>,
 }
 
+impl SendWr {
+    /// Returns the flags of the WR, as far as they mean something for it. Any context.
+    pub(crate) fn flags(&self) -> u16 {
+        let (inline, solicited) = match &self.request {
+            Ok((
+                SendRequest::Send {
+                    payload, solicited, ..
+                },
+                _,
+            )) => (matches!(payload, Payload::Inline(_)), *solicited),
+            Ok((SendRequest::Write { payload, .. }, _)) => {
+                (matches!(payload, Payload::Inline(_)), false)
+            }
+            _ => (false, false),
+        };
+
+        [
+            (inline, abi::INLINE),
+            (self.signaled, abi::SIGNALLED),
+            (solicited, abi::SOLICITED),
+            (self.fence, abi::READ_FENCE),
+        ]
+        .into_iter()
+        .filter(|(set, _)| *set)
+        .fold(0, |flags, (_, flag)| flags | flag)
+    }
+}
+
 impl From<abi::Sqe> for SendWr {
     fn from(sqe: abi::Sqe) -> Self {
         let opcode = WcOpcode::of_send(sqe.opcode);

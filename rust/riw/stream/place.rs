@@ -15,8 +15,8 @@ use crate::{
 };
 use core::ops::Range;
 use iwarp::{
-    Access, DdpUntagged, Denied, Error, Local, Placement, Rdmap, ReadRequest, Segment, Stag,
-    Terminated,
+    ddp::Header, Access, DdpUntagged, Denied, Error, Local, Placement, Rdmap, ReadRequest, Segment,
+    Stag, Terminated,
 };
 use kernel::{prelude::*, sync::atomic::ordering};
 
@@ -26,28 +26,6 @@ pub(super) struct Filling {
     pub(super) wr: RecvWr,
     /// Size of its buffers, in bytes.
     room: u32,
-}
-
-/// Copies received octets to registered memory, `at` bytes from the start of `target`.
-fn copy(
-    target: &Target,
-    at: u32,
-    octets: &RxOctets<'_>,
-    from: Range<usize>,
-) -> Result<Result<(), Denied>, Error> {
-    let mut at = at;
-    let mut copied = Ok(());
-
-    octets
-        .each(from, |fragment| {
-            if copied.is_ok() {
-                copied = target.write(at, fragment);
-                // CAST: A fragment is part of an FPDU.
-                at = at.saturating_add(fragment.len() as u32);
-            }
-        })
-        .map_err(|_| Local::LowerLayer)?;
-    Ok(copied)
 }
 
 /// Places the segments that a receiver finds.
@@ -106,6 +84,36 @@ impl<'a> Placer<'a> {
 
     fn finish_read(&mut self, status: WcStatus) {
         self.kick |= self.stream.finish_read(status, &mut self.unreported);
+    }
+
+    /// Copies received octets to registered memory, `at` bytes from the start of `target`.
+    fn copy(
+        &self,
+        target: &Target,
+        at: u32,
+        octets: &RxOctets<'_>,
+        from: Range<usize>,
+    ) -> Result<Result<(), Denied>, Error> {
+        let mut end = at;
+        let mut copied = Ok(());
+
+        octets
+            .each(from, |fragment| {
+                if copied.is_ok() {
+                    copied = target.write(end, fragment);
+                    // CAST: A fragment is part of an FPDU.
+                    end = end.saturating_add(fragment.len() as u32);
+                }
+            })
+            .map_err(|_| Local::LowerLayer)?;
+        if copied.is_ok() {
+            trace::place(&self.stream.sq, || trace::Placed {
+                stag: target.stag(),
+                addr: target.addr(at),
+                len: end.wrapping_sub(at),
+            });
+        }
+        Ok(copied)
     }
 
     /// Takes a receive WR for a message that begins.
@@ -167,7 +175,7 @@ impl<'a> Placer<'a> {
                 None => Err(Denied::Wrap),
             };
             let copied = match found {
-                Ok(target) => copy(&target, 0, octets, from.start..middle)?,
+                Ok(target) => self.copy(&target, 0, octets, from.start..middle)?,
                 Err(denied) => Err(denied),
             };
 
@@ -211,6 +219,11 @@ impl<'a> Placer<'a> {
 
 impl Placement for Placer<'_> {
     type Stream<'s> = RxOctets<'s>;
+
+    #[inline]
+    fn received(&mut self, header: &Header, len: u32) {
+        trace::fpdu_rx(&self.stream.sq, header, len);
+    }
 
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
         match *segment {
@@ -262,7 +275,7 @@ impl Placement for Placer<'_> {
         let Some(target) = &self.target else {
             return Err(Local::Buffer.into());
         };
-        let placed = copy(target, offset, octets, from)?;
+        let placed = self.copy(target, offset, octets, from)?;
         placed.map_err(|denied| match segment {
             Segment::ReadResponse { .. } => self.refuse_sink(denied),
             _ => denied.tagged(),

@@ -3,7 +3,7 @@
 //! Transmitting: messages become FPDUs, and many FPDUs one send.
 
 use crate::{
-    counters::Counters,
+    counters::{Counter, Counters},
     link::{Link, LinkState},
     queue::wr::WcStatus,
     stream::{
@@ -85,6 +85,11 @@ impl Tx {
             first: start.first,
             response_next: true,
         });
+    }
+
+    /// Counts an event of this side of the stream.
+    pub(crate) fn count(&self, counter: Counter) {
+        self.counters.inc(counter);
     }
 
     /// Sends nothing more, and remembers whether that cuts something off.
@@ -204,13 +209,14 @@ impl Stream {
 
         match sender.segmenter.poll_transmit(&mut gatherer) {
             Ok(Some(emitted)) => {
+                trace::fpdu_tx(&self.sq, &emitted.header, emitted.len);
                 sender
                     .tally
                     .fpdu(sender.kind, gatherer.copied, emitted.last);
-                if emitted.last {
-                    self.complete_sent(sender.active.take())?;
+                match emitted.last {
+                    true => self.complete_sent(sender.active.take()),
+                    false => Ok(()),
                 }
-                Ok(())
             }
             Ok(None) => Ok(()),
             Err(stop) => {

@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The counters of a device, as users see them."""
+"""The counters of a device, as users see them, and traffic that moves them by known numbers."""
 
+import subprocess
 from pathlib import Path
 
-from utils import rdma
+from ksft import PACE, KsftFailEx, ksft_eq
+from utils import bkg, rdma, wait_until
+
+OPERATIONS = ("send", "write", "read")
 
 
 def read(node):
     """Returns the counters of a device from `rdma statistic`: a dict of numbers by name."""
     row, = rdma(f"statistic show link {node.dev}/1", json=True)
-    return {name: value for name, value in row.items() if name not in ("ifname", "port")}
+    return values(row)
+
+
+def values(row):
+    """Returns the counters of a row of `rdma statistic`."""
+    return {name: value for name, value in row.items() if name.startswith(("tx_", "rx_", "cq_"))}
 
 
 def sysfs(node):
@@ -20,14 +29,123 @@ def sysfs(node):
 
 
 class Moves:
-    """By how much counters have moved since it was created: `moves["tx_sends"]`."""
+    """By how much the counters of a device have moved since this was created, or since `reset`."""
 
-    def __init__(self, node, values=read):
-        self._node, self._values = node, values
-        self._before = values(node)
+    def __init__(self, node):
+        self._node = node
+        self.reset()
 
-    def now(self, prefix=""):
-        """Returns all that have moved, and whose names begin with `prefix`."""
-        after = self._values(self._node)
-        return {name: value - self._before[name] for name, value in after.items()
-                if value != self._before[name] and name.startswith(prefix)}
+    def reset(self):
+        self._before = read(self._node)
+
+    def now(self):
+        """Returns all that have moved."""
+        return {name: value - self._before[name] for name, value in read(self._node).items()
+                if value != self._before[name]}
+
+
+def total(sent):
+    """Adds up what several ends have sent."""
+    sent = list(sent)
+    return {name: sum(one[name] for one in sent) for name in sent[0]} if sent else {}
+
+
+def expected(own, other):
+    """Returns by how much the counters of messages move at an end that has sent `own` to `other`."""
+    moved = {}
+    for direction, sender, reader in (("tx", own, other), ("rx", other, own)):
+        for name in ("send", "write"):
+            moved[f"{direction}_{name}s"] = sender[f"{name}s"]
+            moved[f"{direction}_{name}_bytes"] = sender[f"{name}_bytes"]
+        moved[f"{direction}_read_requests"] = sender["reads"]
+        moved[f"{direction}_read_responses"] = reader["reads"]
+        moved[f"{direction}_read_response_bytes"] = reader["read_bytes"]
+        moved[f"{direction}_copied_bytes"] = (sender["send_bytes"] + sender["write_bytes"] +
+                                              reader["read_bytes"])
+    return moved
+
+
+def messages(moved):
+    """Returns the counters that `expected` has."""
+    return {name: value for name, value in moved.items()
+            if name[3:] != "fpdus" and not name.endswith("_runs")}
+
+
+def expect(moves, own, other):
+    """Checks that an end has counted what it has sent and received, and nothing else. What has
+    just arrived is counted a moment later."""
+    wanted = {name: value for name, value in expected(own, other).items() if value}
+    try:
+        wait_until(lambda: messages(moves()) == wanted, 5 * PACE, "")
+    except KsftFailEx:
+        ksft_eq(messages(moves()), wanted, "counters, what was sent")
+
+
+def conserved(here, there):
+    """Checks that each end has received what the other has sent."""
+    for sender, receiver in ((here, there), (there, here)):
+        ksft_eq({name[3:]: value for name, value in receiver.items() if name.startswith("rx_")},
+                {name[3:]: value for name, value in sender.items()
+                 if name.startswith("tx_") and not name.endswith("_runs")}, "received, sent")
+
+
+class Traffic:
+    """The program `verbs_counts` between two nodes, in a `with` block. `pairs` has the numbers of the
+    queue pairs at both ends."""
+
+    def __init__(self, left, right, qps=1):
+        self._process = bkg(["verbs_counts", "-q", qps, left.side, right.side],
+                            stdin=subprocess.PIPE)
+        self.pairs, self._answers = [], 0
+        self.pid = self._process.pid
+
+    def __enter__(self):
+        self._process.__enter__()
+        text = self._process.says(r"(?s)^(.*)ready\n", 30 * PACE)[1]
+        self.pairs = [tuple(map(int, line.split()[1:])) for line in text.splitlines()]
+        return self
+
+    def __exit__(self, *reason):
+        self._process.__exit__(*reason)
+
+    def start(self, command):
+        """Starts a command of the program."""
+        self._process.stdin.write(f"{command}\n".encode())
+
+    def idle(self):
+        """Whether the last command has ended."""
+        return self._process.output.count("done\n") > self._answers
+
+    def finish(self, timeout=60):
+        """Waits for the end of the command. Returns what each end of each queue pair has sent: a
+        dict by the number of its queue pair."""
+        def answers():
+            found = self._process.output.split("done\n")
+            if len(found) - 1 <= self._answers and not self._process.running:
+                raise KsftFailEx(f"ended: {self._process}\n{self._process.output}")
+            return found[:-1] if len(found) - 1 > self._answers else None
+        answer = wait_until(answers, timeout * PACE, f"an answer of {self._process}")[self._answers]
+        self._answers += 1
+        rows = [line.split()[1:] for line in answer.splitlines() if line.startswith("sent")]
+        return {int(qpn): dict(zip(names(), map(int, counts))) for qpn, *counts in rows}
+
+    def do(self, command):
+        """Runs a command. Returns what `finish` does."""
+        self.start(command)
+        return self.finish()
+
+    def ends(self, sent, places=None):
+        """Adds up what the active and the passive ends have sent, of the queue pairs at `places`."""
+        chosen = self.pairs if places is None else [self.pairs[place] for place in places]
+        return tuple(total(sent[pair[side]] for pair in chosen if pair[side] in sent)
+                     for side in (0, 1))
+
+    def quit(self):
+        """Ends the program, which disconnects and destroys all it has."""
+        self._process.stdin.close()
+        self._process.succeed(30 * PACE)
+
+
+def names():
+    """Returns the names of what an end has sent, in the order of the program's answer."""
+    return [f"{operation}{what}" for operation in OPERATIONS for what in ("s", "_bytes")]

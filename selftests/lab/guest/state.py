@@ -10,6 +10,7 @@ import leaks
 
 # Interfaces of the VM itself; the case has created all others.
 OWN = {"lo", "lab0", "mgmt0"}
+TRACING = "/sys/kernel/tracing"
 # Time limit for each removal (of namespaces, devices, modules), in seconds.
 LIMIT = 30
 
@@ -64,12 +65,29 @@ def has_peer():
     return os.path.exists("/sys/class/net/mgmt0")
 
 
+def reset_tracing():
+    """Disables all trace events, and empties the trace buffer. Returns a complaint if that fails."""
+    try:
+        for instance in glob.glob(f"{TRACING}/instances/*"):
+            os.rmdir(instance)
+        with open(f"{TRACING}/tracing_on", "w", encoding="ascii") as switch:
+            switch.write("1")
+        # Truncation clears the enabled events, the PID filter and the buffer.
+        for name in "set_event", "set_event_pid", "trace":
+            with open(f"{TRACING}/{name}", "w", encoding="ascii"):
+                pass
+    except OSError as error:
+        return f"tracing cannot be reset: {error}"
+    return None
+
+
 def reset():
     """Removes everything that a case has left. Returns complaints about failed removals and
     leaks."""
     for namespace in names("ip", "-j", "netns", key="name"):
         call("ip", "netns", "delete", namespace)
-    complaints = [within_limit(lambda: call("rdma", "system", "set", "netns", "shared"))]
+    complaints = [within_limit(reset_tracing),
+                  within_limit(lambda: call("rdma", "system", "set", "netns", "shared"))]
     for link in names("rdma", "-j", "link"):
         call("rdma", "link", "delete", link)
     complaints.append(within_limit(remove_netdevs))

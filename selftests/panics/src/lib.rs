@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Calls of every entry point of `iwarp`, with an embedder of which the compiler knows nothing.
-//! What is reachable from here is what the kernel gets.
+//! Calls every entry point of `iwarp`, with an embedder that the compiler cannot see. The code that is
+//! reachable from these calls is the code of `iwarp` that the kernel runs.
 
 #![no_std]
-// The signatures are those of what is called.
+// The functions have the signatures of the entry points that they call.
 #![allow(
     clippy::result_large_err,
     clippy::result_unit_err,
@@ -20,7 +20,7 @@ use iwarp::startup::{
 };
 use iwarp::*;
 
-/// An engine that is not known at compile time. As in the kernel it is a function elsewhere.
+/// A CRC engine that is unknown at compile time: like the kernel's, it is an external function.
 pub struct Engine;
 
 extern "Rust" {
@@ -39,7 +39,7 @@ pub type Rx = Receiver<Deframer<Engine>>;
 /// A segmenter over MPA.
 pub type Tx = Segmenter<Framer<Engine>>;
 
-/// A stream that is anything.
+/// A stream with any behaviour: the compiler cannot see through function pointers.
 pub struct Stream {
     len: fn() -> usize,
     copy: fn(usize, &mut [u8]) -> Option<()>,
@@ -60,7 +60,7 @@ impl Octets for Stream {
     }
 }
 
-/// An embedder that does anything.
+/// An embedder with any behaviour.
 pub struct Embedder {
     segment: fn(&Segment, u32) -> Result<(), Error>,
     place: fn(&Segment, u32, &Stream, Range<usize>) -> Result<(), Error>,

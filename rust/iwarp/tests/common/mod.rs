@@ -131,6 +131,8 @@ pub enum Event {
 #[derive(Default)]
 pub struct Recorder {
     pub events: Vec<Event>,
+    /// The header of each segment, and the octets behind it.
+    pub headers: Vec<(ddp::Header, u32)>,
     /// The current segment and its payload so far.
     pub open: Option<(Segment, Vec<u8>)>,
     /// Number of calls of any method.
@@ -179,6 +181,11 @@ impl Rx {
 
 impl Placement for Recorder {
     type Stream<'s> = Unread;
+
+    fn received(&mut self, header: &ddp::Header, len: u32) {
+        assert!(self.open.is_none(), "a header within a segment");
+        self.headers.push((*header, len));
+    }
 
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
         self.calls += 1;

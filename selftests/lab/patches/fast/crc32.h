@@ -2,11 +2,12 @@
 /*
  * CRC-32C by the CPU's crc32 instruction, for User-Mode Linux on x86-64.
  *
- * lib/crc/crc32-main.c includes this as an architecture's own header. User-Mode Linux has none,
- * and without it CRCs take a table look-up for each byte.
+ * lib/crc/crc32-main.c includes this header as the one of the architecture. User-Mode Linux has
+ * none, so its generic code looks up each byte in a table.
  *
- * The instruction takes 3 or 4 cycles, but the CPU can begin one in each: a block is done in four
- * lanes at a time. Their CRCs are joined by tables, so only general-purpose registers are used.
+ * The instruction has a latency of 3 or 4 cycles and a throughput of one per cycle. So a block is
+ * split into four lanes, whose CRCs are computed in parallel. Tables combine them, so this uses
+ * general-purpose registers only.
  */
 #ifndef RIW_LAB_FAST_CRC32_H
 #define RIW_LAB_FAST_CRC32_H
@@ -22,11 +23,11 @@
 
 #define CRC32C_LANES 4
 
-/* The octets of a lane: a page less headers is one block, a segment of MTU 1500 three. */
+/* Bytes per lane. A page without headers is one long block, a segment at MTU 1500 three short ones. */
 #define CRC32C_LONG_LANE 1008
 #define CRC32C_SHORT_LANE 112
 
-/* What each byte of a CRC becomes by a lane of zeros. */
+/* For each byte of a CRC and each value of it: the CRC after a lane of zeros. */
 typedef u32 crc32c_zeros[4][256];
 
 static crc32c_zeros crc32c_long_zeros __ro_after_init;
@@ -45,8 +46,8 @@ static inline u64 crc32c_word(u64 crc, const u8 *p)
 }
 
 /*
- * Blocks of all lanes, as long as there are any. The lanes are variables, not an array: gcc would keep
- * that in memory, which halves the speed.
+ * Processes whole blocks of CRC32C_LANES lanes of @lane bytes. Advances @p and @len past them. One
+ * variable per lane, not an array: gcc keeps an array in memory, which halves the speed.
  */
 static __always_inline u32 crc32c_lanes(u32 crc, const u8 **p, size_t *len, size_t lane,
 					const crc32c_zeros zeros)
@@ -85,11 +86,11 @@ static u32 crc32c_arch(u32 crc, const u8 *p, size_t len)
 
 static void __init crc32c_fill_zeros(crc32c_zeros zeros, size_t lane)
 {
-	static const u8 nothing[CRC32C_LONG_LANE] __initconst;
+	static const u8 zero_lane[CRC32C_LONG_LANE] __initconst;
 
 	for (unsigned int byte = 0; byte < 4; byte++)
 		for (u32 value = 0; value < 256; value++)
-			zeros[byte][value] = crc32c_base(value << 8 * byte, nothing, lane);
+			zeros[byte][value] = crc32c_base(value << 8 * byte, zero_lane, lane);
 }
 
 #define crc32_mod_init_arch crc32_mod_init_arch
@@ -100,7 +101,7 @@ static void __init crc32_mod_init_arch(void)
 	crc32c_fill_zeros(crc32c_long_zeros, CRC32C_LONG_LANE);
 	crc32c_fill_zeros(crc32c_short_zeros, CRC32C_SHORT_LANE);
 	crc32c_instruction = true;
-	pr_info("crc32c: by the CPU's instruction\n");
+	pr_info("crc32c: using the CPU's instruction\n");
 }
 
 static u32 crc32_optimizations_arch(void)

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Events of the data path of a queue pair.
+
+use crate::{qp::Source, tracepoint};
+use iwarp::{ddp::Header, wire::rdmap, Stag};
+use riw_bindings as bindings;
+
+/// Traces that a process rings the doorbell of a send queue.
+#[inline]
+pub fn doorbell(qp: &impl Source) {
+    if tracepoint::doorbell_enabled() {
+        // SAFETY: The device is borrowed, so it is alive.
+        unsafe { tracepoint::doorbell(qp.device().as_raw(), qp.number()) }
+    }
+}
+
+/// Traces that a WR leaves the send queue, for a message of `bytes`. `opcode` and the flags that
+/// `flags` returns are those of the user ABI.
+#[inline]
+pub fn wr_begin(qp: &impl Source, wr_id: u64, opcode: u8, bytes: u32, flags: impl FnOnce() -> u16) {
+    if tracepoint::wr_begin_enabled() {
+        // SAFETY: The device is borrowed, so it is alive.
+        unsafe {
+            tracepoint::wr_begin(
+                qp.device().as_raw(),
+                qp.number(),
+                wr_id,
+                opcode,
+                bytes,
+                flags(),
+            )
+        }
+    }
+}
+
+/// Traces that an FPDU is ready for the socket. Its segment has `len` octets behind `header`.
+#[inline]
+pub fn fpdu_tx(qp: &impl Source, header: &Header, len: u32) {
+    if tracepoint::fpdu_tx_enabled() {
+        let Fields {
+            opcode,
+            last,
+            stag,
+            to,
+            queue,
+            msn,
+            mo,
+        } = Fields::of(header);
+
+        // SAFETY: The device is borrowed, so it is alive.
+        unsafe {
+            tracepoint::fpdu_tx(
+                qp.device().as_raw(),
+                qp.number(),
+                opcode,
+                last,
+                len,
+                stag,
+                to,
+                queue,
+                msn,
+                mo,
+            )
+        }
+    }
+}
+
+/// Traces that an FPDU is received. Its segment has `len` octets behind `header`, which is not
+/// checked.
+#[inline]
+pub fn fpdu_rx(qp: &impl Source, header: &Header, len: u32) {
+    if tracepoint::fpdu_rx_enabled() {
+        let Fields {
+            opcode,
+            last,
+            stag,
+            to,
+            queue,
+            msn,
+            mo,
+        } = Fields::of(header);
+
+        // SAFETY: The device is borrowed, so it is alive.
+        unsafe {
+            tracepoint::fpdu_rx(
+                qp.device().as_raw(),
+                qp.number(),
+                opcode,
+                last,
+                len,
+                stag,
+                to,
+                queue,
+                msn,
+                mo,
+            )
+        }
+    }
+}
+
+/// Received payload that has been placed.
+pub struct Placed {
+    /// The memory region.
+    pub stag: Stag,
+    /// The address in the region, as the wire names it.
+    pub addr: u64,
+    /// Length in bytes.
+    pub len: u32,
+}
+
+/// Traces that received payload has been placed, all of a segment or a part of it.
+#[inline]
+pub fn place(qp: &impl Source, placed: impl FnOnce() -> Placed) {
+    if tracepoint::place_enabled() {
+        let Placed { stag, addr, len } = placed();
+
+        // SAFETY: The device is borrowed, so it is alive.
+        unsafe { tracepoint::place(qp.device().as_raw(), qp.number(), stag.0, addr, len) }
+    }
+}
+
+/// The fields of a header. Those that it does not have are 0.
+struct Fields {
+    opcode: u8,
+    last: bool,
+    stag: u32,
+    to: u64,
+    queue: u32,
+    msn: u32,
+    mo: u32,
+}
+
+impl Fields {
+    fn of(header: &Header) -> Self {
+        let empty = Self {
+            opcode: header.rdmap() & rdmap::OPCODE_MASK,
+            last: header.last(),
+            stag: 0,
+            to: 0,
+            queue: 0,
+            msn: 0,
+            mo: 0,
+        };
+
+        match header {
+            Header::Tagged(tagged) => Self {
+                stag: tagged.stag.get(),
+                to: tagged.to.get(),
+                ..empty
+            },
+            Header::Untagged(untagged) => Self {
+                stag: untagged.invalidate.get(),
+                queue: untagged.qn.get(),
+                msn: untagged.msn.get(),
+                mo: untagged.mo.get(),
+                ..empty
+            },
+        }
+    }
+}
+
+// The C enum lists the opcodes in order.
+const _: () = {
+    assert!(bindings::riw_rdmap_opcode_RIW_RDMAP_WRITE == rdmap::OP_WRITE as u32);
+    assert!(
+        bindings::riw_rdmap_opcode_RIW_RDMAP_ATOMIC_RESPONSE == rdmap::OP_ATOMIC_RESPONSE as u32
+    );
+};
