@@ -2,7 +2,7 @@
 
 //! Access checks of registered memory.
 
-use crate::error::{DdpTagged, Error, Rdmap};
+use crate::error::{DdpTagged, Error, Local, Rdmap};
 use crate::types::Stag;
 
 /// Access rights of a region. The bits are the low bits of `IB_ACCESS_*`.
@@ -123,11 +123,11 @@ impl Region {
 
 impl Denied {
     /// The error for a tagged segment that must not be placed: RDMA Write or Read Response (RFC
-    /// 5041 §7.2). DDP has no code for a missing right. An STag that does not allow placement is
-    /// reported as invalid (check 2 of §7.1).
+    /// 5041 §7.2).
     pub const fn tagged(self) -> Error {
         Error::DdpTagged(match self {
-            Self::InvalidStag | Self::Rights => DdpTagged::InvalidStag,
+            Self::InvalidStag => DdpTagged::InvalidStag,
+            Self::Rights => DdpTagged::AccessRights,
             Self::PdMismatch => DdpTagged::StagNotAssociated,
             Self::Bounds => DdpTagged::Bounds,
             Self::Wrap => DdpTagged::ToWrap,
@@ -154,6 +154,6 @@ impl Denied {
 
     /// The error for memory that this side posted and cannot use; it is not the peer's fault.
     pub const fn local(self) -> Error {
-        Error::LocalCatastrophic
+        Error::Local(Local::Buffer)
     }
 }

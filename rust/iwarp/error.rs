@@ -47,7 +47,22 @@ pub enum Error {
     /// DDP cannot continue because of a local failure.
     DdpLocalCatastrophic,
     /// RDMAP cannot continue because of a local failure.
-    LocalCatastrophic,
+    Local(Local),
+}
+
+/// Failures of this side. On the wire all are one error, RDMAP's local catastrophic error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Local {
+    /// A work request is malformed, or not possible in this stream.
+    Request,
+    /// A work request names memory that may not be used so.
+    Buffer,
+    /// A completion was lost.
+    Completion,
+    /// There is no memory.
+    Memory,
+    /// The lower layer does not take or give octets, although the connection has not ended.
+    LowerLayer,
 }
 
 /// MPA errors (RFC 5044 §8, RFC 6581 §8).
@@ -75,8 +90,11 @@ pub enum Mpa {
 /// DDP errors of the Tagged Buffer model (RFC 5041 §7.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DdpTagged {
-    /// No buffer has this STag, or the buffer may not be written.
+    /// No buffer has this STag.
     InvalidStag,
+    /// The buffer does not grant the right. DDP has no code for this; it is reported as 0, the code
+    /// for an STag that does not allow placement.
+    AccessRights,
     /// The access exceeds the buffer.
     Bounds,
     /// The STag belongs to another protection domain or stream.
@@ -94,6 +112,8 @@ pub enum DdpUntagged {
     InvalidQn,
     /// No buffer is posted for this message.
     NoBuffer,
+    /// A Read Request or Atomic Request exceeds the IRD: it is the same error on the wire.
+    TooManyReads,
     /// Not the next MSN of the queue.
     InvalidMsnRange,
     /// Not the next offset of the message.
@@ -145,7 +165,7 @@ impl Error {
             Self::DdpUntagged(e) => TermCode::new(LAYER_DDP, 2, e.code()),
             Self::Rdmap(e) => e.term(),
             Self::DdpLocalCatastrophic => TermCode::new(LAYER_DDP, 0, 0),
-            Self::LocalCatastrophic => TermCode::new(LAYER_RDMAP, RDMAP_LOCAL, 0),
+            Self::Local(_) => TermCode::new(LAYER_RDMAP, RDMAP_LOCAL, 0),
         }
     }
 }
@@ -167,7 +187,7 @@ impl Mpa {
 impl DdpTagged {
     const fn code(self) -> u8 {
         match self {
-            Self::InvalidStag => 0,
+            Self::InvalidStag | Self::AccessRights => 0,
             Self::Bounds => 1,
             Self::StagNotAssociated => 2,
             Self::ToWrap => 3,
@@ -180,7 +200,7 @@ impl DdpUntagged {
     const fn code(self) -> u8 {
         match self {
             Self::InvalidQn => 1,
-            Self::NoBuffer => 2,
+            Self::NoBuffer | Self::TooManyReads => 2,
             Self::InvalidMsnRange => 3,
             Self::InvalidMo => 4,
             Self::TooLong => 5,
@@ -225,6 +245,12 @@ impl From<DdpTagged> for Error {
 impl From<DdpUntagged> for Error {
     fn from(e: DdpUntagged) -> Self {
         Self::DdpUntagged(e)
+    }
+}
+
+impl From<Local> for Error {
+    fn from(e: Local) -> Self {
+        Self::Local(e)
     }
 }
 

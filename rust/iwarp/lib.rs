@@ -13,11 +13,11 @@
 //!   a [`Placement`] where payload goes.
 //! - [`mpa`]: the lower layer over TCP, whose frames are FPDUs.
 //! - [`Region`]: checks accesses to registered memory.
-//! - [`Error`]: every protocol error and its Terminate code.
+//! - [`Error`]: every protocol error, its Terminate code and the rule that it breaks.
 //! - [`qp`]: the states of a queue pair.
 //!
 //! No two files import each other. A file imports only from its own layer and from those before it:
-//! - `types`, `error`, `wire`, `ddp`, `rdmap`, `access`, `qp`: values, headers, messages;
+//! - `types`, `error`, `rule`, `wire`, `ddp`, `rdmap`, `access`, `qp`: values, headers, messages;
 //! - `traits`;
 //! - `tx` and `rx`, which use the lower layer by its traits, and `mpa`, which imports neither.
 //!
@@ -43,6 +43,7 @@ pub mod error;
 pub mod mpa;
 pub mod qp;
 pub mod rdmap;
+mod rule;
 pub mod rx;
 pub mod traits;
 pub mod tx;
@@ -50,7 +51,7 @@ pub mod types;
 pub mod wire;
 
 pub use access::{Access, Denied, Region};
-pub use error::{DdpTagged, DdpUntagged, Error, Mpa, Rdmap, TermCode};
+pub use error::{DdpTagged, DdpUntagged, Error, Local, Mpa, Rdmap, TermCode};
 pub use mpa::{startup, RxConfig, TxConfig};
 pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Message, Outstanding, ReadRequest};
 pub use rdmap::{Quote, Segment, Terminate, Terminated};

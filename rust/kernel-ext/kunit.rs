@@ -15,6 +15,7 @@ use kernel::{
 };
 
 mod percpu;
+mod ratelimit;
 mod sync;
 mod workqueue;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Additions to the kernel's `kernel` crate for any driver: locks for data shared with softirqs,
-//! owned work queues, memory cgroups, per-CPU counters, and helpers for KUnit suites.
+//! owned work queues, memory cgroups, rate limits, per-CPU counters, and helpers for KUnit suites.
 //!
 //! Nothing here depends on networking or RDMA. All of it could move to `rust/kernel`, each file to
 //! the module of its name.
@@ -13,6 +13,7 @@
 pub mod kunit;
 pub mod memcg;
 pub mod percpu;
+pub mod ratelimit;
 pub mod sync;
 pub mod workqueue;
 

@@ -5,6 +5,10 @@
 //! To add one, add its line to the list below, and call [`Counters::inc`] or [`Counters::add`] where it
 //! happens.
 
+use iwarp::{
+    error::{LAYER_DDP, LAYER_RDMAP},
+    TermCode,
+};
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::percpu::PerCpuCounters;
 use rdma::stats::StatDesc;
@@ -69,13 +73,109 @@ counters! {
     /// Payload that was copied to where it belongs, in bytes.
     RxCopiedBytes = c"rx_copied_bytes",
 
-    // The device.
+    // The device: a counter that a queue pair is bound to has none of these.
     /// Completion queues that have overflowed, because their process did not keep up.
     CqOverflows = c"cq_overflows",
+
+    // The device: Terminates, by the layer that found the error.
+    /// Sent, for errors that RDMAP found.
+    TxTerminatesRdmap = c"tx_terminates_rdmap",
+    /// Sent, for errors that DDP found.
+    TxTerminatesDdp = c"tx_terminates_ddp",
+    /// Sent, for errors that MPA found.
+    TxTerminatesMpa = c"tx_terminates_mpa",
+    /// Received, for errors that the peer's RDMAP found.
+    RxTerminatesRdmap = c"rx_terminates_rdmap",
+    /// Received, for errors that the peer's DDP found.
+    RxTerminatesDdp = c"rx_terminates_ddp",
+    /// Received, for errors that the peer's MPA found, or an unknown layer.
+    RxTerminatesMpa = c"rx_terminates_mpa",
+
+    // The device: streams that ended in an error, each once, by the first reason.
+    /// The CRC of an FPDU was wrong.
+    StreamErrorsCrc = c"stream_errors_crc",
+    /// A marker was wrong, or an FPDU too short for its headers.
+    StreamErrorsFraming = c"stream_errors_framing",
+    /// An STag was not valid, or of another protection domain.
+    StreamErrorsStag = c"stream_errors_stag",
+    /// An access was outside of its region, or wrapped around.
+    StreamErrorsBounds = c"stream_errors_bounds",
+    /// A region did not grant the right, or could not be invalidated.
+    StreamErrorsAccess = c"stream_errors_access",
+    /// No receive was posted for a Send.
+    StreamErrorsNoReceive = c"stream_errors_no_receive",
+    /// The peer had more Reads outstanding than the IRD.
+    StreamErrorsReadLimit = c"stream_errors_read_limit",
+    /// A message was longer than its buffer.
+    StreamErrorsTooLong = c"stream_errors_too_long",
+    /// An untagged segment had a wrong MSN, message offset or queue.
+    StreamErrorsSequence = c"stream_errors_sequence",
+    /// A wrong version or opcode, or a message cut short.
+    StreamErrorsProtocol = c"stream_errors_protocol",
+    /// This side failed: a work request, memory, or a completion queue.
+    StreamErrorsLocal = c"stream_errors_local",
+    /// The peer sent a Terminate.
+    StreamErrorsPeer = c"stream_errors_peer",
+    /// The connection was reset.
+    StreamErrorsReset = c"stream_errors_reset",
+    /// The peer did not answer.
+    StreamErrorsTimeout = c"stream_errors_timeout",
+    /// The peer closed inside a message, or with work of this side outstanding.
+    StreamErrorsClosedEarly = c"stream_errors_closed_early",
+
+    // The device: connections. Each counts once, when it is established or when it fails.
+    /// Established; this side connected.
+    ConnectionsOpened = c"connections_opened",
+    /// Established; this side accepted.
+    ConnectionsAccepted = c"connections_accepted",
+    /// Rejected by this side's consumer, or for it: it has closed, or its backlog is full.
+    ConnectionsRejected = c"connections_rejected",
+    /// Rejected by the peer's consumer.
+    ConnectionsRefused = c"connections_refused",
+    /// Ended by `connect_timeout`, `startup_timeout` or `accept_timeout`.
+    ConnectionsTimedOut = c"connections_timed_out",
+    /// Reset to make room for other half-open connections, or because the listener closed.
+    ConnectionsEvicted = c"connections_evicted",
+    /// The peer's startup frame was malformed, or the first FPDU of its stream.
+    StartupErrorsFrame = c"startup_errors_frame",
+    /// The peer's revision of MPA is not supported.
+    StartupErrorsRevision = c"startup_errors_revision",
+    /// The peer requires CRCs, and they are off on this side.
+    StartupErrorsCrc = c"startup_errors_crc",
+    /// No RTR indication in common.
+    StartupErrorsRtr = c"startup_errors_rtr",
+    /// The peer's ORD exceeds the largest IRD of this side.
+    StartupErrorsIrd = c"startup_errors_ird",
+    /// The peer closed or reset the connection.
+    StartupErrorsClosed = c"startup_errors_closed",
+    /// TCP did not connect.
+    StartupErrorsUnreachable = c"startup_errors_unreachable",
+    /// This side failed, its consumer gave up, or its device was removed.
+    StartupErrorsLocal = c"startup_errors_local",
 }
 
 /// The counters of a device, or of the queue pairs that are bound to one counter.
 pub(crate) struct Counters(PerCpuCounters<{ NAMES.len() }>);
+
+impl Counter {
+    /// The counter of Terminates sent for errors that this layer found.
+    pub(crate) fn tx_terminates(code: TermCode) -> Self {
+        match code.layer {
+            LAYER_RDMAP => Self::TxTerminatesRdmap,
+            LAYER_DDP => Self::TxTerminatesDdp,
+            _ => Self::TxTerminatesMpa,
+        }
+    }
+
+    /// The counter of Terminates received for errors that this layer found.
+    pub(crate) fn rx_terminates(code: TermCode) -> Self {
+        match code.layer {
+            LAYER_RDMAP => Self::RxTerminatesRdmap,
+            LAYER_DDP => Self::RxTerminatesDdp,
+            _ => Self::RxTerminatesMpa,
+        }
+    }
+}
 
 impl Counters {
     /// The descriptions for ib_core.

@@ -25,6 +25,7 @@ use crate::{
     counters::Counters,
     identity::Identity,
     limits::Limits,
+    log::DeviceLog,
     qp::table::QpTable,
     Riw,
 };
@@ -58,6 +59,7 @@ pub(crate) struct RiwDevice {
     pub(crate) cm: Arc<CmDevice>,
     pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
     pub(crate) identity: Identity,
+    pub(crate) log: Arc<DeviceLog>,
     pub(crate) counters: Arc<Counters>,
     next_pd: Atomic<u64>,
     next_cq: Atomic<u32>,
@@ -70,15 +72,15 @@ impl RiwDevice {
         identity: Identity,
     ) -> Result<impl PinInit<Self>> {
         let limits = Limits::new()?;
-        let counters = cm.counters.clone();
 
         Ok(pin_init!(Self {
             limits,
             qps <- QpTable::new(),
+            log: cm.log.clone(),
+            counters: cm.counters.clone(),
             cm,
             queue,
             identity,
-            counters,
             next_pd: Atomic::new(1),
             next_cq: Atomic::new(1),
         }))

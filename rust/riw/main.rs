@@ -26,6 +26,7 @@ mod device;
 mod identity;
 mod limits;
 mod link;
+mod log;
 mod members;
 mod mr;
 mod qp;

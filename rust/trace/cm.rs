@@ -29,7 +29,7 @@ pub enum CmPhase {
     Closed = bindings::riw_cm_phase_RIW_CM_CLOSED,
 }
 
-/// A connection enters another phase.
+/// A connection that enters another phase.
 pub struct PhaseChange<'a> {
     /// The name of the RDMA device.
     pub device: &'a CStr,
@@ -39,9 +39,11 @@ pub struct PhaseChange<'a> {
     pub qpn: Option<u32>,
     /// The phase before.
     pub from: CmPhase,
-    /// The phase after. It may be the same one, if an error changes nothing.
+    /// The phase after.
     pub to: CmPhase,
-    /// The reason, if it is an error.
+    /// Why the connection ends, if it does so.
+    pub reason: &'a str,
+    /// The error that stands for the reason; `None` if the connection was established.
     pub error: Option<Error>,
     /// The address of this side, if it is known.
     pub local: Option<SocketAddr>,
@@ -49,21 +51,23 @@ pub struct PhaseChange<'a> {
     pub remote: Option<SocketAddr>,
 }
 
-/// Traces a change of phase.
+/// Whether changes of phase are traced: [`cm_phase`] does nothing otherwise.
 #[inline]
-pub fn cm_phase<'a>(change: impl FnOnce() -> PhaseChange<'a>) {
-    if tracepoint::cm_phase_enabled() {
-        emit(&change());
-    }
+pub fn cm_phase_enabled() -> bool {
+    tracepoint::cm_phase_enabled()
 }
 
+/// Traces a change of phase.
 #[cold]
-fn emit(change: &PhaseChange<'_>) {
+pub fn cm_phase(change: &PhaseChange<'_>) {
+    if !cm_phase_enabled() {
+        return;
+    }
     let local = storage(change.local);
     let remote = storage(change.remote);
 
-    // SAFETY: `device` is a NUL-terminated string, and the addresses are valid: all are borrowed
-    // until the call returns.
+    // SAFETY: `device` is a NUL-terminated string, `reason` has that length, and the addresses are
+    // valid: all are borrowed until the call returns.
     unsafe {
         tracepoint::cm_phase(
             change.device.as_char_ptr(),
@@ -73,6 +77,8 @@ fn emit(change: &PhaseChange<'_>) {
             change.from as u32,
             change.to as u32,
             change.error.map_or(0, Error::to_errno),
+            change.reason.as_ptr(),
+            change.reason.len(),
             &local,
             &remote,
         )

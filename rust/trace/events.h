@@ -35,7 +35,8 @@ RIW_WR_FLAGS
 #define riw_name(value, name) { value, name },
 #define riw_last(value, name) { value, name }
 
-/* A connection enters another phase. `qpn` is 0 if it has no queue pair yet, `error` 0 or an errno. */
+/* A connection enters another phase. `qpn` is 0 if it has no queue pair yet, `error` is
+ * an errno and `reason` a text, if the connection ends. */
 TRACE_EVENT(cm_phase,
 	TP_PROTO(
 		const char *device,
@@ -44,11 +45,13 @@ TRACE_EVENT(cm_phase,
 		u32 from,
 		u32 to,
 		int error,
+		const char *reason,
+		size_t reason_len,
 		const struct __kernel_sockaddr_storage *local,
 		const struct __kernel_sockaddr_storage *remote
 	),
 
-	TP_ARGS(device, endpoint, qpn, from, to, error, local, remote),
+	TP_ARGS(device, endpoint, qpn, from, to, error, reason, reason_len, local, remote),
 
 	TP_STRUCT__entry(
 		__string(device, device)
@@ -57,6 +60,7 @@ TRACE_EVENT(cm_phase,
 		__field(u32, from)
 		__field(u32, to)
 		__field(int, error)
+		__string_len(reason, reason, reason_len)
 		__array(unsigned char, local, sizeof(struct sockaddr_in6))
 		__array(unsigned char, remote, sizeof(struct sockaddr_in6))
 	),
@@ -68,15 +72,16 @@ TRACE_EVENT(cm_phase,
 		__entry->from = from;
 		__entry->to = to;
 		__entry->error = error;
+		__assign_str(reason);
 		memcpy(__entry->local, local, sizeof(struct sockaddr_in6));
 		memcpy(__entry->remote, remote, sizeof(struct sockaddr_in6));
 	),
 
-	TP_printk("device=%s endpoint=%llu qpn=%u %s -> %s error=%d local=%pISpc remote=%pISpc",
+	TP_printk("device=%s endpoint=%llu qpn=%u %s -> %s local=%pISpc remote=%pISpc error=%d reason=\"%s\"",
 		__get_str(device), __entry->endpoint, __entry->qpn,
 		__print_symbolic(__entry->from, RIW_CM_PHASES),
 		__print_symbolic(__entry->to, RIW_CM_PHASES),
-		__entry->error, __entry->local, __entry->remote
+		__entry->local, __entry->remote, __entry->error, __get_str(reason)
 	)
 );
 

@@ -20,7 +20,7 @@ mod qp;
 mod stream;
 mod tracepoint;
 
-pub use cm::{cm_phase, CmPhase, PhaseChange};
+pub use cm::{cm_phase, cm_phase_enabled, CmPhase, PhaseChange};
 pub use cq::{cq_arm, cq_notify, wr_complete};
 pub use qp::{qp_state, stream_error, terminate_rx, terminate_tx, Source};
 pub use stream::{doorbell, fpdu_rx, fpdu_tx, place, wr_begin, Placed};

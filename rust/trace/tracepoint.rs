@@ -56,6 +56,8 @@ declare! {
         from: u32,
         to: u32,
         error: c_int,
+        reason: *const c_char,
+        reason_len: usize,
         local: *const bindings::__kernel_sockaddr_storage,
         remote: *const bindings::__kernel_sockaddr_storage,
     );

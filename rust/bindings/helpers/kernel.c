@@ -3,6 +3,7 @@
 #include <linux/cpumask.h>
 #include <linux/memcontrol.h>
 #include <linux/percpu.h>
+#include <linux/ratelimit.h>
 #include <linux/sched/mm.h>
 #include <linux/spinlock.h>
 
@@ -69,6 +70,19 @@ struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg)
 void riw_helper_put_memcg(struct mem_cgroup *memcg)
 {
 	mem_cgroup_put(memcg);
+}
+
+/* At most `burst` events in `interval` jiffies. All states share one lockdep class. */
+void riw_helper_ratelimit_state_init(struct ratelimit_state *rs, int interval, int burst)
+{
+	ratelimit_state_init(rs, interval, burst);
+	/* Keeps the number of missed events, which ___ratelimit() would log and reset. */
+	ratelimit_set_flags(rs, RATELIMIT_MSG_ON_RELEASE);
+}
+
+int riw_helper_ratelimit_state_reset_miss(struct ratelimit_state *rs)
+{
+	return ratelimit_state_reset_miss(rs);
 }
 
 /* A word of another CPU can be read while that CPU adds to it. */

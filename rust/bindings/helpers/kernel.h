@@ -4,6 +4,7 @@
 
 #include <linux/memcontrol.h>
 #include <linux/percpu.h>
+#include <linux/ratelimit_types.h>
 #include <linux/spinlock.h>
 
 void riw_helper_spin_lock_bh(spinlock_t *lock);
@@ -19,6 +20,9 @@ struct mem_cgroup *riw_helper_current_memcg(void);
 struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg);
 struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg);
 void riw_helper_put_memcg(struct mem_cgroup *memcg);
+
+void riw_helper_ratelimit_state_init(struct ratelimit_state *rs, int interval, int burst);
+int riw_helper_ratelimit_state_reset_miss(struct ratelimit_state *rs);
 
 u64 __percpu *riw_helper_alloc_percpu_u64(size_t count);
 void riw_helper_free_percpu_u64(u64 __percpu *counters);

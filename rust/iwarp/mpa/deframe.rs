@@ -3,7 +3,7 @@
 //! Parses FPDUs (RFC 5044 §4, §6): length, ULPDU, pad and CRC, with markers between.
 
 use crate::ddp::{Ulpdu, FRONT_LEN};
-use crate::error::{Error, Mpa};
+use crate::error::{Error, Local, Mpa};
 use crate::mpa::fpdu::{pad_len, CRC_LEN, LENGTH_LEN};
 use crate::mpa::marker::{Cadence, MARKER_LEN};
 use crate::traits::{Crc, Crc32c, Deframed, Deframing, Layout, Octets};
@@ -131,7 +131,7 @@ fn check_crc<C: Crc32c, S: Octets>(stream: &S, head: &[u8], covered: usize) -> R
     if rest != 0 {
         crc = stream
             .crc(crc, begin.len(), rest)
-            .ok_or(Error::LocalCatastrophic)?;
+            .ok_or(Local::LowerLayer)?;
     }
     if word(stream, head, covered)? == crc.wire() {
         Ok(())
@@ -142,7 +142,7 @@ fn check_crc<C: Crc32c, S: Octets>(stream: &S, head: &[u8], covered: usize) -> R
 
 /// Copies octets of the stream. A failure is local, not the peer's fault.
 fn read<S: Octets>(stream: &S, at: usize, to: &mut [u8]) -> Result<(), Error> {
-    stream.copy(at, to).ok_or(Error::LocalCatastrophic)
+    Ok(stream.copy(at, to).ok_or(Local::LowerLayer)?)
 }
 
 /// Reads four octets of the stream: a marker or the CRC. Prefers `head`, because the CRC covers

@@ -121,7 +121,7 @@ impl Terminate {
     /// too if RDMAP found the error in a Read Request.
     pub fn new(error: Error, quote: Quote) -> Self {
         let quote = match error {
-            Error::Mpa(_) | Error::LocalCatastrophic | Error::DdpLocalCatastrophic => Quote::NONE,
+            Error::Mpa(_) | Error::Local(_) | Error::DdpLocalCatastrophic => Quote::NONE,
             Error::DdpTagged(_) | Error::DdpUntagged(_) => Quote {
                 rdmap: None,
                 ..quote

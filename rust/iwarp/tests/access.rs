@@ -145,6 +145,8 @@ fn denials_as_errors() {
     );
     assert_eq!(codes(Denied::invalidate), [(0, 1, 9); 5]);
     assert_eq!(codes(Denied::local), [(0, 0, 0); 5]);
+    // The same on the wire, but not for an operator.
+    assert_ne!(Denied::Rights.tagged(), Denied::InvalidStag.tagged());
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn what_cannot_be_read_ends_the_stream() {
     let (crc, markers) = (true, false);
     let mut rx = Receiver::new(mpa::Deframer::<Soft>::new(RxConfig { crc, markers }));
     let got = rx.consume(&Unreadable, &mut Nobody);
-    assert_eq!(got, Err(Error::LocalCatastrophic));
+    assert_eq!(got, Err(Local::LowerLayer.into()));
     assert!(!rx.at_boundary(0));
 }
 

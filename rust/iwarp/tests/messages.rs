@@ -303,7 +303,7 @@ fn a_terminate_goes_next_and_is_the_last() {
     };
     let Ok(_) = tx.poll_transmit(&mut out);
     assert!(!tx.terminated());
-    let terminate = Terminate::new(Error::LocalCatastrophic, Quote::NONE);
+    let terminate = Terminate::new(Local::Memory.into(), Quote::NONE);
     let fpdus = common::send(&mut tx, Message::Terminate(terminate), b"");
     assert!(tx.terminated());
     out.wire.extend(fpdus.concat());

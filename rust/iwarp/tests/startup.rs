@@ -3,7 +3,7 @@
 //! The startup frames (RFC 5044 §7.1) and their handling in both roles (RFC 6581).
 
 mod common;
-use common::startup::*;
+use common::{check_rules, startup::*};
 use iwarp::startup::*;
 
 #[test]
@@ -245,4 +245,23 @@ fn both_sides_agree_on_what_was_agreed() {
 fn the_default_is_to_use_crcs() {
     assert_eq!(Policy::default(), Policy::DEFAULT);
     assert_eq!(Policy::DEFAULT.crc, CrcPolicy::Require);
+}
+
+#[test]
+fn every_startup_error_names_a_rule_of_its_own() {
+    check_rules(
+        [
+            StartupError::BadKey,
+            StartupError::WrongRole,
+            StartupError::Revision,
+            StartupError::Length,
+            StartupError::Format,
+            StartupError::Crc,
+            StartupError::Incomplete,
+            StartupError::PrivateData,
+            StartupError::InsufficientIrd,
+            StartupError::NoRtr,
+        ]
+        .map(StartupError::rule),
+    );
 }

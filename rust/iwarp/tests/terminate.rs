@@ -11,7 +11,11 @@ use iwarp::*;
 /// 6581 §8 with RFC 6580.
 /// RFC 6581 §8 with RFC 6580.
 const CODES: &[(Error, [u8; 3])] = &[
-    (Error::LocalCatastrophic, [0, 0, 0]),
+    (Error::Local(Local::Request), [0, 0, 0]),
+    (Error::Local(Local::Buffer), [0, 0, 0]),
+    (Error::Local(Local::Completion), [0, 0, 0]),
+    (Error::Local(Local::Memory), [0, 0, 0]),
+    (Error::Local(Local::LowerLayer), [0, 0, 0]),
     (Error::Rdmap(Rdmap::InvalidStag), [0, 1, 0]),
     (Error::Rdmap(Rdmap::Bounds), [0, 1, 1]),
     (Error::Rdmap(Rdmap::AccessRights), [0, 1, 2]),
@@ -27,12 +31,14 @@ const CODES: &[(Error, [u8; 3])] = &[
     (Error::Rdmap(Rdmap::Unspecified), [0, 2, 0xff]),
     (Error::DdpLocalCatastrophic, [1, 0, 0]),
     (Error::DdpTagged(DdpTagged::InvalidStag), [1, 1, 0]),
+    (Error::DdpTagged(DdpTagged::AccessRights), [1, 1, 0]),
     (Error::DdpTagged(DdpTagged::Bounds), [1, 1, 1]),
     (Error::DdpTagged(DdpTagged::StagNotAssociated), [1, 1, 2]),
     (Error::DdpTagged(DdpTagged::ToWrap), [1, 1, 3]),
     (Error::DdpTagged(DdpTagged::InvalidVersion), [1, 1, 4]),
     (Error::DdpUntagged(DdpUntagged::InvalidQn), [1, 2, 1]),
     (Error::DdpUntagged(DdpUntagged::NoBuffer), [1, 2, 2]),
+    (Error::DdpUntagged(DdpUntagged::TooManyReads), [1, 2, 2]),
     (Error::DdpUntagged(DdpUntagged::InvalidMsnRange), [1, 2, 3]),
     (Error::DdpUntagged(DdpUntagged::InvalidMo), [1, 2, 4]),
     (Error::DdpUntagged(DdpUntagged::TooLong), [1, 2, 5]),
@@ -53,6 +59,11 @@ fn every_error_has_its_code() {
         let want = TermCode { layer, etype, code };
         assert_eq!(error.term(), want, "{error:?}");
     }
+}
+
+#[test]
+fn every_error_names_a_rule_of_its_own() {
+    check_rules(CODES.iter().map(|(error, _)| error.rule()));
 }
 
 const REQUEST: ReadRequest = ReadRequest {
@@ -94,7 +105,7 @@ fn nothing_is_quoted_of_errors_below_ddp_and_of_local_ones() {
     for (error, [layer, etype, code]) in CODES.iter().copied() {
         if matches!(
             error,
-            Error::Mpa(_) | Error::LocalCatastrophic | Error::DdpLocalCatastrophic
+            Error::Mpa(_) | Error::Local(_) | Error::DdpLocalCatastrophic
         ) {
             assert_eq!(body(error, v.quote), [layer << 4 | etype, code, 0, 0]);
         }

@@ -8,26 +8,26 @@ use super::{
     end::End,
     pending::PendingEvent,
     phase::{Phase, Step},
+    reason::EndReason,
     subscription::Subscription,
     Endpoint,
 };
 use crate::{
     limits,
-    link::{Connection, Deadline, LinkState},
+    link::{AddrPair, Connection, Deadline, LinkState},
     qp::{Qp, Role},
 };
-use core::net::SocketAddr;
 use iwarp::startup::{Kind, OutFrame, Parameters, Reader, Responder};
 use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
 };
 use rdma::iw::{CmEvent, CmId, ConnParam, Offer};
+use trace::CmPhase;
 
 /// A connection that a listener has accepted.
 struct Incoming {
-    local: SocketAddr,
-    remote: SocketAddr,
+    addrs: AddrPair,
     /// The subscriptions that may decide on it. The first one is asked.
     candidates: KVec<Arc<Subscription>>,
 }
@@ -58,16 +58,19 @@ impl Incoming {
 }
 
 impl Request {
+    /// Returns the addresses of the connection.
+    pub(super) fn addrs(&self) -> &AddrPair {
+        &self.incoming.addrs
+    }
+
     fn new(
         dev: &CmDevice,
         connection: &Connection,
         candidates: KVec<Arc<Subscription>>,
     ) -> Result<KBox<Self>> {
-        let (local, remote) = connection.addrs()?;
         let request = Self {
             incoming: Incoming {
-                local,
-                remote,
+                addrs: connection.addrs()?,
                 candidates,
             },
             reader: Reader::new(Kind::Request),
@@ -79,25 +82,28 @@ impl Request {
 
     /// Adds the connection to the half-open ones of its subscription. May sleep.
     fn enter(&self, endpoint: &Arc<Endpoint>) -> Result {
-        let Incoming {
-            candidates, remote, ..
-        } = &self.incoming;
+        let Incoming { addrs, candidates } = &self.incoming;
 
         candidates
             .first()
             .ok_or(ECONNREFUSED)?
-            .enter(remote.ip().into(), endpoint)
+            .enter(addrs.remote.ip().into(), endpoint)
     }
 
     /// Removes the connection from the half-open ones, if it is one of them. May sleep.
     pub(super) fn leave(&self, endpoint: &Endpoint) {
         if let Some(subscription) = self.incoming.candidates.first() {
-            subscription.leave(self.incoming.remote.ip().into(), endpoint);
+            subscription.leave(self.incoming.addrs.remote.ip().into(), endpoint);
         }
     }
 }
 
 impl Reported {
+    /// Returns the addresses of the connection.
+    pub(super) fn addrs(&self) -> &AddrPair {
+        &self.incoming.addrs
+    }
+
     /// Reports the connect request to the first candidate. Fails if there is none, or if it does
     /// not take the request. May sleep.
     fn report(&self, token: usize) -> Result {
@@ -106,8 +112,8 @@ impl Reported {
             .first()
             .ok_or(ENOENT)?
             .report_event(&CmEvent::ConnectRequest {
-                local: self.incoming.local,
-                remote: self.incoming.remote,
+                local: self.incoming.addrs.local,
+                remote: self.incoming.addrs.remote,
                 // Each of the peer's depths limits the other one on this side.
                 offer: Offer {
                     ird: self.responder.peer_ird().unwrap_or(limits::MAX_READS),
@@ -159,15 +165,16 @@ pub(super) fn incoming(
     };
     if begun.is_ok() {
         *phase = Phase::AwaitRequest(request);
+        endpoint.note_phase(CmPhase::New, &phase);
     }
-    endpoint.proceed(phase, begun)
+    endpoint.proceed(phase, begun.map_err(EndReason::Local))
 }
 
 impl Endpoint {
     /// Continues with a connection that is not accepted yet. May sleep.
     pub(super) fn step_accept(self: &Arc<Self>, phase: Phase) -> Step {
         if self.events.has(PendingEvent::Evicted) {
-            return Step::End(phase, End::abort(ECONNABORTED));
+            return Step::End(phase, End::abort(EndReason::Evicted));
         }
         match phase {
             Phase::AwaitRequest(request) => self.receive_request(request),
@@ -175,7 +182,7 @@ impl Endpoint {
                 // The initiator must not send before the Reply, but it may give up.
                 match self.link.state() {
                     LinkState::Established => Step::Next(phase),
-                    _ => Step::End(phase, End::abort(ECONNRESET)),
+                    _ => Step::End(phase, End::abort(EndReason::Closed(ECONNRESET))),
                 }
             }
             phase => Step::Next(phase),
@@ -191,7 +198,7 @@ impl Endpoint {
                 self.check_request(request)
             }
             Ok(false) => Step::Next(Phase::AwaitRequest(request)),
-            Err(e) => Step::End(Phase::AwaitRequest(request), End::abort(e)),
+            Err(reason) => Step::End(Phase::AwaitRequest(request), End::abort(reason)),
         }
     }
 
@@ -199,7 +206,11 @@ impl Endpoint {
     fn check_request(&self, mut request: KBox<Request>) -> Step {
         let responder = match Responder::request(&request.reader, &self.dev.settings.policy()) {
             Ok(responder) => responder,
-            Err(refusal) => return self.refuse(Phase::AwaitRequest(request), refusal.reply),
+            Err(refusal) => {
+                let reason = EndReason::Startup(refusal.error);
+
+                return self.refuse(Phase::AwaitRequest(request), refusal.reply, reason);
+            }
         };
         let reported = Reported {
             incoming: request.incoming.take(),
@@ -210,10 +221,13 @@ impl Endpoint {
         match KBox::new(reported, GFP_KERNEL) {
             // iw_cm would get only a part of the private data.
             Ok(reported) if reported.responder.private_data().len() > CmId::PRIVATE_DATA_MAX => {
-                self.reject_with(reported, &[])
+                self.reject_with(reported, &[], EndReason::Local(EMSGSIZE))
             }
             Ok(reported) => self.report_request(reported),
-            Err(e) => Step::End(Phase::AwaitRequest(request), End::abort(e.into())),
+            Err(e) => Step::End(
+                Phase::AwaitRequest(request),
+                End::abort(EndReason::Local(e.into())),
+            ),
         }
     }
 
@@ -225,7 +239,7 @@ impl Endpoint {
             }
             if !reported.next_candidate() {
                 // All have closed, or their backlogs are full.
-                return self.reject_with(reported, &[]);
+                return self.reject_with(reported, &[], EndReason::Rejected);
             }
         }
     }
@@ -236,19 +250,24 @@ impl Endpoint {
         Deadline::new(self.dev.settings.accept_time())
     }
 
-    /// Sends a rejecting Reply, and ends the connection. May sleep.
-    pub(super) fn reject_with(&self, reported: KBox<Reported>, private_data: &[u8]) -> Step {
+    /// Sends a rejecting Reply, and ends the connection for `reason`. May sleep.
+    pub(super) fn reject_with(
+        &self,
+        reported: KBox<Reported>,
+        private_data: &[u8],
+        reason: EndReason,
+    ) -> Step {
         let reply = reported.responder.reject(private_data).ok();
 
-        self.refuse(Phase::Reported(reported), reply)
+        self.refuse(Phase::Reported(reported), reply, reason)
     }
 
     /// Ends a connection that is not accepted, after a Reply if there is one. May sleep.
-    fn refuse(&self, phase: Phase, reply: Option<OutFrame>) -> Step {
+    fn refuse(&self, phase: Phase, reply: Option<OutFrame>, reason: EndReason) -> Step {
         let sent = reply.is_some_and(|reply| self.send_frame(reply.as_bytes()).is_ok());
         let end = match sent {
-            true => End::graceful(ECONNREFUSED),
-            false => End::abort(ECONNREFUSED),
+            true => End::graceful(reason),
+            false => End::abort(reason),
         };
 
         Step::End(phase, end)
@@ -277,13 +296,15 @@ impl Endpoint {
         // Until the Reply is sent, a rejecting one can be sent instead.
         let (reply, parameters) = match self.prepare(&reported.responder, qp, param) {
             Ok(prepared) => prepared,
-            Err(e) => return (self.reject_with(reported, &[]), Err(e)),
+            Err(e) => return (self.reject_with(reported, &[], EndReason::Local(e)), Err(e)),
         };
         let started = self
             .send_frame(reply.as_bytes())
-            .and_then(|()| self.start(&parameters, Role::Responder));
+            .and_then(|()| self.start(&parameters, Role::Responder, reported.incoming.addrs));
         if let Err(e) = started {
-            return (Step::End(Phase::Reported(reported), End::abort(e)), Err(e));
+            let end = End::abort(EndReason::link(e));
+
+            return (Step::End(Phase::Reported(reported), end), Err(e));
         }
 
         // It cannot fail any more, so iw_cm gets its event in any case.
@@ -299,7 +320,7 @@ impl Endpoint {
                 depths,
                 deadline: Deadline::new(self.dev.settings.startup_time()),
             },
-            None => Self::established(id, depths),
+            None => self.established(id, depths),
         };
         (Step::Next(next), Ok(()))
     }
@@ -335,11 +356,11 @@ impl Endpoint {
             // As above.
             return true;
         }
-        let end = match established {
-            true => End::abort(ECONNABORTED),
-            false => End::abandoned(),
+        let reason = match established {
+            true => EndReason::Local(ECONNABORTED),
+            false => EndReason::Abandoned,
         };
-        self.end(&mut phase, &end);
+        self.end(&mut phase, &End::abort(reason));
         established
     }
 
@@ -362,7 +383,7 @@ impl Endpoint {
             reported.deadline = self.accept_deadline();
             self.report_request(reported)
         } else {
-            self.reject_with(reported, private_data)
+            self.reject_with(reported, private_data, EndReason::Rejected)
         }
     }
 }

@@ -4,14 +4,16 @@
 
 use super::{
     device::{CmDevice, Member},
-    end::{End, Report},
+    end::End,
     pending::PendingEvent,
     phase::{Phase, Step},
+    reason::EndReason,
     Endpoint,
 };
 use crate::{
+    counters::Counter,
     limits,
-    link::{Connection, Deadline, LinkState},
+    link::{AddrPair, Connection, Deadline, LinkState},
     qp::{Qp, Role},
 };
 use core::net::SocketAddr;
@@ -25,15 +27,15 @@ use kernel::{
 };
 use net::Netns;
 use rdma::iw::{CmEvent, CmId, ConnParam, Offer, Setup};
+use trace::CmPhase;
 
 /// A connection that is being opened.
 pub(super) struct Opening {
     /// iw_cm's id, which waits for the connect reply.
     id: ARef<CmId>,
     setup: Setup,
-    /// The address of this end, as far as it is known.
-    local: SocketAddr,
-    remote: SocketAddr,
+    /// The addresses, that of this side as far as it is known.
+    pub(super) addrs: AddrPair,
     attempt: Attempt,
     /// The same Request may be sent once more, if the peer closes without a Reply.
     repeat: bool,
@@ -86,8 +88,10 @@ impl Opening {
         let opening = Self {
             id: ARef::from(id),
             setup: *setup,
-            local: setup.local,
-            remote: *remote,
+            addrs: AddrPair {
+                local: setup.local,
+                remote: *remote,
+            },
             attempt: Attempt::new(&policy, param)?,
             repeat: enhanced,
             fallback,
@@ -103,7 +107,7 @@ impl Opening {
     fn bind(&self, dev: &CmDevice, ns: &Netns) -> Result<Connection> {
         let Setup { local, tos, .. } = &self.setup;
 
-        Connection::new(&dev.shared.pernet, ns, local, &self.remote, *tos)
+        Connection::new(&dev.shared.pernet, ns, local, &self.addrs.remote, *tos)
     }
 
     /// Chooses the Request that follows a failed attempt. Returns false if there is none.
@@ -111,14 +115,14 @@ impl Opening {
     /// A peer that knows only revision 1 closes without a Reply (RFC 6581, section 10). But a peer
     /// also closes if it lacks memory, or room for half-open connections. So the same Request is
     /// repeated once before revision 1 is tried.
-    fn next_attempt(&mut self, error: Error) -> bool {
+    fn next_attempt(&mut self, reason: EndReason) -> bool {
         let no_octets = self.reader.wanted() == Reader::new(Kind::Reply).wanted();
-        let closed = error == ECONNRESET && no_octets;
+        let closed = reason.to_error() == ECONNRESET && no_octets;
 
         if closed && core::mem::replace(&mut self.repeat, false) {
             return true;
         }
-        if !closed && error != EPROTONOSUPPORT {
+        if !closed && reason != EndReason::Startup(StartupError::Revision) {
             return false;
         }
         let Some(attempt) = self.fallback.take() else {
@@ -133,23 +137,24 @@ impl Opening {
     fn report(&self, status: Result, offer: Offer<'_>) -> Result {
         self.id.event(&CmEvent::ConnectReply {
             status,
-            local: self.local,
-            remote: self.remote,
+            local: self.addrs.local,
+            remote: self.addrs.remote,
             offer,
         })
     }
 
     /// Reports to iw_cm that there is no connection. May sleep.
-    pub(super) fn report_failure(&self, end: &End) {
-        let offer = match end.report {
-            Report::Reply => reply_offer(&self.reader, None),
-            Report::Phase | Report::Nothing => Offer::default(),
+    pub(super) fn report_failure(&self, reason: EndReason) {
+        let error = reason.to_error();
+        let offer = match reason {
+            EndReason::Refused => reply_offer(&self.reader, None),
+            _ => Offer::default(),
         };
 
-        if self.report(Err(end.error), offer).is_err() {
+        if self.report(Err(error), offer).is_err() {
             // No memory for the private data, or too much of them. The consumer waits for the
             // event, and without private data it does not fail.
-            let _ = self.report(Err(end.error), Offer::default());
+            let _ = self.report(Err(error), Offer::default());
         }
     }
 }
@@ -182,27 +187,33 @@ pub(super) fn connect(
     let mut phase = endpoint.phase.lock();
     let begun = dev
         .add(endpoint.token, Member::Endpoint(endpoint.clone()))
+        .map_err(EndReason::Local)
         .and_then(|()| endpoint.begin(connection, remote))
-        .and_then(|()| endpoint.attach(qp));
+        .and_then(|()| endpoint.attach(qp).map_err(EndReason::Local));
     if begun.is_ok() {
         // From here on iw_cm gets a connect reply in any case.
         *phase = Phase::Connecting(opening);
+        endpoint.note_phase(CmPhase::New, &phase);
     }
     endpoint.proceed(phase, begun)
 }
 
 impl Endpoint {
     /// Starts to connect by TCP. May sleep.
-    fn begin(self: &Arc<Self>, connection: Connection, remote: &SocketAddr) -> Result {
-        self.set_connection(connection)?;
-        self.link.connect(remote)
+    fn begin(
+        self: &Arc<Self>,
+        connection: Connection,
+        remote: &SocketAddr,
+    ) -> Result<(), EndReason> {
+        self.set_connection(connection).map_err(EndReason::Local)?;
+        self.link.connect(remote).map_err(EndReason::Unreachable)
     }
 
     /// Continues to connect, as far as that is possible now. May sleep.
     pub(super) fn step_connect(self: &Arc<Self>, phase: Phase) -> Step {
         if self.events.has(PendingEvent::CloseRequested) {
             // The consumer has given the queue pair up, and may wait for the connect reply.
-            return Step::End(phase, End::abort(ECONNABORTED));
+            return Step::End(phase, End::abort(EndReason::Local(ECONNABORTED)));
         }
         match phase {
             Phase::Connecting(opening) => self.send_request(opening),
@@ -220,19 +231,20 @@ impl Endpoint {
                     Deadline::new(self.dev.settings.startup_time()).min(opening.limit);
                 self.receive_reply(opening)
             }
-            Err(e) => Step::End(Phase::Connecting(opening), End::abort(not_refused(e))),
+            Err(reason) => Step::End(Phase::Connecting(opening), End::abort(reason)),
         }
     }
 
     /// Returns whether TCP has connected and the Request is sent. May sleep.
-    fn try_send_request(&self, opening: &mut Opening) -> Result<bool> {
+    fn try_send_request(&self, opening: &mut Opening) -> Result<bool, EndReason> {
         match self.link.state() {
             LinkState::Connecting => return Ok(false),
-            LinkState::Closed(error) => return Err(error),
+            LinkState::Closed(error) => return Err(EndReason::Unreachable(error)),
             LinkState::Established | LinkState::PeerClosed | LinkState::Closing => {}
         }
-        opening.local = self.link.local_addr()?;
-        self.send_frame(opening.attempt.request.as_bytes())?;
+        opening.addrs.local = self.link.local_addr().map_err(EndReason::link)?;
+        self.send_frame(opening.attempt.request.as_bytes())
+            .map_err(EndReason::link)?;
         Ok(true)
     }
 
@@ -241,20 +253,34 @@ impl Endpoint {
         match self.receive_frame(&mut opening.reader) {
             Ok(false) => return Step::Next(Phase::AwaitReply(opening)),
             Ok(true) => {}
-            Err(e) => return self.try_again(opening, not_refused(e)),
+            Err(reason) => return self.try_again(opening, reason),
         }
 
         match opening.attempt.initiator.reply(&opening.reader) {
             Ok(Outcome::Established(parameters)) => self.connected(opening, &parameters),
-            Ok(Outcome::Rejected) => Step::End(Phase::AwaitReply(opening), End::rejected()),
+            Ok(Outcome::Rejected) => Step::End(
+                Phase::AwaitReply(opening),
+                End::graceful(EndReason::Refused),
+            ),
             Err(error) => match (error.term(), opening.reader.frame()) {
                 (Some(terminate), Some(reply)) => {
                     let crc = opening.attempt.initiator.crc(&reply);
 
-                    self.withdraw(opening, terminate, crc, reply.markers, EPROTO)
+                    self.withdraw(
+                        opening,
+                        terminate,
+                        crc,
+                        reply.markers,
+                        EndReason::Startup(error),
+                    )
                 }
-                _ if error == StartupError::Revision => self.try_again(opening, EPROTONOSUPPORT),
-                _ => Step::End(Phase::AwaitReply(opening), End::abort(EPROTO)),
+                _ if error == StartupError::Revision => {
+                    self.try_again(opening, EndReason::Startup(error))
+                }
+                _ => Step::End(
+                    Phase::AwaitReply(opening),
+                    End::abort(EndReason::Startup(error)),
+                ),
             },
         }
     }
@@ -265,28 +291,39 @@ impl Endpoint {
             // iw_cm would get only a part of them.
             Err(EMSGSIZE)
         } else {
-            self.start(parameters, Role::Initiator)
+            self.start(parameters, Role::Initiator, opening.addrs)
         };
         if let Err(e) = started {
             let error = Mpa::LocalCatastrophic.into();
 
-            return self.withdraw(opening, error, parameters.crc, parameters.tx_markers, e);
+            let reason = EndReason::Local(e);
+
+            return self.withdraw(
+                opening,
+                error,
+                parameters.crc,
+                parameters.tx_markers,
+                reason,
+            );
         }
 
         match opening.report(Ok(()), reply_offer(&opening.reader, Some(parameters))) {
-            Ok(()) => Step::Next(Phase::Rdma {
-                id: KBox::into_inner(opening).id,
-                ending: None,
-            }),
-            Err(e) => Step::End(Phase::AwaitReply(opening), End::abort(e)),
+            Ok(()) => {
+                self.dev.counters.inc(Counter::ConnectionsOpened);
+                Step::Next(Phase::Rdma {
+                    id: KBox::into_inner(opening).id,
+                    ending: None,
+                })
+            }
+            Err(e) => Step::End(Phase::AwaitReply(opening), End::abort(EndReason::Local(e))),
         }
     }
 
     /// Connects once more, if the peer has closed without a Reply or has replied in another
     /// revision of MPA, and an attempt is left. Otherwise ends the connection. May sleep.
-    fn try_again(self: &Arc<Self>, mut opening: KBox<Opening>, error: Error) -> Step {
-        if !opening.next_attempt(error) || self.reconnect(&mut opening).is_err() {
-            return Step::End(Phase::AwaitReply(opening), End::abort(error));
+    fn try_again(self: &Arc<Self>, mut opening: KBox<Opening>, reason: EndReason) -> Step {
+        if !opening.next_attempt(reason) || self.reconnect(&mut opening).is_err() {
+            return Step::End(Phase::AwaitReply(opening), End::abort(reason));
         }
         // TCP may have connected already.
         self.kick();
@@ -303,7 +340,8 @@ impl Endpoint {
         let connection = opening.bind(&self.dev, &ns)?;
         // A shutdown of the device that begins now also ends this endpoint: it is a member, and the
         // shutdown waits for `phase`, which is locked.
-        self.begin(connection, &opening.remote)?;
+        self.begin(connection, &opening.addrs.remote)
+            .map_err(EndReason::to_error)?;
 
         opening.reader = Reader::new(Kind::Reply);
         opening.deadline = Deadline::new(self.dev.settings.connect_time()).min(opening.limit);
@@ -318,21 +356,11 @@ impl Endpoint {
         error: iwarp::Error,
         crc: bool,
         markers: bool,
-        reason: Error,
+        reason: EndReason,
     ) -> Step {
         // Without memory for it the peer learns no more than the end.
         let _ = self.send_terminate(error, crc, markers);
         Step::End(Phase::AwaitReply(opening), End::graceful(reason))
-    }
-}
-
-/// The error for iw_cm if the connection has failed: `ECONNREFUSED` would be a rejection by the
-/// peer's consumer, but TCP did not ask it.
-fn not_refused(error: Error) -> Error {
-    if error == ECONNREFUSED {
-        ECONNRESET
-    } else {
-        error
     }
 }
 

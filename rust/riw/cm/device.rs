@@ -3,7 +3,9 @@
 //! The connection management of a device, and what the devices share.
 
 use super::{listen::Listener, subscription::Subscription, Endpoint};
-use crate::{counters::Counters, link::LingerSet, members::Members, settings::Settings};
+use crate::{
+    counters::Counters, link::LingerSet, log::DeviceLog, members::Members, settings::Settings, Riw,
+};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -15,6 +17,7 @@ use kernel::{
 };
 use kernel_ext::workqueue::Queue;
 use net::{NetDevice, Netns, Pernet};
+use rdma::{device::Registered, Device};
 
 /// The parts of connection management that all devices of the module share.
 #[pin_data]
@@ -74,6 +77,7 @@ pub(crate) struct CmDevice {
     pub(super) shared: Arc<Shared>,
     pub(crate) settings: Settings,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) log: Arc<DeviceLog>,
     pub(super) ifindex: u32,
     /// Connections that endpoints have closed.
     pub(super) lingers: Arc<LingerSet>,
@@ -107,12 +111,14 @@ impl CmDevice {
     pub(crate) fn new(netdev: &NetDevice, shared: Arc<Shared>) -> Result<Arc<Self>> {
         let settings = Settings::new()?;
         let counters = Counters::new()?;
+        let log = DeviceLog::new()?;
         let lingers = LingerSet::new(shared.stream_queue.clone())?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 shared,
                 settings,
                 counters,
+                log,
                 ifindex: netdev.ifindex(),
                 lingers,
                 registering: Atomic::new(0),
@@ -199,6 +205,14 @@ impl CmDevice {
         };
 
         netdev.netns().ok_or(ENODEV)
+    }
+
+    /// Returns the device of ib_core; `None` if it is not registered. May sleep. Drop it soon: the
+    /// unregistration waits for it.
+    pub(super) fn registered(&self) -> Option<Registered<Riw>> {
+        let netdev = self.state.lock().netdev.clone()?;
+
+        Device::<Riw>::on(&netdev).ok().flatten()
     }
 
     /// Returns a number for a member. The device never reuses it. May sleep.

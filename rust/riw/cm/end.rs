@@ -5,19 +5,18 @@
 use super::{
     pending::PendingEvent,
     phase::{Phase, Step},
+    reason::EndReason,
     Endpoint,
 };
 use crate::qp::Closed;
-use kernel::{prelude::*, sync::Arc};
+use kernel::sync::Arc;
 use kernel_ext::workqueue::cancel_delayed_work;
 use rdma::iw::{CmEvent, Offer};
 
 /// How and why a connection ends.
 pub(super) struct End {
     how: Disconnect,
-    /// The reason, for iw_cm if the connection was not established.
-    pub(super) error: Error,
-    pub(super) report: Report,
+    reason: EndReason,
 }
 
 /// How the TCP connection is closed.
@@ -29,51 +28,20 @@ enum Disconnect {
     Abort,
 }
 
-/// The events that the end reports to iw_cm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Report {
-    /// Those of the phase: see `phase.rs`.
-    Phase,
-    /// The same, with the depths and private data of the peer's Reply.
-    Reply,
-    /// Nothing.
-    Nothing,
-}
-
 impl End {
     /// A reset.
-    pub(super) fn abort(error: Error) -> Self {
+    pub(super) fn abort(reason: EndReason) -> Self {
         Self {
             how: Disconnect::Abort,
-            error,
-            report: Report::Phase,
+            reason,
         }
     }
 
     /// A FIN.
-    pub(super) fn graceful(error: Error) -> Self {
+    pub(super) fn graceful(reason: EndReason) -> Self {
         Self {
             how: Disconnect::Graceful,
-            error,
-            report: Report::Phase,
-        }
-    }
-
-    /// The peer's consumer has rejected the connection.
-    pub(super) fn rejected() -> Self {
-        Self {
-            how: Disconnect::Graceful,
-            error: ECONNREFUSED,
-            report: Report::Reply,
-        }
-    }
-
-    /// A reset of which iw_cm must not learn, although it waits for an event.
-    pub(super) fn abandoned() -> Self {
-        Self {
-            how: Disconnect::Abort,
-            error: ECONNABORTED,
-            report: Report::Nothing,
+            reason,
         }
     }
 }
@@ -86,10 +54,14 @@ impl Endpoint {
         phase: &mut Phase,
         f: impl FnOnce(Phase) -> (Step, R),
     ) -> R {
+        let before = phase.name();
         let (step, result) = f(phase.take());
 
         match step {
-            Step::Next(next) => *phase = next,
+            Step::Next(next) => {
+                *phase = next;
+                self.note_phase(before, phase);
+            }
             Step::End(last, end) => {
                 *phase = last;
                 self.end(phase, &end);
@@ -108,13 +80,14 @@ impl Endpoint {
         if matches!(last, Phase::Closed) {
             return;
         }
+        self.note_end(&last, end.reason);
         if let Phase::AwaitRequest(request) = &last {
             request.leave(self);
         }
         let refused = matches!(last, Phase::AwaitRequest(_) | Phase::Reported(_));
         self.disconnect(end.how, refused);
-        self.release_qp(end);
-        last.report_end(end);
+        self.release_qp(end.reason);
+        last.report_end(end.reason);
         self.dev.remove(self.token);
         cancel_delayed_work::<Self, 2>(self);
     }
@@ -136,7 +109,7 @@ impl Endpoint {
     }
 
     /// Notifies the queue pair of the end and detaches it. May sleep.
-    fn release_qp(&self, end: &End) {
+    fn release_qp(&self, reason: EndReason) {
         let Some(qp) = self.qp.as_ref() else {
             return;
         };
@@ -145,10 +118,9 @@ impl Endpoint {
             || self.events.has(PendingEvent::CloseRequested);
 
         if self.is_stream_active() && !expected && self.events.set(PendingEvent::LlpClosed) {
-            qp.llp_closed(if end.error == ETIMEDOUT {
-                Closed::Timeout
-            } else {
-                Closed::Reset
+            qp.llp_closed(match reason {
+                EndReason::Timeout => Closed::Timeout,
+                _ => Closed::Reset,
             });
         }
         qp.detach();
@@ -157,16 +129,16 @@ impl Endpoint {
 
 impl Phase {
     /// Reports the end in this phase to iw_cm. May sleep.
-    fn report_end(self, end: &End) {
-        if end.report == Report::Nothing {
+    fn report_end(self, reason: EndReason) {
+        if reason == EndReason::Abandoned {
             return;
         }
         // None of these events fails: iw_cm has preallocated them.
         match self {
-            Self::Connecting(opening) | Self::AwaitReply(opening) => opening.report_failure(end),
+            Self::Connecting(opening) | Self::AwaitReply(opening) => opening.report_failure(reason),
             Self::AwaitFirst { id, .. } => {
                 let _ = id.event(&CmEvent::Established {
-                    status: Err(end.error),
+                    status: Err(reason.to_error()),
                     offer: Offer::default(),
                 });
                 let _ = id.event(&CmEvent::Close);

@@ -7,9 +7,10 @@ use super::{
     end::End,
     pending::{PendingEvent, PendingEvents},
     phase::{Phase, Step},
+    reason::EndReason,
 };
 use crate::{
-    link::{Connection, Link, LinkEvents, LinkState, Readable},
+    link::{AddrPair, Connection, Link, LinkEvents, LinkState, Readable},
     qp::{Closed, Qp, QpConnection},
 };
 use kernel::{
@@ -35,6 +36,8 @@ pub(super) struct Endpoint {
     pub(super) events: PendingEvents,
     /// The queue pair, once it is attached.
     pub(super) qp: SetOnce<Arc<Qp>>,
+    /// The addresses of the stream, once it starts.
+    pub(super) addrs: SetOnce<AddrPair>,
     #[pin]
     pub(super) phase: Mutex<Phase>,
     #[pin]
@@ -73,6 +76,7 @@ impl Endpoint {
                 stream_active: Atomic::new(false),
                 events: PendingEvents::new(),
                 qp: SetOnce::new(),
+                addrs: SetOnce::new(),
                 phase <- new_mutex!(Phase::New, "riw::cm::Endpoint::phase"),
                 link <- Link::new(),
                 setup_work <- new_work!("riw::cm::Endpoint::setup_work"),
@@ -99,15 +103,18 @@ impl Endpoint {
 
     /// Resets the connection. On return the link is empty and reports no event. May sleep.
     pub(super) fn shutdown(self: &Arc<Self>) {
-        self.end(&mut self.phase.lock(), &End::abort(ENETDOWN));
+        self.end(
+            &mut self.phase.lock(),
+            &End::abort(EndReason::Local(ENETDOWN)),
+        );
     }
 
     /// Continues with a connection that has `begun`, or ends it if that has failed. Returns
-    /// `begun`. May sleep.
+    /// the error of `begun`. May sleep.
     pub(super) fn proceed(
         self: &Arc<Self>,
         mut phase: MutexGuard<'_, Phase>,
-        begun: Result,
+        begun: Result<(), EndReason>,
     ) -> Result {
         match begun {
             Ok(()) => {
@@ -115,9 +122,9 @@ impl Endpoint {
                 // The awaited event may have happened before the link had an owner.
                 self.kick();
             }
-            Err(e) => self.end(&mut phase, &End::abort(e)),
+            Err(reason) => self.end(&mut phase, &End::abort(reason)),
         }
-        begun
+        begun.map_err(EndReason::to_error)
     }
 
     /// Binds the endpoint and a queue pair to each other. `EINVAL` if the queue pair cannot be
@@ -187,7 +194,7 @@ impl Endpoint {
     /// The step of a phase whose deadline has passed. May sleep.
     fn expire(self: &Arc<Self>, phase: Phase) -> Step {
         match phase {
-            Phase::Reported(reported) => self.reject_with(reported, &[]),
+            Phase::Reported(reported) => self.reject_with(reported, &[], EndReason::Timeout),
             Phase::Rdma {
                 id,
                 ending: Some(mut ending),
@@ -200,10 +207,10 @@ impl Endpoint {
 
                 match extended {
                     true => Step::Next(phase),
-                    false => Step::End(phase, End::graceful(ECONNRESET)),
+                    false => Step::End(phase, End::graceful(EndReason::Stream)),
                 }
             }
-            phase => Step::End(phase, End::abort(ETIMEDOUT)),
+            phase => Step::End(phase, End::abort(EndReason::Timeout)),
         }
     }
 
@@ -246,6 +253,10 @@ impl QpConnection for Endpoint {
         &self.link
     }
 
+    fn addrs(&self) -> Option<&AddrPair> {
+        self.addrs.as_ref()
+    }
+
     fn first_fpdu(self: ArcBorrow<'_, Self>) {
         Arc::from(self).post_event(PendingEvent::FirstFpdu);
     }
@@ -266,7 +277,10 @@ impl QpConnection for Endpoint {
         let this = Arc::from(self);
 
         // A work item that runs now has waited for `phase`, and finds the end.
-        this.end(&mut this.phase.lock(), &End::graceful(ECONNABORTED));
+        this.end(
+            &mut this.phase.lock(),
+            &End::graceful(EndReason::Local(ECONNABORTED)),
+        );
     }
 
     fn abandon(self: ArcBorrow<'_, Self>, id: &CmId) -> bool {

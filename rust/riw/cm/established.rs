@@ -6,9 +6,14 @@ use super::{
     end::End,
     pending::PendingEvent,
     phase::{Phase, Step},
+    reason::EndReason,
     Endpoint,
 };
-use crate::{link::Deadline, qp::Role};
+use crate::{
+    counters::Counter,
+    link::{AddrPair, Deadline},
+    qp::Role,
+};
 use iwarp::startup::Parameters;
 use kernel::{
     prelude::*,
@@ -37,9 +42,16 @@ pub(super) struct Ending {
 impl Endpoint {
     /// Hands the stream over to the queue pair. Process context, may sleep. `ENOTCONN` if the
     /// connection has ended or has no queue pair; otherwise fails as `Qp::start` does.
-    pub(super) fn start(self: &Arc<Self>, parameters: &Parameters, role: Role) -> Result {
+    pub(super) fn start(
+        self: &Arc<Self>,
+        parameters: &Parameters,
+        role: Role,
+        addrs: AddrPair,
+    ) -> Result {
         let qp = self.qp.as_ref().ok_or(ENOTCONN)?;
 
+        // It is empty: a stream starts once.
+        self.addrs.populate(addrs);
         qp.start(parameters, role)?;
         self.set_stream_active();
         // The queue pair may have filled the link already, and the event for its room have gone
@@ -51,7 +63,8 @@ impl Endpoint {
     }
 
     /// Reports the connection to iw_cm that it has accepted by `id`. Returns the next phase.
-    pub(super) fn established(id: ARef<CmId>, depths: Offer<'static>) -> Phase {
+    pub(super) fn established(&self, id: ARef<CmId>, depths: Offer<'static>) -> Phase {
+        self.dev.counters.inc(Counter::ConnectionsAccepted);
         // It does not fail: iw_cm has preallocated the event.
         let _ = id.event(&CmEvent::Established {
             status: Ok(()),
@@ -68,7 +81,7 @@ impl Endpoint {
         }
         let phase = match phase {
             Phase::AwaitFirst { id, depths, .. } if self.events.has(PendingEvent::FirstFpdu) => {
-                Self::established(id, depths)
+                self.established(id, depths)
             }
             phase => phase,
         };
@@ -77,7 +90,7 @@ impl Endpoint {
         if self.events.has(PendingEvent::CloseRequested)
             || self.events.has(PendingEvent::ConnectionLost)
         {
-            return Step::End(phase, End::graceful(ECONNRESET));
+            return Step::End(phase, End::graceful(self.stream_end(closed)));
         }
         Step::Next(match phase {
             Phase::Rdma { id, ending } if closed || self.events.has(PendingEvent::StreamEnding) => {
@@ -88,6 +101,19 @@ impl Endpoint {
             }
             phase => phase,
         })
+    }
+
+    /// Returns why the stream has ended. `closed`: the peer has closed its half, or the connection is
+    /// lost.
+    fn stream_end(&self, closed: bool) -> EndReason {
+        if closed {
+            EndReason::Closed(ECONNRESET)
+        } else if self.qp.as_ref().is_some_and(|qp| qp.has_failed()) {
+            EndReason::Stream
+        } else {
+            // The consumer has ended it.
+            EndReason::Local(ECONNRESET)
+        }
     }
 
     /// Limits the time for the queue pair to close its half: it does so when it has sent

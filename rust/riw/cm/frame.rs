@@ -2,7 +2,7 @@
 
 //! Frames of the startup, sent and received.
 
-use super::Endpoint;
+use super::{reason::EndReason, Endpoint};
 use crate::stream::crc;
 use iwarp::{mpa::Framer, startup::Reader, Gather, Message, Quote, Segmenter, Terminate, TxConfig};
 use kernel::prelude::*;
@@ -36,31 +36,35 @@ impl Endpoint {
 
         segmenter.start(message, 0).map_err(|_| EIO)?;
         while segmenter.poll_transmit(&mut frame)?.is_some() {}
-        self.send_frame(frame.bytes.get(..frame.len).unwrap_or_default())
+        self.send_frame(frame.bytes.get(..frame.len).unwrap_or_default())?;
+        if let Some(qp) = self.qp.as_ref() {
+            qp.note_terminate(error.term());
+        }
+        Ok(())
     }
 
     /// Receives octets of a startup frame, and none behind it: those belong to the stream. May
     /// sleep.
     ///
-    /// Returns whether the frame is complete. `ECONNRESET` after the peer's FIN, `EPROTO` if the
-    /// octets cannot become a frame; otherwise the error that ended the connection.
-    pub(super) fn receive_frame(&self, reader: &mut Reader) -> Result<bool> {
+    /// Returns whether the frame is complete, or why it never will be. After the peer's FIN that is
+    /// `ECONNRESET`.
+    pub(super) fn receive_frame(&self, reader: &mut Reader) -> Result<bool, EndReason> {
         let mut bytes = [0; 128];
 
         loop {
             let wanted = reader.wanted().min(bytes.len());
             let room = bytes.get_mut(..wanted).unwrap_or_default();
             let count = match self.link.receive(room) {
-                Ok(0) => return Err(ECONNRESET),
+                Ok(0) => return Err(EndReason::Closed(ECONNRESET)),
                 Ok(count) => count,
                 Err(e) if e == EAGAIN => return Ok(false),
-                Err(e) => return Err(e),
+                Err(e) => return Err(EndReason::link(e)),
             };
 
             match reader.push(bytes.get(..count).unwrap_or_default()) {
                 Ok(false) => {}
                 Ok(true) => return Ok(true),
-                Err(_) => return Err(EPROTO),
+                Err(e) => return Err(EndReason::Startup(e)),
             }
         }
     }

@@ -253,7 +253,7 @@ impl Listener {
     /// Finds the device that a connection is for, and its subscriptions. May sleep. `ENODEV` if no
     /// device has the connection's local address.
     fn candidates(&self, child: &Connection) -> Result<(Arc<CmDevice>, KVec<Arc<Subscription>>)> {
-        let (local, _) = child.addrs()?;
+        let local = child.addrs()?.local;
         let subscriptions = self.subscriptions.lock();
         let first = subscriptions.first().ok_or(ENODEV)?;
         // All devices are in the same namespace. One may be about to go.

@@ -28,6 +28,7 @@ use crate::link::Deadline;
 use core::mem;
 use kernel::{prelude::*, sync::aref::ARef};
 use rdma::iw::{CmId, Offer};
+use trace::CmPhase;
 
 /// A phase: see the table above.
 pub(super) enum Phase {
@@ -63,6 +64,20 @@ impl Phase {
     /// end alone: `Closed` means that everything of the connection has been released.
     pub(super) fn take(&mut self) -> Self {
         mem::replace(self, Self::Closed)
+    }
+
+    /// The name of the phase, for trace events.
+    pub(super) fn name(&self) -> CmPhase {
+        match self {
+            Self::New => CmPhase::New,
+            Self::Connecting(_) => CmPhase::Connecting,
+            Self::AwaitReply(_) => CmPhase::AwaitReply,
+            Self::AwaitRequest(_) => CmPhase::AwaitRequest,
+            Self::Reported(_) => CmPhase::Reported,
+            Self::AwaitFirst { .. } => CmPhase::AwaitFirst,
+            Self::Rdma { .. } => CmPhase::Rdma,
+            Self::Closed => CmPhase::Closed,
+        }
     }
 
     /// When the phase ends at the latest; `None` if it has no time limit.

@@ -4,12 +4,29 @@
 
 use super::{events::Hook, LinkEvents, LinkState};
 use core::net::SocketAddr;
-use kernel::{prelude::*, sync::Arc};
+use kernel::{fmt, prelude::*, sync::Arc};
 use net::{addr, Family, Netns, Pernet, Socket};
 
 /// Keepalive probes to an idle peer. All of them together take as long as the silence before the
 /// first one.
 const PROBES: u16 = 5;
+
+/// The addresses of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AddrPair {
+    /// The address of this side.
+    pub(crate) local: SocketAddr,
+    /// The address of the peer.
+    pub(crate) remote: SocketAddr,
+}
+
+impl fmt::Display for AddrPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        core::fmt::Display::fmt(&self.local, f)?;
+        f.write_str(" - ")?;
+        core::fmt::Display::fmt(&self.remote, f)
+    }
+}
 
 /// One end of a TCP connection, or of one to be made.
 ///
@@ -77,13 +94,13 @@ impl Connection {
         self.0.local_addr()
     }
 
-    /// Returns the local address and the peer's. An IPv4-mapped address is returned as IPv4.
-    /// `ENOTCONN` if there is no peer.
-    pub(crate) fn addrs(&self) -> Result<(SocketAddr, SocketAddr)> {
-        Ok((
-            addr::unmapped(self.0.local_addr()?),
-            addr::unmapped(self.0.peer_addr()?),
-        ))
+    /// Returns the addresses of both sides. An IPv4-mapped address is returned as IPv4. `ENOTCONN`
+    /// if there is no peer.
+    pub(crate) fn addrs(&self) -> Result<AddrPair> {
+        Ok(AddrPair {
+            local: addr::unmapped(self.0.local_addr()?),
+            remote: addr::unmapped(self.0.peer_addr()?),
+        })
     }
 
     /// Resets the connection and discards unsent data.

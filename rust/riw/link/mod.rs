@@ -34,7 +34,7 @@ mod events;
 mod linger;
 mod listen;
 
-pub(crate) use connection::Connection;
+pub(crate) use connection::{AddrPair, Connection};
 pub(crate) use deadline::Deadline;
 pub(crate) use events::{LinkEvents, Readable};
 pub(crate) use linger::LingerSet;

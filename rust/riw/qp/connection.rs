@@ -2,27 +2,27 @@
 
 //! The queue pair's side of a connection: its start, its events, its end.
 
-use super::{
-    state::{closed_early, Snapshot},
-    Qp, HOLD_WORK,
-};
+use super::{state::Snapshot, stream_error::StreamErrorReason, Qp, HOLD_WORK};
 use crate::{
-    link::{Link, Readable},
+    link::{AddrPair, Link, Readable},
     stream::{RxEnd, Start, StreamError, RX_ROOM},
     Riw,
 };
-use iwarp::{qp::Event, startup::Parameters};
+use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote};
 use kernel::{
     prelude::*,
     sync::{Arc, ArcBorrow},
 };
-use rdma::{event::AsyncEvent, iw::CmId, Device};
+use rdma::{iw::CmId, Device};
 
 /// The connection of a queue pair, as the queue pair and iw_cm's calls for it need it. Connection
 /// management implements it.
 pub(crate) trait QpConnection: Send + Sync {
     /// Returns the link of the stream.
     fn link(&self) -> &Link;
+
+    /// Returns the addresses of both sides; `None` before the stream starts. Any context.
+    fn addrs(&self) -> Option<&AddrPair>;
 
     /// Notes that the peer's first FPDU has arrived. Any context.
     fn first_fpdu(self: ArcBorrow<'_, Self>);
@@ -113,7 +113,7 @@ impl Qp {
         let lost = self.stream.report(&received.unreported).is_err();
         match received.end {
             Some(end @ RxEnd::Error(_)) => self.receive_ended(end),
-            _ if lost => self.fail(StreamError::LOCAL),
+            _ if lost => self.fail(StreamError::local(Local::Completion)),
             Some(end @ RxEnd::Terminated(_)) => self.receive_ended(end),
             None if received.kick || received.first => self.kick(),
             None => {}
@@ -123,7 +123,7 @@ impl Qp {
     /// Gives an FPDU a buffer, as the socket has no room for it. Process context; may sleep.
     pub(super) fn hold(self: &Arc<Self>) {
         if self.stream.hold().is_err() {
-            return self.fail(StreamError::LOCAL);
+            return self.fail(StreamError::local(Local::Memory));
         }
         if let Some(connection) = self.connection() {
             connection.as_arc_borrow().catch_up();
@@ -141,14 +141,13 @@ impl Qp {
             Closed::Graceful if self.stream.is_quiet() => {
                 self.event(Event::PeerClosed, None);
             }
-            Closed::Graceful => self.unexpected(
-                Event::PeerClosedEarly,
-                Some(closed_early()),
-                AsyncEvent::QpFatal,
-            ),
-            Closed::Reset | Closed::Timeout => {
-                self.unexpected(Event::Lost, None, AsyncEvent::QpFatal);
+            Closed::Graceful => {
+                let early = StreamErrorReason::Found(Mpa::Closed.into());
+
+                self.end_in_error(early, Quote::NONE);
             }
+            Closed::Reset => self.end_in_error(StreamErrorReason::Reset, Quote::NONE),
+            Closed::Timeout => self.end_in_error(StreamErrorReason::Timeout, Quote::NONE),
         }
     }
 
@@ -166,11 +165,7 @@ impl Qp {
         let Snapshot { connection, .. } = self.snapshot();
 
         if let Some(connection) = connection {
-            if self.stream.may_send() {
-                if let Some(terminate) = self.take_terminate() {
-                    self.stream.gather_terminate(&mut tx, terminate);
-                }
-            }
+            self.gather_terminate(&mut tx);
             // The rest is lost with the queue pair, and so resets the connection.
             let _ = tx.send_batch(connection.link());
         }

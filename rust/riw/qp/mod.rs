@@ -12,6 +12,7 @@ mod modify;
 mod owner;
 mod runner;
 mod state;
+mod stream_error;
 pub(crate) mod table;
 mod transmit;
 

@@ -3,19 +3,15 @@
 //! The state of a queue pair. Nothing else changes it.
 
 use super::{connection::QpConnection, error::FlushState, Qp};
-use crate::stream::{RxEnd, StreamError};
 use iwarp::{
     qp::{next, Event, State},
-    Error, Quote, Terminate,
+    Terminate,
 };
 use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
 };
-use rdma::{
-    event::AsyncEvent,
-    qp::{QpAttr, QpState},
-};
+use rdma::qp::{QpAttr, QpState};
 
 /// The state, and what belongs to it.
 pub(super) struct Status {
@@ -138,19 +134,6 @@ impl Qp {
         Some(matches!(was, State::Rts | State::Draining))
     }
 
-    /// Applies an event that the consumer did not ask for, as [`Self::event`] does. Reports it if the
-    /// stream was open: later errors are not reported.
-    pub(super) fn unexpected(
-        self: &Arc<Self>,
-        event: Event,
-        terminate: Option<Terminate>,
-        report: AsyncEvent,
-    ) {
-        if self.event(event, terminate) == Some(true) {
-            self.report_event(report);
-        }
-    }
-
     fn enter(&self, status: &mut Status, state: State) {
         let receives = matches!(state, State::Rts | State::Draining | State::Closing);
 
@@ -159,24 +142,9 @@ impl Qp {
             .store(receives && !status.destroyed, ordering::Relaxed);
     }
 
-    /// Ends the stream for an error of the peer, or of this side. Process context or softirq; the
-    /// caller holds none of the queue pair's locks except `tx`.
-    pub(super) fn fail(self: &Arc<Self>, error: StreamError) {
-        let terminate = Terminate::new(error.error, error.quote);
-
-        self.unexpected(Event::Failed, Some(terminate), async_event(error.error));
-    }
-
-    /// Ends the stream as its receiving side has ended. Process context or softirq; the caller holds
-    /// none of the queue pair's locks.
-    pub(super) fn receive_ended(self: &Arc<Self>, end: RxEnd) {
-        match end {
-            RxEnd::Error(error) => self.fail(error),
-            RxEnd::Terminated(terminated) => {
-                self.stream.refused(&terminated);
-                self.unexpected(Event::TerminateReceived, None, AsyncEvent::QpFatal);
-            }
-        }
+    /// Whether the stream ends with an error that this side or the peer has found. Process context.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.status.lock().state == State::Terminate
     }
 
     /// Takes the Terminate that is due. Process context.
@@ -285,31 +253,4 @@ impl Qp {
             status.attributes.ird.try_into().unwrap_or(u8::MAX),
         );
     }
-}
-
-/// Returns the asynchronous event that reports an error.
-fn async_event(error: Error) -> AsyncEvent {
-    use iwarp::{DdpTagged, Rdmap};
-
-    match error {
-        Error::DdpTagged(DdpTagged::InvalidVersion) | Error::Rdmap(Rdmap::InvalidVersion) => {
-            AsyncEvent::QpRequestError
-        }
-        Error::DdpTagged(_)
-        | Error::Rdmap(
-            Rdmap::InvalidStag
-            | Rdmap::Bounds
-            | Rdmap::AccessRights
-            | Rdmap::StagNotAssociated
-            | Rdmap::ToWrap
-            | Rdmap::CannotInvalidate,
-        ) => AsyncEvent::QpAccessError,
-        Error::DdpUntagged(_) | Error::Rdmap(Rdmap::UnexpectedOpcode) => AsyncEvent::QpRequestError,
-        _ => AsyncEvent::QpFatal,
-    }
-}
-
-/// The error of a peer that closed its half of the connection in the middle of something.
-pub(super) fn closed_early() -> Terminate {
-    Terminate::new(iwarp::Mpa::Closed.into(), Quote::NONE)
 }

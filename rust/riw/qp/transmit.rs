@@ -120,12 +120,8 @@ impl Qp {
     ) -> PassResult {
         let flushed = self.flush();
 
-        // A responder sends nothing before its peer's first FPDU (RFC 5044, section 7.1.2), not even
-        // a Terminate.
-        if status.state == State::Terminate && self.stream.may_send() {
-            if let Some(terminate) = self.take_terminate() {
-                self.stream.gather_terminate(&mut tx, terminate);
-            }
+        if status.state == State::Terminate {
+            self.gather_terminate(&mut tx);
         }
         // A Terminate waits for room in the socket, which calls back then. After an end by the peer
         // or the consumer nothing waits.

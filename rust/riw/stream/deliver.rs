@@ -22,7 +22,7 @@ use crate::{
     },
     stream::{gather::Active, Stream, StreamError},
 };
-use iwarp::{Denied, Stag};
+use iwarp::{Denied, Local, Stag};
 use kernel::{prelude::*, sync::atomic::ordering};
 
 /// Completions that the consumer has not been notified of.
@@ -104,7 +104,8 @@ impl Stream {
                 let mut unreported = Unreported::default();
 
                 self.finish_wr(number, WcStatus::Success, &mut unreported);
-                self.report(&unreported).map_err(|Lost| StreamError::LOCAL)
+                self.report(&unreported)
+                    .map_err(|Lost| StreamError::local(Local::Completion))
             }
             Some(Active::Response(_)) => {
                 let mut reads = self.reads.lock();

@@ -30,7 +30,7 @@ use crate::{
     mr::Regions,
     queue::{qp_receive::QpRecvQueue, send::SendQueue},
 };
-use iwarp::{startup::Parameters, Error, Message, Quote};
+use iwarp::{startup::Parameters, Error, Local, Message, Quote};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -79,11 +79,13 @@ pub(crate) struct StreamError {
 }
 
 impl StreamError {
-    /// An error of this side. It quotes no message of the peer.
-    pub(crate) const LOCAL: Self = Self {
-        error: Error::LocalCatastrophic,
-        quote: Quote::NONE,
-    };
+    /// A failure of this side. It quotes no message of the peer.
+    pub(crate) const fn local(failure: Local) -> Self {
+        Self {
+            error: Error::Local(failure),
+            quote: Quote::NONE,
+        }
+    }
 }
 
 /// How a stream starts.

@@ -7,7 +7,7 @@ use crate::{
     queue::wr::{Payload, SendRequest, SendWr, Sge, WcOpcode, WcStatus},
     stream::{gather::Active, reads::Outbound, transmit::Sender, Stream, StreamError},
 };
-use iwarp::{Access, Message, Outstanding, ReadRequest};
+use iwarp::{Access, Local, Message, Outstanding, ReadRequest};
 use kernel::{prelude::*, sync::atomic::ordering};
 
 impl Stream {
@@ -138,7 +138,10 @@ impl Stream {
         if let Some(number) = self.sq.begin(wr, 0) {
             self.fail_wr(number, status);
         }
-        StreamError::LOCAL
+        StreamError::local(match status {
+            WcStatus::LocalProtection => Local::Buffer,
+            _ => Local::Request,
+        })
     }
 
     /// Notes a read as outstanding. This comes before the send: the response may arrive before the
@@ -158,7 +161,7 @@ impl Stream {
         // `read_order` found room, and the receiver only makes more.
         match self.reads.lock().outbound.push(outbound) {
             Ok(_) => Ok(()),
-            Err(_) => Err(StreamError::LOCAL),
+            Err(_) => Err(StreamError::local(Local::Request)),
         }
     }
 }

@@ -15,8 +15,8 @@ use crate::{
 };
 use core::ops::Range;
 use iwarp::{
-    ddp::Header, Access, DdpUntagged, Denied, Error, Placement, Rdmap, ReadRequest, Segment, Stag,
-    Terminated,
+    ddp::Header, Access, DdpUntagged, Denied, Error, Local, Placement, Rdmap, ReadRequest, Segment,
+    Stag, Terminated,
 };
 use kernel::{prelude::*, sync::atomic::ordering};
 
@@ -105,7 +105,7 @@ impl<'a> Placer<'a> {
                     end = end.saturating_add(fragment.len() as u32);
                 }
             })
-            .map_err(|_| Error::LocalCatastrophic)?;
+            .map_err(|_| Local::LowerLayer)?;
         if copied.is_ok() {
             trace::place(&self.stream.sq, || trace::Placed {
                 stag: target.stag(),
@@ -133,7 +133,7 @@ impl<'a> Placer<'a> {
             Err(status) => {
                 self.stream
                     .fail_recv(taken.wr.id, *status, &mut self.unreported);
-                Err(Error::LocalCatastrophic)
+                Err(Local::Request.into())
             }
         }
     }
@@ -155,7 +155,7 @@ impl<'a> Placer<'a> {
         mut from: Range<usize>,
     ) -> Result<(), Error> {
         let Some(buffers) = self.filling.and_then(|filling| filling.wr.buffers.ok()) else {
-            return Err(Error::LocalCatastrophic);
+            return Err(Local::Buffer.into());
         };
 
         for sge in buffers.iter() {
@@ -200,7 +200,7 @@ impl<'a> Placer<'a> {
         invalidate: Option<Stag>,
     ) -> Result<(), Error> {
         let Some(filling) = *self.filling else {
-            return Err(Error::LocalCatastrophic);
+            return Err(Local::Buffer.into());
         };
 
         self.stream
@@ -273,7 +273,7 @@ impl Placement for Placer<'_> {
             return self.scatter(mo.saturating_add(offset), octets, from);
         }
         let Some(target) = &self.target else {
-            return Err(Error::LocalCatastrophic);
+            return Err(Local::Buffer.into());
         };
         let placed = self.copy(target, offset, octets, from)?;
         placed.map_err(|denied| match segment {
@@ -315,14 +315,14 @@ impl Placement for Placer<'_> {
 
         let mut reads = self.stream.reads.lock();
         if !reads.peer_may_read() {
-            return Err(DdpUntagged::NoBuffer.into());
+            return Err(DdpUntagged::TooManyReads.into());
         }
         let inbound = Inbound {
             request: *request,
             msn,
         };
         if reads.inbound.push(inbound).is_err() {
-            return Err(DdpUntagged::NoBuffer.into());
+            return Err(DdpUntagged::TooManyReads.into());
         }
         self.stream.response_due.store(true, ordering::Relaxed);
         self.kick = true;

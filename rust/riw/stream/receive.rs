@@ -22,7 +22,7 @@ use crate::{
 use iwarp::{
     mpa::{fpdu::FPDU_MAX, Deframer},
     startup::Parameters,
-    Error, Progress, Quote, Rdmap, Receiver, RxConfig, Terminated,
+    Error, Local, Progress, Quote, Rdmap, Receiver, RxConfig, Terminated,
 };
 use kernel::{
     prelude::*,
@@ -237,7 +237,7 @@ fn consume(
                 }
                 buffer
                     .append(&unread, count)
-                    .map_err(|_| Error::LocalCatastrophic)?;
+                    .map_err(|_| Local::LowerLayer)?;
                 data.take(count);
             }
         }

@@ -13,7 +13,7 @@ use crate::{
         Start, Stream, StreamError,
     },
 };
-use iwarp::{mpa::Framer, Error, Message, Quote, Segmenter, Terminate, TxConfig};
+use iwarp::{mpa::Framer, Local, Message, Quote, Segmenter, Terminate, TxConfig};
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::memcg::MemCgroup;
 use net::SendBuf;
@@ -163,7 +163,7 @@ impl Stream {
                     return Ok(PassResult::Done);
                 }
                 // Something refuses to send, and nothing reports when that changes.
-                Err(_) => return Err(StreamError::LOCAL),
+                Err(_) => return Err(StreamError::local(Local::LowerLayer)),
             }
         }
         Ok(PassResult::Yield)
@@ -243,7 +243,7 @@ impl Stream {
                 _ => (denied.local(), WcStatus::LocalProtection),
             },
             // No memory: the buffers of the process are not to blame.
-            Stop::Memory => (Error::LocalCatastrophic, WcStatus::General),
+            Stop::Memory => (Local::Memory.into(), WcStatus::General),
         };
 
         if let Some(Active::Request { number, .. }) = active {
@@ -255,15 +255,17 @@ impl Stream {
         }
     }
 
-    /// Gathers a Terminate behind the batch. Process context; may sleep.
-    pub(crate) fn gather_terminate(&self, tx: &mut Tx, terminate: Terminate) {
-        if let Some(sender) = &mut tx.sender {
-            if sender.begin(Message::Terminate(terminate), 0, Active::Control) {
-                // Without memory the peer only learns that the connection ends.
-                let _ = self.gather_fpdu(sender, &mut tx.buf);
-                sender.count(&tx.counters);
-            }
-        }
+    /// Gathers a Terminate behind the batch. Process context; may sleep. Returns whether it has:
+    /// without memory the peer only learns that the connection ends.
+    pub(crate) fn gather_terminate(&self, tx: &mut Tx, terminate: Terminate) -> bool {
+        let Some(sender) = &mut tx.sender else {
+            return false;
+        };
+        let gathered = sender.begin(Message::Terminate(terminate), 0, Active::Control)
+            && self.gather_fpdu(sender, &mut tx.buf).is_ok();
+
+        sender.count(&tx.counters);
+        gathered
     }
 
     /// Whether a FIN would cut something off: the socket has not taken the whole batch, which the

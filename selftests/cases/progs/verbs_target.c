@@ -12,6 +12,7 @@
  *     E...                         SEND the message back
  *     R stag(4) offset(8) size(4)  READ from the peer
  *     G                            SEND `ok` if the bytes around the region are intact
+ *     L                            SEND from a region that does not exist
  *     D                            disconnect
  *
  * Events are lines on stdout that name the connection by its number: `1 established`, `1
@@ -163,6 +164,14 @@ static void answer(struct connection *c, const void *data, uint32_t length)
 		printf("%d cannot SEND\n", c->number);
 }
 
+static void fail_locally(struct connection *c)
+{
+	struct ibv_sge sge = { (uintptr_t)send_slot(c), 1, c->mr->lkey ^ 0x100 };
+
+	if (post_send(c->id->qp, 1, IBV_WR_SEND, &sge, 1, 0, 0))
+		printf("%d cannot SEND\n", c->number);
+}
+
 static void read_peer(struct connection *c, const uint8_t *command)
 {
 	uint32_t stag, length;
@@ -196,6 +205,9 @@ static void obey(struct connection *c, const uint8_t *command, uint32_t length)
 		break;
 	case 'G':
 		answer(c, guards_intact() ? "ok" : "no", 2);
+		break;
+	case 'L':
+		fail_locally(c);
 		break;
 	case 'D':
 		rdma_disconnect(c->id);

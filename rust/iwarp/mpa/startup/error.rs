@@ -30,6 +30,22 @@ pub enum StartupError {
 }
 
 impl StartupError {
+    /// Returns the rule that was broken, as a clause for a log line. Each error has its own.
+    pub const fn rule(self) -> &'static str {
+        match self {
+            Self::BadKey => "the first octets are not those of a startup frame",
+            Self::WrongRole => "the startup frame is that of the other role",
+            Self::Revision => "the MPA revision is not supported",
+            Self::Length => "the private data has a wrong length",
+            Self::Format => "the Reply has another format than the Request",
+            Self::Crc => "the peer requires CRCs, which are off on this side",
+            Self::Incomplete => "the startup frame is incomplete",
+            Self::PrivateData => "the private data to send is too long",
+            Self::InsufficientIrd => "the peer's ORD exceeds the largest IRD of this side",
+            Self::NoRtr => "the two sides have no RTR indication in common",
+        }
+    }
+
     /// Returns the error for a Terminate to send before the close, if the protocol wants one (RFC
     /// 6581 §9). Only an initiator with an accepting Reply can send it, framed as the two frames
     /// negotiated ([`Initiator::crc`](super::Initiator::crc)). For any other error the connection

@@ -20,6 +20,21 @@ pub const READ_REQUEST: ReadRequest = ReadRequest {
     src_to: 5,
 };
 
+/// Checks the rules that errors name: each is unique, and a clause at the end of a log line.
+pub fn check_rules(rules: impl IntoIterator<Item = &'static str>) {
+    let mut seen = std::collections::BTreeSet::new();
+    for rule in rules {
+        assert!(seen.insert(rule), "twice: {rule}");
+        assert!(rule.starts_with(|c: char| c.is_ascii_lowercase()), "{rule}");
+        assert!(
+            rule.ends_with(|c: char| c.is_ascii_alphanumeric()),
+            "{rule}"
+        );
+        assert!(rule.contains(' ') && rule.len() < 70, "{rule}");
+    }
+    assert!(!seen.is_empty());
+}
+
 /// CRC32c by a table that is built on first use.
 pub struct Soft;
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Rate limits, for messages that a user or a peer can provoke.
+//!
+//! C header: [`include/linux/ratelimit.h`](srctree/include/linux/ratelimit.h)
+
+use kernel::{bindings, ffi::c_int, prelude::*, types::Opaque};
+use riw_bindings as helpers;
+
+/// A limit on how often something happens: [`BURST`](Self::BURST) times in
+/// [`INTERVAL`](Self::INTERVAL) seconds, the kernel's default.
+///
+/// # Invariants
+///
+/// `raw` is initialized by `ratelimit_state_init()`, with an interval and a burst above 0.
+#[pin_data]
+pub struct RateLimit {
+    #[pin]
+    raw: Opaque<bindings::ratelimit_state>,
+}
+
+impl RateLimit {
+    /// The length of an interval, in seconds.
+    pub const INTERVAL: c_int = 5;
+    /// The maximum number of events in an interval.
+    pub const BURST: c_int = bindings::DEFAULT_RATELIMIT_BURST as c_int;
+
+    /// Makes a limit. Any context.
+    pub fn new() -> impl PinInit<Self> {
+        const INTERVAL: c_int = RateLimit::INTERVAL * bindings::HZ as c_int;
+
+        // INVARIANT: Both numbers are above 0.
+        pin_init!(Self {
+            raw <- Opaque::ffi_init(|raw: *mut bindings::ratelimit_state| {
+                // SAFETY: `raw` points to this field, which is pinned and valid for writes.
+                unsafe { helpers::ratelimit_state_init(raw, INTERVAL, Self::BURST) }
+            }),
+        })
+    }
+
+    /// Counts an event. Any context.
+    ///
+    /// Returns `None` if it is above the limit; otherwise the number of earlier events that were, as
+    /// far as no other call has returned them.
+    pub fn pass(&self) -> Option<u32> {
+        // SAFETY: By the type invariant `raw` is initialized; the function locks it as needed. The
+        // name is a NUL-terminated string.
+        let passes = unsafe { bindings::___ratelimit(self.raw.get(), c"riw".as_char_ptr()) } != 0;
+
+        passes.then(|| {
+            // SAFETY: By the type invariant `raw` is initialized; the function is atomic.
+            let missed = unsafe { helpers::ratelimit_state_reset_miss(self.raw.get()) };
+
+            // It counts events, so it is negative only after 2^31 of them.
+            missed.unsigned_abs()
+        })
+    }
+}
+
+// SAFETY: A `struct ratelimit_state` is not bound to a thread.
+unsafe impl Send for RateLimit {}
+// SAFETY: `___ratelimit()` locks the state itself, and the number of missed
+// events is atomic. So any thread may call the methods at any time.
+unsafe impl Sync for RateLimit {}

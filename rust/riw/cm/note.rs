@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an operator sees of a connection: trace events, counters, and lines of the log.
+
+use super::{phase::Phase, reason::EndReason, Endpoint};
+use crate::link::AddrPair;
+use kernel::prelude::*;
+use trace::{CmPhase, PhaseChange, Source};
+
+impl Endpoint {
+    /// Traces that `phase` follows `before`, unless it is the same. May sleep.
+    pub(super) fn note_phase(&self, before: CmPhase, phase: &Phase) {
+        if trace::cm_phase_enabled() && phase.name() != before {
+            self.trace_change(before, phase.name(), self.addrs_of(phase), None);
+        }
+    }
+
+    /// Traces the end in phase `last`. Counts it, and logs it at level debug, unless the connection
+    /// was established: its stream has the reason then. May sleep.
+    pub(super) fn note_end(&self, last: &Phase, reason: EndReason) {
+        let established = matches!(last, Phase::Rdma { .. });
+        let addrs = self.addrs_of(last);
+
+        if trace::cm_phase_enabled() {
+            let error = (!established).then_some(reason);
+
+            self.trace_change(last.name(), CmPhase::Closed, addrs, error);
+        }
+        if established {
+            return;
+        }
+        self.dev.counters.inc(reason.counter());
+        if self.dev.log.may_debug() {
+            let (text, errno) = (reason.rule(), reason.to_error().to_errno());
+
+            self.with_device_name(|name| match addrs {
+                Some(addrs) => pr_debug!("{name}: {addrs}: no connection: {text} ({errno})\n"),
+                None => pr_debug!("{name}: no connection: {text} ({errno})\n"),
+            });
+        }
+    }
+
+    /// Returns the addresses of the connection in `phase`, as far as they are known.
+    fn addrs_of<'a>(&'a self, phase: &'a Phase) -> Option<&'a AddrPair> {
+        match phase {
+            Phase::Connecting(opening) | Phase::AwaitReply(opening) => Some(&opening.addrs),
+            Phase::AwaitRequest(request) => Some(request.addrs()),
+            Phase::Reported(reported) => Some(reported.addrs()),
+            Phase::AwaitFirst { .. } | Phase::Rdma { .. } => self.addrs.as_ref(),
+            Phase::New | Phase::Closed => None,
+        }
+    }
+
+    /// Traces a change of phase; `reason` if the connection ends without being established. May
+    /// sleep.
+    #[cold]
+    fn trace_change(
+        &self,
+        from: CmPhase,
+        to: CmPhase,
+        addrs: Option<&AddrPair>,
+        reason: Option<EndReason>,
+    ) {
+        self.with_device_name(|device| {
+            trace::cm_phase(&PhaseChange {
+                device,
+                // CAST: Both have 64 bits.
+                endpoint: self.token as u64,
+                qpn: self.qp.as_ref().map(|qp| qp.number),
+                from,
+                to,
+                reason: reason.map_or("", EndReason::rule),
+                error: reason.map(EndReason::to_error),
+                local: addrs.map(|addrs| addrs.local),
+                remote: addrs.map(|addrs| addrs.remote),
+            });
+        });
+    }
+
+    /// Calls `f` with the name of the RDMA device; "?" if it is not registered. May sleep.
+    fn with_device_name(&self, f: impl FnOnce(&CStr)) {
+        if let Some(qp) = self.qp.as_ref() {
+            return f(qp.device().as_dev().name());
+        }
+        match self.dev.registered() {
+            Some(device) => f(device.as_dev().name()),
+            None => f(c"?"),
+        }
+    }
+}

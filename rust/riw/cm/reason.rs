@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Why a connection ends.
+
+use crate::counters::Counter;
+use iwarp::startup::StartupError;
+use kernel::prelude::*;
+
+/// Why a connection ends. The errno for iw_cm and the counter derive from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndReason {
+    /// The startup frame of the peer breaks a rule, or asks for something that this side refuses.
+    Startup(StartupError),
+    /// TCP did not connect.
+    Unreachable(Error),
+    /// The peer closed or reset the connection, or TCP gave it up.
+    Closed(Error),
+    /// The phase has taken too long.
+    Timeout,
+    /// Other half-open connections needed the room.
+    Evicted,
+    /// This side's consumer rejected the connection, or has closed, or its backlog is full.
+    Rejected,
+    /// The peer's consumer rejected the connection.
+    Refused,
+    /// This side failed, its consumer gave up, or its device is shut down.
+    Local(Error),
+    /// As `Local`, but iw_cm must not learn of it, although it waits for an event.
+    Abandoned,
+    /// The stream has ended; the queue pair knows the reason.
+    Stream,
+}
+
+impl EndReason {
+    /// The reason if sending or receiving fails on a connection that TCP had established.
+    pub(super) fn link(error: Error) -> Self {
+        if error == ENOMEM || error == ENOBUFS || error == EPERM || error == EACCES {
+            Self::Local(error)
+        } else {
+            Self::Closed(error)
+        }
+    }
+
+    /// Returns the error for iw_cm if the connection was not established. `ECONNREFUSED` means that
+    /// a consumer rejected it, so TCP's own is another one.
+    pub(super) fn to_error(self) -> Error {
+        match self {
+            Self::Startup(StartupError::Revision) => EPROTONOSUPPORT,
+            Self::Startup(_) => EPROTO,
+            Self::Unreachable(e) | Self::Closed(e) if e == ECONNREFUSED => ECONNRESET,
+            Self::Unreachable(e) | Self::Closed(e) | Self::Local(e) => e,
+            Self::Timeout => ETIMEDOUT,
+            Self::Evicted | Self::Abandoned => ECONNABORTED,
+            Self::Rejected | Self::Refused => ECONNREFUSED,
+            Self::Stream => ECONNRESET,
+        }
+    }
+
+    /// Returns the counter of connections that ended for this reason before they were established.
+    pub(super) fn counter(self) -> Counter {
+        match self {
+            Self::Startup(StartupError::Revision) => Counter::StartupErrorsRevision,
+            Self::Startup(StartupError::Crc) => Counter::StartupErrorsCrc,
+            Self::Startup(StartupError::InsufficientIrd) => Counter::StartupErrorsIrd,
+            Self::Startup(StartupError::NoRtr) => Counter::StartupErrorsRtr,
+            // The first FPDU ends the startup of a responder.
+            Self::Startup(_) | Self::Stream => Counter::StartupErrorsFrame,
+            Self::Unreachable(_) => Counter::StartupErrorsUnreachable,
+            Self::Closed(_) => Counter::StartupErrorsClosed,
+            Self::Timeout => Counter::ConnectionsTimedOut,
+            Self::Evicted => Counter::ConnectionsEvicted,
+            Self::Rejected => Counter::ConnectionsRejected,
+            Self::Refused => Counter::ConnectionsRefused,
+            Self::Local(_) | Self::Abandoned => Counter::StartupErrorsLocal,
+        }
+    }
+
+    /// Returns the reason in words.
+    pub(super) fn rule(self) -> &'static str {
+        match self {
+            Self::Startup(error) => error.rule(),
+            Self::Unreachable(_) => "TCP does not connect",
+            Self::Closed(_) => "the peer closed or reset the connection",
+            Self::Timeout => "the time is up",
+            Self::Evicted => "too many connections are half open, or the listener closed",
+            Self::Rejected => "this side rejected it",
+            Self::Refused => "the peer rejected it",
+            Self::Local(_) => "this side failed or gave up",
+            Self::Abandoned => "the consumer of this side gave up",
+            Self::Stream => "the stream ended",
+        }
+    }
+}

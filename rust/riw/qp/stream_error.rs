@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Why a stream ends in an error, and who learns of it.
+
+use super::{connection::QpConnection, Qp};
+use crate::{
+    counters::Counter,
+    stream::{transmit::Tx, RxEnd, StreamError},
+};
+use iwarp::{qp::Event, DdpTagged, DdpUntagged, Error, Mpa, Quote, Rdmap, TermCode, Terminate};
+use kernel::{prelude::*, sync::Arc};
+use rdma::event::AsyncEvent;
+use trace::Source;
+
+/// Why a stream ended in an error. The first reason counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StreamErrorReason {
+    /// This side found an error, of the peer or of its own.
+    Found(Error),
+    /// The peer sent a Terminate with this code.
+    Terminated(TermCode),
+    /// The connection was reset.
+    Reset,
+    /// The peer does not answer.
+    Timeout,
+}
+
+impl StreamErrorReason {
+    /// Returns the event of the queue pair's state.
+    fn event(self) -> Event {
+        match self {
+            Self::Found(Error::Mpa(Mpa::Closed)) => Event::PeerClosedEarly,
+            Self::Found(_) => Event::Failed,
+            Self::Terminated(_) => Event::TerminateReceived,
+            Self::Reset | Self::Timeout => Event::Lost,
+        }
+    }
+
+    /// Returns the event that reports the error to the consumer.
+    pub(super) fn async_event(self) -> AsyncEvent {
+        let Self::Found(error) = self else {
+            return AsyncEvent::QpFatal;
+        };
+
+        match error {
+            Error::DdpTagged(DdpTagged::InvalidVersion) | Error::Rdmap(Rdmap::InvalidVersion) => {
+                AsyncEvent::QpRequestError
+            }
+            Error::DdpTagged(_)
+            | Error::Rdmap(
+                Rdmap::InvalidStag
+                | Rdmap::Bounds
+                | Rdmap::AccessRights
+                | Rdmap::StagNotAssociated
+                | Rdmap::ToWrap
+                | Rdmap::CannotInvalidate,
+            ) => AsyncEvent::QpAccessError,
+            Error::DdpUntagged(_) | Error::Rdmap(Rdmap::UnexpectedOpcode) => {
+                AsyncEvent::QpRequestError
+            }
+            _ => AsyncEvent::QpFatal,
+        }
+    }
+
+    /// Returns the counter of streams that ended for this reason.
+    fn counter(self) -> Counter {
+        match self {
+            Self::Found(error) => counter_of(error),
+            Self::Terminated(_) => Counter::StreamErrorsPeer,
+            Self::Reset => Counter::StreamErrorsReset,
+            Self::Timeout => Counter::StreamErrorsTimeout,
+        }
+    }
+
+    /// Returns the code of the Terminate that this side sends or has received, or would send if there
+    /// still were a connection.
+    fn term(self) -> TermCode {
+        match self {
+            Self::Found(error) => error.term(),
+            Self::Terminated(code) => code,
+            Self::Reset | Self::Timeout => Error::Mpa(Mpa::Closed).term(),
+        }
+    }
+
+    /// Returns the reason in words: the rule that was broken.
+    fn rule(self) -> &'static str {
+        match self {
+            Self::Found(error) => error.rule(),
+            Self::Terminated(_) => "the peer sent a Terminate",
+            Self::Reset => "the connection was reset",
+            Self::Timeout => "the peer does not answer",
+        }
+    }
+
+    /// Whether this side found the error; otherwise the peer did, or ended the connection.
+    fn is_found_here(self) -> bool {
+        matches!(self, Self::Found(_) | Self::Timeout)
+    }
+}
+
+/// Returns the counter of streams that ended in an error that this side found.
+fn counter_of(error: Error) -> Counter {
+    match error {
+        Error::Mpa(Mpa::Crc) => Counter::StreamErrorsCrc,
+        Error::Mpa(Mpa::Marker | Mpa::Length) => Counter::StreamErrorsFraming,
+        Error::Mpa(Mpa::Closed) => Counter::StreamErrorsClosedEarly,
+        Error::DdpTagged(DdpTagged::InvalidStag | DdpTagged::StagNotAssociated)
+        | Error::Rdmap(Rdmap::InvalidStag | Rdmap::StagNotAssociated) => Counter::StreamErrorsStag,
+        Error::DdpTagged(DdpTagged::Bounds | DdpTagged::ToWrap)
+        | Error::Rdmap(Rdmap::Bounds | Rdmap::ToWrap) => Counter::StreamErrorsBounds,
+        Error::DdpTagged(DdpTagged::AccessRights)
+        | Error::Rdmap(
+            Rdmap::AccessRights
+            | Rdmap::CannotInvalidate
+            | Rdmap::OperationCannotInvalidate
+            | Rdmap::ProtectionUnspecified,
+        ) => Counter::StreamErrorsAccess,
+        Error::DdpUntagged(DdpUntagged::NoBuffer) => Counter::StreamErrorsNoReceive,
+        Error::DdpUntagged(DdpUntagged::TooManyReads) => Counter::StreamErrorsReadLimit,
+        Error::DdpUntagged(DdpUntagged::TooLong) => Counter::StreamErrorsTooLong,
+        Error::DdpUntagged(
+            DdpUntagged::InvalidQn | DdpUntagged::InvalidMsnRange | DdpUntagged::InvalidMo,
+        ) => Counter::StreamErrorsSequence,
+        Error::Local(_) | Error::DdpLocalCatastrophic | Error::Mpa(Mpa::LocalCatastrophic) => {
+            Counter::StreamErrorsLocal
+        }
+        Error::DdpTagged(DdpTagged::InvalidVersion)
+        | Error::DdpUntagged(DdpUntagged::InvalidVersion)
+        | Error::Mpa(Mpa::Startup | Mpa::InsufficientIrd | Mpa::NoRtr)
+        | Error::Rdmap(
+            Rdmap::InvalidVersion
+            | Rdmap::UnexpectedOpcode
+            | Rdmap::CatastrophicStream
+            | Rdmap::CatastrophicGlobal
+            | Rdmap::Unspecified,
+        ) => Counter::StreamErrorsProtocol,
+    }
+}
+
+impl Qp {
+    /// Ends the stream for an error that the consumer did not ask for. Reports and logs it if the
+    /// stream was open: later errors are not reported. `quote` is for the Terminate, if the error
+    /// calls for one. Process context or softirq; the caller holds none of the queue pair's locks
+    /// except `tx`.
+    pub(super) fn end_in_error(self: &Arc<Self>, reason: StreamErrorReason, quote: Quote) {
+        // It may be detached as soon as the state has changed.
+        let connection = self.connection();
+        let terminate = match reason {
+            StreamErrorReason::Found(error) => Some(Terminate::new(error, quote)),
+            _ => None,
+        };
+
+        if self.event(reason.event(), terminate) == Some(true) {
+            self.note_error(reason, connection.as_deref());
+            self.report_event(reason.async_event());
+        }
+    }
+
+    /// Ends the stream for an error that this side has found. Process context or softirq; the
+    /// caller holds none of the queue pair's locks except `tx`.
+    pub(super) fn fail(self: &Arc<Self>, error: StreamError) {
+        self.end_in_error(StreamErrorReason::Found(error.error), error.quote);
+    }
+
+    /// Ends the stream as its receiving side has ended. Process context or softirq; the caller holds
+    /// none of the queue pair's locks.
+    pub(super) fn receive_ended(self: &Arc<Self>, end: RxEnd) {
+        match end {
+            RxEnd::Error(error) => self.fail(error),
+            RxEnd::Terminated(terminated) => {
+                self.device()
+                    .counters
+                    .inc(Counter::rx_terminates(terminated.code));
+                trace::terminate_rx(&**self, terminated.code);
+                self.stream.refused(&terminated);
+                self.end_in_error(StreamErrorReason::Terminated(terminated.code), Quote::NONE);
+            }
+        }
+    }
+
+    /// Counts, traces and logs why the stream ended. The line is a warning if this side found the
+    /// error. Process context or softirq.
+    fn note_error(&self, reason: StreamErrorReason, connection: Option<&dyn QpConnection>) {
+        let (dev, number, rule) = (self.device(), self.number, reason.rule());
+
+        dev.counters.inc(reason.counter());
+        trace::stream_error(self, reason.term(), rule);
+        let Some(addrs) = connection.and_then(|connection| connection.addrs()) else {
+            return;
+        };
+        if reason.is_found_here() {
+            dev.log
+                .warn(dev.as_dev(), fmt!("queue pair {number}, {addrs}: {rule}"));
+        } else if dev.log.may_debug() {
+            let TermCode { layer, etype, code } = reason.term();
+            let name = dev.as_dev().name();
+
+            pr_debug!("{name}: queue pair {number}, {addrs}: {rule} ({layer} {etype} {code})\n");
+        }
+    }
+
+    /// Gathers the Terminate that is due, if this side may send. Process context; may sleep.
+    ///
+    /// A responder sends nothing before its peer's first FPDU (RFC 5044, section 7.1.2), not even a
+    /// Terminate.
+    pub(super) fn gather_terminate(&self, tx: &mut Tx) {
+        if !self.stream.may_send() {
+            return;
+        }
+        if let Some(terminate) = self.take_terminate() {
+            let code = terminate.code;
+
+            if self.stream.gather_terminate(tx, terminate) {
+                self.note_terminate(code);
+            }
+        }
+    }
+
+    /// Counts and traces a Terminate that is sent. Any context.
+    pub(crate) fn note_terminate(&self, code: TermCode) {
+        self.device().counters.inc(Counter::tx_terminates(code));
+        trace::terminate_tx(self, code);
+    }
+}
