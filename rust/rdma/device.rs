@@ -7,7 +7,7 @@
 use crate::{
     cq, iw,
     mr::{self, MrTable},
-    pd, port, qp, srq, ucontext,
+    pd, port, qp, restrack, srq, ucontext,
     version::Version,
     Driver, Exchange,
 };
@@ -182,6 +182,7 @@ impl<T: iw::CmOperations> Device<T> {
         ops = srq::fill::<T>(ops);
         ops = qp::fill::<T>(ops);
         ops = iw::fill::<T>(ops);
+        ops = restrack::fill::<T>(ops);
         mr::fill::<T>(ops)
     }
 }

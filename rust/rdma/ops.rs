@@ -8,10 +8,11 @@ use crate::{
     attr::Attributes,
     cq::{Cq, CqInitAttr},
     device::{Device, DeviceAttr},
-    mr::MrRequest,
+    mr::{Mr, MrRequest},
     pd::Pd,
     port::PortAttr,
     qp::{Qp, QpAttr, QpInitAttr},
+    restrack::Details,
     srq::{Srq, SrqAttr},
     Exchange, Udata,
 };
@@ -132,4 +133,13 @@ pub trait Driver: Sized + Send + Sync + 'static {
         request: &MrRequest,
         udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<Self::Mr>>;
+
+    /// Returns the details of a queue pair for any user to see (`fill_res_qp_entry`).
+    fn qp_details(qp: &Qp<Self>) -> impl Details;
+    /// Returns the details of a completion queue for any user to see (`fill_res_cq_entry`).
+    fn cq_details(cq: &Cq<Self>) -> impl Details;
+    /// Returns the details of a shared receive queue for any user to see (`fill_res_srq_entry`).
+    fn srq_details(srq: &Srq<Self>) -> impl Details;
+    /// Returns the details of a memory region for any user to see (`fill_res_mr_entry`).
+    fn mr_details(mr: &Mr<Self>) -> impl Details;
 }

@@ -8,7 +8,11 @@ use crate::{
     limits::{self, ObjectCharge},
     mr,
     qp::{self, Qp},
-    queue::{completion::Cq, receive::RecvQueue},
+    queue::{
+        completion::Cq,
+        details::{CqDetails, SrqDetails},
+        receive::RecvQueue,
+    },
     Riw,
 };
 use kernel::{
@@ -23,6 +27,7 @@ use rdma::{
     pd::Pd as PdHandle,
     port::{self, PortAttr},
     qp::{QpAttr, QpInitAttr},
+    restrack::Details,
     srq::SrqAttr,
     Device, Exchange, Udata,
 };
@@ -203,5 +208,21 @@ impl rdma::Driver for Riw {
         udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<mr::Mr>> {
         mr::Mr::new(pd, request, udata)
+    }
+
+    fn qp_details(qp: &qp::QpObject) -> impl Details {
+        qp.details()
+    }
+
+    fn cq_details(cq: &rdma::cq::Cq<Self>) -> impl Details {
+        CqDetails::new(cq)
+    }
+
+    fn srq_details(srq: &rdma::srq::Srq<Self>) -> impl Details {
+        SrqDetails::new(srq)
+    }
+
+    fn mr_details(mr: &mr::MrObject) -> impl Details {
+        mr.details()
     }
 }

@@ -3,7 +3,7 @@
 //! The queue pair's side of a connection: its start, its events, its end.
 
 use super::{
-    state::{closed_early, Snapshot},
+    state::{closed_early, Snapshot, Startup},
     Qp, HOLD_WORK,
 };
 use crate::{
@@ -89,7 +89,10 @@ impl Qp {
             may_send: role == Role::Initiator,
             mss: connection.link().mss()?,
         })?;
-        self.set_read_depths(parameters.ord, parameters.ird);
+        self.set_startup(Startup {
+            parameters: *parameters,
+            role,
+        });
         self.event(Event::Established, None).ok_or(ENOTCONN)?;
         Ok(())
     }
