@@ -153,7 +153,7 @@ TRACE_EVENT(stream_error,
 		__entry->code = code;
 	),
 
-	TP_printk("device=%s qpn=%u layer=%s type=%u code=0x%02x rule=\"%s\"",
+	TP_printk("device=%s qpn=%u layer=%s type=%u code=0x%02x rule=%s",
 		__get_str(device), __entry->qpn,
 		__print_symbolic(__entry->layer, RIW_LAYERS),
 		__entry->etype, __entry->code, __get_str(rule)
