@@ -77,7 +77,7 @@ TRACE_EVENT(cm_phase,
 		memcpy(__entry->remote, remote, sizeof(struct sockaddr_in6));
 	),
 
-	TP_printk("device=%s endpoint=%llu qpn=%u %s -> %s local=%pISpc remote=%pISpc error=%d reason=\"%s\"",
+	TP_printk("device=%s endpoint=%llu qpn=%u %s -> %s local=%pISpc remote=%pISpc error=%d reason=%s",
 		__get_str(device), __entry->endpoint, __entry->qpn,
 		__print_symbolic(__entry->from, RIW_CM_PHASES),
 		__print_symbolic(__entry->to, RIW_CM_PHASES),
