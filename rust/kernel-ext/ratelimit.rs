@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/linux/ratelimit.h`](srctree/include/linux/ratelimit.h)
 
-use kernel::{bindings, ffi::c_int, prelude::*, types::Opaque};
+use kernel::{bindings, ffi::c_int, prelude::*, time::msecs_to_jiffies, types::Opaque};
 use riw_bindings as helpers;
 
 /// A limit on how often something happens: [`BURST`](Self::BURST) times in
@@ -21,19 +21,21 @@ pub struct RateLimit {
 
 impl RateLimit {
     /// The length of an interval, in seconds.
-    pub const INTERVAL: c_int = 5;
+    pub const INTERVAL: u32 = 5;
     /// The maximum number of events in an interval.
     pub const BURST: c_int = bindings::DEFAULT_RATELIMIT_BURST as c_int;
 
     /// Makes a limit. Any context.
     pub fn new() -> impl PinInit<Self> {
-        const INTERVAL: c_int = RateLimit::INTERVAL * bindings::HZ as c_int;
+        // `bindings::HZ` is that of user space: 100 whatever CONFIG_HZ is.
+        // CAST: Some thousand jiffies.
+        let interval = msecs_to_jiffies(Self::INTERVAL * 1000) as c_int;
 
         // INVARIANT: Both numbers are above 0.
         pin_init!(Self {
             raw <- Opaque::ffi_init(|raw: *mut bindings::ratelimit_state| {
                 // SAFETY: `raw` points to this field, which is pinned and valid for writes.
-                unsafe { helpers::ratelimit_state_init(raw, INTERVAL, Self::BURST) }
+                unsafe { helpers::ratelimit_state_init(raw, interval, Self::BURST) }
             }),
         })
     }
