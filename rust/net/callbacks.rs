@@ -137,6 +137,14 @@ impl LockedSock<'_> {
         unsafe { bindings::tcp_unacked(self.sk.as_ptr()) }
     }
 
+    /// Returns the number of bytes queued that TCP has not sent yet. The local FIN counts as one
+    /// byte.
+    pub fn unsent(&self) -> u32 {
+        // SAFETY: By the type's invariant it is a TCP socket, alive, and locked, so the sequence
+        // numbers are stable.
+        unsafe { bindings::tcp_unsent(self.sk.as_ptr()) }
+    }
+
     /// Returns the number of bytes acknowledged by the peer plus bytes received from it, since the
     /// connection was made. It grows while the connection makes progress.
     pub fn moved(&self) -> u64 {

@@ -7,7 +7,7 @@
 use crate::{
     cq, iw,
     mr::{self, MrTable},
-    pd, port, qp, srq, stats, ucontext,
+    pd, port, qp, restrack, srq, stats, ucontext,
     version::Version,
     Driver, Exchange,
 };
@@ -188,6 +188,7 @@ impl<T: iw::CmOperations> Device<T> {
         ops = qp::fill::<T>(ops);
         ops = iw::fill::<T>(ops);
         ops = stats::fill::<T>(ops);
+        ops = restrack::fill::<T>(ops);
         mr::fill::<T>(ops)
     }
 }

@@ -27,6 +27,7 @@ pub mod ops;
 pub mod pd;
 pub mod port;
 pub mod qp;
+pub mod restrack;
 pub mod shared;
 pub mod srq;
 pub mod stats;

@@ -8,10 +8,11 @@ use crate::{
     attr::Attributes,
     cq::{Cq, CqInitAttr},
     device::{Device, DeviceAttr},
-    mr::MrRequest,
+    mr::{Mr, MrRequest},
     pd::Pd,
     port::PortAttr,
     qp::{Qp, QpAttr, QpInitAttr},
+    restrack::Details,
     srq::{Srq, SrqAttr},
     stats::StatDesc,
     Exchange, Udata,
@@ -151,4 +152,12 @@ pub trait Driver: Sized + Send + Sync + 'static {
     /// Makes a queue pair count in the device again. On return it uses its counter no more, whose
     /// values are final if no other queue pair is bound to it (`counter_unbind_qp`).
     fn unbind_counter(qp: &Qp<Self>);
+    /// Returns the details of a queue pair for any user to see (`fill_res_qp_entry`).
+    fn qp_details(qp: &Qp<Self>) -> impl Details;
+    /// Returns the details of a completion queue for any user to see (`fill_res_cq_entry`).
+    fn cq_details(cq: &Cq<Self>) -> impl Details;
+    /// Returns the details of a shared receive queue for any user to see (`fill_res_srq_entry`).
+    fn srq_details(srq: &Srq<Self>) -> impl Details;
+    /// Returns the details of a memory region for any user to see (`fill_res_mr_entry`).
+    fn mr_details(mr: &Mr<Self>) -> impl Details;
 }

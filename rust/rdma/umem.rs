@@ -97,6 +97,11 @@ impl Umem {
         self.len == 0
     }
 
+    /// Returns the number of pinned pages. Any context.
+    pub fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
     /// Copies `from` to the range, `at` bytes from its start (`memcpy_to_page()`,
     /// `include/linux/highmem.h`). Any context.
     ///

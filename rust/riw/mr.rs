@@ -13,7 +13,13 @@ use kernel::{
     },
 };
 use kernel_ext::sync::BhUses;
-use rdma::{mr::MrTable, pd::Pd, umem::Umem, Udata};
+use rdma::{
+    mr::MrTable,
+    pd::Pd,
+    restrack::{Details, DetailsWriter, MessageFull},
+    umem::Umem,
+    Udata,
+};
 
 /// A memory region, as a verbs object.
 pub(crate) type MrObject = rdma::mr::Mr<Riw>;
@@ -89,6 +95,17 @@ impl Mr {
         }))
     }
 
+    /// Returns the details. Any context.
+    pub(crate) fn details(&self) -> MrDetails {
+        let invalidate = if self.remote_invalidate { MW_BIND } else { 0 };
+
+        MrDetails {
+            access: self.access.bits() | invalidate,
+            pages: self.umem.pages(),
+            valid: self.valid.load(ordering::Relaxed),
+        }
+    }
+
     fn check(&self, stag: Stag, pd: u64, want: Access, addr: u64, len: u32) -> Result<u64, Denied> {
         Region {
             stag: self.stag,
@@ -99,6 +116,24 @@ impl Mr {
             valid: self.valid.load(ordering::Relaxed),
         }
         .check(stag, pd, want, addr, len)
+    }
+}
+
+/// The details of a region, for an administrator to see.
+pub(crate) struct MrDetails {
+    /// The rights, as access flags: [`RIGHTS`], [`MW_BIND`].
+    access: u32,
+    pages: usize,
+    /// Cleared when a peer has invalidated the region.
+    valid: bool,
+}
+
+impl Details for MrDetails {
+    fn write(&self, to: &mut DetailsWriter<'_>) -> Result<(), MessageFull> {
+        to.u32_hex(c"access", self.access)?;
+        // CAST: A size fits.
+        to.u64(c"pages", self.pages as u64)?;
+        to.u32(c"valid", self.valid.into())
     }
 }
 

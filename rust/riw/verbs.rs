@@ -9,7 +9,11 @@ use crate::{
     limits::{self, ObjectCharge},
     mr,
     qp::{self, Qp},
-    queue::{completion::Cq, receive::RecvQueue},
+    queue::{
+        completion::Cq,
+        details::{CqDetails, SrqDetails},
+        receive::RecvQueue,
+    },
     Riw,
 };
 use kernel::{
@@ -24,6 +28,7 @@ use rdma::{
     pd::Pd as PdHandle,
     port::{self, PortAttr},
     qp::{QpAttr, QpInitAttr},
+    restrack::Details,
     srq::SrqAttr,
     stats::StatDesc,
     Device, Exchange, Udata,
@@ -231,5 +236,21 @@ impl rdma::Driver for Riw {
 
     fn unbind_counter(qp: &qp::QpObject) {
         qp.set_counters(&qp.device().counters);
+    }
+
+    fn qp_details(qp: &qp::QpObject) -> impl Details {
+        qp.details()
+    }
+
+    fn cq_details(cq: &rdma::cq::Cq<Self>) -> impl Details {
+        CqDetails::new(cq)
+    }
+
+    fn srq_details(srq: &rdma::srq::Srq<Self>) -> impl Details {
+        SrqDetails::new(srq)
+    }
+
+    fn mr_details(mr: &mr::MrObject) -> impl Details {
+        mr.details()
     }
 }

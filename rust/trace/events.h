@@ -77,7 +77,7 @@ TRACE_EVENT(cm_phase,
 		memcpy(__entry->remote, remote, sizeof(struct sockaddr_in6));
 	),
 
-	TP_printk("device=%s endpoint=%llu qpn=%u %s -> %s local=%pISpc remote=%pISpc error=%d reason=\"%s\"",
+	TP_printk("device=%s endpoint=%llu qpn=%u %s -> %s local=%pISpc remote=%pISpc error=%d reason=%s",
 		__get_str(device), __entry->endpoint, __entry->qpn,
 		__print_symbolic(__entry->from, RIW_CM_PHASES),
 		__print_symbolic(__entry->to, RIW_CM_PHASES),
@@ -153,7 +153,7 @@ TRACE_EVENT(stream_error,
 		__entry->code = code;
 	),
 
-	TP_printk("device=%s qpn=%u layer=%s type=%u code=0x%02x rule=\"%s\"",
+	TP_printk("device=%s qpn=%u layer=%s type=%u code=0x%02x rule=%s",
 		__get_str(device), __entry->qpn,
 		__print_symbolic(__entry->layer, RIW_LAYERS),
 		__entry->etype, __entry->code, __get_str(rule)

@@ -189,6 +189,12 @@ u32 riw_helper_tcp_unacked(struct sock *sk)
 	return READ_ONCE(tp->write_seq) - READ_ONCE(tp->snd_una);
 }
 
+/* Returns tcpi_notsent_bytes of struct tcp_info. The socket must be locked. */
+u32 riw_helper_tcp_unsent(struct sock *sk)
+{
+	return max_t(s32, 0, tcp_sk(sk)->write_seq - tcp_sk(sk)->snd_nxt);
+}
+
 static size_t riw_rx_size(const struct riw_rx_place *place)
 {
 	if (!place->frag)

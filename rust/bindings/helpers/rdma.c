@@ -9,6 +9,8 @@
 #include <linux/rtnetlink.h>
 #include <linux/siphash.h>
 #include <linux/vmalloc.h>
+#include <net/netlink.h>
+#include <rdma/rdma_netlink.h>
 #include <rdma/uverbs_ioctl.h>
 #include "rdma.h"
 
@@ -81,6 +83,22 @@ bool riw_helper_ib_device_try_get(struct ib_device *dev)
 bool riw_helper_uverbs_attr_given(struct ib_udata *udata, unsigned int attr)
 {
 	return uverbs_attr_is_valid(rdma_udata_to_uverbs_attr_bundle(udata), attr);
+}
+
+/* Starts the nest of a driver's details. Returns NULL if the message has no room. */
+struct nlattr *riw_helper_nldev_driver_nest(struct sk_buff *msg)
+{
+	return nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+}
+
+void riw_helper_nla_nest_end(struct sk_buff *msg, struct nlattr *nest)
+{
+	nla_nest_end(msg, nest);
+}
+
+void riw_helper_nla_nest_cancel(struct sk_buff *msg, struct nlattr *nest)
+{
+	nla_nest_cancel(msg, nest);
 }
 
 u64 riw_helper_mmap_offset(const struct rdma_user_mmap_entry *entry)

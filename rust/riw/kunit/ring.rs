@@ -48,6 +48,28 @@ mod tests {
     /// Copies before the thread yields.
     const AT_ONCE: u32 = 1000;
 
+    /// `run` counts the entries up to the first one of the other kind, from any entry on, around the
+    /// end of the ring, and for a ring that is full or empty.
+    #[test]
+    fn a_run_ends_at_the_boundary() -> Result {
+        let ring = Ring::<WORDS>::new(8, 0)?;
+
+        for first in 0..16 {
+            for used in 0..=8 {
+                for number in first..first + used {
+                    ring.publish(number, &entry(number));
+                }
+                assert_eq!(ring.run(first, true), used);
+                // Behind them are the free entries.
+                assert_eq!(ring.run(first + used, false), 8 - used);
+                for number in first..first + used {
+                    ring.release(number);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// A copy contains all words that were written before the flag.
     #[test]
     fn a_copy_is_a_whole_entry() -> Result {

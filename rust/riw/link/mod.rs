@@ -30,12 +30,14 @@
 
 mod connection;
 mod deadline;
+mod details;
 mod events;
 mod linger;
 mod listen;
 
 pub(crate) use connection::{AddrPair, Connection};
 pub(crate) use deadline::Deadline;
+pub(crate) use details::LinkDetails;
 pub(crate) use events::{LinkEvents, Readable};
 pub(crate) use linger::LingerSet;
 pub(crate) use listen::{ListenEvents, ListenLink, UnboundLink};

@@ -2,7 +2,11 @@
 
 //! The queue pair's side of a connection: its start, its events, its end.
 
-use super::{state::Snapshot, stream_error::StreamErrorReason, Qp, HOLD_WORK};
+use super::{
+    state::{Snapshot, Startup},
+    stream_error::StreamErrorReason,
+    Qp, HOLD_WORK,
+};
 use crate::{
     link::{AddrPair, Link, Readable},
     stream::{RxEnd, Start, StreamError, RX_ROOM},
@@ -89,7 +93,10 @@ impl Qp {
             may_send: role == Role::Initiator,
             mss: connection.link().mss()?,
         })?;
-        self.set_read_depths(parameters.ord, parameters.ird);
+        self.set_startup(Startup {
+            parameters: *parameters,
+            role,
+        });
         self.event(Event::Established, None).ok_or(ENOTCONN)?;
         Ok(())
     }

@@ -7,6 +7,7 @@
 mod connection;
 mod create;
 mod destroy;
+mod details;
 mod error;
 mod modify;
 mod owner;

@@ -2,9 +2,10 @@
 
 //! The state of a queue pair. Nothing else changes it.
 
-use super::{connection::QpConnection, error::FlushState, Qp};
+use super::{connection::QpConnection, error::FlushState, Qp, Role};
 use iwarp::{
     qp::{next, Event, State},
+    startup::Parameters,
     Terminate,
 };
 use kernel::{
@@ -33,8 +34,16 @@ struct Attributes {
     /// The access flags that the consumer has set. riw reports them, but does not enforce them:
     /// librdmacm sets none for an iWARP queue pair. Each region says what a peer is allowed.
     access: u32,
-    ord: u32,
-    ird: u32,
+    /// The startup of the connection, or of the last one; `None` before the first one and after a
+    /// reset.
+    startup: Option<Startup>,
+}
+
+/// The result of a connection's startup.
+#[derive(Clone, Copy)]
+pub(super) struct Startup {
+    pub(super) parameters: Parameters,
+    pub(super) role: Role,
 }
 
 impl Status {
@@ -48,8 +57,7 @@ impl Status {
             attributes: Attributes {
                 unconnected: QpState::Init,
                 access: 0,
-                ord: 0,
-                ird: 0,
+                startup: None,
             },
             flush: FlushState::default(),
         }
@@ -173,12 +181,14 @@ impl Qp {
         drop(connection);
     }
 
-    /// Notes the read depths of a new connection. Process context.
-    pub(super) fn set_read_depths(&self, ord: u32, ird: u32) {
-        let mut status = self.status.lock();
+    /// Notes the startup of a new connection. Process context.
+    pub(super) fn set_startup(&self, startup: Startup) {
+        self.status.lock().attributes.startup = Some(startup);
+    }
 
-        status.attributes.ord = ord;
-        status.attributes.ird = ird;
+    /// Returns the startup of the connection, or of the last one. Process context.
+    pub(super) fn startup(&self) -> Option<Startup> {
+        self.status.lock().attributes.startup
     }
 
     /// Notes that the queue pair is being destroyed: the stream is not active any more, and no
@@ -222,6 +232,7 @@ impl Qp {
         self.enter(&mut status, transition.state);
         trace::qp_state(self, was, transition.state, Event::Reset);
         status.attributes.unconnected = QpState::Init;
+        status.attributes.startup = None;
         status.terminate = None;
         status.flush = FlushState::default();
         Ok(())
@@ -248,9 +259,13 @@ impl Qp {
         attr.set_access(status.attributes.access);
         attr.set_cap(self.cap);
         attr.set_port();
+        let (ord, ird) = (status.attributes.startup)
+            .map_or((0, 0), |Startup { parameters, .. }| {
+                (parameters.ord, parameters.ird)
+            });
         attr.set_read_depths(
-            status.attributes.ord.try_into().unwrap_or(u8::MAX),
-            status.attributes.ird.try_into().unwrap_or(u8::MAX),
+            ord.try_into().unwrap_or(u8::MAX),
+            ird.try_into().unwrap_or(u8::MAX),
         );
     }
 }

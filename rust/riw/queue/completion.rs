@@ -167,6 +167,26 @@ impl Cq {
         }
     }
 
+    /// Returns the number of completions that the process has not polled, and whether one was
+    /// lost. Process context or softirq.
+    pub(super) fn fill_level(&self) -> (u32, bool) {
+        let (put, overflowed) = {
+            let producer = self.producer.lock();
+
+            (producer.put, producer.overflowed)
+        };
+
+        // From the next entry on, the free entries come first, and then the oldest completion.
+        let free = self.ring.run(put, false);
+        (self.ring.len().saturating_sub(free), overflowed)
+    }
+
+    /// Returns the flags by which the process has armed the queue. Any context.
+    pub(super) fn armed(&self) -> u32 {
+        self.control()
+            .map_or(0, |control| control_flags(control.load(ordering::Relaxed)))
+    }
+
     fn control(&self) -> Option<&Atomic<u64>> {
         self.ring.extra(0)
     }

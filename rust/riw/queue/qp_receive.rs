@@ -73,6 +73,14 @@ impl QpRecvQueue {
         matches!(self.source, RecvSource::Shared(_))
     }
 
+    /// Returns the number of posted WRs; `None` for a shared queue. Process context or softirq.
+    pub(crate) fn posted(&self) -> Option<u32> {
+        match &self.source {
+            RecvSource::Own(queue) => Some(queue.posted()),
+            RecvSource::Shared(_) => None,
+        }
+    }
+
     /// Takes the oldest WR, if there is one. Process context or softirq.
     pub(crate) fn take(&self) -> Option<TakenWr> {
         match &self.source {

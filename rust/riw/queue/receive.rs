@@ -115,6 +115,13 @@ impl RecvQueue {
         self.ring.len()
     }
 
+    /// Returns the number of posted WRs. Process context or softirq.
+    pub(crate) fn posted(&self) -> u32 {
+        let get = self.consumer.lock().get;
+
+        self.ring.run(get, true)
+    }
+
     /// Sets the limit below which the event is due; 0: never. Process context or softirq. Fails with
     /// `EINVAL` if the limit exceeds the size.
     pub(crate) fn set_limit(&self, limit: u32) -> Result {

@@ -94,6 +94,27 @@ impl<const W: usize> Ring<W> {
             .is_some_and(|word| abi::flags(word.load(ordering::Acquire)) & abi::VALID != 0)
     }
 
+    /// Returns how many entries, from entry `first` on, are marked valid, or not marked, before the
+    /// first one for which that is not so. Any context.
+    ///
+    /// It halves the range instead of reading every entry, as a ring may have millions. The count is
+    /// right if the ring has one such boundary, which is so unless user space marks entries out of
+    /// order.
+    pub(crate) fn run(&self, first: u32, valid: bool) -> u32 {
+        let (mut low, mut high) = (0, self.len);
+
+        while low < high {
+            let middle = low.midpoint(high);
+
+            if self.is_valid(first.wrapping_add(middle)) == valid {
+                low = middle.wrapping_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
     /// Returns a copy of entry `index`, if it is marked valid. Any context.
     pub(crate) fn copy(&self, index: u32) -> Option<[u64; W]> {
         // Acquire: words that were written before the flag are read after it.

@@ -56,6 +56,14 @@ struct SendState {
     killed: bool,
 }
 
+/// How full a send queue is.
+pub(crate) struct SendDepth {
+    /// WRs that the process has posted and riw has not begun.
+    pub(crate) posted: u32,
+    /// WRs that are begun and not completed.
+    pub(crate) begun: u32,
+}
+
 /// A WR that has left the ring.
 struct Begun {
     id: u64,
@@ -291,6 +299,20 @@ impl SendQueue {
         let next = self.next();
 
         state.begun.is_empty() && (state.is_past_end(next) || !self.ring.is_valid(next))
+    }
+
+    /// Returns how full the queue is. Process context or softirq.
+    pub(crate) fn depth(&self) -> SendDepth {
+        let (next, begun) = {
+            let state = self.state.lock();
+
+            (self.next(), state.begun.len())
+        };
+
+        SendDepth {
+            posted: self.ring.run(next, true),
+            begun,
+        }
     }
 
     /// Gives no more completions. Process context or softirq.

@@ -13,6 +13,7 @@
 
 pub(crate) mod crc;
 mod deliver;
+pub(crate) mod details;
 pub(crate) mod flush;
 mod gather;
 mod next;

@@ -63,6 +63,11 @@ impl Reads {
         })
     }
 
+    /// Returns the number of reads of this side, and of the peer. Any context.
+    pub(super) fn in_flight(&self) -> (u32, u32) {
+        (self.outbound.len(), self.inbound.len())
+    }
+
     /// Returns the number in the send queue of the read that a Terminate refuses by quoting `msn`.
     /// siw quotes a wrong MSN: if no read has it, the Terminate means the oldest read. Any context.
     pub(super) fn refused(&mut self, msn: u32) -> Option<u32> {

@@ -8,6 +8,8 @@ from ksft import PACE, KsftFailEx, ksft_eq
 from utils import bkg, rdma, wait_until
 
 OPERATIONS = ("send", "write", "read")
+KINDS = ("tx_", "rx_", "cq_", "stream_", "connections_", "startup_")
+"""The first words of the counters' names."""
 
 
 def read(node):
@@ -18,7 +20,7 @@ def read(node):
 
 def values(row):
     """Returns the counters of a row of `rdma statistic`."""
-    return {name: value for name, value in row.items() if name.startswith(("tx_", "rx_", "cq_"))}
+    return {name: value for name, value in row.items() if name.startswith(KINDS)}
 
 
 def sysfs(node):
@@ -68,7 +70,8 @@ def expected(own, other):
 def messages(moved):
     """Returns the counters that `expected` has."""
     return {name: value for name, value in moved.items()
-            if name[3:] != "fpdus" and not name.endswith("_runs")}
+            if name.startswith(("tx_", "rx_")) and name[3:] != "fpdus"
+            and not name.endswith("_runs")}
 
 
 def expect(moves, own, other):

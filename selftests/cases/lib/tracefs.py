@@ -8,12 +8,9 @@
             print(event.name, event.text)
 """
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-
-from utils import cmd
 
 TRACEFS = Path("/sys/kernel/tracing")
 
@@ -28,23 +25,33 @@ class Event:
     name: str
     text: str
 
+    def __str__(self):
+        return f"{self.name} {self.text}"
+
+    def field(self, name):
+        """Returns the value of the field that is printed as `NAME=VALUE`, or None."""
+        match = re.search(rf"\b{name}=(\S+)", self.text)
+        return match and match[1]
+
+
+def formats(system):
+    """Returns the formats of the events of a system: a dict by name."""
+    return {path.parent.name: path.read_text(encoding="ascii")
+            for path in (TRACEFS / "events" / system).glob("*/format")}
+
 
 class Trace:
     """A buffer of trace events."""
 
     def __init__(self, kib_per_cpu=4096):
-        if not os.path.ismount(TRACEFS):
-            cmd(f"mount -t tracefs tracefs {TRACEFS}")
         self.path = TRACEFS / "instances" / "riw-test"
         self.path.mkdir()
         self.write("buffer_size_kb", kib_per_cpu)
-        self.write("trace_clock", "global")
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.enable("riw", 0)
         self.path.rmdir()
 
     def write(self, name, value):
@@ -52,10 +59,8 @@ class Trace:
         (self.path / name).write_text(f"{value}\n", encoding="ascii")
 
     def enable(self, event, on=1):
-        """Enables or disables an event, `SYSTEM/NAME`, or a system."""
-        path = self.path / "events" / event / "enable"
-        if on or path.exists():
-            path.write_text(f"{on}\n", encoding="ascii")
+        """Enables or disables an event, `SYSTEM/NAME`, or all of a system."""
+        self.write(f"events/{event}/enable", on)
 
     def clear(self):
         """Drops the events so far."""
@@ -66,3 +71,10 @@ class Trace:
         text = (self.path / "trace").read_text(encoding="utf-8", errors="replace")
         return [Event(match["name"], match["text"]) for match in map(_LINE.match, text.splitlines())
                 if match]
+
+    def lost(self):
+        """Returns the number of events that the buffer had no room for."""
+        stats = "".join(path.read_text(encoding="ascii")
+                        for path in self.path.glob("per_cpu/cpu*/stats"))
+        return sum(map(int, re.findall(r"^(?:overrun|commit overrun|dropped events): (\d+)$", stats,
+                                       re.M)))
