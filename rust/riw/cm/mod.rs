@@ -4,8 +4,8 @@
 //!
 //! - An [`Endpoint`] is a connection, from its beginning until the queue pair releases it. It goes
 //!   through the phases of `phase.rs`. `connect.rs` and `accept.rs` have those before the stream is
-//!   active, `established.rs` has those after, `end.rs` has the end. `reason.rs` has why
-//!   it ends, `note.rs` what an operator sees of it.
+//!   active, `established.rs` has those after, `end.rs` has the end and `reason.rs` its reasons.
+//!   `note.rs` counts, traces and logs them.
 //! - A `Listener` accepts connections. It has a `Subscription` for each listening id of iw_cm.
 //! - A [`CmDevice`] knows all endpoints and subscriptions of a device, so that it can end them.
 //!
