@@ -75,7 +75,7 @@ impl DetailsWriter<'_> {
     pub fn u32(&mut self, name: &CStr, value: u32) -> Result<(), MessageFull> {
         let (msg, name) = (self.msg.as_ptr(), name.as_ptr().cast());
 
-        // SAFETY: `fill` lends the message to `self` alone. `name` is a NUL-terminated string, and
+        // SAFETY: `add` lends the message to `self` alone. `name` is a NUL-terminated string, and
         // the function copies it.
         Self::check(unsafe { bindings::rdma_nl_put_driver_u32(msg, name, value) })
     }
@@ -85,7 +85,8 @@ impl DetailsWriter<'_> {
     pub fn u32_hex(&mut self, name: &CStr, value: u32) -> Result<(), MessageFull> {
         let (msg, name) = (self.msg.as_ptr(), name.as_ptr().cast());
 
-        // SAFETY: As in `u32`.
+        // SAFETY: `add` lends the message to `self` alone. `name` is a NUL-terminated string, and
+        // the function copies it.
         Self::check(unsafe { bindings::rdma_nl_put_driver_u32_hex(msg, name, value) })
     }
 
@@ -93,7 +94,8 @@ impl DetailsWriter<'_> {
     pub fn u64(&mut self, name: &CStr, value: u64) -> Result<(), MessageFull> {
         let (msg, name) = (self.msg.as_ptr(), name.as_ptr().cast());
 
-        // SAFETY: As in `u32`.
+        // SAFETY: `add` lends the message to `self` alone. `name` is a NUL-terminated string, and
+        // the function copies it.
         Self::check(unsafe { bindings::rdma_nl_put_driver_u64(msg, name, value) })
     }
 
@@ -101,7 +103,8 @@ impl DetailsWriter<'_> {
     pub fn text(&mut self, name: &CStr, value: &CStr) -> Result<(), MessageFull> {
         let (msg, name) = (self.msg.as_ptr(), name.as_ptr().cast());
 
-        // SAFETY: As in `u32`. `value` is a NUL-terminated string, too, and is copied.
+        // SAFETY: `add` lends the message to `self` alone. `name` and `value` are NUL-terminated
+        // strings, and the function copies them.
         Self::check(unsafe {
             bindings::rdma_nl_put_driver_string(msg, name, value.as_ptr().cast())
         })
@@ -154,7 +157,8 @@ unsafe fn add(msg: *mut bindings::sk_buff, details: &impl Details) -> c_int {
             bindings::nla_nest_end(msg, nest.as_ptr());
             0
         },
-        // SAFETY: As above. What was written since the start of the nest is cut off.
+        // SAFETY: `nest` was started above in this message, and is neither ended nor cancelled. The
+        // function cuts off the message at its start.
         Err(MessageFull) => unsafe {
             bindings::nla_nest_cancel(msg, nest.as_ptr());
             EMSGSIZE.to_errno()
