@@ -41,8 +41,9 @@ unsafe impl Sync for StatDesc {}
 impl StatDesc {
     /// Describes the statistics with these names, in this order.
     ///
-    /// The compiler refuses names that ib_core could not show: it puts all of them into one message
-    /// (`stat_get_doit_default_counter()`, `core/nldev.c`).
+    /// Call it for a constant: the compiler then refuses names that ib_core could not show, as it
+    /// puts all of them into one message (`stat_get_doit_default_counter()`, `core/nldev.c`). Panics
+    /// if called with such names at run time.
     pub const fn list<const N: usize>(names: &[&'static CStr; N]) -> [Self; N] {
         /// Size of the message in bytes, without its headers.
         const ROOM: usize = 3500;
@@ -131,7 +132,7 @@ fn alloc_values<T: Driver>() -> *mut bindings::rdma_hw_stats {
     unsafe {
         bindings::rdma_alloc_hw_stats_struct(
             descs.as_ptr().cast(),
-            // CAST: `StatDesc::list` limits the number to much less.
+            // CAST: The number of names that fit into a message is small.
             descs.len() as c_int,
             // CAST: A small constant.
             bindings::RDMA_HW_STATS_DEFAULT_LIFESPAN as usize,
@@ -144,23 +145,20 @@ fn alloc_values<T: Driver>() -> *mut bindings::rdma_hw_stats {
 /// # Safety
 ///
 /// [`alloc_values`] must have allocated `stats`, and it must be valid during the call.
-unsafe fn set_values<T: Driver>(
-    stats: *mut bindings::rdma_hw_stats,
-    value: impl Fn(usize) -> u64,
-) -> c_int {
-    let count = T::stats().len();
+unsafe fn set_values(stats: *mut bindings::rdma_hw_stats, value: impl Fn(usize) -> u64) -> c_int {
+    // SAFETY: By the caller's promise `stats` is valid. Its size does not change.
+    let count = unsafe { (*stats).num_counters };
 
-    for index in 0..count {
-        // SAFETY: By the caller's promise `stats` is valid and has as many values as there are
-        // descriptions. ib_core may read them meanwhile: as the values of a counter, it reads them
-        // without a lock.
+    // CAST: The number is not negative.
+    for index in 0..count as usize {
+        // SAFETY: By the caller's promise `stats` is valid; it has `count` values. ib_core may read
+        // them meanwhile, as it reads those of a counter without a lock.
         unsafe {
             let to = (*stats).value.as_mut_ptr().add(index);
             Atomic::from_ptr(to).store(value(index), ordering::Relaxed);
         }
     }
-    // CAST: `StatDesc::list` limits the number to much less.
-    count as c_int
+    count
 }
 
 /// Sets the callbacks of this file in a `struct ib_device_ops`.
@@ -196,7 +194,7 @@ impl<T: Driver> Callbacks<T> {
         // data is initialized, with values from `alloc_hw_port_stats`.
         unsafe {
             let dev = Device::<T>::from_raw(dev);
-            set_values::<T>(stats, |index| T::stat(dev, index))
+            set_values(stats, |index| T::stat(dev, index))
         }
     }
 
@@ -217,7 +215,7 @@ impl<T: Driver> Callbacks<T> {
         // for it, and its values are from `counter_alloc_stats`.
         unsafe {
             if let Some(data) = Counter::<T>::data(counter) {
-                set_values::<T>((*counter).stats, |index| T::counter_stat(data, index));
+                set_values((*counter).stats, |index| T::counter_stat(data, index));
             }
         }
         0

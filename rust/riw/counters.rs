@@ -29,9 +29,9 @@ macro_rules! counters {
 }
 
 counters! {
-    // Streams. A queue pair that is bound to a counter counts these there. A message counts when its last
-    // segment is gathered for TCP, or placed; its payload with each segment. All messages of the wire
-    // count, those that only open a stream included (RFC 6581, section 5).
+    // Streams. A queue pair that is bound to a counter counts these there. A message counts when
+    // its last segment is gathered for TCP, or placed; its payload with each segment. All messages
+    // of the wire count, those that only open a stream included (RFC 6581, section 5).
     /// Sends.
     TxSends = c"tx_sends",
     /// Their payload, in bytes.

@@ -33,8 +33,6 @@ pub(super) enum Stop {
 pub(super) struct Gatherer<'a> {
     from: PayloadSource<'a>,
     buf: &'a mut SendBuf,
-    /// Bytes of payload that have been copied.
-    pub(super) copied: u32,
 }
 
 /// The payload of the active message.
@@ -119,7 +117,6 @@ impl<'a> Gatherer<'a> {
         Self {
             from: PayloadSource { regions, active },
             buf,
-            copied: 0,
         }
     }
 }
@@ -151,10 +148,7 @@ impl Gather for Gatherer<'_> {
         });
 
         match appended {
-            Ok(()) => {
-                self.copied = self.copied.saturating_add(len);
-                Ok(crc)
-            }
+            Ok(()) => Ok(crc),
             Err(_) => Err(denied.map_or(Stop::Memory, Stop::Denied)),
         }
     }

@@ -57,7 +57,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Notes an FPDU with `bytes` of payload. `last`: it is the last of its message.
+    /// Notes an FPDU with `bytes` of payload, ignored for a kind of message that has none. `last`:
+    /// it is the last of its message.
     #[inline]
     pub(super) fn fpdu(&mut self, kind: Kind, bytes: u32, last: bool) {
         self.fpdus = self.fpdus.wrapping_add(1);

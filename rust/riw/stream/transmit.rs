@@ -210,9 +210,7 @@ impl Stream {
         match sender.segmenter.poll_transmit(&mut gatherer) {
             Ok(Some(emitted)) => {
                 trace::fpdu_tx(&self.sq, &emitted.header, emitted.len);
-                sender
-                    .tally
-                    .fpdu(sender.kind, gatherer.copied, emitted.last);
+                sender.tally.fpdu(sender.kind, emitted.len, emitted.last);
                 match emitted.last {
                     true => self.complete_sent(sender.active.take()),
                     false => Ok(()),

@@ -389,6 +389,28 @@ static int do_destroy_qp(void)
 	return -status;
 }
 
+static int number;
+
+static void want_unbound(void)
+{
+	want_qp();
+	number = link_number();
+}
+
+/* Binds the QP to a new counter of `rdma statistic`, which goes with the QP. */
+static int do_bind(void)
+{
+	struct request set = request(RDMA_NLDEV_CMD_STAT_SET, NLM_F_ACK);
+	uint32_t port = 1, mode = RDMA_COUNTER_MODE_MANUAL, kind = RDMA_NLDEV_ATTR_RES_QP;
+
+	attribute(&set, RDMA_NLDEV_ATTR_DEV_INDEX, &number, sizeof(number));
+	attribute(&set, RDMA_NLDEV_ATTR_PORT_INDEX, &port, sizeof(port));
+	attribute(&set, RDMA_NLDEV_ATTR_STAT_MODE, &mode, sizeof(mode));
+	attribute(&set, RDMA_NLDEV_ATTR_STAT_RES, &kind, sizeof(kind));
+	attribute(&set, RDMA_NLDEV_ATTR_RES_LQPN, &active.id->qp->qp_num, sizeof(uint32_t));
+	return tell(&set);
+}
+
 static struct rdma_conn_param param = { .initiator_depth = 4, .responder_resources = 4 };
 
 static int do_connect(void)
@@ -572,6 +594,7 @@ static const struct operation {
 	{ "destroy listener", want_listener, do_drop, NULL, false },
 	{ "create QP", want_route, do_qp, NULL, true },
 	{ "destroy QP", want_qp, do_destroy_qp, NULL, false },
+	{ "bind QP to a counter", want_unbound, do_bind, NULL, true },
 	{ "connect", want_qp, do_connect, NULL, true },
 	{ "accept", want_request, do_accept, NULL, true },
 	{ "reject", want_request, do_reject, NULL, false },
