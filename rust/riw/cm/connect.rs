@@ -229,7 +229,9 @@ impl Endpoint {
             Ok(true) => {
                 opening.deadline =
                     Deadline::new(self.dev.settings.startup_time()).min(opening.limit);
-                self.receive_reply(opening)
+                // The peer may have sent something before the Request.
+                self.kick();
+                Step::Next(Phase::AwaitReply(opening))
             }
             Err(reason) => Step::End(Phase::Connecting(opening), End::abort(reason)),
         }

@@ -64,6 +64,7 @@ impl Endpoint {
             }
             Step::End(last, end) => {
                 *phase = last;
+                self.note_phase(before, phase);
                 self.end(phase, &end);
             }
         }
@@ -120,6 +121,7 @@ impl Endpoint {
         if self.is_stream_active() && !expected && self.events.set(PendingEvent::LlpClosed) {
             qp.llp_closed(match reason {
                 EndReason::Timeout => Closed::Timeout,
+                EndReason::Local(_) | EndReason::Abandoned => Closed::Aborted,
                 _ => Closed::Reset,
             });
         }

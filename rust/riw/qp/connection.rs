@@ -65,8 +65,10 @@ pub(crate) enum Role {
 pub(crate) enum Closed {
     /// The peer sent its FIN. This side may still send.
     Graceful,
-    /// The peer or this side reset it.
+    /// The peer reset it.
     Reset,
+    /// This side reset it: its consumer gave it up, or its device is shut down.
+    Aborted,
     /// The peer does not answer.
     Timeout,
 }
@@ -97,8 +99,7 @@ impl Qp {
             parameters: *parameters,
             role,
         });
-        self.event(Event::Established, None).ok_or(ENOTCONN)?;
-        Ok(())
+        self.event(Event::Established).ok_or(ENOTCONN)
     }
 
     /// Receives what the socket has. Atomic context; the socket is locked.
@@ -116,6 +117,9 @@ impl Qp {
             if let Some(connection) = self.connection() {
                 connection.as_arc_borrow().first_fpdu();
             }
+        }
+        if let Some(RxEnd::Terminated(terminated)) = &received.end {
+            self.note_terminate_received(terminated.code);
         }
         let lost = self.stream.report(&received.unreported).is_err();
         match received.end {
@@ -146,7 +150,7 @@ impl Qp {
     pub(crate) fn llp_closed(self: &Arc<Self>, how: Closed) {
         match how {
             Closed::Graceful if self.stream.is_quiet() => {
-                self.event(Event::PeerClosed, None);
+                self.event(Event::PeerClosed);
             }
             Closed::Graceful => {
                 let early = StreamErrorReason::Found(Mpa::Closed.into());
@@ -154,6 +158,7 @@ impl Qp {
                 self.end_in_error(early, Quote::NONE);
             }
             Closed::Reset => self.end_in_error(StreamErrorReason::Reset, Quote::NONE),
+            Closed::Aborted => self.end_in_error(StreamErrorReason::Aborted, Quote::NONE),
             Closed::Timeout => self.end_in_error(StreamErrorReason::Timeout, Quote::NONE),
         }
     }

@@ -33,7 +33,7 @@ impl Qp {
         // This may be the last reference: not under the lock.
         drop(handle);
         self.push_out();
-        self.event(Event::Abort, None);
+        self.event(Event::Abort);
         if let Some(connection) = connection {
             connection.as_arc_borrow().teardown();
         }

@@ -25,12 +25,12 @@ impl Qp {
                 State::Rts => Ok(()),
                 _ => Err(EINVAL),
             },
-            QpState::Draining => match self.event(Event::Close, None) {
+            QpState::Draining => match self.event(Event::Close) {
                 None if self.snapshot().state == State::Idle => Err(EINVAL),
                 // A second disconnect finds the first.
                 _ => Ok(()),
             },
-            QpState::Error => self.event(Event::Abort, None).map(|_| ()).ok_or(EINVAL),
+            QpState::Error => self.event(Event::Abort).ok_or(EINVAL),
             QpState::Reset => self.reset(),
             QpState::SendError => Err(EINVAL),
         }

@@ -100,15 +100,22 @@ impl Qp {
         self.stream_active.load(ordering::Relaxed)
     }
 
-    /// Applies an event to the state, and starts what the new state calls for. `terminate` is for
-    /// the peer, if the event makes this side send one. Process context or softirq; the caller holds
-    /// none of the queue pair's locks except `tx`. Returns whether the stream was open before: neither
-    /// it nor this side's half of it had ended. Returns `None` if the event means nothing in the
-    /// present state.
-    pub(super) fn event(
+    /// Applies an event to the state, and starts what the new state calls for. Process context or
+    /// softirq; the caller holds none of the queue pair's locks except `tx`. Returns `None` if the
+    /// event means nothing in the present state.
+    pub(super) fn event(self: &Arc<Self>, event: Event) -> Option<()> {
+        self.event_noting(event, None, || ()).map(|_| ())
+    }
+
+    /// Applies an event as [`Self::event`] does. `terminate` is for the peer, if the event makes this
+    /// side send one. Calls `note` if the stream was open before: neither it nor this side's half of
+    /// it had ended. No lock is held then, and neither the transmitter nor the connection has learned
+    /// of the event. Returns whether the stream was open.
+    pub(super) fn event_noting(
         self: &Arc<Self>,
         event: Event,
         terminate: Option<Terminate>,
+        note: impl FnOnce(),
     ) -> Option<bool> {
         let (was, now, connection) = {
             let mut status = self.status.lock();
@@ -125,7 +132,11 @@ impl Qp {
             }
             (was, transition.state, status.connection.clone())
         };
+        let was_open = matches!(was, State::Rts | State::Draining);
 
+        if was_open {
+            note();
+        }
         if was == State::Rts && now != State::Rts {
             match (now, event) {
                 // Nothing was outstanding.
@@ -139,7 +150,7 @@ impl Qp {
         }
         // The transmitter does what the new state calls for.
         self.kick();
-        Some(matches!(was, State::Rts | State::Draining))
+        Some(was_open)
     }
 
     fn enter(&self, status: &mut Status, state: State) {
@@ -177,7 +188,7 @@ impl Qp {
         let connection = self.status.lock().connection.take();
 
         // After a graceful close, too: the verbs leave a connection only through ERROR.
-        self.event(Event::Lost, None);
+        self.event(Event::Lost);
         drop(connection);
     }
 

@@ -21,6 +21,8 @@ pub(super) enum StreamErrorReason {
     Terminated(TermCode),
     /// The connection was reset.
     Reset,
+    /// This side has given the connection up.
+    Aborted,
     /// The peer does not answer.
     Timeout,
 }
@@ -32,7 +34,7 @@ impl StreamErrorReason {
             Self::Found(Error::Mpa(Mpa::Closed)) => Event::PeerClosedEarly,
             Self::Found(_) => Event::Failed,
             Self::Terminated(_) => Event::TerminateReceived,
-            Self::Reset | Self::Timeout => Event::Lost,
+            Self::Reset | Self::Aborted | Self::Timeout => Event::Lost,
         }
     }
 
@@ -68,6 +70,7 @@ impl StreamErrorReason {
             Self::Found(error) => counter_of(error),
             Self::Terminated(_) => Counter::StreamErrorsPeer,
             Self::Reset => Counter::StreamErrorsReset,
+            Self::Aborted => Counter::StreamErrorsLocal,
             Self::Timeout => Counter::StreamErrorsTimeout,
         }
     }
@@ -78,7 +81,7 @@ impl StreamErrorReason {
         match self {
             Self::Found(error) => error.term(),
             Self::Terminated(code) => code,
-            Self::Reset | Self::Timeout => Error::Mpa(Mpa::Closed).term(),
+            Self::Reset | Self::Aborted | Self::Timeout => Error::Mpa(Mpa::Closed).term(),
         }
     }
 
@@ -88,6 +91,7 @@ impl StreamErrorReason {
             Self::Found(error) => error.rule(),
             Self::Terminated(_) => "the peer sent a Terminate",
             Self::Reset => "the connection was reset",
+            Self::Aborted => "this side has given the connection up",
             Self::Timeout => "the peer does not answer",
         }
     }
@@ -150,8 +154,11 @@ impl Qp {
             _ => None,
         };
 
-        if self.event(reason.event(), terminate) == Some(true) {
+        let open = self.event_noting(reason.event(), terminate, || {
             self.note_error(reason, connection.as_deref());
+        });
+
+        if open == Some(true) {
             self.report_event(reason.async_event());
         }
     }
@@ -168,10 +175,6 @@ impl Qp {
         match end {
             RxEnd::Error(error) => self.fail(error),
             RxEnd::Terminated(terminated) => {
-                self.device()
-                    .counters
-                    .inc(Counter::rx_terminates(terminated.code));
-                trace::terminate_rx(&**self, terminated.code);
                 self.stream.refused(&terminated);
                 self.end_in_error(StreamErrorReason::Terminated(terminated.code), Quote::NONE);
             }
@@ -214,6 +217,12 @@ impl Qp {
                 self.note_terminate(code);
             }
         }
+    }
+
+    /// Counts and traces a Terminate that the peer has sent. Any context.
+    pub(super) fn note_terminate_received(&self, code: TermCode) {
+        self.device().counters.inc(Counter::rx_terminates(code));
+        trace::terminate_rx(self, code);
     }
 
     /// Counts and traces a Terminate that is sent. Any context.

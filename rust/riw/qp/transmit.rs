@@ -102,7 +102,7 @@ impl Qp {
             && (!may_send || self.stream.is_drained(&tx));
 
         drop(tx);
-        if drained && self.event(Event::Drained, None).is_some() {
+        if drained && self.event(Event::Drained).is_some() {
             self.close(State::Closing);
         }
         sent.unwrap_or_else(|error| {

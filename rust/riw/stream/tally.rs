@@ -77,7 +77,6 @@ impl Tally {
     /// Adds to the counters of transmitted messages. Any context.
     pub(super) fn count_sent(&self, counters: &Counters) {
         counters.add(Counter::TxFpdus, self.fpdus);
-        counters.add(Counter::TxCopiedBytes, self.bytes());
         counters.add(Counter::TxSends, self.sends.messages);
         counters.add(Counter::TxSendBytes, self.sends.bytes);
         counters.add(Counter::TxWrites, self.writes.messages);
@@ -90,7 +89,6 @@ impl Tally {
     /// Adds to the counters of received messages. Any context.
     pub(super) fn count_received(&self, counters: &Counters) {
         counters.add(Counter::RxFpdus, self.fpdus);
-        counters.add(Counter::RxCopiedBytes, self.bytes());
         counters.add(Counter::RxSends, self.sends.messages);
         counters.add(Counter::RxSendBytes, self.sends.bytes);
         counters.add(Counter::RxWrites, self.writes.messages);
@@ -98,13 +96,5 @@ impl Tally {
         counters.add(Counter::RxReadRequests, self.requests.messages);
         counters.add(Counter::RxReadResponses, self.responses.messages);
         counters.add(Counter::RxReadResponseBytes, self.responses.bytes);
-    }
-
-    /// Returns the payload of all messages, in bytes.
-    fn bytes(&self) -> u64 {
-        self.sends
-            .bytes
-            .wrapping_add(self.writes.bytes)
-            .wrapping_add(self.responses.bytes)
     }
 }
