@@ -44,7 +44,8 @@ pub enum Error {
     DdpUntagged(DdpUntagged),
     /// Found by RDMAP.
     Rdmap(Rdmap),
-    /// DDP cannot continue because of a local failure.
+    /// DDP cannot continue because of a local failure. Nothing here returns it: it completes the
+    /// codes of RFC 5041.
     DdpLocalCatastrophic,
     /// RDMAP cannot continue because of a local failure.
     Local(Local),
@@ -55,13 +56,13 @@ pub enum Error {
 pub enum Local {
     /// A work request is malformed, or not possible in this stream.
     Request,
-    /// A work request names memory that may not be used so.
+    /// A work request names memory that it may not access.
     Buffer,
     /// A completion was lost.
     Completion,
     /// There is no memory.
     Memory,
-    /// The lower layer does not take or give octets, although the connection has not ended.
+    /// The lower layer fails to send or to receive, although the connection has not ended.
     LowerLayer,
 }
 

@@ -65,7 +65,7 @@ impl DdpUntagged {
         match self {
             Self::InvalidQn => "an untagged segment names the wrong queue",
             Self::NoBuffer => "no receive is posted for a Send",
-            Self::TooManyReads => "a Read Request exceeds the IRD",
+            Self::TooManyReads => "a Read or Atomic Request exceeds the IRD",
             Self::InvalidMsnRange => "an untagged segment has the wrong MSN",
             Self::InvalidMo => "an untagged segment has the wrong message offset",
             Self::TooLong => "a message is longer than its buffer",

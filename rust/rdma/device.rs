@@ -216,7 +216,8 @@ impl<T: Driver> Device<T> {
         unsafe { (&raw mut (*raw).__bindgen_anon_1.dev).cast() }
     }
 
-    /// Returns ib_core's part. Any context.
+    /// Returns ib_core's part, for crates that call C functions. The pointer is valid as long as
+    /// `self`. Any context.
     pub fn as_raw(&self) -> *mut bindings::ib_device {
         self.base.get()
     }
@@ -252,8 +253,7 @@ impl<T: Driver> Device<T> {
 
     /// Returns a number for a counter that queue pairs are bound to. Any context.
     ///
-    /// The first number that is given a second time is more than four billion counters later. If the
-    /// first counter of that number still exists then, ib_core does not list the second.
+    /// Numbers repeat after 2^32 counters. ib_core does not list a counter whose number is in use.
     pub(crate) fn next_counter_id(&self) -> u32 {
         self.next_counter.fetch_add(1u32, ordering::Relaxed)
     }

@@ -57,6 +57,11 @@ pub trait Driver: Sized + Send + Sync + 'static {
     const DRIVER_ID: u32;
     /// The version of the ABI with user space (`ib_device_ops::uverbs_abi_ver`).
     const ABI_VERSION: u32;
+    /// The statistics of a device (`alloc_hw_port_stats`).
+    const STATS: &'static [StatDesc];
+    /// The number of statistics that a counter has: the first ones of [`Self::STATS`]
+    /// (`counter_alloc_stats`).
+    const COUNTER_STATS: usize;
 
     /// Returns the settings in sysfs (`ib_device_ops::device_group`). Called once, at registration.
     fn attributes() -> &'static Attributes<Self>;
@@ -137,20 +142,18 @@ pub trait Driver: Sized + Send + Sync + 'static {
         udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<Self::Mr>>;
 
-    /// Returns the descriptions of the statistics, always the same (`alloc_hw_port_stats`).
-    fn stats() -> &'static [StatDesc];
     /// Returns the value of statistic `index` of the device, without those of counters
     /// (`get_hw_stats`).
     fn stat(dev: &Device<Self>, index: usize) -> u64;
-    /// Creates a counter, which has the same statistics as the device (`counter_bind_qp`).
+    /// Creates a counter (`counter_bind_qp`).
     fn new_counter(dev: &Device<Self>) -> Result<Self::Counter>;
     /// Returns the value of statistic `index` of a counter (`counter_update_stats`).
     fn counter_stat(counter: &Self::Counter, index: usize) -> u64;
-    /// Makes a queue pair count in `counter` instead of the device (`counter_bind_qp`). It counts in
-    /// the device when it is created.
+    /// Makes a queue pair count in `counter` instead of the device (`counter_bind_qp`). It counts
+    /// in the device when it is created.
     fn bind_counter(qp: &Qp<Self>, counter: &Self::Counter);
-    /// Makes a queue pair count in the device again. On return it uses its counter no more, whose
-    /// values are final if no other queue pair is bound to it (`counter_unbind_qp`).
+    /// Makes a queue pair count in the device again (`counter_unbind_qp`). After the return the
+    /// queue pair does not use its old counter.
     fn unbind_counter(qp: &Qp<Self>);
     /// Returns the details of a queue pair for any user to see (`fill_res_qp_entry`).
     fn qp_details(qp: &Qp<Self>) -> impl Details;

@@ -48,14 +48,16 @@ use riw_bindings as bindings;
 /// Details of an object, as they were at one moment. They hold no lock of the object, so that none
 /// is held while the message is written.
 pub trait Details: 'static {
-    /// Writes the details, a few hundred bytes at most: a message has room for at least 3 KiB.
+    /// Writes the details. Keep them to a few hundred bytes: ib_core has filled part of the message
+    /// already.
     /// Process context; may sleep.
     ///
     /// Fails if `to` does.
     fn write(&self, to: &mut DetailsWriter<'_>) -> Result<(), MessageFull>;
 }
 
-/// The netlink message has no room. ib_core repeats the object in the next message.
+/// The netlink message has no room. ib_core puts the object into the next message, unless it is the
+/// first of this one: then the dump never ends.
 pub struct MessageFull;
 
 /// Maximum length of a formatted value in bytes, with its NUL.
@@ -110,7 +112,8 @@ impl DetailsWriter<'_> {
         })
     }
 
-    /// Writes a value as a text, cut off after 79 bytes.
+    /// Writes a value as a text. A value longer than 79 bytes loses its parts from the first that
+    /// does not fit.
     pub fn display(&mut self, name: &CStr, value: &impl Display) -> Result<(), MessageFull> {
         let mut text = [0u8; TEXT_MAX];
 
@@ -181,8 +184,8 @@ impl<T: Driver> Callbacks<T> {
         qp: *mut bindings::ib_qp,
     ) -> c_int {
         // SAFETY: nldev holds a reference to the entry of a queue pair that was created.
-        // ib_destroy_qp_user() waits for it in rdma_restrack_begin_del(), before `destroy_qp`. nldev
-        // lends its message.
+        // ib_destroy_qp_user() waits for it in rdma_restrack_begin_del(), before `destroy_qp`.
+        // nldev lends its message.
         unsafe { add(msg, &T::qp_details(Qp::<T>::from_base(qp))) }
     }
 
@@ -191,8 +194,8 @@ impl<T: Driver> Callbacks<T> {
         cq: *mut bindings::ib_cq,
     ) -> c_int {
         // SAFETY: nldev holds a reference to the entry of a completion queue that was created.
-        // ib_destroy_cq_user() waits for it in rdma_restrack_begin_del(), before `destroy_cq`. nldev
-        // lends its message.
+        // ib_destroy_cq_user() waits for it in rdma_restrack_begin_del(), before `destroy_cq`.
+        // nldev lends its message.
         unsafe { add(msg, &T::cq_details(Cq::<T>::from_base(cq))) }
     }
 

@@ -3,9 +3,19 @@
 //! Statistics of a device, and counters that queue pairs are bound to: `rdma statistic`, and
 //! `hw_counters/` in sysfs.
 //!
-//! A queue pair that is bound to a counter counts there, and nowhere else. To show a statistic of the
-//! device, ib_core adds the values of all counters to the device's own, those of past counters
+//! A queue pair that is bound to a counter counts there, and nowhere else. To show a statistic of
+//! the device, ib_core adds the values of all counters to the device's own, those of past counters
 //! included.
+//!
+//! # Limits of ib_core
+//!
+//! - A counter is shown with the numbers of its queue pairs, all in one netlink message. If there
+//!   are more than fit, some 250, `rdma statistic qp show` repeats for ever:
+//!   `res_get_common_dumpit()` takes a message without an entry for progress.
+//! - An administrator who binds and unbinds one queue pair from several threads at a time can make
+//!   ib_core release the wrong counter: `rdma_counter_unbind_qp()` reads the counter of a queue pair
+//!   before it takes the counter's lock. An unbind that comes before the first bind has returned
+//!   can free the counter under it. The driver's part stays valid.
 //!
 //! C headers: `include/rdma/ib_verbs.h` (`struct rdma_hw_stats`), `include/rdma/rdma_counter.h`. C
 //! sources: `core/counters.c`, `core/nldev.c`, `core/sysfs.c`, `core/verbs.c`
@@ -42,11 +52,12 @@ impl StatDesc {
     /// Describes the statistics with these names, in this order.
     ///
     /// Call it for a constant: the compiler then refuses names that ib_core could not show, as it
-    /// puts all of them into one message (`stat_get_doit_default_counter()`, `core/nldev.c`). Panics
-    /// if called with such names at run time.
+    /// puts all of them into one message (`stat_get_doit_default_counter()`, `core/nldev.c`).
+    /// Panics if called with such names at run time.
     pub const fn list<const N: usize>(names: &[&'static CStr; N]) -> [Self; N] {
-        /// Size of the message in bytes, without its headers.
-        const ROOM: usize = 3500;
+        /// Size of the message in bytes, without its headers, if the kernel has the largest number
+        /// of fragments in a buffer (`CONFIG_MAX_SKB_FRAGS`).
+        const ROOM: usize = 3000;
 
         let mut list = [const { Self::unnamed() }; N];
         let mut size = 0;
@@ -74,11 +85,12 @@ impl StatDesc {
     }
 }
 
-/// A counter as ib_core allocates it: `struct rdma_counter` (`include/rdma/rdma_counter.h`) followed
-/// by the driver's data.
+/// A counter as ib_core allocates it: `struct rdma_counter` (`include/rdma/rdma_counter.h`)
+/// followed by the driver's data.
 ///
 /// ib_core frees the memory without a callback if it cannot bind the first queue pair. So there is
-/// data only from the first bind that succeeds until `counter_dealloc`, which follows each of these.
+/// data only from the first bind that succeeds until `counter_dealloc`, which ib_core calls for
+/// every counter with such a bind.
 ///
 /// # Invariants
 ///
@@ -123,10 +135,13 @@ unsafe fn counter_of<'a>(qp: *mut bindings::ib_qp) -> &'a Atomic<*mut bindings::
     unsafe { Atomic::from_ptr(&raw mut (*qp).counter) }
 }
 
-/// Allocates the values of the driver's statistics (`rdma_alloc_hw_stats_struct()`, `core/verbs.c`).
-/// Process context; may sleep. Returns null without memory.
+/// Allocates the values of the driver's statistics (`rdma_alloc_hw_stats_struct()`,
+/// `core/verbs.c`). Process context; may sleep. Returns null without memory.
+///
+/// All values of a driver have the same number, a constant: ib_core adds those of a counter to
+/// those of the port by their index.
 fn alloc_values<T: Driver>() -> *mut bindings::rdma_hw_stats {
-    let descs = T::stats();
+    let descs = T::STATS;
 
     // SAFETY: `StatDesc` is transparent over `struct rdma_stat_desc`, and the slice is static.
     unsafe {
@@ -140,25 +155,30 @@ fn alloc_values<T: Driver>() -> *mut bindings::rdma_hw_stats {
     }
 }
 
-/// Sets the values of all statistics, and returns their number. Process context.
+/// Sets the first `count` values, or all if there are fewer. Process context. Returns the number of
+/// all values.
 ///
 /// # Safety
 ///
 /// [`alloc_values`] must have allocated `stats`, and it must be valid during the call.
-unsafe fn set_values(stats: *mut bindings::rdma_hw_stats, value: impl Fn(usize) -> u64) -> c_int {
+unsafe fn set_values(
+    stats: *mut bindings::rdma_hw_stats,
+    count: usize,
+    value: impl Fn(usize) -> u64,
+) -> c_int {
     // SAFETY: By the caller's promise `stats` is valid. Its size does not change.
-    let count = unsafe { (*stats).num_counters };
+    let all = unsafe { (*stats).num_counters };
 
     // CAST: The number is not negative.
-    for index in 0..count as usize {
-        // SAFETY: By the caller's promise `stats` is valid; it has `count` values. ib_core may read
-        // them meanwhile, as it reads those of a counter without a lock.
+    for index in 0..count.min(all as usize) {
+        // SAFETY: By the caller's promise `stats` is valid; it has `all` values, and `index` is
+        // below. ib_core may read them meanwhile, as it reads those of a counter without a lock.
         unsafe {
             let to = (*stats).value.as_mut_ptr().add(index);
             Atomic::from_ptr(to).store(value(index), ordering::Relaxed);
         }
     }
-    count
+    all
 }
 
 /// Sets the callbacks of this file in a `struct ib_device_ops`.
@@ -183,7 +203,7 @@ impl<T: Driver> Callbacks<T> {
         alloc_values::<T>()
     }
 
-    /// Sets all values, whichever is asked for: then ib_core need not ask again for a while.
+    /// Sets all values, not only `index`: ib_core then uses them for the lifespan of 10 ms.
     unsafe extern "C" fn get_hw_stats(
         dev: *mut bindings::ib_device,
         stats: *mut bindings::rdma_hw_stats,
@@ -194,7 +214,7 @@ impl<T: Driver> Callbacks<T> {
         // data is initialized, with values from `alloc_hw_port_stats`.
         unsafe {
             let dev = Device::<T>::from_raw(dev);
-            set_values(stats, |index| T::stat(dev, index))
+            set_values(stats, T::STATS.len(), |index| T::stat(dev, index))
         }
     }
 
@@ -207,7 +227,18 @@ impl<T: Driver> Callbacks<T> {
     unsafe extern "C" fn counter_alloc_stats(
         _counter: *mut bindings::rdma_counter,
     ) -> *mut bindings::rdma_hw_stats {
-        alloc_values::<T>()
+        const BITS: usize = usize::BITS as usize;
+        let stats = alloc_values::<T>();
+
+        if !stats.is_null() {
+            // A counter does not have these, so ib_core need not show them.
+            for index in T::COUNTER_STATS..T::STATS.len() {
+                // SAFETY: Nothing else accesses the new values. Their bitmap has a bit for each of
+                // `T::STATS`.
+                unsafe { *(*stats).is_disabled.add(index / BITS) |= 1 << (index % BITS) };
+            }
+        }
+        stats
     }
 
     unsafe extern "C" fn counter_update_stats(counter: *mut bindings::rdma_counter) -> c_int {
@@ -215,7 +246,9 @@ impl<T: Driver> Callbacks<T> {
         // for it, and its values are from `counter_alloc_stats`.
         unsafe {
             if let Some(data) = Counter::<T>::data(counter) {
-                set_values((*counter).stats, |index| T::counter_stat(data, index));
+                set_values((*counter).stats, T::COUNTER_STATS, |index| {
+                    T::counter_stat(data, index)
+                });
             }
         }
         0
@@ -268,8 +301,7 @@ impl<T: Driver> Callbacks<T> {
             // `counter_bind_qp` write to its field.
             let (this, bound) = unsafe { (Qp::<T>::from_base(qp), counter_of(qp)) };
 
-            // ib_core has checked this before it took the lock of the counter: meanwhile another
-            // thread may have unbound the queue pair.
+            // Another thread may have unbound the queue pair since ib_core looked.
             if bound.load(ordering::Relaxed).is_null() {
                 return Err(EINVAL);
             }

@@ -2,8 +2,8 @@
 
 //! The counters that users see: `rdma statistic`, and `hw_counters/` in sysfs.
 //!
-//! To add one, add its line to the list below, and call [`Counters::inc`] or [`Counters::add`] where it
-//! happens.
+//! To add one, add its line to the list below, and call [`Counters::inc`] or [`Counters::add`]
+//! where it happens.
 
 use iwarp::{
     error::{LAYER_DDP, LAYER_RDMAP},
@@ -182,6 +182,10 @@ impl Counter {
 }
 
 impl Counters {
+    /// The number of counters of streams, the first ones of the list.
+    // CAST: A place in the list.
+    pub(crate) const STREAM_COUNTERS: usize = Counter::CqOverflows as usize;
+
     /// The descriptions for ib_core.
     pub(crate) const DESCRIPTIONS: &'static [StatDesc] = {
         static LIST: [StatDesc; NAMES.len()] = StatDesc::list(NAMES);

@@ -19,7 +19,8 @@ pub(crate) struct DeviceLog {
 }
 
 impl DeviceLog {
-    /// Creates the limits of a device. Process context; may sleep. Fails with `ENOMEM` without memory.
+    /// Creates the limits of a device. Process context; may sleep. Fails with `ENOMEM` without
+    /// memory.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -42,7 +43,7 @@ impl DeviceLog {
         dev_warn!(dev, "{}\n", line);
     }
 
-    /// Returns whether to log a line with `pr_debug!`, which does nothing unless the kernel has
+    /// Returns whether to log a line with `dev_dbg!`, which does nothing unless the kernel has
     /// `CONFIG_RUST_DEBUG_ASSERTIONS`. Any context.
     pub(crate) fn may_debug(&self) -> bool {
         cfg!(debug_assertions) && self.debugging.pass().is_some()

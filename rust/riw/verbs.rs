@@ -66,6 +66,8 @@ impl rdma::Driver for Riw {
 
     const DRIVER_ID: u32 = rdma::ops::DRIVER_SIW;
     const ABI_VERSION: u32 = abi::VERSION;
+    const STATS: &'static [StatDesc] = Counters::DESCRIPTIONS;
+    const COUNTER_STATS: usize = Counters::STREAM_COUNTERS;
 
     fn attributes() -> &'static Attributes<Self> {
         &crate::settings::DIRECTORY
@@ -212,10 +214,6 @@ impl rdma::Driver for Riw {
         udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<mr::Mr>> {
         mr::Mr::new(pd, request, udata)
-    }
-
-    fn stats() -> &'static [StatDesc] {
-        Counters::DESCRIPTIONS
     }
 
     fn stat(dev: &Device<Self>, index: usize) -> u64 {

@@ -5,6 +5,7 @@
 use crate::tracepoint;
 use core::net::SocketAddr;
 use kernel::{bindings::__kernel_sockaddr_storage, prelude::*};
+use rdma::{Device, Driver};
 use riw_bindings as bindings;
 
 /// A phase of a connection.
@@ -30,9 +31,9 @@ pub enum CmPhase {
 }
 
 /// A connection that enters another phase.
-pub struct PhaseChange<'a> {
-    /// The name of the RDMA device.
-    pub device: &'a CStr,
+pub struct PhaseChange<'a, T: Driver> {
+    /// The device, if it is registered.
+    pub device: Option<&'a Device<T>>,
     /// The number of the endpoint, which its device does not reuse.
     pub endpoint: u64,
     /// The number of the queue pair, if there is one.
@@ -59,18 +60,20 @@ pub fn cm_phase_enabled() -> bool {
 
 /// Traces a change of phase.
 #[cold]
-pub fn cm_phase(change: &PhaseChange<'_>) {
+pub fn cm_phase<T: Driver>(change: &PhaseChange<'_, T>) {
     if !cm_phase_enabled() {
         return;
     }
     let local = storage(change.local);
     let remote = storage(change.remote);
 
-    // SAFETY: `device` is a NUL-terminated string, `reason` has that length, and the addresses are
-    // valid: all are borrowed until the call returns.
+    // SAFETY: The device is borrowed, or null, which the event checks. `reason` has that length,
+    // and the addresses are valid: all are borrowed until the call returns.
     unsafe {
         tracepoint::cm_phase(
-            change.device.as_char_ptr(),
+            change
+                .device
+                .map_or(core::ptr::null(), |dev| dev.as_raw().cast_const()),
             change.endpoint,
             change.qpn.unwrap_or(0),
             // CAST: The values are those of the C enum.

@@ -39,7 +39,7 @@ RIW_WR_FLAGS
  * an errno and `reason` a text, if the connection ends. */
 TRACE_EVENT(cm_phase,
 	TP_PROTO(
-		const char *device,
+		const struct ib_device *dev,
 		u64 endpoint,
 		u32 qpn,
 		u32 from,
@@ -51,10 +51,10 @@ TRACE_EVENT(cm_phase,
 		const struct __kernel_sockaddr_storage *remote
 	),
 
-	TP_ARGS(device, endpoint, qpn, from, to, error, reason, reason_len, local, remote),
+	TP_ARGS(dev, endpoint, qpn, from, to, error, reason, reason_len, local, remote),
 
 	TP_STRUCT__entry(
-		__string(device, device)
+		__string(device, dev ? dev->name : "?")
 		__field(u64, endpoint)
 		__field(u32, qpn)
 		__field(u32, from)
@@ -262,7 +262,7 @@ TRACE_EVENT(wr_begin,
 	)
 );
 
-/* A completion is added to a completion queue. */
+/* A completion is about to be added to a completion queue that has room. */
 TRACE_EVENT(wr_complete,
 	TP_PROTO(
 		const struct ib_cq *cq,
@@ -305,8 +305,8 @@ TRACE_EVENT(wr_complete,
 
 /*
  * The headers of an FPDU (RFC 5041, section 4). `len` counts the octets behind the DDP header. A
- * tagged segment has `stag` and `to`; an untagged one has `queue`, `msn` and `mo`, and a Send with
- * Invalidate the STag to invalidate in `stag`. The other fields are 0.
+ * tagged segment has `stag` and `to`; an untagged one has `queue`, `msn`, `mo`, and in `stag` the
+ * field that a Send with Invalidate uses. The other fields are 0.
  */
 DECLARE_EVENT_CLASS(riw_fpdu_class,
 	TP_PROTO(

@@ -3,8 +3,9 @@
 //! The trace events of riw: system `riw` in tracefs, perf and bpftrace.
 //!
 //! One function per event. All functions may be called in any context, with any lock held. A
-//! disabled event costs one instruction, a no-op. So arguments must cost nothing: a [`Source`] is
-//! asked, and a closure is called, only if the event is enabled.
+//! disabled event costs one instruction, a no-op. Arguments are computed only if the event is
+//! enabled, by a [`Source`] or a closure. For [`cm_phase`] the caller tests [`cm_phase_enabled`]
+//! first.
 //!
 //! `events.h` defines the events, their fields and their formats. On a kernel without tracepoints
 //! the functions do nothing.

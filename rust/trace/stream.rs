@@ -20,6 +20,8 @@ pub fn doorbell(qp: &impl Source) {
 #[inline]
 pub fn wr_begin(qp: &impl Source, wr_id: u64, opcode: u8, bytes: u32, flags: impl FnOnce() -> u16) {
     if tracepoint::wr_begin_enabled() {
+        let flags = flags();
+
         // SAFETY: The device is borrowed, so it is alive.
         unsafe {
             tracepoint::wr_begin(
@@ -28,7 +30,7 @@ pub fn wr_begin(qp: &impl Source, wr_id: u64, opcode: u8, bytes: u32, flags: imp
                 wr_id,
                 opcode,
                 bytes,
-                flags(),
+                flags,
             )
         }
     }

@@ -10,8 +10,8 @@ use riw_bindings as bindings;
 
 /// Declares the two functions of each tracepoint: whether it is enabled, and its call.
 ///
-/// Unlike [`kernel::tracepoint::declare_trace`], it finds the tracepoints in this module's bindings,
-/// and the test of the static key is a function of its own.
+/// Unlike [`kernel::tracepoint::declare_trace`], it finds the tracepoints in this module's
+/// bindings, and the test of the static key is a function of its own.
 macro_rules! declare {
     ($($name:ident($($arg:ident: $type:ty),* $(,)?);)*) => { paste! { $(
         #[doc = concat!("Whether the event `", stringify!($name), "` is enabled.")]
@@ -50,7 +50,7 @@ macro_rules! declare {
 
 declare! {
     cm_phase(
-        device: *const c_char,
+        dev: *const bindings::ib_device,
         endpoint: u64,
         qpn: u32,
         from: u32,

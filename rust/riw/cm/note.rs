@@ -3,8 +3,9 @@
 //! What an operator sees of a connection: trace events, counters, and lines of the log.
 
 use super::{phase::Phase, reason::EndReason, Endpoint};
-use crate::link::AddrPair;
+use crate::{link::AddrPair, Riw};
 use kernel::prelude::*;
+use rdma::Device;
 use trace::{CmPhase, PhaseChange, Source};
 
 impl Endpoint {
@@ -33,9 +34,17 @@ impl Endpoint {
         if self.dev.log.may_debug() {
             let (text, errno) = (reason.rule(), reason.to_error().to_errno());
 
-            self.with_device_name(|name| match addrs {
-                Some(addrs) => pr_debug!("{name}: {addrs}: no connection: {text} ({errno})\n"),
-                None => pr_debug!("{name}: no connection: {text} ({errno})\n"),
+            self.with_device(|device| {
+                let Some(device) = device.map(Device::as_dev) else {
+                    return;
+                };
+
+                match addrs {
+                    Some(addrs) => {
+                        dev_dbg!(device, "{}: no connection: {} ({})\n", addrs, text, errno)
+                    }
+                    None => dev_dbg!(device, "no connection: {} ({})\n", text, errno),
+                }
             });
         }
     }
@@ -61,7 +70,7 @@ impl Endpoint {
         addrs: Option<&AddrPair>,
         reason: Option<EndReason>,
     ) {
-        self.with_device_name(|device| {
+        self.with_device(|device| {
             trace::cm_phase(&PhaseChange {
                 device,
                 // CAST: Both have 64 bits.
@@ -77,14 +86,11 @@ impl Endpoint {
         });
     }
 
-    /// Calls `f` with the name of the RDMA device; "?" if it is not registered. May sleep.
-    fn with_device_name(&self, f: impl FnOnce(&CStr)) {
-        if let Some(qp) = self.qp.as_ref() {
-            return f(qp.device().as_dev().name());
-        }
-        match self.dev.registered() {
-            Some(device) => f(device.as_dev().name()),
-            None => f(c"?"),
+    /// Calls `f` with the RDMA device, if it is registered. May sleep.
+    fn with_device(&self, f: impl FnOnce(Option<&Device<Riw>>)) {
+        match self.qp.as_ref() {
+            Some(qp) => f(Some(qp.device())),
+            None => f(self.dev.registered().as_deref()),
         }
     }
 }

@@ -75,8 +75,8 @@ impl StreamErrorReason {
         }
     }
 
-    /// Returns the code of the Terminate that this side sends or has received, or would send if there
-    /// still were a connection.
+    /// Returns the code of the Terminate that this side sends or has received, or would send if
+    /// there still were a connection.
     fn term(self) -> TermCode {
         match self {
             Self::Found(error) => error.term(),
@@ -169,8 +169,8 @@ impl Qp {
         self.end_in_error(StreamErrorReason::Found(error.error), error.quote);
     }
 
-    /// Ends the stream as its receiving side has ended. Process context or softirq; the caller holds
-    /// none of the queue pair's locks.
+    /// Ends the stream as its receiving side has ended. Process context or softirq; the caller
+    /// holds none of the queue pair's locks.
     pub(super) fn receive_ended(self: &Arc<Self>, end: RxEnd) {
         match end {
             RxEnd::Error(error) => self.fail(error),
@@ -196,9 +196,17 @@ impl Qp {
                 .warn(dev.as_dev(), fmt!("queue pair {number}, {addrs}: {rule}"));
         } else if dev.log.may_debug() {
             let TermCode { layer, etype, code } = reason.term();
-            let name = dev.as_dev().name();
 
-            pr_debug!("{name}: queue pair {number}, {addrs}: {rule} ({layer} {etype} {code})\n");
+            dev_dbg!(
+                dev.as_dev(),
+                "queue pair {}, {}: {} ({} {} {})\n",
+                number,
+                addrs,
+                rule,
+                layer,
+                etype,
+                code
+            );
         }
     }
 
