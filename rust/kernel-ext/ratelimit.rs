@@ -42,8 +42,8 @@ impl RateLimit {
 
     /// Counts an event. Any context.
     ///
-    /// Returns `None` if it is above the limit; otherwise the number of earlier events that were, as
-    /// far as no other call has returned them.
+    /// Returns `None` above the limit; otherwise the number of events suppressed since the last call
+    /// that returned a number.
     pub fn pass(&self) -> Option<u32> {
         // SAFETY: By the type invariant `raw` is initialized; the function locks it as needed. The
         // name is a NUL-terminated string.
@@ -61,6 +61,6 @@ impl RateLimit {
 
 // SAFETY: A `struct ratelimit_state` is not bound to a thread.
 unsafe impl Send for RateLimit {}
-// SAFETY: `___ratelimit()` locks the state itself, and the number of missed
-// events is atomic. So any thread may call the methods at any time.
+// SAFETY: `___ratelimit()` locks the state itself, and the number of missed events is atomic. So any
+// thread may call the methods at any time.
 unsafe impl Sync for RateLimit {}

@@ -85,7 +85,10 @@ int riw_helper_ratelimit_state_reset_miss(struct ratelimit_state *rs)
 	return ratelimit_state_reset_miss(rs);
 }
 
-/* A word of another CPU can be read while that CPU adds to it. */
+/*
+ * READ_ONCE() of another CPU's u64 must not tear. It does not on 64-bit; 32-bit would need
+ * u64_stats_sync.
+ */
 static_assert(BITS_PER_LONG == 64);
 
 /* Returns `count` zeroed words on each CPU, charged to the memory cgroup, or NULL. May sleep. */

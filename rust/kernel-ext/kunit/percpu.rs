@@ -12,7 +12,7 @@ mod tests {
 
     const THREADS: u32 = 4;
     const ROUNDS: u64 = 20_000;
-    /// Steps before a thread yields, and may go on on another CPU.
+    /// Steps before a thread yields, and may migrate to another CPU.
     const STEPS: u64 = 100;
 
     /// The sum has each addition of each thread, and counters do not mix.

@@ -17,7 +17,8 @@ mod tests {
     // CAST: A small positive number.
     const BURST: u32 = RateLimit::BURST as u32;
 
-    /// Makes many events. Returns how many of them pass, and the number of earlier ones that did not.
+    /// Makes many events. Returns how many of them pass, and the number of suppressed ones that the
+    /// limit has told.
     fn make_events(limit: &RateLimit) -> (u32, u32) {
         (0..MANY)
             .filter_map(|_| limit.pass())
@@ -25,7 +26,8 @@ mod tests {
     }
 
     /// An interval has as many events as the limit says, and the next interval has them again, with
-    /// the number of those that were above the limit. A slow machine may begin an interval meanwhile.
+    /// the number of those that were above the limit. A slow machine may begin an interval
+    /// meanwhile. Sleeps 6 s: an interval and a second.
     #[test]
     fn an_interval_has_few_events() -> Result {
         let limit = KBox::pin_init(RateLimit::new(), GFP_KERNEL)?;

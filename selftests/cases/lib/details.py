@@ -2,7 +2,7 @@
 """The details of objects, which `rdma resource show -dd` shows. `rdma` puts `drv_` in front of the
 name of each detail; functions here take the name without it."""
 
-from ksft import KsftFailEx, ksft_eq
+from ksft import PACE, KsftFailEx, ksft_eq
 from utils import rdma, wait_until
 
 
@@ -37,7 +37,7 @@ def holds(row, **wanted):
     ksft_eq({name: found.get(name) for name in wanted}, wanted, f"of {row}")
 
 
-def wait(read, wanted, timeout=10):
+def wait(read, wanted, timeout=10 * PACE):
     """Waits until the object that `read` returns has these details."""
     last = {}
 

@@ -173,12 +173,12 @@ class Peer:
 
     def message(self, timeout=None):
         """Receives a message: (its last segment, its whole payload)."""
-        payload = b""
+        payload = bytearray()
         while True:
             segment = self.segment(timeout)
             payload += segment.payload
             if segment.last:
-                return segment, payload
+                return segment, bytes(payload)
 
     def ending(self, timeout=None):
         """Waits for the end of the connection: (Terminate or None, messages before it).
