@@ -36,69 +36,52 @@ pub fn wr_begin(qp: &impl Source, wr_id: u64, opcode: u8, bytes: u32, flags: imp
     }
 }
 
-/// Traces that an FPDU is ready for the socket. Its segment has `len` octets behind `header`.
-#[inline]
-pub fn fpdu_tx(qp: &impl Source, header: &Header, len: u32) {
-    if tracepoint::fpdu_tx_enabled() {
-        let Fields {
-            opcode,
-            last,
-            stag,
-            to,
-            queue,
-            msn,
-            mo,
-        } = Fields::of(header);
+/// Defines the function of an event that has the headers of an FPDU.
+macro_rules! fpdu {
+    ($(#[$doc:meta])* $event:ident, $enabled:ident) => {
+        $(#[$doc])*
+        #[inline]
+        pub fn $event(qp: &impl Source, header: &Header, len: u32) {
+            if tracepoint::$enabled() {
+                let Fields {
+                    opcode,
+                    last,
+                    stag,
+                    to,
+                    queue,
+                    msn,
+                    mo,
+                } = Fields::of(header);
 
-        // SAFETY: The device is borrowed, so it is alive.
-        unsafe {
-            tracepoint::fpdu_tx(
-                qp.device().as_raw(),
-                qp.number(),
-                opcode,
-                last,
-                len,
-                stag,
-                to,
-                queue,
-                msn,
-                mo,
-            )
+                // SAFETY: The device is borrowed, so it is alive.
+                unsafe {
+                    tracepoint::$event(
+                        qp.device().as_raw(),
+                        qp.number(),
+                        opcode,
+                        last,
+                        len,
+                        stag,
+                        to,
+                        queue,
+                        msn,
+                        mo,
+                    )
+                }
+            }
         }
-    }
+    };
 }
 
-/// Traces that an FPDU is received. Its segment has `len` octets behind `header`, which is not
-/// checked.
-#[inline]
-pub fn fpdu_rx(qp: &impl Source, header: &Header, len: u32) {
-    if tracepoint::fpdu_rx_enabled() {
-        let Fields {
-            opcode,
-            last,
-            stag,
-            to,
-            queue,
-            msn,
-            mo,
-        } = Fields::of(header);
+fpdu! {
+    /// Traces that an FPDU is ready for the socket. Its segment has `len` octets behind `header`.
+    fpdu_tx, fpdu_tx_enabled
+}
 
-        // SAFETY: The device is borrowed, so it is alive.
-        unsafe {
-            tracepoint::fpdu_rx(
-                qp.device().as_raw(),
-                qp.number(),
-                opcode,
-                last,
-                len,
-                stag,
-                to,
-                queue,
-                msn,
-                mo,
-            )
-        }
-    }
+fpdu! {
+    /// Traces that an FPDU is received. Its segment has `len` octets behind `header`, which is not
+    /// checked.
+    fpdu_rx, fpdu_rx_enabled
 }
 
 /// Received payload that has been placed.
