@@ -37,11 +37,12 @@ class Fuzzer:
         self.sock.bind((0, 0))
         self.sock.settimeout(30)
 
-    def run(self, stop, ids):
-        """Sends requests. `ids` returns numbers of objects that exist, or have existed."""
+    def run(self, stop, devices, ids):
+        """Sends requests. `devices` and `ids` return numbers of devices and of objects that exist, or
+        have existed."""
         while not stop.is_set() and not self.failure:
             try:
-                self.exchange(ids())
+                self.exchange(devices(), ids())
             except OSError as reason:
                 self.failure = f"request {self.sent}: {reason}"
 
@@ -61,10 +62,10 @@ class Fuzzer:
             self.random.choice(INTERESTING)
         return struct.pack("=I", value)
 
-    def body(self, command, ids):
+    def body(self, command, devices, ids):
         """Builds the attributes of a request."""
         pick = self.random
-        parts = [self.attribute(DEVICE, self.number(range(8)))]
+        parts = [self.attribute(DEVICE, self.number(devices))]
         if pick.random() < 0.8:
             parts.append(self.attribute(IDS[command], self.number(ids)))
         if pick.random() < 0.6:
@@ -85,11 +86,11 @@ class Fuzzer:
             del data[pick.randrange(len(data)):]
         return bytes(data)
 
-    def exchange(self, ids):
+    def exchange(self, devices, ids):
         """Sends a request and receives all of the answer."""
         command = self.random.choice(list(IDS))
         flags = REQUEST | ACK | (DUMP if self.random.random() < 0.5 else 0)
-        body = self.body(command, ids)
+        body = self.body(command, devices, ids)
         self.sent += 1
         self.sock.send(HEADER.pack(HEADER.size + len(body), CLIENT + command, flags, self.sent, 0)
                        + body)
