@@ -10,7 +10,7 @@
 //! # Limits of ib_core
 //!
 //! - A counter is shown with the numbers of its queue pairs, all in one netlink message. If there
-//!   are more than fit, some 250, `rdma statistic qp show` repeats for ever:
+//!   are more than fit, some 200, `rdma statistic qp show` repeats for ever:
 //!   `res_get_common_dumpit()` takes a message without an entry for progress.
 //! - An administrator who binds and unbinds one queue pair from several threads at a time can make
 //!   ib_core release the wrong counter: `rdma_counter_unbind_qp()` reads the counter of a queue pair
