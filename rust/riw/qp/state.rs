@@ -122,8 +122,9 @@ impl Qp {
             let was = status.state;
             let transition = next(was, event)?;
 
-            self.enter(&mut status, transition.state);
+            // Before the state admits events of the stream.
             trace::qp_state(&**self, was, transition.state, event);
+            self.enter(&mut status, transition.state);
             if transition.send_terminate && status.terminate.is_none() {
                 status.terminate = terminate;
             }
