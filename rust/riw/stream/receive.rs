@@ -62,13 +62,13 @@ impl Rx {
     }
 
     pub(super) fn start(&mut self, parameters: &Parameters) {
-        self.receiver = Some(Receiver::new(Deframer::new(RxConfig {
-            crc: parameters.crc,
-            markers: parameters.rx_markers,
-        })));
-        self.filling = None;
-        self.held = None;
-        self.left = 0;
+        *self = Self {
+            receiver: Some(Receiver::new(Deframer::new(RxConfig {
+                crc: parameters.crc,
+                markers: parameters.rx_markers,
+            }))),
+            ..Self::new(self.counters.clone())
+        };
     }
 
     /// Places nothing more. The receive WR stays, to be flushed.
