@@ -31,7 +31,7 @@ impl Local {
 }
 
 impl Mpa {
-    const fn rule(self) -> &'static str {
+    pub(crate) const fn rule(self) -> &'static str {
         match self {
             Self::Closed => "the peer closed inside a message, or with work outstanding",
             Self::Crc => "the CRC of an FPDU is wrong",

@@ -41,8 +41,8 @@ impl StartupError {
             Self::Crc => "the peer requires CRCs, which are off on this side",
             Self::Incomplete => "the startup frame is incomplete",
             Self::PrivateData => "the private data to send is too long",
-            Self::InsufficientIrd => "the peer's ORD exceeds the largest IRD of this side",
-            Self::NoRtr => "the two sides have no RTR indication in common",
+            Self::InsufficientIrd => Mpa::InsufficientIrd.rule(),
+            Self::NoRtr => Mpa::NoRtr.rule(),
         }
     }
 
