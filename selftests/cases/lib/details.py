@@ -2,14 +2,14 @@
 """The details of objects, which `rdma resource show -dd` shows. `rdma` puts `drv_` in front of the
 name of each detail; functions here take the name without it."""
 
+import lab
 from ksft import PACE, KsftFailEx, ksft_eq
-from utils import rdma, wait_until
+from utils import wait_until
 
 
 def rows(kind, dev, **known):
     """Returns the objects of a type on a device that have these attributes."""
-    return [row for row in rdma(f"resource show {kind} -dd", json=True)
-            if row["ifname"] == dev and known.items() <= row.items()]
+    return [row for row in lab.resources(kind, dev, "-dd") if known.items() <= row.items()]
 
 
 def missing(what):

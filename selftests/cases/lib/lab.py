@@ -115,9 +115,9 @@ KINDS = ("qp", "cq", "mr", "pd", "srq", "cm_id", "ctx")
 """Object types of `rdma res`."""
 
 
-def resources(kind, dev=""):
-    """Returns the objects of a type, one of `KINDS`, from `rdma res`."""
-    return [row for row in rdma(f"resource show {kind}", json=True)
+def resources(kind, dev="", flags=""):
+    """Returns the objects of a type, one of `KINDS`, from `rdma res`. `flags`: "-d", "-dd"."""
+    return [row for row in rdma(f"resource show {kind} {flags}", json=True)
             if not dev or row["ifname"] == dev]
 
 
