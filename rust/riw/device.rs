@@ -59,8 +59,6 @@ pub(crate) struct RiwDevice {
     pub(crate) cm: Arc<CmDevice>,
     pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
     pub(crate) identity: Identity,
-    pub(crate) log: Arc<DeviceLog>,
-    pub(crate) counters: Arc<Counters>,
     next_pd: Atomic<u64>,
     next_cq: Atomic<u32>,
 }
@@ -76,14 +74,22 @@ impl RiwDevice {
         Ok(pin_init!(Self {
             limits,
             qps <- QpTable::new(),
-            log: cm.log.clone(),
-            counters: cm.counters.clone(),
             cm,
             queue,
             identity,
             next_pd: Atomic::new(1),
             next_cq: Atomic::new(1),
         }))
+    }
+
+    /// Returns the counters of the device. Connection management counts in them, too. Any context.
+    pub(crate) fn counters(&self) -> &Arc<Counters> {
+        &self.cm.counters
+    }
+
+    /// Returns the log of the device. Any context.
+    pub(crate) fn log(&self) -> &DeviceLog {
+        &self.cm.log
     }
 
     /// Returns a number for a protection domain. The device never reuses it. Any context.

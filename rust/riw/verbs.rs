@@ -217,7 +217,7 @@ impl rdma::Driver for Riw {
     }
 
     fn stat(dev: &Device<Self>, index: usize) -> u64 {
-        dev.counters.get(index)
+        dev.counters().get(index)
     }
 
     fn new_counter(_dev: &Device<Self>) -> Result<Arc<Counters>> {
@@ -233,7 +233,7 @@ impl rdma::Driver for Riw {
     }
 
     fn unbind_counter(qp: &qp::QpObject) {
-        qp.set_counters(&qp.device().counters);
+        qp.set_counters(qp.device().counters());
     }
 
     fn qp_details(qp: &qp::QpObject) -> impl Details {

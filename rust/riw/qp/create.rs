@@ -118,7 +118,13 @@ impl Qp {
         };
         let sq = SendQueue::new(sq_ring, send_cq, number, attr.signal_all())?;
         let rq = QpRecvQueue::new(recv.source, recv_cq, number);
-        let stream = Stream::new(regions, MemCgroup::current(), dev.counters.clone(), sq, rq);
+        let stream = Stream::new(
+            regions,
+            MemCgroup::current(),
+            dev.counters().clone(),
+            sq,
+            rq,
+        );
         let queue = dev.queue.clone();
         let this = Arc::pin_init(
             Self::with_stream(queue, number, owner, charge, cap, stream),

@@ -186,15 +186,15 @@ impl Qp {
     fn note_error(&self, reason: StreamErrorReason, connection: Option<&dyn QpConnection>) {
         let (dev, number, rule) = (self.device(), self.number, reason.rule());
 
-        dev.counters.inc(reason.counter());
+        dev.counters().inc(reason.counter());
         trace::stream_error(self, reason.term(), rule);
         let Some(addrs) = connection.and_then(|connection| connection.addrs()) else {
             return;
         };
         if reason.is_found_here() {
-            dev.log
+            dev.log()
                 .warn(dev.as_dev(), fmt!("queue pair {number}, {addrs}: {rule}"));
-        } else if dev.log.may_debug() {
+        } else if dev.log().may_debug() {
             let TermCode { layer, etype, code } = reason.term();
 
             dev_dbg!(
@@ -229,13 +229,13 @@ impl Qp {
 
     /// Counts and traces a Terminate that the peer has sent. Any context.
     pub(super) fn note_terminate_received(&self, code: TermCode) {
-        self.device().counters.inc(Counter::rx_terminates(code));
+        self.device().counters().inc(Counter::rx_terminates(code));
         trace::terminate_rx(self, code);
     }
 
     /// Counts and traces a Terminate that is sent. Any context.
     pub(crate) fn note_terminate(&self, code: TermCode) {
-        self.device().counters.inc(Counter::tx_terminates(code));
+        self.device().counters().inc(Counter::tx_terminates(code));
         trace::terminate_tx(self, code);
     }
 }

@@ -91,7 +91,7 @@ impl PendingNotify {
             cq.notify();
         }
         if self.overflow {
-            cq.device().counters.inc(Counter::CqOverflows);
+            cq.device().counters().inc(Counter::CqOverflows);
             cq.error();
         }
     }
