@@ -17,7 +17,7 @@
 //! The callbacks run in process context. nldev holds a mutex of the netlink socket and a
 //! read-write semaphore, but no spin lock, so they may sleep.
 //!
-//! # Who sees them
+//! # Visibility
 //!
 //! Every user: nldev requires no capability, and shows only keys to administrators alone. So
 //! details have no keys and no addresses of memory.

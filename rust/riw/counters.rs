@@ -16,7 +16,7 @@ use rdma::stats::StatDesc;
 /// Defines [`Counter`] and the names that users see from one list.
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $counter:ident = $name:literal,)+) => {
-        /// What is counted. The value of each is its place in the list that users see.
+        /// A counter. Its value is its place in the list that users see.
         #[derive(Clone, Copy, PartialEq, Eq)]
         #[repr(usize)]
         pub(crate) enum Counter {

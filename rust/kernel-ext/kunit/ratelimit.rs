@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `RateLimit`: what it lets pass.
+//! `RateLimit`: the events that pass.
 
 use crate::ratelimit::RateLimit;
 use kernel::{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an operator sees of a connection: trace events, counters, and lines of the log.
+//! Trace events, counters and log lines of a connection.
 
 use super::{phase::Phase, reason::EndReason, Endpoint};
 use crate::{link::AddrPair, Riw};

@@ -46,7 +46,8 @@ struct Moved {
     bytes: u64,
 }
 
-/// What one batch or one receive has moved. Counting each FPDU by itself would cost a call for each.
+/// The messages and bytes of one batch or one receive. Counting each FPDU by itself would cost a
+/// call for each.
 #[derive(Default)]
 pub(super) struct Tally {
     fpdus: u64,

@@ -41,7 +41,7 @@ pub(super) struct Sender {
     pub(super) active: Option<Active>,
     /// The kind of the last message that has begun.
     pub(super) kind: Kind,
-    /// What is not counted yet.
+    /// Messages and bytes that are not counted yet.
     tally: Tally,
     /// The frame that the peer waits for before any other.
     pub(super) first: Option<Message>,

@@ -75,13 +75,13 @@ def messages(moved):
 
 
 def expect(moves, own, other):
-    """Checks that an end has counted what it has sent and received, and nothing else. What has
-    just arrived is counted a moment later."""
+    """Checks that an end has counted its messages in both directions, and nothing else. Messages
+    that have just arrived are counted a moment later."""
     wanted = {name: value for name, value in expected(own, other).items() if value}
     try:
         wait_until(lambda: messages(moves()) == wanted, 5 * PACE, "")
     except KsftFailEx:
-        ksft_eq(messages(moves()), wanted, "counters, what was sent")
+        ksft_eq(messages(moves()), wanted, "counters, traffic")
 
 
 def conserved(here, there):
