@@ -73,6 +73,20 @@ unsafe impl Backend for BhSpinLockBackend {
     }
 }
 
+/// Calls `f` with softirqs disabled on this CPU, and returns its result. Softirqs that are raised
+/// meanwhile run before this returns, unless the caller has disabled them. Process context or softirq;
+/// `f` must not sleep.
+pub fn without_softirqs<R>(f: impl FnOnce() -> R) -> R {
+    // SAFETY: The function may be called in process context and in softirq. `_enable` undoes it.
+    unsafe { helpers::local_bh_disable() };
+    let _enable = ScopeGuard::new(|| {
+        // SAFETY: This function has disabled softirqs, and the task has stayed on this CPU since.
+        unsafe { helpers::local_bh_enable() }
+    });
+
+    f()
+}
+
 /// Tracks users that do not sleep; [`wait`](Self::wait) drains them.
 ///
 /// To retire an object, first mark it dead, then wait. A user must test the mark inside

@@ -200,16 +200,19 @@ impl Counters {
 
     /// Counts one more. Any context.
     pub(crate) fn inc(&self, counter: Counter) {
-        self.add(counter, 1);
+        // CAST: The place in the list.
+        self.0.add(counter as usize, 1);
     }
 
-    /// Counts `n` more. Any context.
+    /// Counts several events. Process context or softirq. No hard interrupt may count them, too.
     #[inline]
-    pub(crate) fn add(&self, counter: Counter, n: u64) {
-        if n != 0 {
-            // CAST: The place in the list.
-            self.0.add(counter as usize, n);
-        }
+    pub(crate) fn add_several(&self, counts: &[(Counter, u64)]) {
+        self.0.add_several(|batch| {
+            for (counter, n) in counts.iter().filter(|(_, n)| *n != 0) {
+                // CAST: The place in the list.
+                batch.add(*counter as usize, *n);
+            }
+        });
     }
 
     /// Returns the value at this place of the list. Any context.

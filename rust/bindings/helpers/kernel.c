@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* C wrappers of macros and inline functions that rust/kernel-ext needs. */
+#include <linux/bottom_half.h>
 #include <linux/cpumask.h>
 #include <linux/memcontrol.h>
 #include <linux/percpu.h>
@@ -8,6 +9,16 @@
 #include <linux/spinlock.h>
 
 #include "kernel.h"
+
+void riw_helper_local_bh_disable(void)
+{
+	local_bh_disable();
+}
+
+void riw_helper_local_bh_enable(void)
+{
+	local_bh_enable();
+}
 
 void riw_helper_spin_lock_bh(spinlock_t *lock)
 {
@@ -54,6 +65,26 @@ void riw_helper_write_unlock_bh(rwlock_t *lock)
 struct mem_cgroup *riw_helper_current_memcg(void)
 {
 	return get_mem_cgroup_from_mm(current->mm);
+}
+
+unsigned int riw_helper_noreclaim_save(void)
+{
+	return memalloc_noreclaim_save();
+}
+
+void riw_helper_noreclaim_restore(unsigned int flags)
+{
+	memalloc_noreclaim_restore(flags);
+}
+
+unsigned int riw_helper_noio_save(void)
+{
+	return memalloc_noio_save();
+}
+
+void riw_helper_noio_restore(unsigned int flags)
+{
+	memalloc_noio_restore(flags);
 }
 
 struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg)
@@ -105,6 +136,12 @@ void riw_helper_free_percpu_u64(u64 __percpu *counters)
 void riw_helper_this_cpu_add_u64(u64 __percpu *counter, u64 n)
 {
 	this_cpu_add(*counter, n);
+}
+
+/* The caller has disabled softirqs. */
+void riw_helper_raw_cpu_add_u64(u64 __percpu *counter, u64 n)
+{
+	raw_cpu_add(*counter, n);
 }
 
 u64 riw_helper_percpu_sum_u64(u64 __percpu *counter)

@@ -7,6 +7,8 @@
 #include <linux/ratelimit_types.h>
 #include <linux/spinlock.h>
 
+void riw_helper_local_bh_disable(void);
+void riw_helper_local_bh_enable(void);
 void riw_helper_spin_lock_bh(spinlock_t *lock);
 void riw_helper_spin_unlock_bh(spinlock_t *lock);
 int riw_helper_spin_trylock_bh(spinlock_t *lock);
@@ -16,6 +18,10 @@ void riw_helper_read_unlock_bh(rwlock_t *lock);
 void riw_helper_write_lock_bh(rwlock_t *lock);
 void riw_helper_write_unlock_bh(rwlock_t *lock);
 
+unsigned int riw_helper_noreclaim_save(void);
+void riw_helper_noreclaim_restore(unsigned int flags);
+unsigned int riw_helper_noio_save(void);
+void riw_helper_noio_restore(unsigned int flags);
 struct mem_cgroup *riw_helper_current_memcg(void);
 struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg);
 struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg);
@@ -27,6 +33,7 @@ int riw_helper_ratelimit_state_reset_miss(struct ratelimit_state *rs);
 u64 __percpu *riw_helper_alloc_percpu_u64(size_t count);
 void riw_helper_free_percpu_u64(u64 __percpu *counters);
 void riw_helper_this_cpu_add_u64(u64 __percpu *counter, u64 n);
+void riw_helper_raw_cpu_add_u64(u64 __percpu *counter, u64 n);
 u64 riw_helper_percpu_sum_u64(u64 __percpu *counter);
 
 #endif

@@ -75,27 +75,31 @@ impl Tally {
         moved.bytes = moved.bytes.wrapping_add(bytes.into());
     }
 
-    /// Adds to the counters of transmitted messages. Any context.
+    /// Adds to the counters of transmitted messages. Process context or softirq.
     pub(super) fn count_sent(&self, counters: &Counters) {
-        counters.add(Counter::TxFpdus, self.fpdus);
-        counters.add(Counter::TxSends, self.sends.messages);
-        counters.add(Counter::TxSendBytes, self.sends.bytes);
-        counters.add(Counter::TxWrites, self.writes.messages);
-        counters.add(Counter::TxWriteBytes, self.writes.bytes);
-        counters.add(Counter::TxReadRequests, self.requests.messages);
-        counters.add(Counter::TxReadResponses, self.responses.messages);
-        counters.add(Counter::TxReadResponseBytes, self.responses.bytes);
+        counters.add_several(&[
+            (Counter::TxFpdus, self.fpdus),
+            (Counter::TxSends, self.sends.messages),
+            (Counter::TxSendBytes, self.sends.bytes),
+            (Counter::TxWrites, self.writes.messages),
+            (Counter::TxWriteBytes, self.writes.bytes),
+            (Counter::TxReadRequests, self.requests.messages),
+            (Counter::TxReadResponses, self.responses.messages),
+            (Counter::TxReadResponseBytes, self.responses.bytes),
+        ]);
     }
 
-    /// Adds to the counters of received messages. Any context.
+    /// Adds to the counters of received messages. Process context or softirq.
     pub(super) fn count_received(&self, counters: &Counters) {
-        counters.add(Counter::RxFpdus, self.fpdus);
-        counters.add(Counter::RxSends, self.sends.messages);
-        counters.add(Counter::RxSendBytes, self.sends.bytes);
-        counters.add(Counter::RxWrites, self.writes.messages);
-        counters.add(Counter::RxWriteBytes, self.writes.bytes);
-        counters.add(Counter::RxReadRequests, self.requests.messages);
-        counters.add(Counter::RxReadResponses, self.responses.messages);
-        counters.add(Counter::RxReadResponseBytes, self.responses.bytes);
+        counters.add_several(&[
+            (Counter::RxFpdus, self.fpdus),
+            (Counter::RxSends, self.sends.messages),
+            (Counter::RxSendBytes, self.sends.bytes),
+            (Counter::RxWrites, self.writes.messages),
+            (Counter::RxWriteBytes, self.writes.bytes),
+            (Counter::RxReadRequests, self.requests.messages),
+            (Counter::RxReadResponses, self.responses.messages),
+            (Counter::RxReadResponseBytes, self.responses.bytes),
+        ]);
     }
 }
