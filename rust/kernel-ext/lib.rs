@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Additions to the kernel's `kernel` crate for any driver: locks for data shared with softirqs,
-//! owned work queues, memory cgroups, rate limits, per-CPU counters, and helpers for KUnit suites.
+//! owned work queues, memory cgroups, allocation scopes, rate limits, per-CPU counters, and helpers
+//! for KUnit suites.
 //!
 //! Nothing here depends on networking or RDMA. All of it could move to `rust/kernel`, each file to
 //! the module of its name.
@@ -11,6 +12,7 @@
 
 #[cfg(CONFIG_KUNIT = "y")]
 pub mod kunit;
+pub mod memalloc;
 pub mod memcg;
 pub mod percpu;
 pub mod ratelimit;

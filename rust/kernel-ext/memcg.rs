@@ -7,7 +7,7 @@
 use kernel::bindings::mem_cgroup;
 use riw_bindings as bindings;
 
-/// A reference to a memory cgroup, or none if memory cgroups are disabled. May be cloned and
+/// A reference to a memory cgroup, or none. May be cloned and
 /// dropped in any context.
 ///
 /// # Invariants
@@ -28,6 +28,12 @@ impl MemCgroup {
         // INVARIANT: A pointer that is not null comes with a reference.
         // SAFETY: `current->mm` is stable for the running task.
         Self(unsafe { bindings::current_memcg() })
+    }
+
+    /// Returns none: work for it is charged to the task that does it. Any context.
+    pub fn none() -> Self {
+        // INVARIANT: The pointer is null.
+        Self(core::ptr::null_mut())
     }
 
     /// Calls `f` and returns its result. Charges memory that `f` allocates with `__GFP_ACCOUNT` to

@@ -30,21 +30,14 @@ unsafe impl Send for Netns {}
 unsafe impl Sync for Netns {}
 
 impl Netns {
-    /// Takes over a reference. `None` if `net` is null.
+    /// Takes over a reference. Any context. `None` if `net` is null.
     ///
     /// # Safety
     ///
     /// `net` must be null, or a namespace of which the caller owns one reference.
-    pub(crate) unsafe fn from_raw(net: *mut bindings::net) -> Option<Self> {
+    pub unsafe fn from_raw(net: *mut bindings::net) -> Option<Self> {
         // INVARIANT: The caller promises that `net` comes with a reference.
         NonNull::new(net).map(|net| Self { net })
-    }
-
-    /// Returns the namespace of the calling task. Process context. `None` if the task is exiting
-    /// and has left its namespace.
-    pub fn current() -> Option<Self> {
-        // SAFETY: `current_net()` returns null or a new reference, which this function owns.
-        unsafe { Self::from_raw(bindings::current_net()) }
     }
 
     /// Returns the namespace's identity. Any context.

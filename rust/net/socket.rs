@@ -167,6 +167,12 @@ impl Socket {
         unsafe { bindings::tcp_reserve(self.sock.as_ptr(), count) }
     }
 
+    /// Lets no allocation for the socket start or await I/O, which may wait for what the socket sends.
+    pub fn avoid_io(&self) {
+        // SAFETY: By the type's invariants the socket is valid. The helper locks it.
+        unsafe { bindings::sk_avoid_io(self.sk().as_ptr()) }
+    }
+
     /// Binds the socket to the network device with this index. `EINVAL` if `ifindex` is no valid
     /// index; otherwise the errors of `sock_bindtoindex()`.
     pub fn bind_to(&self, ifindex: u32) -> Result {

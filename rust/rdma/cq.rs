@@ -8,9 +8,10 @@ use crate::{
     device::{Callbacks, Device},
     event::{self, AsyncEvent},
     object::Object,
+    wc::WcRoom,
     Driver, Exchange, Udata,
 };
-use kernel::{error::from_result, ffi::c_int, prelude::*};
+use kernel::{error::from_result, ffi::c_int};
 use riw_bindings as bindings;
 
 /// A completion queue (`struct ib_cq`, `include/rdma/ib_verbs.h`).
@@ -28,13 +29,14 @@ impl<T: Driver> Cq<T> {
         unsafe { Device::from_raw((*self.base()).device) }
     }
 
-    /// Calls the completion handler of the consumer (`ib_cq::comp_handler`). Any context; the
-    /// caller holds no lock that a verb could take, since the handler may call verbs.
+    /// Calls the completion handler of the consumer (`ib_cq::comp_handler`), if the consumer has
+    /// armed the queue. Any context; the caller holds no lock that a verb could take, since the
+    /// handler may call verbs. No two calls for a queue may run at a time.
     pub fn notify(&self) {
         let cq = self.base();
 
-        // SAFETY: `self` is alive, so its `struct ib_cq` is valid. ib_core sets handler and context
-        // before it calls `create_cq`, and does not change them.
+        // SAFETY: `self` is alive, so its `struct ib_cq` is valid. Handler and context are set before
+        // the queue is armed for the first time, and do not change afterwards.
         unsafe {
             if let Some(handler) = (*cq).comp_handler {
                 handler(cq, (*cq).cq_context);
@@ -161,13 +163,22 @@ impl<T: Driver> Callbacks<T> {
         (missed && flags & bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS != 0).into()
     }
 
-    /// Present only because ib_core requires the verb. Kernel users cannot create completion
-    /// queues, and a user process polls the ring that it has mapped.
     unsafe extern "C" fn poll_cq(
-        _cq: *mut bindings::ib_cq,
-        _entries: c_int,
-        _wc: *mut bindings::ib_wc,
+        cq: *mut bindings::ib_cq,
+        entries: c_int,
+        wc: *mut bindings::ib_wc,
     ) -> c_int {
-        EOPNOTSUPP.to_errno()
+        from_result(|| {
+            let entries = usize::try_from(entries)?;
+            // SAFETY: The consumer passes an array of `entries` completions, which only this call
+            // accesses.
+            let mut room = unsafe { WcRoom::new(wc, entries) };
+
+            // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it
+            // runs.
+            T::poll_cq(unsafe { Cq::<T>::from_base(cq) }, &mut room)?;
+            // CAST: At most `entries`.
+            Ok((entries - room.left()) as c_int)
+        })
     }
 }

@@ -32,6 +32,17 @@ use riw_bindings as bindings;
 // CAST: A bit.
 pub const ALLOW_USER_UNREG: u64 = bindings::ib_kernel_cap_flags_IBK_ALLOW_USER_UNREG as u64;
 
+/// In `kernel_cap_flags`: kernel users name any memory by
+/// [`LOCAL_DMA_LKEY`](crate::wr::LOCAL_DMA_LKEY) (`IBK_LOCAL_DMA_LKEY`).
+// CAST: A bit.
+pub const LOCAL_DMA_LKEY: u64 = bindings::ib_kernel_cap_flags_IBK_LOCAL_DMA_LKEY as u64;
+
+/// In `device_cap_flags`: fast registration, and Send with Invalidate
+/// (`IB_DEVICE_MEM_MGT_EXTENSIONS`).
+// CAST: A bit.
+pub const MEM_MGT_EXTENSIONS: u64 =
+    bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
+
 /// The capabilities of a device (`struct ib_device_attr`, `include/rdma/ib_verbs.h`).
 pub type DeviceAttr = bindings::ib_device_attr;
 
@@ -454,6 +465,7 @@ impl Info {
         dev.node_type = bindings::RDMA_NODE_RNIC as u8;
         dev.phys_port_cnt = 1;
         dev.num_comp_vectors = self.completion_vectors;
+        dev.local_dma_lkey = crate::wr::LOCAL_DMA_LKEY;
         // User space rings the doorbell by this command.
         dev.uverbs_cmd_mask |= 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_SEND;
         // The user chooses the TCP port; there is no port mapper.

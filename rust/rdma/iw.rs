@@ -261,17 +261,63 @@ pub struct ConnParam<'a> {
     pub ord: u32,
     /// The number of the queue pair.
     pub qpn: u32,
+    /// Who names that number.
+    pub consumer: Consumer,
+}
+
+/// The consumer of a connection.
+#[derive(Clone, Copy, Debug)]
+pub enum Consumer {
+    /// A process. It supplies the number of a queue pair, which may be any.
+    Process,
+    /// A kernel user, for the queue pair at this address.
+    Kernel(usize),
+}
+
+impl Consumer {
+    /// # Safety
+    ///
+    /// `id` must be one that iw_cm passes to `iw_connect` or `iw_accept`, during that call.
+    unsafe fn of(id: *mut bindings::iw_cm_id) -> Self {
+        // SAFETY: By the caller's promise rdma_cm is calling for the id, so its own part exists.
+        let qp = unsafe { bindings::iw_cm_id_qp(id) };
+
+        match qp.is_null() {
+            true => Self::Process,
+            false => Self::Kernel(qp.addr()),
+        }
+    }
+
+    /// Whether the running task may call rdma_cm for a kernel user: kernel threads and privileged
+    /// processes do, which mount a file system or attach a device. Any context.
+    ///
+    /// iw_cm takes a reference to a queue pair before the provider learns who asks for it, and an
+    /// unprivileged process must not have one to a queue pair of a kernel user.
+    pub fn may_be_kernel() -> bool {
+        // SAFETY: The function has no preconditions.
+        unsafe { bindings::may_be_kernel_user() }
+    }
+
+    /// Whether the consumer is the kernel user of `qp`. Any context.
+    pub fn owns<T: Driver>(&self, qp: &Qp<T>) -> bool {
+        matches!(self, Self::Kernel(addr) if *addr == qp.base().addr())
+    }
 }
 
 impl ConnParam<'_> {
     /// # Safety
     ///
-    /// `raw` and its private data must be valid for `'a`.
-    unsafe fn from_raw<'a>(raw: *mut bindings::iw_cm_conn_param) -> ConnParam<'a> {
+    /// `raw` and its private data must be valid for `'a`. `id` must be one that iw_cm passes to
+    /// `iw_connect` or `iw_accept`, during that call.
+    unsafe fn from_raw<'a>(
+        id: *mut bindings::iw_cm_id,
+        raw: *mut bindings::iw_cm_conn_param,
+    ) -> ConnParam<'a> {
         // SAFETY: By the caller's promise `raw` is valid to read, and its private data is null or
-        // valid for its length for `'a`.
+        // valid for its length for `'a`. The promise about `id` is that of `of`.
         unsafe {
             ConnParam {
+                consumer: Consumer::of(id),
                 private_data: private_data((*raw).private_data, (*raw).private_data_len.into()),
                 ird: (*raw).ird,
                 ord: (*raw).ord,
@@ -361,10 +407,17 @@ pub trait CmOperations: Driver {
     fn reject(dev: &Device<Self>, token: usize, private_data: &[u8]) -> Result;
 
     /// Starts to listen (`iw_create_listen`). [`CmEvent::ConnectRequest`] reports each connection to
-    /// `id`. `backlog` counts connect requests.
+    /// `id`. `home` is the network namespace of the consumer, unless that is being dismantled.
+    /// `backlog` counts connect requests.
     ///
     /// Returns a token for [`Self::destroy_listen`].
-    fn create_listen(dev: &Device<Self>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize>;
+    fn create_listen(
+        dev: &Device<Self>,
+        id: &CmId,
+        setup: &Setup,
+        home: Option<net::Netns>,
+        backlog: u32,
+    ) -> Result<usize>;
 
     /// Stops listening (`iw_destroy_listen`). No event may reach the id after it returns.
     fn destroy_listen(dev: &Device<Self>, token: usize) -> Result;

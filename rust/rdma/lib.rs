@@ -24,6 +24,7 @@ pub mod link;
 pub mod mr;
 pub mod object;
 pub mod ops;
+pub mod page_list;
 pub mod pd;
 pub mod port;
 pub mod qp;
@@ -36,6 +37,8 @@ pub mod ucontext;
 pub mod udata;
 pub mod umem;
 pub mod version;
+pub mod wc;
+pub mod wr;
 
 pub use device::{Device, Registered};
 pub use object::Object;

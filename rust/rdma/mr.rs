@@ -7,12 +7,19 @@
 use crate::{
     device::{Callbacks, Device},
     object::Object,
+    page_list::PageList,
     pd::Pd,
     table::Table,
     Driver, Exchange, Udata,
 };
 use core::mem::MaybeUninit;
-use kernel::{error::Error, ffi::c_int, prelude::*, sync::aref::ARef, types::Opaque};
+use kernel::{
+    error::{from_result, Error},
+    ffi::c_int,
+    prelude::*,
+    sync::aref::ARef,
+    types::Opaque,
+};
 use riw_bindings as bindings;
 
 /// ib_core's part of a region (`struct ib_mr`, `include/rdma/ib_verbs.h`), and the RCU head that
@@ -22,6 +29,8 @@ pub struct MrBase {
     ib: Opaque<bindings::ib_mr>,
     rcu: Opaque<bindings::callback_head>,
     index: u32,
+    /// The list that a kernel user maps memory to, during [`PageList::map`].
+    pub(crate) filling: *mut PageList,
 }
 
 /// A memory region (`struct ib_mr`, `include/rdma/ib_verbs.h`).
@@ -93,6 +102,8 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
     ops.reg_user_mr = Some(Callbacks::<T>::reg_user_mr);
     ops.dereg_mr = Some(Callbacks::<T>::dereg_mr);
     ops.get_dma_mr = Some(Callbacks::<T>::get_dma_mr);
+    ops.alloc_mr = Some(Callbacks::<T>::alloc_mr);
+    ops.map_mr_sg = Some(Callbacks::<T>::map_mr_sg);
     ops
 }
 
@@ -126,18 +137,55 @@ impl<T: Driver> Callbacks<T> {
                 stag,
             };
 
-            Self::new_mr(pd, &request, &udata).inspect_err(|_| dev.mrs().table.remove(stag >> 8))
+            T::reg_user_mr(pd, &request, &udata)
+                .and_then(|data| Self::new_mr(pd, stag, data))
+                .inspect_err(|_| dev.mrs().table.remove(stag >> 8))
         })();
 
         made.unwrap_or_else(Error::to_ptr)
     }
 
-    fn new_mr(
-        pd: &Pd<T>,
-        request: &MrRequest,
-        udata: &Udata<'_, T>,
-    ) -> Result<*mut bindings::ib_mr> {
-        let data = T::reg_user_mr(pd, request, udata)?;
+    /// Creates a region of a kernel user. Only memory of the kernel is mapped to it.
+    unsafe extern "C" fn alloc_mr(
+        pd: *mut bindings::ib_pd,
+        kind: bindings::ib_mr_type,
+        max: u32,
+    ) -> *mut bindings::ib_mr {
+        let made = (|| {
+            if kind != bindings::ib_mr_type_IB_MR_TYPE_MEM_REG {
+                return Err(EOPNOTSUPP);
+            }
+            // SAFETY: ib_core holds the domain during the call.
+            let pd = unsafe { Pd::<T>::from_base(pd) };
+            let dev = pd.device();
+            let stag = dev.mrs().reserve()?;
+
+            T::alloc_mr(pd, max, stag)
+                .and_then(|data| Self::new_mr(pd, stag, data))
+                .inspect_err(|_| dev.mrs().table.remove(stag >> 8))
+        })();
+
+        made.unwrap_or_else(Error::to_ptr)
+    }
+
+    unsafe extern "C" fn map_mr_sg(
+        mr: *mut bindings::ib_mr,
+        sg: *mut bindings::scatterlist,
+        count: c_int,
+        offset: *mut u32,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: The consumer keeps the region during the call. Only its type of region has
+            // this verb, which `alloc_mr` created.
+            let region = unsafe { Mr::<T>::from_base(mr.cast()) };
+
+            // SAFETY: The devices of this crate have no DMA device. The consumer maps `sg` for the
+            // device, does not map to a region concurrently, and keeps the memory.
+            T::map_mr(region, |list| unsafe { list.map(mr, sg, count, offset) })
+        })
+    }
+
+    fn new_mr(pd: &Pd<T>, stag: u32, data: impl PinInit<T::Mr>) -> Result<*mut bindings::ib_mr> {
         let memory = KBox::<MaybeUninit<Mr<T>>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
         let raw = KBox::into_raw(memory);
         let base: *mut MrBase = raw.cast();
@@ -146,15 +194,15 @@ impl<T: Driver> Callbacks<T> {
         // zeroed, which is a valid `MrBase` and how ib_core allocates its part. `dereg_mr` calls
         // `destroy` before it frees it.
         unsafe { Mr::<T>::create(base, data) };
-        // SAFETY: Nothing else accesses the region before `fill`. `reg_user_mr` has reserved the
+        // SAFETY: Nothing else accesses the region before `fill`. The caller has reserved the
         // index. `dereg_mr` removes the region from the table, and frees it after a grace period.
         unsafe {
             let ib = base.cast::<bindings::ib_mr>();
 
-            (*ib).lkey = request.stag;
-            (*ib).rkey = request.stag;
-            (*base).index = request.stag >> 8;
-            pd.device().mrs().table.fill(request.stag >> 8, base);
+            (*ib).lkey = stag;
+            (*ib).rkey = stag;
+            (*base).index = stag >> 8;
+            pd.device().mrs().table.fill(stag >> 8, base);
             Ok(ib)
         }
     }
@@ -185,12 +233,14 @@ impl<T: Driver> Callbacks<T> {
         0
     }
 
-    /// Present only because ib_core requires the verb. Kernel users cannot create queue pairs, so
-    /// they need no DMA region.
+    /// Refuses a region of all memory of the kernel that peers may access
+    /// (`IB_PD_UNSAFE_GLOBAL_RKEY`). Kernel users name local memory by
+    /// [`LOCAL_DMA_LKEY`](crate::wr::LOCAL_DMA_LKEY) instead, which needs no region.
     unsafe extern "C" fn get_dma_mr(
         _pd: *mut bindings::ib_pd,
         _access: c_int,
     ) -> *mut bindings::ib_mr {
+        pr_warn!("a global rkey would give peers access to all memory: refused\n");
         EOPNOTSUPP.to_ptr()
     }
 }

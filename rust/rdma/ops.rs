@@ -9,15 +9,18 @@ use crate::{
     cq::{Cq, CqInitAttr},
     device::{Device, DeviceAttr},
     mr::{Mr, MrRequest},
+    page_list::PageList,
     pd::Pd,
     port::PortAttr,
     qp::{Qp, QpAttr, QpInitAttr},
     restrack::Details,
     srq::{Srq, SrqAttr},
     stats::StatDesc,
+    wc::WcRoom,
+    wr::{RecvWrs, SendWrs},
     Exchange, Udata,
 };
-use kernel::{prelude::*, sync::aref::ARef, ModuleMetadata};
+use kernel::{ffi::c_int, prelude::*, sync::aref::ARef, ModuleMetadata};
 
 /// The driver id of siw (`RDMA_DRIVER_SIW`, `include/uapi/rdma/ib_user_ioctl_verbs.h`), for which
 /// rdma-core chooses its libsiw.
@@ -96,6 +99,10 @@ pub trait Driver: Sized + Send + Sync + 'static {
     ///
     /// Returns whether completions are in the queue already.
     fn req_notify_cq(cq: &Cq<Self>, solicited_only: bool) -> bool;
+    /// Moves completions to a kernel user, as far as there is room. Any context; must not sleep.
+    ///
+    /// Fails with `EOPNOTSUPP` for the queue of a user process.
+    fn poll_cq(cq: &Cq<Self>, to: &mut WcRoom<'_, Self>) -> Result;
 
     /// Creates a shared receive queue, and sets `attr` to its size in WRs.
     fn create_srq(
@@ -131,8 +138,17 @@ pub trait Driver: Sized + Send + Sync + 'static {
     /// Handles the doorbell: a user process has posted WRs to its send queue (`post_send` without a
     /// WR).
     fn ring_doorbell(qp: &Qp<Self>) -> Result;
-    /// Looks up a queue pair of the calling process by its number, for iw_cm (`iw_get_qp`). Process
-    /// context, maybe with a spin lock held and interrupts off; must not sleep.
+    /// Takes WRs that a kernel user posts to the send queue (`post_send`), in order. Any context; must
+    /// not sleep, and must not call the consumer.
+    ///
+    /// If it fails, the WR that was taken last counts as not posted, and so do those after it.
+    fn post_send(qp: &Qp<Self>, wrs: &mut SendWrs<'_, Self>) -> Result;
+    /// Takes WRs that a kernel user posts to the receive queue, as [`Self::post_send`] does.
+    fn post_recv(qp: &Qp<Self>, wrs: &mut RecvWrs<'_>) -> Result;
+    /// Takes WRs that a kernel user posts to a shared receive queue, as [`Self::post_send`] does.
+    fn post_srq_recv(srq: &Srq<Self>, wrs: &mut RecvWrs<'_>) -> Result;
+    /// Looks up a queue pair by its number, for iw_cm (`iw_get_qp`): one of the calling process, or of
+    /// a kernel user. Process context, maybe with a spin lock held and interrupts off; must not sleep.
     fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<Qp<Self>>>;
 
     /// Registers user memory.
@@ -141,6 +157,12 @@ pub trait Driver: Sized + Send + Sync + 'static {
         request: &MrRequest,
         udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<Self::Mr>>;
+    /// Creates a region for memory of a kernel user, of at most `max` blocks. It is invalid at first.
+    /// `stag` gives the upper 24 bits of its STag.
+    fn alloc_mr(pd: &Pd<Self>, max: u32, stag: u32) -> Result<impl PinInit<Self::Mr>>;
+    /// Calls `fill` with the list to map memory to (`map_mr_sg`), and returns its result. The list must
+    /// not be that of a registration in force. Any context; must not sleep.
+    fn map_mr(mr: &Mr<Self>, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int>;
 
     /// Returns the value of statistic `index` of the device, without those of counters
     /// (`get_hw_stats`).

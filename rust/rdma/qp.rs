@@ -11,6 +11,7 @@ use crate::{
     object::Object,
     pd::Pd,
     srq::Srq,
+    wr::{RecvWrs, SendWrs},
     Driver, Exchange, Udata,
 };
 use core::{marker::PhantomData, ptr::NonNull};
@@ -294,6 +295,17 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
     ops
 }
 
+/// Whether a process has created the queue pair.
+///
+/// # Safety
+///
+/// `qp` must be a created queue pair.
+unsafe fn is_of_process(qp: *mut bindings::ib_qp) -> bool {
+    // SAFETY: By the caller's promise `qp` is valid. ib_core sets the field before it creates the
+    // queue pair, and does not change it.
+    unsafe { !(*qp).uobject.is_null() }
+}
+
 impl<T: Driver> Callbacks<T> {
     unsafe extern "C" fn create_qp(
         qp: *mut bindings::ib_qp,
@@ -404,36 +416,59 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
-    /// The doorbell of a user process, whose WRs are in its ring: `wr` is null. WRs passed to the
-    /// kernel are refused.
+    /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of a
+    /// kernel user: those of a process could name any memory of the kernel, and are refused.
     unsafe extern "C" fn post_send(
         qp: *mut bindings::ib_qp,
         wr: *const bindings::ib_send_wr,
         bad_wr: *mut *const bindings::ib_send_wr,
     ) -> c_int {
+        // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for it
+        // runs.
+        let (this, of_process) = unsafe { (Qp::<T>::from_base(qp), is_of_process(qp)) };
+
         from_result(|| {
-            if !wr.is_null() {
-                // SAFETY: ib_core passes a valid pointer for the WR that failed.
-                unsafe { *bad_wr = wr };
-                return Err(EOPNOTSUPP);
+            if of_process && wr.is_null() {
+                T::ring_doorbell(this)?;
+                return Ok(0);
             }
-            // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for
-            // it runs.
-            T::ring_doorbell(unsafe { Qp::<T>::from_base(qp) })?;
+            // SAFETY: The consumer passes a list of valid WRs, and keeps the memory that they name
+            // until they are complete. The list is used only if the consumer is in the kernel.
+            let mut wrs = unsafe { SendWrs::<T>::new(wr) };
+            let posted = match of_process {
+                true => Err(EOPNOTSUPP),
+                false => T::post_send(this, &mut wrs),
+            };
+
+            // SAFETY: The consumer passes a valid pointer for the WR that failed.
+            posted.inspect_err(|_| unsafe { *bad_wr = wrs.taken_last() })?;
             Ok(0)
         })
     }
 
-    /// Present only because ib_core requires the verb. Kernel users cannot create queue pairs, and
-    /// a user process writes to its ring.
+    /// WRs of a kernel user: a user process writes to its ring.
     unsafe extern "C" fn post_recv(
-        _qp: *mut bindings::ib_qp,
+        qp: *mut bindings::ib_qp,
         wr: *const bindings::ib_recv_wr,
         bad_wr: *mut *const bindings::ib_recv_wr,
     ) -> c_int {
-        // SAFETY: ib_core passes a valid pointer for the WR that failed.
-        unsafe { *bad_wr = wr };
-        EOPNOTSUPP.to_errno()
+        from_result(|| {
+            // SAFETY: The consumer passes a list of valid WRs, and keeps the memory that they name
+            // until they are complete. The list is used only if the consumer is in the kernel.
+            let mut wrs = unsafe { RecvWrs::new(wr) };
+            // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for
+            // it runs.
+            let posted = unsafe {
+                match is_of_process(qp) {
+                    true => Err(EOPNOTSUPP),
+                    false => T::post_recv(Qp::<T>::from_base(qp), &mut wrs),
+                }
+            };
+
+            // SAFETY: The consumer passes a valid pointer for the WR that failed.
+            posted.inspect_err(|_| unsafe { *bad_wr = wrs.taken_last() })?;
+            Ok(0)
+        })
     }
 
     /// Finds a queue pair and takes iw_cm's reference. iw_cm takes it by `iw_add_ref` only after

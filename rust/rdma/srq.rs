@@ -9,6 +9,7 @@ use crate::{
     event::{self, AsyncEvent},
     object::Object,
     pd::Pd,
+    wr::RecvWrs,
     Driver, Exchange, Udata,
 };
 use kernel::{error::from_result, ffi::c_int, prelude::*};
@@ -53,6 +54,7 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
     ops.modify_srq = Some(Callbacks::<T>::modify_srq);
     ops.query_srq = Some(Callbacks::<T>::query_srq);
     ops.destroy_srq = Some(Callbacks::<T>::destroy_srq);
+    ops.post_srq_recv = Some(Callbacks::<T>::post_srq_recv);
     ops
 }
 
@@ -126,6 +128,31 @@ impl<T: Driver> Callbacks<T> {
             // that use it are destroyed. Their remaining work holds `ARef`s, which `destroy` waits
             // for.
             unsafe { Srq::<T>::destroy(srq) };
+            Ok(0)
+        })
+    }
+
+    /// WRs of a kernel user: a user process writes to its ring.
+    unsafe extern "C" fn post_srq_recv(
+        srq: *mut bindings::ib_srq,
+        wr: *const bindings::ib_recv_wr,
+        bad_wr: *mut *const bindings::ib_recv_wr,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: The consumer passes a list of valid WRs, and keeps the memory that they name
+            // until they are complete. The list is used only if the consumer is in the kernel.
+            let mut wrs = unsafe { RecvWrs::new(wr) };
+            // SAFETY: ib_core passes a created queue, and does not destroy it while a verb for it
+            // runs. It sets `uobject` before it creates the queue, and does not change it.
+            let posted = unsafe {
+                match (*srq).uobject.is_null() {
+                    true => T::post_srq_recv(Srq::<T>::from_base(srq), &mut wrs),
+                    false => Err(EOPNOTSUPP),
+                }
+            };
+
+            // SAFETY: The consumer passes a valid pointer for the WR that failed.
+            posted.inspect_err(|_| unsafe { *bad_wr = wrs.taken_last() })?;
             Ok(0)
         })
     }

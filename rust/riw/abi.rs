@@ -6,6 +6,7 @@
 //! second word of an entry has the flags; [`VALID`] marks which side owns the entry.
 
 use kernel::prelude::*;
+use rdma::wc::{WcOpcode, WcStatus};
 
 /// The version of this ABI.
 pub(crate) const VERSION: u32 = 1;
@@ -48,18 +49,37 @@ pub(crate) const OP_WRITE: u8 = 0;
 pub(crate) const OP_READ: u8 = 1;
 pub(crate) const OP_SEND: u8 = 3;
 pub(crate) const OP_SEND_INVALIDATE: u8 = 5;
-pub(crate) const OP_RECEIVE: u8 = 8;
+const OP_RECEIVE: u8 = 8;
+const OP_LOCAL_INVALIDATE: u8 = 10;
+const OP_REGISTER: u8 = 11;
 
-/// The statuses of completions (`enum siw_wc_status`) that riw reports.
-pub(crate) const WC_SUCCESS: u16 = 0;
-pub(crate) const WC_LOCAL_LENGTH: u16 = 1;
-pub(crate) const WC_LOCAL_PROTECTION: u16 = 2;
-pub(crate) const WC_LOCAL_OPERATION: u16 = 3;
-pub(crate) const WC_FLUSHED: u16 = 4;
-pub(crate) const WC_LOCAL_ACCESS: u16 = 6;
-pub(crate) const WC_REMOTE_ACCESS: u16 = 7;
-pub(crate) const WC_REMOTE_INVALID: u16 = 8;
-pub(crate) const WC_GENERAL: u16 = 9;
+/// Returns the opcode of a completion.
+pub(crate) fn wc_opcode(opcode: WcOpcode) -> u8 {
+    match opcode {
+        WcOpcode::Send => OP_SEND,
+        WcOpcode::SendInvalidate => OP_SEND_INVALIDATE,
+        WcOpcode::Write => OP_WRITE,
+        WcOpcode::Read => OP_READ,
+        WcOpcode::LocalInvalidate => OP_LOCAL_INVALIDATE,
+        WcOpcode::Register => OP_REGISTER,
+        WcOpcode::Receive => OP_RECEIVE,
+    }
+}
+
+/// Returns the status of a completion (`enum siw_wc_status`).
+pub(crate) fn wc_status(status: WcStatus) -> u16 {
+    match status {
+        WcStatus::Success => 0,
+        WcStatus::LocalLength => 1,
+        WcStatus::LocalProtection => 2,
+        WcStatus::LocalOperation => 3,
+        WcStatus::Flushed => 4,
+        WcStatus::LocalAccess => 6,
+        WcStatus::RemoteAccess => 7,
+        WcStatus::RemoteInvalid => 8,
+        WcStatus::General => 9,
+    }
+}
 
 /// Response of alloc_ucontext (`struct siw_uresp_alloc_ctx`).
 #[derive(IntoBytes, zerocopy_derive::Immutable)]

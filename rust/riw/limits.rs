@@ -25,6 +25,8 @@ pub(crate) const MAX_SGE: u32 = abi::MAX_SGE as u32;
 pub(crate) const MAX_INLINE: u32 = abi::MAX_INLINE as u32;
 /// Maximum RDMA Reads in flight on a connection, each way.
 pub(crate) const MAX_READS: u32 = 128;
+/// Maximum blocks of memory that a kernel user maps to a region.
+pub(crate) const MAX_MR_BLOCKS: u32 = 512;
 /// Maximum objects of each kind on a device.
 pub(crate) const MAX_QP: u32 = 100 * 1024;
 pub(crate) const MAX_CQ: u32 = 100 * 1024;

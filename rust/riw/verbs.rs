@@ -17,6 +17,7 @@ use crate::{
     Riw,
 };
 use kernel::{
+    ffi::c_int,
     prelude::*,
     sync::{aref::ARef, Arc},
 };
@@ -25,12 +26,15 @@ use rdma::{
     cq::CqInitAttr,
     device::DeviceAttr,
     mr::MrRequest,
+    page_list::PageList,
     pd::Pd as PdHandle,
     port::{self, PortAttr},
     qp::{QpAttr, QpInitAttr},
     restrack::Details,
     srq::SrqAttr,
     stats::StatDesc,
+    wc::WcRoom,
+    wr::{RecvWrs, SendWrs},
     Device, Exchange, Udata,
 };
 
@@ -94,10 +98,12 @@ impl rdma::Driver for Riw {
         attr.max_qp_init_rd_atom = limits::MAX_READS;
         attr.max_res_rd_atom = limits::MAX_READS.saturating_mul(limits::MAX_QP);
         // Allow `rdma link delete`.
-        attr.kernel_cap_flags = rdma::device::ALLOW_USER_UNREG;
+        attr.kernel_cap_flags = rdma::device::ALLOW_USER_UNREG | rdma::device::LOCAL_DMA_LKEY;
         attr.max_srq = limits::MAX_SRQ;
         attr.max_srq_wr = limits::MAX_SRQ_WR;
         attr.max_srq_sge = limits::MAX_SGE;
+        attr.device_cap_flags = rdma::device::MEM_MGT_EXTENSIONS;
+        attr.max_fast_reg_page_list_len = limits::MAX_MR_BLOCKS;
     }
 
     fn query_port(dev: &Device<Self>, attr: &mut PortAttr) -> Result {
@@ -148,6 +154,10 @@ impl rdma::Driver for Riw {
         udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Cq>> {
         Cq::new(dev, attr, udata)
+    }
+
+    fn poll_cq(cq: &rdma::cq::Cq<Self>, to: &mut WcRoom<'_, Self>) -> Result {
+        cq.poll(to)
     }
 
     fn req_notify_cq(cq: &rdma::cq::Cq<Self>, solicited_only: bool) -> bool {
@@ -204,6 +214,18 @@ impl rdma::Driver for Riw {
         qp.ring_doorbell()
     }
 
+    fn post_send(qp: &qp::QpObject, wrs: &mut SendWrs<'_, Self>) -> Result {
+        qp.post_send(wrs)
+    }
+
+    fn post_recv(qp: &qp::QpObject, wrs: &mut RecvWrs<'_>) -> Result {
+        qp.post_recv(wrs)
+    }
+
+    fn post_srq_recv(srq: &rdma::srq::Srq<Self>, wrs: &mut RecvWrs<'_>) -> Result {
+        srq.post(wrs)
+    }
+
     fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<qp::QpObject>> {
         dev.qps.with(number, |qp| qp.handle())
     }
@@ -214,6 +236,14 @@ impl rdma::Driver for Riw {
         udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<mr::Mr>> {
         mr::Mr::new(pd, request, udata)
+    }
+
+    fn alloc_mr(pd: &PdHandle<Self>, max: u32, stag: u32) -> Result<impl PinInit<mr::Mr>> {
+        mr::Mr::for_kernel(pd, max, iwarp::Stag(stag))
+    }
+
+    fn map_mr(mr: &mr::MrObject, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int> {
+        mr.map(fill)
     }
 
     fn stat(dev: &Device<Self>, index: usize) -> u64 {

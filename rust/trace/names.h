@@ -76,6 +76,8 @@ enum riw_layer { RIW_LAYERS };
 	riw_name(SIW_OP_READ, "RDMA_READ")				\
 	riw_name(SIW_OP_SEND, "SEND")					\
 	riw_name(SIW_OP_SEND_REMOTE_INV, "SEND_WITH_INV")		\
+	riw_name(SIW_OP_INVAL_STAG, "LOCAL_INV")			\
+	riw_name(SIW_OP_REG_MR, "REG_MR")				\
 	riw_last(SIW_OP_RECEIVE, "RECV")
 
 /* Statuses of the user ABI, by the names of enum ib_wc_status. */

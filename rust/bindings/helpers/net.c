@@ -377,6 +377,13 @@ void riw_helper_sk_set_tos(struct sock *sk, int tos)
 	ip_sock_set_tos(sk, tos);
 }
 
+void riw_helper_sk_avoid_io(struct sock *sk)
+{
+	lock_sock(sk);
+	sk->sk_allocation = GFP_NOIO;
+	release_sock(sk);
+}
+
 /* Must be called before the socket is bound. */
 void riw_helper_sk_set_v6only(struct sock *sk, bool on)
 {
@@ -425,17 +432,6 @@ bool riw_helper_staging_shared(struct page *page)
 void riw_helper_put_page(struct page *page)
 {
 	put_page(page);
-}
-
-struct net *riw_helper_current_net(void)
-{
-	struct net *net = NULL;
-
-	task_lock(current);
-	if (current->nsproxy)
-		net = get_net(current->nsproxy->net_ns);
-	task_unlock(current);
-	return net;
 }
 
 struct net *riw_helper_dev_net(struct net_device *dev)

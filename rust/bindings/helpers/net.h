@@ -53,6 +53,7 @@ bool riw_helper_tcp_has_urgent(struct sock *sk);
 bool riw_helper_tcp_wait_for(struct sock *sk, u32 count);
 void riw_helper_tcp_reserve(struct socket *sock, u32 count);
 void riw_helper_sk_set_tos(struct sock *sk, int tos);
+void riw_helper_sk_avoid_io(struct sock *sk);
 void riw_helper_sk_set_v6only(struct sock *sk, bool on);
 
 struct page *riw_helper_staging_alloc(size_t size);
@@ -61,7 +62,6 @@ size_t riw_helper_staging_size(struct page *page);
 bool riw_helper_staging_shared(struct page *page);
 void riw_helper_put_page(struct page *page);
 
-struct net *riw_helper_current_net(void);
 struct net *riw_helper_dev_net(struct net_device *dev);
 int riw_helper_register_pernet(void);
 void riw_helper_unregister_pernet(void);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* C wrappers of macros and inline functions that rust/rdma needs. */
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/ethtool.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
@@ -7,9 +9,13 @@
 #include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/rtnetlink.h>
+#include <linux/sched.h>
 #include <linux/siphash.h>
+#include <linux/user_namespace.h>
 #include <linux/vmalloc.h>
+#include <net/net_namespace.h>
 #include <net/netlink.h>
+#include <rdma/rdma_cm.h>
 #include <rdma/rdma_netlink.h>
 #include <rdma/uverbs_ioctl.h>
 #include "rdma.h"
@@ -193,4 +199,43 @@ void riw_helper_copy_to_page(struct page *page, size_t offset, const u8 *from, s
 void riw_helper_copy_from_page(u8 *to, struct page *page, size_t offset, size_t len)
 {
 	memcpy_from_page((char *)to, page, offset, len);
+}
+
+/* Memory that others may access at the same time. */
+void riw_helper_copy_memory(u8 *to, const u8 *from, size_t len)
+{
+	memcpy(to, from, len);
+}
+
+/*
+ * Only rdma_cm creates ids of iw_cm, and `context` is then its rdma_id_private (core/cma_priv.h), which
+ * begins with a struct rdma_cm_id.
+ */
+static struct rdma_cm_id *iw_cm_id_owner(struct iw_cm_id *id)
+{
+	return id->context;
+}
+
+/*
+ * Returns the queue pair of a kernel user's id. For an id of a process it is NULL: the process only
+ * names the number of a queue pair.
+ */
+struct ib_qp *riw_helper_iw_cm_id_qp(struct iw_cm_id *id)
+{
+	return READ_ONCE(iw_cm_id_owner(id)->qp);
+}
+
+/* As capable(CAP_SYS_ADMIN), but without an audit record: a caller that is refused has done no wrong. */
+bool riw_helper_may_be_kernel_user(void)
+{
+	if (current->flags & PF_KTHREAD)
+		return true;
+	return current_user_ns() == &init_user_ns &&
+	       cap_raised(current_cred()->cap_effective, CAP_SYS_ADMIN);
+}
+
+/* Returns the network namespace of the consumer, with a reference; NULL if it is being dismantled. */
+struct net *riw_helper_iw_cm_id_net(struct iw_cm_id *id)
+{
+	return maybe_get_net(iw_cm_id_owner(id)->route.addr.dev_addr.net);
 }

@@ -5,6 +5,7 @@
 #include <linux/xarray.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/iw_cm.h>
 
 enum riw_core_cap {
 	RIW_RDMA_CORE_PORT_IWARP = RDMA_CORE_PORT_IWARP,
@@ -35,5 +36,9 @@ struct ib_umem *riw_helper_ib_umem_get_va(struct ib_device *device, unsigned lon
 size_t riw_helper_ib_umem_pages(struct ib_umem *umem, struct page **pages, size_t count);
 void riw_helper_copy_to_page(struct page *page, size_t offset, const u8 *from, size_t len);
 void riw_helper_copy_from_page(u8 *to, struct page *page, size_t offset, size_t len);
+void riw_helper_copy_memory(u8 *to, const u8 *from, size_t len);
+struct ib_qp *riw_helper_iw_cm_id_qp(struct iw_cm_id *id);
+bool riw_helper_may_be_kernel_user(void);
+struct net *riw_helper_iw_cm_id_net(struct iw_cm_id *id);
 
 #endif

@@ -52,7 +52,7 @@ unsafe extern "C" fn connect<T: CmOperations>(
         unsafe {
             let setup = Setup::from_raw(id)?;
             let remote = addr::from_storage(&(*id).m_remote_addr).ok_or(EAFNOSUPPORT)?;
-            let param = ConnParam::from_raw(param);
+            let param = ConnParam::from_raw(id, param);
 
             T::connect(device(id), &*id.cast(), &setup, &remote, &param)?;
         }
@@ -74,7 +74,7 @@ unsafe extern "C" fn accept<T: CmOperations>(
         // change meanwhile. If an earlier accept has set it, iw_cm had a reference to that queue
         // pair, as `accept_again` requires.
         unsafe {
-            let param = ConnParam::from_raw(param);
+            let param = ConnParam::from_raw(id, param);
             let dev = device::<T>(id);
             let cm_id = &*id.cast::<CmId>();
 
@@ -161,10 +161,13 @@ unsafe extern "C" fn create_listen<T: CmOperations>(
         let backlog = u32::try_from(backlog).unwrap_or(0);
 
         // SAFETY: iw_cm passes a live id of a device of `T`, whose addresses it does not change
-        // during the call. It leaves `provider_data` of a listening id to the provider.
+        // during the call. rdma_cm is calling for it, so its own part of the id exists.
+        // `iw_cm_id_net` returns null or a namespace with a reference. iw_cm leaves
+        // `provider_data` of a listening id to the provider.
         unsafe {
             let setup = Setup::from_raw(id)?;
-            let token = T::create_listen(device(id), &*id.cast(), &setup, backlog)?;
+            let home = net::Netns::from_raw(bindings::iw_cm_id_net(id));
+            let token = T::create_listen(device(id), &*id.cast(), &setup, home, backlog)?;
 
             (*id).provider_data = ptr::without_provenance_mut(token);
         }

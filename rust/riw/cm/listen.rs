@@ -78,8 +78,14 @@ impl_has_queue! {
 
 /// Starts to listen, as [`CmOperations::create_listen`](rdma::iw::CmOperations::create_listen)
 /// says. May sleep.
-pub(super) fn listen(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize> {
-    listen_on(dev, id, setup, backlog).or_else(|e| {
+pub(super) fn listen(
+    dev: &Arc<CmDevice>,
+    id: &CmId,
+    setup: &Setup,
+    home: Option<&Netns>,
+    backlog: u32,
+) -> Result<usize> {
+    listen_on(dev, id, setup, home, backlog).or_else(|e| {
         if !is_everywhere(setup) {
             return Err(e);
         }
@@ -109,11 +115,15 @@ fn is_everywhere(setup: &Setup) -> bool {
 }
 
 /// Listens on one device. Returns the token of the subscription. May sleep.
-fn listen_on(dev: &Arc<CmDevice>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize> {
+fn listen_on(
+    dev: &Arc<CmDevice>,
+    id: &CmId,
+    setup: &Setup,
+    home: Option<&Netns>,
+    backlog: u32,
+) -> Result<usize> {
     let ns = dev.netns()?;
-    // An id does not name the namespace of its consumer. Usually the consumer calls this; while a
-    // device is being added, the task that adds it does.
-    let home = Netns::current().is_none_or(|current| current == ns);
+    let home = home.is_some_and(|home| *home == ns);
     let key = Key {
         ns: ns.id(),
         addr: setup.local,

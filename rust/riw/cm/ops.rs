@@ -9,6 +9,7 @@ use crate::{
 };
 use core::net::SocketAddr;
 use kernel::{prelude::*, sync::aref::ARef};
+use net::Netns;
 use rdma::{
     iw::{CmId, CmOperations, ConnParam, Setup},
     Device,
@@ -22,7 +23,7 @@ impl CmOperations for Riw {
         remote: &SocketAddr,
         param: &ConnParam<'_>,
     ) -> Result {
-        let qp = Qp::lookup(dev, param.qpn).ok_or(EINVAL)?;
+        let (qp, _) = Qp::lookup(dev, param).ok_or(EINVAL)?;
 
         connect::connect(&dev.cm, &qp, id, setup, remote, param)
     }
@@ -34,12 +35,11 @@ impl CmOperations for Riw {
         param: &ConnParam<'_>,
     ) -> Result<ARef<qp::QpObject>> {
         let endpoint = dev.cm.endpoint(token).ok_or(ECONNRESET)?;
-        let qp = Qp::lookup(dev, param.qpn);
 
-        match qp.and_then(|qp| Some((qp.handle()?, qp))) {
-            Some((handle, qp)) => {
+        match Qp::lookup(dev, param) {
+            Some((qp, object)) => {
                 endpoint.accept(&qp, id, param)?;
-                Ok(handle)
+                Ok(object)
             }
             None => {
                 // After this error iw_cm does not reject it.
@@ -62,8 +62,14 @@ impl CmOperations for Riw {
             .reject(private_data)
     }
 
-    fn create_listen(dev: &Device<Self>, id: &CmId, setup: &Setup, backlog: u32) -> Result<usize> {
-        listen::listen(&dev.cm, id, setup, backlog)
+    fn create_listen(
+        dev: &Device<Self>,
+        id: &CmId,
+        setup: &Setup,
+        home: Option<Netns>,
+        backlog: u32,
+    ) -> Result<usize> {
+        listen::listen(&dev.cm, id, setup, home.as_ref(), backlog)
     }
 
     fn destroy_listen(dev: &Device<Self>, token: usize) -> Result {

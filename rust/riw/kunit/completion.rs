@@ -5,14 +5,13 @@
 // A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
-use super::{control_word, Cq};
+use super::{control_word, UserCq};
 use crate::{
     abi,
-    limits::ObjectLimit,
     queue::{
-        completion::Completion,
+        completion::{Arm, Completion},
         ring::Ring,
-        wr::{WcOpcode, WcStatus},
+        wr::{WcOpcode, WcStatus, WrId},
     },
 };
 use kernel::{
@@ -24,15 +23,13 @@ use kernel::{
 };
 use kernel_ext::kunit::{wait_until, yield_cpu, Workers};
 
-fn queue(len: u32) -> Result<Arc<Cq>> {
-    let charge = ObjectLimit::new(1)?.charge()?;
-
-    Arc::pin_init(Cq::of(Ring::new(len, 1)?, charge), GFP_KERNEL)
+fn queue(len: u32) -> Result<Arc<UserCq>> {
+    Arc::pin_init(UserCq::of(Ring::new(len, 1)?), GFP_KERNEL)
 }
 
 fn completion(id: u64) -> Completion {
     Completion {
-        id,
+        id: WrId::Process(id),
         opcode: WcOpcode::Send,
         status: WcStatus::Success,
         bytes: 0,
@@ -42,7 +39,7 @@ fn completion(id: u64) -> Completion {
 }
 
 /// Acts as the process: consumes completion `number`, if it is there, and returns its `wr_id`.
-fn take(queue: &Cq, number: u32) -> Option<u64> {
+fn take(queue: &UserCq, number: u32) -> Option<u64> {
     let [id, ..] = queue.ring.copy(number)?;
 
     queue.ring.release(number);
@@ -68,8 +65,8 @@ impl Tally {
         Ok(Arc::new(tally, GFP_KERNEL)?)
     }
 
-    fn add(&self, queue: &Cq, id: u64) {
-        let pending = queue.add(&completion(id), false, || ());
+    fn add(&self, queue: &UserCq, id: u64) {
+        let pending = queue.add(&completion(id), false, |_| ());
 
         self.events.fetch_add(pending.event.into(), ordering::Full);
         self.errors
@@ -118,7 +115,7 @@ mod tests {
                     }
                     barrier::smp_mb(ordering::Full);
                 } else {
-                    queue.arm(false);
+                    queue.arm(Arm::Next);
                 }
                 if let Some(id) = take(&queue, number) {
                     wrong += u32::from(id != number.into());

@@ -5,7 +5,7 @@
 // A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
-use super::RecvQueue;
+use super::{RecvQueue, RecvWrs};
 use crate::{abi, queue::ring::Ring};
 use kernel::{
     prelude::*,
@@ -29,7 +29,17 @@ fn entry(number: u32, elements: u8) -> [u64; abi::RQE_WORDS] {
 }
 
 fn queue(len: u32) -> Result<Arc<RecvQueue>> {
-    Arc::pin_init(RecvQueue::new(Ring::new(len, 0)?, 1, 0, None), GFP_KERNEL)
+    let wrs = RecvWrs::Ring(Ring::new(len, 0)?);
+
+    Arc::pin_init(RecvQueue::new(wrs, 1, 0, None), GFP_KERNEL)
+}
+
+/// Returns the ring that the process posts to.
+fn ring_of(queue: &RecvQueue) -> Result<&Ring<{ abi::RQE_WORDS }>> {
+    match &queue.wrs {
+        RecvWrs::Ring(ring) => Ok(ring),
+        RecvWrs::List(_) => Err(EINVAL),
+    }
 }
 
 #[kunit_tests(riw_recvq)]
@@ -57,7 +67,7 @@ mod tests {
                 let mut next = 0;
                 wait_until(|| {
                     while let Some(next_wr) = queue.take() {
-                        let id = next_wr.wr.id;
+                        let id = next_wr.wr.id.number();
                         disorder.fetch_add(u32::from(id < next), ordering::Relaxed);
                         next = id.wrapping_add(1);
                         sum.fetch_add(id, ordering::Relaxed);
@@ -67,11 +77,12 @@ mod tests {
                 });
             })?;
         }
+        let ring = ring_of(&queue)?;
         for number in 0..ENTRIES {
-            if !wait_until(|| !queue.ring.is_valid(number)) {
+            if !wait_until(|| !ring.is_valid(number)) {
                 break;
             }
-            queue.ring.publish(number, &entry(number, 1));
+            ring.publish(number, &entry(number, 1));
             posted += 1;
         }
         drop(workers);
@@ -94,9 +105,10 @@ mod tests {
             let told = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
             let workers = Workers::new(TAKERS)?;
             let mut early = false;
+            let ring = ring_of(&queue)?;
 
             for number in 0..LEN {
-                queue.ring.publish(number, &entry(number, 1));
+                ring.publish(number, &entry(number, 1));
             }
             let limit = 1 + round % LEN;
             queue.set_limit(limit)?;
@@ -132,7 +144,9 @@ mod tests {
         let mut number = 0u32;
         workers.add_loop(move || {
             let [elements, ..] = number.to_le_bytes();
-            process.ring.publish(number, &entry(number, elements));
+            if let Ok(ring) = ring_of(&process) {
+                ring.publish(number, &entry(number, elements));
+            }
             number = number.wrapping_add(5);
         })?;
         let enough = wait_until(|| {

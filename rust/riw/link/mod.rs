@@ -161,6 +161,14 @@ impl Link {
         })
     }
 
+    /// Lets no allocation for the connection start or await I/O.
+    pub(crate) fn avoid_io(&self) -> Result {
+        self.with(|connection| {
+            connection.socket().avoid_io();
+            Ok(())
+        })
+    }
+
     /// Sends the bytes of `buf`, as many as the connection takes now, and removes them from `buf`.
     ///
     /// `EAGAIN` if there is no room for the rest: [`LinkEvents::room`] reports room later. No event

@@ -5,7 +5,7 @@
 use super::{
     state::{Snapshot, Startup},
     stream_error::StreamErrorReason,
-    Qp, HOLD_WORK,
+    Qp, QpObject, HOLD_WORK,
 };
 use crate::{
     link::{AddrPair, Link, Readable},
@@ -15,9 +15,12 @@ use crate::{
 use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote};
 use kernel::{
     prelude::*,
-    sync::{Arc, ArcBorrow},
+    sync::{aref::ARef, atomic::ordering, Arc, ArcBorrow},
 };
-use rdma::{iw::CmId, Device};
+use rdma::{
+    iw::{CmId, ConnParam},
+    Device,
+};
 
 /// The connection of a queue pair, as the queue pair and iw_cm's calls for it need it. Connection
 /// management implements it.
@@ -74,9 +77,19 @@ pub(crate) enum Closed {
 }
 
 impl Qp {
-    /// Finds a queue pair of the calling process by its number. Process context.
-    pub(crate) fn lookup(dev: &Device<Riw>, number: u32) -> Option<Arc<Self>> {
-        dev.qps.get(number)
+    /// Finds the queue pair that a consumer connects or accepts a connection with, and its verbs object.
+    /// Process context, since the references may become the last ones.
+    pub(crate) fn lookup(
+        dev: &Device<Riw>,
+        param: &ConnParam<'_>,
+    ) -> Option<(Arc<Self>, ARef<QpObject>)> {
+        let (qp, object) = dev
+            .qps
+            .with(param.qpn, |qp| Some((qp.clone(), qp.handle()?)))?;
+
+        qp.owner
+            .is(&param.consumer, &object)
+            .then_some((qp, object))
     }
 
     /// Starts the stream: MPA's startup has succeeded. Process context; may sleep. Fails with
@@ -89,6 +102,11 @@ impl Qp {
         };
 
         connection.link().reserve(RX_ROOM)?;
+        if self.owner.is_kernel() {
+            connection.link().avoid_io()?;
+            self.below_reclaim
+                .store(role == Role::Initiator, ordering::Relaxed);
+        }
         self.stream.start(&Start {
             parameters,
             first,
@@ -133,7 +151,7 @@ impl Qp {
 
     /// Gives an FPDU a buffer, as the socket has no room for it. Process context; may sleep.
     pub(super) fn hold(self: &Arc<Self>) {
-        if self.stream.hold().is_err() {
+        if self.without_io(|| self.stream.hold()).is_err() {
             return self.fail(StreamError::local(Local::Memory));
         }
         if let Some(connection) = self.connection() {

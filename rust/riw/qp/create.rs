@@ -2,16 +2,18 @@
 
 //! Creating a queue pair.
 
-use super::{owner::Owner, runner::Runner, state::Status, Qp};
+use super::{owner::Owner, post::Posting, runner::Runner, state::Status, Qp};
 use crate::{
     abi,
     limits::{self, ObjectCharge},
     mr::Regions,
     queue::{
+        posted::PostedWrs,
         qp_receive::{QpRecvQueue, RecvSource},
-        receive::{RecvQueue, SrqObject},
+        receive::{RecvQueue, RecvWrs, SrqObject},
         ring::Ring,
         send::SendQueue,
+        wr::SendWr,
     },
     stream::Stream,
     Riw,
@@ -29,44 +31,89 @@ use rdma::{
     Udata,
 };
 
-/// The source of the receive WRs, and what the process needs to map its ring.
-struct RecvRing {
-    source: RecvSource,
-    /// Size in WRs; 0 for a shared queue.
-    len: u32,
-    /// The mmap offset; 0 for a shared queue.
-    key: u64,
+/// The queues of a new queue pair, and what a process needs to map their rings.
+struct Queues {
+    sends: SendWrs,
+    receives: RecvSource,
+    /// Their sizes in WRs. 0 for a shared receive queue.
+    sizes: (u32, u32),
+    /// The mmap offsets. 0 for a shared receive queue, and for a kernel user.
+    keys: (u64, u64),
 }
 
-impl RecvRing {
-    /// A queue pair with an SRQ has no receive queue of its own.
-    fn shared(srq: ARef<SrqObject>) -> Self {
-        Self {
-            source: RecvSource::Shared(srq),
-            len: 0,
-            key: 0,
-        }
-    }
+/// Send WRs as they are posted.
+type SendWrs = PostedWrs<SendWr, { abi::SQE_WORDS }>;
 
-    fn own(cap: &QpCap, context: &Ucontext<Riw>) -> Result<Self> {
-        // libsiw maps the ring, so it must not be empty.
-        let mut ring = Ring::new(cap.max_recv_wr.max(1), 0)?;
-        let (len, key) = (ring.len(), ring.offer(context)?);
-        let queue = RecvQueue::new(ring, cap.max_recv_sge, 0, None);
+impl Queues {
+    /// Creates the queues of a kernel user. Process context; may sleep.
+    fn of_kernel(cap: &QpCap, srq: Option<ARef<SrqObject>>) -> Result<Self> {
+        let sends = SendWrs::list(cap.max_send_wr)?;
+        let receives = match srq {
+            Some(srq) => RecvSource::Shared(srq),
+            None => own(RecvWrs::list(cap.max_recv_wr)?, cap)?,
+        };
 
         Ok(Self {
-            source: RecvSource::Own(Arc::pin_init(queue, GFP_KERNEL)?),
-            len,
-            key,
+            // Not the places that are left: consumers reckon with what they asked for.
+            sizes: (cap.max_send_wr, cap.max_recv_wr),
+            sends,
+            receives,
+            keys: (0, 0),
         })
     }
+
+    /// Creates the queues of a process, and offers them for mmap(). Process context; may sleep.
+    fn of_process(
+        cap: &QpCap,
+        srq: Option<ARef<SrqObject>>,
+        context: &Ucontext<Riw>,
+    ) -> Result<Self> {
+        // libsiw maps the rings, so they must not be empty.
+        let mut ring = Ring::new(cap.max_send_wr.max(1), 0)?;
+        let (num_sqe, sq_key) = (ring.len(), ring.offer(context)?);
+        let (receives, num_rqe, rq_key) = match srq {
+            Some(srq) => (RecvSource::Shared(srq), 0, 0),
+            None => {
+                let mut ring = Ring::new(cap.max_recv_wr.max(1), 0)?;
+                let (num_rqe, key) = (ring.len(), ring.offer(context)?);
+
+                (own(RecvWrs::Ring(ring), cap)?, num_rqe, key)
+            }
+        };
+
+        Ok(Self {
+            sends: SendWrs::Ring(ring),
+            receives,
+            sizes: (num_sqe, num_rqe),
+            keys: (sq_key, rq_key),
+        })
+    }
+
+    /// Returns the response to the process.
+    fn response(&self, number: u32) -> abi::QpResponse {
+        abi::QpResponse {
+            qp_id: number,
+            num_sqe: self.sizes.0,
+            num_rqe: self.sizes.1,
+            pad: 0,
+            sq_key: self.keys.0,
+            rq_key: self.keys.1,
+        }
+    }
+}
+
+/// Creates a receive queue of the queue pair's own. Process context; may sleep.
+fn own(wrs: RecvWrs, cap: &QpCap) -> Result<RecvSource> {
+    let queue = RecvQueue::new(wrs, cap.max_recv_sge, 0, None);
+
+    Ok(RecvSource::Own(Arc::pin_init(queue, GFP_KERNEL)?))
 }
 
 impl Qp {
     /// Creates a queue pair. Process context; may sleep.
     ///
-    /// Fails with `EOPNOTSUPP` for a kernel user, a type other than RC, or creation flags; `EINVAL`
-    /// for sizes that riw does not support or missing CQs; `ENOMEM` above the limit of queue pairs or
+    /// Fails with `EOPNOTSUPP` for a type other than RC, or creation flags; `EINVAL` for sizes that riw
+    /// does not support or missing CQs; `ENOMEM` above the limit of queue pairs or
     /// without memory; `ENOSPC` or `EBUSY` if no free number is found; and with the errors of
     /// [`Ring::offer`], [`rdma::Exchange::request`] and [`rdma::Exchange::respond`].
     pub(crate) fn new(
@@ -74,11 +121,12 @@ impl Qp {
         attr: &mut QpInitAttr<'_, Riw>,
         udata: Option<Udata<'_, Riw>>,
     ) -> Result<Arc<Self>> {
-        let udata = udata.ok_or(EOPNOTSUPP)?;
         let dev = pd.device();
         let srq = attr.srq();
 
-        let () = udata.request()?;
+        if let Some(udata) = &udata {
+            let () = udata.request()?;
+        }
         if !attr.is_connected() || attr.create_flags() != 0 {
             return Err(EOPNOTSUPP);
         }
@@ -92,39 +140,32 @@ impl Qp {
             return Err(EINVAL);
         };
 
-        let owner = Owner::current()?;
         let charge = dev.limits.qp.charge()?;
         let number = dev.qps.free_number()?;
-        let mut sq_ring = Ring::new(attr.cap().max_send_wr.max(1), 0)?;
-        let sq_key = sq_ring.offer(udata.ucontext())?;
-        let num_sqe = sq_ring.len();
-        let recv = match srq {
-            Some(srq) => RecvRing::shared(srq),
-            None => RecvRing::own(attr.cap(), udata.ucontext())?,
-        };
-        let response = abi::QpResponse {
-            qp_id: number,
-            num_sqe,
-            num_rqe: recv.len,
-            pad: 0,
-            sq_key,
-            rq_key: recv.key,
-        };
+        let (owner, memcg, queues) = match &udata {
+            // The calling process, if any, is not the one that uses it.
+            None => {
+                let queues = Queues::of_kernel(attr.cap(), srq)?;
 
-        let cap = grant(attr.cap(), num_sqe, recv.len);
+                (Owner::Kernel, MemCgroup::none(), queues)
+            }
+            Some(udata) => {
+                let queues = Queues::of_process(attr.cap(), srq, udata.ucontext())?;
+
+                (Owner::current()?, MemCgroup::current(), queues)
+            }
+        };
+        let response = queues.response(number);
+
+        let cap = grant(attr.cap(), queues.sizes);
         let regions = Regions {
             mrs: dev.mrs().clone(),
             pd: pd.id,
+            qp: number,
         };
-        let sq = SendQueue::new(sq_ring, send_cq, number, attr.signal_all())?;
-        let rq = QpRecvQueue::new(recv.source, recv_cq, number);
-        let stream = Stream::new(
-            regions,
-            MemCgroup::current(),
-            dev.counters().clone(),
-            sq,
-            rq,
-        );
+        let sq = SendQueue::new(queues.sends, send_cq, number, attr.signal_all())?;
+        let rq = QpRecvQueue::new(queues.receives, recv_cq, number);
+        let stream = Stream::new(regions, memcg, dev.counters().clone(), sq, rq);
         let queue = dev.queue.clone();
         let this = Arc::pin_init(
             Self::with_stream(queue, number, owner, charge, cap, stream),
@@ -132,9 +173,11 @@ impl Qp {
         )?;
 
         dev.qps.insert(number, this.clone())?;
-        udata
-            .respond(&response)
-            .inspect_err(|_| dev.qps.remove(number))?;
+        if let Some(udata) = &udata {
+            udata
+                .respond(&response)
+                .inspect_err(|_| dev.qps.remove(number))?;
+        }
         Ok(this)
     }
 
@@ -155,6 +198,9 @@ impl Qp {
             handle <- new_spinlock_irq!(None, "riw::Qp::handle"),
             status <- new_bh_spinlock!(Status::new(), "riw::Qp::status"),
             stream_active: Atomic::new(false),
+            // CAST: The value of an enum.
+            posting: Atomic::new(Posting::Unconnected as u32),
+            below_reclaim: Atomic::new(false),
             stream <- stream,
             runner: Runner::new(),
             transmit_work <- new_work!("riw::Qp::transmit_work"),
@@ -165,9 +211,8 @@ impl Qp {
 }
 
 /// Sets the sizes that the consumer gets, and returns them.
-fn grant(cap: &mut QpCap, send_wr: u32, recv_wr: u32) -> QpCap {
-    cap.max_send_wr = send_wr;
-    cap.max_recv_wr = recv_wr;
+fn grant(cap: &mut QpCap, sizes: (u32, u32)) -> QpCap {
+    (cap.max_send_wr, cap.max_recv_wr) = sizes;
     cap.max_inline_data = limits::MAX_INLINE;
     *cap
 }

@@ -3,7 +3,7 @@
 //! A queue pair in ERROR: flushes its WRs, and those that are posted later.
 
 use super::{Qp, FLUSH_WORK};
-use crate::stream::flush::Flushed;
+use crate::stream::{flush::Flushed, transmit::Tx};
 use kernel::{sync::Arc, time::msecs_to_jiffies};
 use kernel_ext::workqueue::mod_delayed_work;
 use rdma::event::AsyncEvent;
@@ -39,14 +39,14 @@ impl QpFlushed {
 impl Qp {
     /// Flushes all WRs. Process context; the caller holds `tx`, so that no reset comes in between.
     /// The result is for [`Self::report_flushed`].
-    pub(super) fn flush(self: &Arc<Self>) -> QpFlushed {
-        let flushed = self.stream.flush();
+    pub(super) fn flush(self: &Arc<Self>, tx: &mut Tx) -> QpFlushed {
+        let flushed = self.stream.flush(tx);
         let mut status = self.status.lock();
         let mut last_wqe = false;
 
         if self.stream.rq.is_shared() {
             last_wqe = !core::mem::replace(&mut status.flush.last_wqe_reported, true);
-        } else {
+        } else if !self.owner.is_kernel() {
             if flushed.receives {
                 status.flush.interval_ms = 0;
             }
@@ -58,7 +58,7 @@ impl Qp {
         QpFlushed { flushed, last_wqe }
     }
 
-    /// Notifies the consumer of a flush. Process context; no lock is held.
+    /// Notifies the consumer of a flush. Process context; no lock but `tx` is held.
     pub(super) fn report_flushed(&self, flushed: &QpFlushed) {
         // A lost completion changes nothing any more: the stream has ended.
         let _ = self.stream.report(&flushed.flushed.unreported);

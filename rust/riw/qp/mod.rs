@@ -11,6 +11,7 @@ mod details;
 mod error;
 mod modify;
 mod owner;
+mod post;
 mod runner;
 mod state;
 mod stream_error;
@@ -26,10 +27,15 @@ use crate::{
 use kernel::{
     impl_has_delayed_work, impl_has_work,
     prelude::*,
-    sync::{aref::ARef, atomic::Atomic, Arc, SpinLockIrq},
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic},
+        Arc, SpinLockIrq,
+    },
     workqueue::{DelayedWork, Work, WorkItem},
 };
 use kernel_ext::{
+    memalloc::{without_io, without_reclaim},
     sync::BhSpinLock,
     workqueue::{impl_has_queue, Queue},
 };
@@ -66,6 +72,11 @@ pub(crate) struct Qp {
     /// Whether data is received: the state is one of those, and the queue pair is not being
     /// destroyed. Changes under `status`, and may be read without it.
     stream_active: Atomic<bool>,
+    /// What becomes of posted WRs. Changes under `status`, and may be read without it.
+    posting: Atomic<u32>,
+    /// Whether reclaim may wait for the queue pair: it connects a kernel user to storage elsewhere.
+    /// Transmitting then uses memory reserves. Changes before the stream starts.
+    below_reclaim: Atomic<bool>,
     #[pin]
     stream: Stream,
     runner: Runner,
@@ -98,7 +109,13 @@ impl WorkItem<TRANSMIT_WORK> for Qp {
 
     /// A transmit run in a worker.
     fn run(this: Arc<Self>) {
-        this.transmit(Counter::TxDeferredRuns);
+        let run = || this.transmit(Counter::TxDeferredRuns);
+
+        if this.below_reclaim.load(ordering::Relaxed) {
+            without_reclaim(run);
+        } else {
+            this.without_io(run);
+        }
     }
 }
 
@@ -121,9 +138,20 @@ impl WorkItem<HOLD_WORK> for Qp {
 }
 
 impl Qp {
-    /// Publishes the verbs object, which is complete. Any context.
-    pub(crate) fn publish(&self, handle: &QpObject) {
-        *self.handle.lock() = Some(handle.into());
+    /// Publishes the verbs object, which is complete. Process context.
+    pub(crate) fn publish(&self, object: &QpObject) {
+        self.stream.sq.publish(object);
+        self.stream.rq.publish(object);
+        *self.handle.lock() = Some(object.into());
+    }
+
+    /// Calls `f` and returns its result. A kernel user may serve I/O, so no allocation of `f` starts or
+    /// awaits I/O for it. Process context.
+    fn without_io<R>(&self, f: impl FnOnce() -> R) -> R {
+        match self.owner.is_kernel() {
+            true => without_io(f),
+            false => f(),
+        }
     }
 
     /// Returns the verbs object, unless it is being destroyed. Any context.

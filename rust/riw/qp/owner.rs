@@ -1,30 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The process that may connect a queue pair.
+//! The consumer that may connect a queue pair.
 
+use super::QpObject;
 use kernel::{mm::Mm, prelude::*, sync::aref::ARef};
+use rdma::iw::Consumer;
 
-/// The process that created a queue pair, identified by its address space. Only its threads may
-/// connect the queue pair.
+/// The consumer that created a queue pair. Only it may connect the queue pair.
 ///
-/// rdma_cm passes on the number of a queue pair as the process supplies it, so it may belong to
-/// another process. iw_cm looks it up and calls the driver in the context of that process
+/// rdma_cm passes on the number of a queue pair as a process supplies it, so it may belong to
+/// another consumer. iw_cm looks it up and calls the driver in the context of that process
 /// (`rdma_connect()`, `rdma_accept()`), but does not tell which file of the device the process has
 /// open, if any. Only the caller can be compared.
-///
-/// The address space is compared rather than the user: containers without a user namespace share
-/// users. This breaks no working program:
-///
-/// - The queues of a queue pair are mapped in the address space that created it.
-/// - A child of `fork()`, or a process that has changed its credentials, can use neither its old
-///   uverbs files nor its old rdma_cm files: both refuse a `write()` with credentials other than
-///   those of `open()`, and the doorbell is a write. A process that was passed such a file is
-///   refused likewise.
-/// - Threads, and io_uring work on their behalf, share the address space.
-///
-/// A process that connects on behalf of another one is refused: nothing shows that the other one
-/// agreed.
-pub(crate) struct Owner(ARef<Mm>);
+pub(crate) enum Owner {
+    /// A process, identified by its address space.
+    ///
+    /// The address space is compared rather than the user: containers without a user namespace share
+    /// users. This breaks no working program:
+    ///
+    /// - The queues of a queue pair are mapped in the address space that created it.
+    /// - A child of `fork()`, or a process that has changed its credentials, can use neither its old
+    ///   uverbs files nor its old rdma_cm files: both refuse a `write()` with credentials other than
+    ///   those of `open()`, and the doorbell is a write. A process that was passed such a file is
+    ///   refused likewise.
+    /// - Threads, and io_uring work on their behalf, share the address space.
+    ///
+    /// A process that connects on behalf of another one is refused: nothing shows that the other one
+    /// agreed.
+    Process(ARef<Mm>),
+    /// A kernel user. It runs in the context of any process, but tells rdma_cm its queue pair:
+    /// [`Consumer`].
+    Kernel,
+}
 
 impl Owner {
     /// Returns the calling process. Process context. Fails with `EOPNOTSUPP` for a kernel thread.
@@ -33,13 +40,30 @@ impl Owner {
         let mm: &Mm = task.mm().ok_or(EOPNOTSUPP)?;
 
         // The reference also keeps the address of the mm from being reused.
-        Ok(Self(ARef::from(mm)))
+        Ok(Self::Process(ARef::from(mm)))
     }
 
-    /// Whether this is the calling process. Process context, maybe with a spin lock held.
-    pub(crate) fn is_current(&self) -> bool {
-        current!()
-            .mm()
-            .is_some_and(|mm| core::ptr::eq::<Mm>(&**mm, &*self.0))
+    /// Whether this is a kernel user. Any context.
+    pub(crate) fn is_kernel(&self) -> bool {
+        matches!(self, Self::Kernel)
+    }
+
+    /// Whether the calling task may act for the owner. Process context, maybe with a spin lock held.
+    pub(crate) fn may_be_current(&self) -> bool {
+        match self {
+            Self::Process(owner) => current!()
+                .mm()
+                .is_some_and(|mm| core::ptr::eq::<Mm>(&**mm, &**owner)),
+            Self::Kernel => Consumer::may_be_kernel(),
+        }
+    }
+
+    /// Whether `consumer`, which is calling, is the owner of `qp`. Process context, maybe with a spin
+    /// lock held.
+    pub(crate) fn is(&self, consumer: &Consumer, qp: &QpObject) -> bool {
+        match self {
+            Self::Process(_) => self.may_be_current(),
+            Self::Kernel => consumer.owns(qp),
+        }
     }
 }

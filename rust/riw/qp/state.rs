@@ -2,7 +2,7 @@
 
 //! The state of a queue pair. Nothing else changes it.
 
-use super::{connection::QpConnection, error::FlushState, Qp, Role};
+use super::{connection::QpConnection, error::FlushState, post::Posting, Qp, Role};
 use iwarp::{
     qp::{next, Event, State},
     startup::Parameters,
@@ -128,8 +128,12 @@ impl Qp {
             if transition.send_terminate && status.terminate.is_none() {
                 status.terminate = terminate;
             }
-            if was == State::Rts && transition.state == State::Draining {
-                self.stream.close_reads();
+            match transition.state {
+                State::Draining if was == State::Rts => self.stream.close_reads(),
+                // From the moment when the consumer learns of the state, what it posts is flushed. A
+                // transmit run may be at work.
+                State::Terminate | State::Error => self.stream.sq.end_now(),
+                _ => {}
             }
             (was, transition.state, status.connection.clone())
         };
@@ -158,6 +162,9 @@ impl Qp {
         let receives = matches!(state, State::Rts | State::Draining | State::Closing);
 
         status.state = state;
+        // CAST: The value of an enum.
+        self.posting
+            .store(Posting::of(state) as u32, ordering::Relaxed);
         self.stream_active
             .store(receives && !status.destroyed, ordering::Relaxed);
     }

@@ -19,7 +19,7 @@ const ATTEMPTS: usize = 32;
 /// The queue pairs of a device.
 ///
 /// Any user can read the number of a queue pair (`rdma resource show qp`) or guess it, and rdma_cm
-/// accepts it. So a lookup finds only queue pairs of the calling process: see
+/// accepts it. So a lookup finds no queue pair of another process: see
 /// [`Owner`](super::owner::Owner).
 ///
 /// The lock disables interrupts: iw_cm looks up numbers under a lock of its own that does.
@@ -73,17 +73,11 @@ impl QpTable {
         drop(node);
     }
 
-    /// Looks up a queue pair of the calling process. Process context, since the reference may
-    /// become the last one.
-    pub(super) fn get(&self, number: u32) -> Option<Arc<Qp>> {
-        self.with(number, |qp| Some(qp.clone()))
-    }
-
-    /// Calls `ask` with a queue pair of the calling process, with interrupts off. Process context,
-    /// maybe with a spin lock held.
+    /// Calls `f` with a queue pair of the calling process or of a kernel user, with interrupts off.
+    /// Process context, maybe with a spin lock held.
     pub(crate) fn with<R>(&self, number: u32, f: impl FnOnce(&Arc<Qp>) -> Option<R>) -> Option<R> {
         let qps = self.qps.lock();
 
-        f(qps.get(&number).filter(|qp| qp.owner.is_current())?)
+        f(qps.get(&number).filter(|qp| qp.owner.may_be_current())?)
     }
 }

@@ -118,8 +118,13 @@ impl Qp {
         mut tx: MutexGuard<'_, Tx>,
         status: &Snapshot,
     ) -> PassResult {
-        let flushed = self.flush();
+        // The queue pair, and so its completion queues, must not be destroyed before the consumer has
+        // been notified.
+        let object = self.handle();
+        let flushed = self.flush(&mut tx);
 
+        self.report_flushed(&flushed);
+        drop(object);
         if status.state == State::Terminate {
             self.gather_terminate(&mut tx);
         }
@@ -139,7 +144,6 @@ impl Qp {
             tx.discard();
         }
         drop(tx);
-        self.report_flushed(&flushed);
         if !waits {
             self.close(status.state);
         }

@@ -6,50 +6,37 @@ use crate::{
     abi,
     counters::Counter,
     limits::{self, ObjectCharge},
+    qp::QpObject,
     queue::{
-        ring::Ring,
-        wr::{WcOpcode, WcStatus},
+        kernel_cq::KernelCq,
+        user_cq::UserCq,
+        wr::{WcOpcode, WcStatus, WrId},
     },
     Riw,
 };
 use iwarp::Stag;
-use kernel::{
-    prelude::*,
-    sync::{
-        atomic::{ordering, Atomic},
-        barrier,
-    },
-};
-use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
-use rdma::{cq::CqInitAttr, Device, Udata};
-
-#[cfg(CONFIG_KUNIT = "y")]
-#[path = "../kunit/completion.rs"]
-mod kunit;
+use kernel::{prelude::*, sync::aref::ARef};
+use kernel_ext::sync::without_softirqs;
+use rdma::{cq::CqInitAttr, wc::WcRoom, Device, Udata};
 
 /// The verbs object of a completion queue.
 pub(crate) type CqObject = rdma::cq::Cq<Riw>;
 
 /// The driver's part of a completion queue.
-#[pin_data]
 pub(crate) struct Cq {
-    ring: Ring<{ abi::CQE_WORDS }>,
-    #[pin]
-    producer: BhSpinLock<Producer>,
+    entries: Entries,
     _charge: ObjectCharge,
 }
 
-struct Producer {
-    /// Counts completions: the ring entry of the next one.
-    put: u32,
-    /// A completion was lost, because the process did not keep up. No more are added.
-    overflowed: bool,
+/// The completions, by kind of consumer.
+enum Entries {
+    User(Pin<KBox<UserCq>>),
+    Kernel(Pin<KBox<KernelCq>>),
 }
 
 /// A completion.
 pub(crate) struct Completion {
-    /// The `wr_id` of the consumer.
-    pub(crate) id: u64,
+    pub(crate) id: WrId,
     pub(crate) opcode: WcOpcode,
     pub(crate) status: WcStatus,
     /// Length of the message in bytes.
@@ -66,9 +53,9 @@ pub(crate) struct Completion {
 #[must_use]
 pub(crate) struct PendingNotify {
     /// The queue was armed for such a completion.
-    event: bool,
+    pub(super) event: bool,
     /// The queue has just overflowed.
-    overflow: bool,
+    pub(super) overflow: bool,
     /// A completion could not be added.
     pub(crate) lost: bool,
 }
@@ -83,12 +70,11 @@ impl PendingNotify {
         }
     }
 
-    /// Notifies the consumer of `cq`. Any context; the caller must hold no lock that a verb takes,
-    /// as the consumer may call verbs from its handler.
+    /// Notifies the consumer of `cq`. Process context or softirq; the caller must hold no lock that a
+    /// verb takes, as the consumer may call verbs from its handler.
     pub(crate) fn notify_cq(self, cq: &CqObject) {
         if self.event {
-            trace::cq_notify(cq);
-            cq.notify();
+            call_consumer(cq);
         }
         if self.overflow {
             cq.device().counters().inc(Counter::CqOverflows);
@@ -97,187 +83,162 @@ impl PendingNotify {
     }
 }
 
+/// How full a completion queue is.
+pub(super) struct FillLevel {
+    /// Completions that the consumer has not polled.
+    pub(super) used: u32,
+    /// A completion was lost.
+    pub(super) overflowed: bool,
+    pub(super) armed: Option<Arm>,
+}
+
+/// For which completions a consumer has armed a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arm {
+    /// Solicited ones, and those of failed WRs.
+    Solicited,
+    /// Any.
+    Next,
+}
+
+impl Arm {
+    pub(super) fn new(solicited_only: bool) -> Self {
+        match solicited_only {
+            true => Self::Solicited,
+            false => Self::Next,
+        }
+    }
+
+    /// Whether the completion triggers an event. An unsuccessful one always counts as solicited.
+    pub(super) fn is_met(self, completion: &Completion, solicited: bool) -> bool {
+        self == Self::Next || solicited || completion.status != WcStatus::Success
+    }
+}
+
 impl Cq {
     /// Creates a queue of at least `attr.cqe` entries. Process context; may sleep.
     ///
-    /// Fails with `EOPNOTSUPP` for a kernel user, `EINVAL` for a size or flags that riw does not
-    /// support, `ENOMEM` above the limit of queues or without memory.
+    /// Fails with `EINVAL` for a size or flags that riw does not support, `ENOMEM` above the limit of
+    /// queues or without memory.
     pub(crate) fn new(
         dev: &Device<Riw>,
         attr: &mut CqInitAttr,
         udata: Option<Udata<'_, Riw>>,
-    ) -> Result<impl PinInit<Self>> {
-        let udata = udata.ok_or(EOPNOTSUPP)?;
-
-        let () = udata.request()?;
+    ) -> Result<Self> {
+        if let Some(udata) = &udata {
+            let () = udata.request()?;
+        }
         if attr.cqe == 0 || attr.cqe > limits::MAX_CQE || attr.flags != 0 {
             return Err(EINVAL);
         }
         let charge = dev.limits.cq.charge()?;
-        // The control word follows the last entry.
-        let mut ring = Ring::new(attr.cqe, 1)?;
+        let entries = match udata {
+            None => Entries::Kernel(KBox::pin_init(KernelCq::new(attr.cqe)?, GFP_KERNEL)?),
+            Some(udata) => {
+                let (queue, key) = UserCq::offer(attr.cqe, udata.ucontext())?;
+                let queue = KBox::pin_init(queue, GFP_KERNEL_ACCOUNT)?;
 
-        attr.cqe = ring.len();
-        udata.respond(&abi::CqResponse {
-            cq_id: dev.next_cq_id(),
-            num_cqe: ring.len(),
-            cq_key: ring.offer(udata.ucontext())?,
-        })?;
+                udata.respond(&abi::CqResponse {
+                    cq_id: dev.next_cq_id(),
+                    num_cqe: queue.len(),
+                    cq_key: key,
+                })?;
+                Entries::User(queue)
+            }
+        };
 
-        Ok(Self::of(ring, charge))
-    }
-
-    /// Creates a queue on `ring`, which has the control word after its entries.
-    fn of(ring: Ring<{ abi::CQE_WORDS }>, charge: ObjectCharge) -> impl PinInit<Self> {
-        pin_init!(Self {
-            ring,
-            producer <- new_bh_spinlock!(
-                Producer { put: 0, overflowed: false },
-                "riw::Cq::producer"
-            ),
+        attr.cqe = match &entries {
+            Entries::User(queue) => queue.len(),
+            Entries::Kernel(queue) => queue.len(),
+        };
+        Ok(Self {
+            entries,
             _charge: charge,
         })
     }
 
-    /// Adds a completion. Calls `trace` before the consumer can see it. An unsuccessful one always
-    /// counts as solicited. Process context or softirq.
-    fn add(&self, completion: &Completion, solicited: bool, trace: impl FnOnce()) -> PendingNotify {
-        {
-            let mut producer = self.producer.lock();
-
-            if producer.overflowed || self.ring.is_valid(producer.put) {
-                let overflow = !producer.overflowed;
-
-                producer.overflowed = true;
-                return PendingNotify {
-                    overflow,
-                    lost: true,
-                    event: false,
-                };
-            }
-            trace();
-            self.ring
-                .publish(producer.put, &abi::Cqe::from(completion).words());
-            producer.put = producer.put.wrapping_add(1);
-        }
-
-        PendingNotify {
-            event: self.disarm(solicited || completion.status != WcStatus::Success),
-            ..PendingNotify::default()
+    /// Moves completions to a kernel user. Any context. Fails with `EOPNOTSUPP` for the queue of a
+    /// process.
+    pub(crate) fn poll(&self, to: &mut WcRoom<'_, Riw>) -> Result {
+        match &self.entries {
+            Entries::User(_) => Err(EOPNOTSUPP),
+            Entries::Kernel(queue) => queue.poll(to),
         }
     }
 
-    /// Returns the number of completions that the process has not polled, and whether one was
-    /// lost. Process context or softirq.
-    pub(super) fn fill_level(&self) -> (u32, bool) {
-        let (put, overflowed) = {
-            let producer = self.producer.lock();
-
-            (producer.put, producer.overflowed)
-        };
-
-        // From the next entry on, the free entries come first, and then the oldest completion.
-        let free = self.ring.run(put, false);
-        (self.ring.len().saturating_sub(free), overflowed)
-    }
-
-    /// Returns the flags by which the process has armed the queue. Any context.
-    pub(super) fn armed(&self) -> u32 {
-        self.control()
-            .map_or(0, |control| control_flags(control.load(ordering::Relaxed)))
-    }
-
-    fn control(&self) -> Option<&Atomic<u64>> {
-        self.ring.extra(0)
-    }
-
-    /// Arms the queue, as the process does by its control word. Any context. Returns whether there
-    /// is a completion already.
+    /// Arms the queue. Any context for a kernel user; process context for a process, which usually does
+    /// it by its control word. Returns whether there is a completion already.
     pub(crate) fn arm(&self, solicited_only: bool) -> bool {
-        let flags = if solicited_only {
-            abi::NOTIFY_SOLICITED
-        } else {
-            abi::NOTIFY_SOLICITED | abi::NOTIFY_NEXT
-        };
+        let arm = Arm::new(solicited_only);
 
-        if let Some(control) = self.control() {
-            control.store(control_word(flags), ordering::Relaxed);
+        match &self.entries {
+            Entries::User(queue) => queue.arm(arm),
+            Entries::Kernel(queue) => queue.arm(arm),
         }
-        // Arm before the check for earlier completions. Pairs with `disarm`.
-        barrier::smp_mb(ordering::Full);
-        let put = self.producer.lock().put;
-        self.ring.is_valid(put.wrapping_sub(1))
     }
 
-    /// Disarms the queue if it is armed for a completion of this kind. Returns whether it was.
-    fn disarm(&self, solicited: bool) -> bool {
-        let Some(control) = self.control() else {
-            return false;
-        };
-        // Publish the completion before the check: either this sees the process's arming, or the
-        // process, which polls again after it has armed, sees the completion.
-        barrier::smp_mb(ordering::Full);
-        let mut word = control.load(ordering::Relaxed);
-
-        // One of several producers disarms. A consumer that keeps re-arming meanwhile is running; a
-        // spurious wakeup is harmless.
-        for _ in 0..4 {
-            let armed = control_flags(word);
-
-            if armed & abi::NOTIFY_NEXT == 0 && !(solicited && armed & abi::NOTIFY_SOLICITED != 0) {
-                return false;
-            }
-            match control.cmpxchg(word, 0, ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(now) => word = now,
-            }
+    /// Removes the completions of a queue pair that is being destroyed, as they name it. A process
+    /// only gets its number. Process context.
+    pub(super) fn forget(&self, qp: &QpObject) {
+        if let Entries::Kernel(queue) = &self.entries {
+            queue.forget(qp);
         }
-        true
+    }
+
+    /// Returns how full the queue is. Process context or softirq.
+    pub(super) fn fill_level(&self) -> FillLevel {
+        match &self.entries {
+            Entries::User(queue) => queue.fill_level(),
+            Entries::Kernel(queue) => queue.fill_level(),
+        }
     }
 }
 
-/// Adds a completion to `cq`. An unsuccessful one always counts as solicited. Process context or
-/// softirq.
+/// Calls the completion handler of the consumer. Process context or softirq; no lock is held.
+fn call_consumer(cq: &CqObject) {
+    let call = || {
+        trace::cq_notify(cq);
+        cq.notify();
+    };
+
+    match &cq.entries {
+        Entries::User(_) => call(),
+        // A handler that raises a softirq then runs it here, and need not wake ksoftirqd.
+        Entries::Kernel(queue) => without_softirqs(|| {
+            if queue.must_call() {
+                loop {
+                    call();
+                    if queue.called() {
+                        break;
+                    }
+                }
+            }
+        }),
+    }
+}
+
+/// Adds a completion of queue pair `qp` to `cq`. An unsuccessful one always counts as solicited.
+/// Process context or softirq.
 pub(crate) fn add_completion(
     cq: &CqObject,
-    completion: &Completion,
+    completion: Completion,
+    qp: &ARef<QpObject>,
     solicited: bool,
 ) -> PendingNotify {
-    cq.add(completion, solicited, || {
+    // Before the consumer can see it.
+    let trace = |completion: &Completion| {
         trace::wr_complete(
             cq,
             completion.qp,
-            completion.id,
-            // CAST: Their values are those of the ABI.
-            completion.opcode as u8,
-            completion.status as u16,
+            completion.id.number(),
+            abi::wc_opcode(completion.opcode),
+            abi::wc_status(completion.status),
             completion.bytes,
         );
-    })
-}
+    };
 
-impl From<&Completion> for abi::Cqe {
-    fn from(completion: &Completion) -> Self {
-        Self {
-            id: completion.id,
-            // CAST: Their values are those of the ABI.
-            opcode: completion.opcode as u8,
-            status: completion.status as u16,
-            bytes: completion.bytes,
-            invalidated: completion.invalidated.map(|stag| stag.0),
-            qp: completion.qp,
-        }
+    match &cq.entries {
+        Entries::User(queue) => queue.add(&completion, solicited, trace),
+        Entries::Kernel(queue) => queue.add(completion, qp, solicited, trace),
     }
-}
-
-/// Returns the flags of a control word, which are its first four bytes.
-fn control_flags(word: u64) -> u32 {
-    let [a, b, c, d, ..] = word.to_ne_bytes();
-    u32::from_ne_bytes([a, b, c, d])
-}
-
-/// Returns the control word with `flags`.
-fn control_word(flags: u32) -> u64 {
-    let [a, b, c, d] = flags.to_ne_bytes();
-    u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])
 }

@@ -2,45 +2,33 @@
 
 //! How full completion queues and shared receive queues are, for an administrator to see.
 
-use super::{completion::Cq, receive::RecvQueue};
-use crate::abi;
+use super::{
+    completion::{Arm, Cq, FillLevel},
+    receive::RecvQueue,
+};
 use kernel::prelude::*;
 use rdma::restrack::{Details, DetailsWriter, MessageFull};
 
 /// The details of a completion queue.
-pub(crate) struct CqDetails {
-    /// Completions that the process has not polled.
-    used: u32,
-    overflowed: bool,
-    /// The flags by which the process has armed the queue.
-    armed: u32,
-}
+pub(crate) struct CqDetails(FillLevel);
 
 impl CqDetails {
     /// Collects the details. Process context.
     pub(crate) fn new(cq: &Cq) -> Self {
-        let (used, overflowed) = cq.fill_level();
-
-        Self {
-            used,
-            overflowed,
-            armed: cq.armed(),
-        }
+        Self(cq.fill_level())
     }
 }
 
 impl Details for CqDetails {
     fn write(&self, to: &mut DetailsWriter<'_>) -> Result<(), MessageFull> {
-        let armed: &CStr = if self.armed & abi::NOTIFY_NEXT != 0 {
-            c"next"
-        } else if self.armed & abi::NOTIFY_SOLICITED != 0 {
-            c"solicited"
-        } else {
-            c"no"
+        let armed: &CStr = match self.0.armed {
+            Some(Arm::Next) => c"next",
+            Some(Arm::Solicited) => c"solicited",
+            None => c"no",
         };
 
-        to.u32(c"used", self.used)?;
-        to.u32(c"overflowed", self.overflowed.into())?;
+        to.u32(c"used", self.0.used)?;
+        to.u32(c"overflowed", self.0.overflowed.into())?;
         to.text(c"armed", armed)
     }
 }

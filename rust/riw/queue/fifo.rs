@@ -4,6 +4,10 @@
 
 use kernel::prelude::*;
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "../kunit/fifo.rs"]
+mod kunit;
+
 /// A FIFO. Entries are numbered from the first one pushed, modulo 2^32.
 pub(crate) struct Fifo<T> {
     slots: KVVec<Option<T>>,
@@ -43,6 +47,12 @@ impl<T> Fifo<T> {
     /// Returns the number of entries. Any context.
     pub(crate) fn len(&self) -> u32 {
         self.len
+    }
+
+    /// Returns the number of entries that fit. Any context.
+    pub(crate) fn size(&self) -> u32 {
+        // CAST: `new` was called with a 32-bit size.
+        self.slots.len() as u32
     }
 
     /// Whether the queue is empty. Any context.
@@ -95,7 +105,32 @@ impl<T> Fifo<T> {
         self.slot(number)?.as_mut()
     }
 
-    /// Removes the oldest entry. Any context.
+    /// Takes the oldest entry out of its slot, which stays in use until [`Self::pop`]. Any context.
+    pub(crate) fn lend(&mut self) -> Option<T> {
+        if self.is_empty() {
+            return None;
+        }
+        self.slot(self.head)?.take()
+    }
+
+    /// Takes back the entry that [`Self::lend`] returned. Any context.
+    pub(crate) fn put_back(&mut self, entry: T) {
+        if let Some(slot @ None) = self.slot(self.head) {
+            *slot = Some(entry);
+        }
+    }
+
+    /// Keeps only the entries for which `keep` is true. Any context that `keep` allows.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        for _ in 0..self.len {
+            if let Some(entry) = self.pop().filter(|entry| keep(entry)) {
+                // It fits: `pop` has made room.
+                let _ = self.push(entry);
+            }
+        }
+    }
+
+    /// Removes the oldest entry. Any context. Returns it, unless it is lent.
     pub(crate) fn pop(&mut self) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -108,6 +143,8 @@ impl<T> Fifo<T> {
 
     /// Removes all entries. Any context.
     pub(crate) fn clear(&mut self) {
-        while self.pop().is_some() {}
+        while !self.is_empty() {
+            self.pop();
+        }
     }
 }

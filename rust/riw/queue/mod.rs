@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The queues of the verbs: rings shared with a process, the WRs taken from them, and completions.
+//! The queues of the verbs: WRs of processes and of kernel users, and their completions.
 
 pub(crate) mod completion;
 pub(crate) mod details;
 pub(crate) mod fifo;
+mod kernel_cq;
+pub(crate) mod posted;
 pub(crate) mod qp_receive;
 pub(crate) mod receive;
 pub(crate) mod ring;
 pub(crate) mod send;
+mod user_cq;
 pub(crate) mod wr;

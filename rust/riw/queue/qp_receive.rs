@@ -2,10 +2,13 @@
 
 //! The receive queue as one queue pair uses it: takes WRs, and completes them.
 
-use crate::queue::{
-    completion::{add_completion, Completion, CqObject, PendingNotify},
-    receive::{RecvQueue, SrqObject, TakenWr},
-    wr::{WcOpcode, WcStatus},
+use crate::{
+    qp::QpObject,
+    queue::{
+        completion::{add_completion, Completion, CqObject, PendingNotify},
+        receive::{RecvQueue, SrqObject, TakenWr},
+        wr::{WcOpcode, WcStatus, WrId},
+    },
 };
 use iwarp::Stag;
 use kernel::{
@@ -27,16 +30,16 @@ pub(crate) struct QpRecvQueue {
     cq: ARef<CqObject>,
     /// The number of the queue pair.
     qp: u32,
-    /// No more completions are given: the queue pair is being destroyed. Held while a completion is
-    /// added, so that none comes after [`Self::kill`].
+    /// The queue pair, to be named in completions. `None` before it is published, and when it is being
+    /// destroyed: no completions are given then. Held while a completion is added, so that none comes
+    /// after [`Self::kill`].
     #[pin]
-    killed: BhSpinLock<bool>,
+    object: BhSpinLock<Option<ARef<QpObject>>>,
 }
 
 /// A receive WR that is done.
 pub(crate) struct RecvDone {
-    /// The `wr_id` of the consumer.
-    pub(crate) id: u64,
+    pub(crate) id: WrId,
     pub(crate) status: WcStatus,
     /// Length of the message in bytes.
     pub(crate) bytes: u32,
@@ -46,7 +49,7 @@ pub(crate) struct RecvDone {
 
 impl RecvDone {
     /// A WR that failed, or that is flushed.
-    pub(crate) fn failed(id: u64, status: WcStatus) -> Self {
+    pub(crate) fn failed(id: WrId, status: WcStatus) -> Self {
         Self {
             id,
             status,
@@ -64,7 +67,7 @@ impl QpRecvQueue {
             source,
             cq,
             qp,
-            killed <- new_bh_spinlock!(false, "riw::QpRecvQueue::killed"),
+            object <- new_bh_spinlock!(None, "riw::QpRecvQueue::object"),
         })
     }
 
@@ -89,25 +92,31 @@ impl QpRecvQueue {
         }
     }
 
-    /// Adds the completion of a WR. Process context or softirq.
-    pub(crate) fn complete(&self, done: &RecvDone) -> PendingNotify {
-        let killed = self.killed.lock();
-
-        if *killed {
-            return PendingNotify::default();
+    /// Posts WRs of a kernel user. Any context. Fails with `EINVAL` if the queue is shared, and as
+    /// [`RecvQueue::post`] does.
+    pub(crate) fn post(&self, wrs: &mut rdma::wr::RecvWrs<'_>) -> Result {
+        match &self.source {
+            RecvSource::Own(queue) => queue.post(wrs),
+            RecvSource::Shared(_) => Err(EINVAL),
         }
-        add_completion(
-            &self.cq,
-            &Completion {
-                id: done.id,
-                opcode: WcOpcode::Receive,
-                status: done.status,
-                bytes: done.bytes,
-                invalidated: done.invalidated,
-                qp: self.qp,
-            },
-            done.solicited,
-        )
+    }
+
+    /// Adds the completion of a WR. Process context or softirq.
+    pub(crate) fn complete(&self, done: RecvDone) -> PendingNotify {
+        let object = self.object.lock();
+        let Some(object) = &*object else {
+            return PendingNotify::default();
+        };
+        let completion = Completion {
+            id: done.id,
+            opcode: WcOpcode::Receive,
+            status: done.status,
+            bytes: done.bytes,
+            invalidated: done.invalidated,
+            qp: self.qp,
+        };
+
+        add_completion(&self.cq, completion, object, done.solicited)
     }
 
     /// Flushes the WRs of a queue of its own. Process context.
@@ -124,7 +133,7 @@ impl QpRecvQueue {
             };
             let done = RecvDone::failed(taken.wr.id, WcStatus::Flushed);
 
-            pending = pending.and(self.complete(&done));
+            pending = pending.and(self.complete(done));
             flushed.any = true;
         }
         // As many as the ring has room for: the process may be posting more.
@@ -143,9 +152,19 @@ impl QpRecvQueue {
         }
     }
 
-    /// Gives no more completions. Process context or softirq.
+    /// Gives completions, for queue pair `object`. Process context.
+    pub(crate) fn publish(&self, object: &QpObject) {
+        *self.object.lock() = Some(object.into());
+    }
+
+    /// Gives no more completions, and takes back those that a kernel user has not polled. Process
+    /// context.
     pub(crate) fn kill(&self) {
-        *self.killed.lock() = true;
+        let object = self.object.lock().take();
+
+        if let Some(object) = object {
+            self.cq.forget(&object);
+        }
     }
 
     /// Notifies the consumer. Any context; no lock is held.

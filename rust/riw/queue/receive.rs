@@ -5,7 +5,7 @@
 use crate::{
     abi,
     limits::{self, ObjectCharge},
-    queue::{ring::Ring, wr::RecvWr},
+    queue::{posted::PostedWrs, ring::Ring, wr::RecvWr},
     Riw,
 };
 use kernel::prelude::*;
@@ -19,10 +19,13 @@ mod kunit;
 /// The verbs object of a shared receive queue.
 pub(crate) type SrqObject = rdma::srq::Srq<Riw>;
 
+/// Receive WRs as they are posted.
+pub(crate) type RecvWrs = PostedWrs<RecvWr, { abi::RQE_WORDS }>;
+
 /// Posted receive WRs.
 #[pin_data]
 pub(crate) struct RecvQueue {
-    ring: Ring<{ abi::RQE_WORDS }>,
+    wrs: RecvWrs,
     #[pin]
     consumer: BhSpinLock<Consumer>,
     max_sge: u32,
@@ -30,7 +33,7 @@ pub(crate) struct RecvQueue {
 }
 
 struct Consumer {
-    /// Counts WRs taken: the ring entry of the next one.
+    /// Counts WRs taken: the number of the next one.
     get: u32,
     /// The SRQ limit event is due when fewer WRs than this are left; 0: never.
     limit: u32,
@@ -44,15 +47,15 @@ pub(crate) struct TakenWr {
 }
 
 impl RecvQueue {
-    /// Creates a queue on `ring`.
+    /// Creates a queue of `wrs`.
     pub(crate) fn new(
-        ring: Ring<{ abi::RQE_WORDS }>,
+        wrs: RecvWrs,
         max_sge: u32,
         limit: u32,
         charge: Option<ObjectCharge>,
     ) -> impl PinInit<Self> {
         pin_init!(Self {
-            ring,
+            wrs,
             consumer <- new_bh_spinlock!(Consumer { get: 0, limit }, "riw::RecvQueue::consumer"),
             max_sge,
             _charge: charge,
@@ -61,16 +64,16 @@ impl RecvQueue {
 
     /// Creates a shared queue. Process context; may sleep.
     ///
-    /// Fails with `EOPNOTSUPP` for a kernel user, `EINVAL` for sizes that riw does not support,
-    /// `ENOMEM` above the limit of queues or without memory.
+    /// Fails with `EINVAL` for sizes that riw does not support, `ENOMEM` above the limit of queues or
+    /// without memory.
     pub(crate) fn shared(
         pd: &Pd<Riw>,
         attr: &mut SrqAttr,
         udata: Option<Udata<'_, Riw>>,
     ) -> Result<impl PinInit<Self>> {
-        let udata = udata.ok_or(EOPNOTSUPP)?;
-
-        let () = udata.request()?;
+        if let Some(udata) = &udata {
+            let () = udata.request()?;
+        }
         if attr.max_wr == 0
             || attr.max_wr > limits::MAX_SRQ_WR
             || attr.max_sge > limits::MAX_SGE
@@ -79,53 +82,66 @@ impl RecvQueue {
             return Err(EINVAL);
         }
         let charge = pd.device().limits.srq.charge()?;
-        let mut ring = Ring::new(attr.max_wr, 0)?;
+        let wrs = match udata {
+            None => RecvWrs::list(attr.max_wr)?,
+            Some(udata) => {
+                let mut ring = Ring::new(attr.max_wr, 0)?;
 
-        attr.max_wr = ring.len();
-        udata.respond(&abi::SrqResponse {
-            num_rqe: ring.len(),
-            pad: 0,
-            srq_key: ring.offer(udata.ucontext())?,
-        })?;
-        Ok(Self::new(ring, attr.max_sge, attr.srq_limit, Some(charge)))
+                attr.max_wr = ring.len();
+                udata.respond(&abi::SrqResponse {
+                    num_rqe: ring.len(),
+                    pad: 0,
+                    srq_key: ring.offer(udata.ucontext())?,
+                })?;
+                RecvWrs::Ring(ring)
+            }
+        };
+
+        Ok(Self::new(wrs, attr.max_sge, attr.srq_limit, Some(charge)))
+    }
+
+    /// Takes WRs that a kernel user posts. Any context. Fails as [`PostedWrs::post`] does, and with
+    /// `EINVAL` for a WR with too many SGEs.
+    pub(crate) fn post(&self, wrs: &mut rdma::wr::RecvWrs<'_>) -> Result {
+        while let Some(posted) = wrs.take() {
+            self.wrs.post(posted?.into())?;
+        }
+        Ok(())
     }
 
     /// Takes the oldest WR, if there is one. Process context or softirq.
     pub(crate) fn take(&self) -> Option<TakenWr> {
         let mut consumer = self.consumer.lock();
-        let words = self.ring.copy(consumer.get)?;
+        let wr = self.wrs.peek(consumer.get)?;
 
-        self.ring.release(consumer.get);
+        self.wrs.release(consumer.get);
         consumer.get = consumer.get.wrapping_add(1);
 
         // With `limit` WRs left, the last of them is valid. The event is due once.
         let last = consumer.get.wrapping_add(consumer.limit.wrapping_sub(1));
-        let limit_reached = consumer.limit != 0 && !self.ring.is_valid(last);
+        let limit_reached = consumer.limit != 0 && !self.wrs.is_posted(last, consumer.get);
         if limit_reached {
             consumer.limit = 0;
         }
-        Some(TakenWr {
-            wr: abi::Rqe::from(words).into(),
-            limit_reached,
-        })
+        Some(TakenWr { wr, limit_reached })
     }
 
     /// Returns the size in WRs. Any context.
     pub(crate) fn len(&self) -> u32 {
-        self.ring.len()
+        self.wrs.len()
     }
 
     /// Returns the number of posted WRs. Process context or softirq.
     pub(crate) fn posted(&self) -> u32 {
         let get = self.consumer.lock().get;
 
-        self.ring.run(get, true)
+        self.wrs.posted(get)
     }
 
     /// Sets the limit below which the event is due; 0: never. Process context or softirq. Fails with
     /// `EINVAL` if the limit exceeds the size.
     pub(crate) fn set_limit(&self, limit: u32) -> Result {
-        if limit > self.ring.len() {
+        if limit > self.wrs.len() {
             return Err(EINVAL);
         }
         self.consumer.lock().limit = limit;
@@ -135,7 +151,7 @@ impl RecvQueue {
     /// Returns size and limit. Process context or softirq.
     pub(crate) fn attr(&self) -> SrqAttr {
         SrqAttr {
-            max_wr: self.ring.len(),
+            max_wr: self.wrs.len(),
             max_sge: self.max_sge,
             srq_limit: self.consumer.lock().limit,
         }

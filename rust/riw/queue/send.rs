@@ -4,11 +4,12 @@
 
 use crate::{
     abi,
+    qp::QpObject,
     queue::{
         completion::{add_completion, Completion, CqObject, PendingNotify},
         fifo::Fifo,
-        ring::Ring,
-        wr::{SendWr, WcOpcode, WcStatus},
+        posted::PostedWrs,
+        wr::{SendWr, WcOpcode, WcStatus, WrId},
     },
     Riw,
 };
@@ -33,13 +34,13 @@ const CHUNK: u32 = 64;
 /// are done, as completions come in the order of posting.
 #[pin_data]
 pub(crate) struct SendQueue {
-    ring: Ring<{ abi::SQE_WORDS }>,
+    wrs: PostedWrs<SendWr, { abi::SQE_WORDS }>,
     cq: ARef<CqObject>,
     /// The number of the queue pair.
     qp: u32,
     /// Every WR gives a completion.
     signal_all: bool,
-    /// Counts WRs taken from the ring: the entry of the next one. Changes under `state`; only the
+    /// Counts WRs taken: the number of the next one. Changes under `state`; only the
     /// holder of the right to transmit takes WRs, or a flush that excludes it.
     next: Atomic<u32>,
     /// Whether [`SendState::end`] is set. Changes under `state`, and may be read without it.
@@ -50,44 +51,41 @@ pub(crate) struct SendQueue {
 
 struct SendState {
     begun: Fifo<Begun>,
-    /// The stream is closing: WRs from this entry on are flushed, not begun.
+    /// The stream is closing: WRs from this number on are flushed, not begun.
     end: Option<u32>,
-    /// No more completions are given: the queue pair is being destroyed.
-    killed: bool,
+    /// The queue pair, to be named in completions. `None` before it is published, and when it is being
+    /// destroyed: no completions are given then.
+    object: Option<ARef<QpObject>>,
 }
 
 /// How full a send queue is.
 pub(crate) struct SendDepth {
-    /// WRs that the process has posted and riw has not begun.
+    /// WRs that are posted and not begun.
     pub(crate) posted: u32,
     /// WRs that are begun and not completed.
     pub(crate) begun: u32,
 }
 
-/// A WR that has left the ring.
+/// A WR that was begun.
 struct Begun {
-    id: u64,
     opcode: WcOpcode,
     bytes: u32,
     signaled: bool,
-    /// `None` until the WR is done.
-    status: Option<WcStatus>,
+    progress: Progress,
 }
 
-impl Begun {
-    fn new(wr: &SendWr, bytes: u32, signal_all: bool) -> Self {
-        Self {
-            id: wr.id,
-            opcode: wr.opcode,
-            bytes,
-            signaled: signal_all || wr.signaled,
-            status: None,
-        }
-    }
+/// How far a WR is.
+enum Progress {
+    /// The transmitter has it.
+    Sending,
+    /// It is sent, and waits for the peer's response.
+    Waiting(WrId),
+    /// It is done, and waits for those before it.
+    Done(WrId, WcStatus),
 }
 
 impl SendState {
-    /// Whether entry `next` is at the end or behind it. It can be behind: the transmitter begins a
+    /// Whether WR `next` is at the end or behind it. It can be behind: the transmitter begins a
     /// WR that it peeked at before the end was set.
     fn is_past_end(&self, next: u32) -> bool {
         self.end
@@ -96,53 +94,71 @@ impl SendState {
 }
 
 impl SendQueue {
-    /// Creates a queue on `ring` for queue pair `qp`. Process context; may sleep. Fails with `ENOMEM`
+    /// Creates a queue of `wrs` for queue pair `qp`. Process context; may sleep. Fails with `ENOMEM`
     /// without memory.
     pub(crate) fn new(
-        ring: Ring<{ abi::SQE_WORDS }>,
+        wrs: PostedWrs<SendWr, { abi::SQE_WORDS }>,
         cq: ARef<CqObject>,
         qp: u32,
         signal_all: bool,
     ) -> Result<impl PinInit<Self>> {
-        let begun = Fifo::new(ring.len())?;
+        let begun = Fifo::new(wrs.len())?;
 
         Ok(pin_init!(Self {
-            ring,
+            wrs,
             cq,
             qp,
             signal_all,
             next: Atomic::new(0),
             ended: Atomic::new(false),
             state <- new_bh_spinlock!(
-                SendState { begun, end: None, killed: false },
+                SendState { begun, end: None, object: None },
                 "riw::SendQueue::state"
             ),
         }))
     }
 
-    /// Returns the next WR, which stays in the ring. For the transmitter: process context.
+    /// Posts a WR of a kernel user. Any context. Fails as [`PostedWrs::post`] does.
+    pub(crate) fn post(&self, wr: SendWr) -> Result {
+        self.wrs.post(wr)
+    }
+
+    /// Returns the next WR, which keeps its place until [`Self::begin`]. For the transmitter: process
+    /// context.
     pub(crate) fn peek(&self) -> Option<SendWr> {
         // The process stores a WR, and then checks whether riw took the WR before it. `begin` took
         // that one, and the load below checks for the new one. Full barriers on both sides: at
         // least one of the two sees the other's store.
         barrier::smp_mb(ordering::Full);
-        let sqe = self.ring.copy(self.next()).map(abi::Sqe::from)?;
+        let wr = self.wrs.peek(self.next())?;
 
         if self.ended.load(ordering::Relaxed) && self.state.lock().is_past_end(self.next()) {
+            self.wrs.put_back(wr);
             return None;
         }
-        Some(sqe.into())
+        Some(wr)
+    }
+
+    /// Takes the WR that [`Self::peek`] returned back: it cannot begin yet. For the transmitter:
+    /// process context.
+    pub(crate) fn put_back(&self, wr: SendWr) {
+        self.wrs.put_back(wr);
     }
 
     /// Begins the WR that [`Self::peek`] returned, a message of `bytes`. Process context. Returns its
     /// number; `None` if too many WRs are begun: there is room when an earlier one has completed.
     pub(crate) fn begin(&self, wr: &SendWr, bytes: u32) -> Option<u32> {
-        let begun = Begun::new(wr, bytes, self.signal_all);
         let mut state = self.state.lock();
+        let begun = Begun {
+            opcode: wr.opcode,
+            bytes,
+            signaled: self.signal_all || wr.signaled,
+            progress: Progress::Sending,
+        };
         let number = state.begun.push(begun).ok()?;
 
-        // CAST: The value is that of the ABI.
-        trace::wr_begin(self, wr.id, wr.opcode as u8, bytes, || wr.flags());
+        let opcode = abi::wc_opcode(wr.opcode);
+        trace::wr_begin(self, wr.id.number(), opcode, bytes, || wr.flags());
         self.release_next();
         Some(number)
     }
@@ -151,21 +167,43 @@ impl SendQueue {
         self.next.load(ordering::Relaxed)
     }
 
-    /// Returns the next ring entry to the process. The caller holds `state`.
+    /// Returns the place of the next WR to its poster. The caller holds `state`.
     fn release_next(&self) {
         let next = self.next();
 
-        self.ring.release(next);
+        self.wrs.release(next);
         self.next.store(next.wrapping_add(1), ordering::Relaxed);
     }
 
-    /// Finishes WR `number`: completes it, or notes its status until all WRs before it are done.
-    /// Process context or softirq.
-    pub(crate) fn finish(&self, number: u32, status: WcStatus) -> PendingNotify {
+    /// Notes that WR `number` waits for a response of the peer. Process context. This comes before
+    /// the send: the response may arrive before the send returns.
+    pub(crate) fn wait(&self, number: u32, id: WrId) {
+        if let Some(begun) = self.state.lock().begun.get(number) {
+            begun.progress = Progress::Waiting(id);
+        }
+    }
+
+    /// Finishes WR `number`, whose `id` the transmitter returns: completes it, or notes its status
+    /// until all WRs before it are done. Process context or softirq.
+    pub(crate) fn finish(&self, number: u32, id: WrId, status: WcStatus) -> PendingNotify {
         let mut state = self.state.lock();
 
         if let Some(begun) = state.begun.get(number) {
-            begun.status = Some(status);
+            begun.progress = Progress::Done(id, status);
+        }
+        self.complete(&mut state)
+    }
+
+    /// Finishes WR `number`, which waits for a response, as [`Self::finish`] does. Process context or
+    /// softirq.
+    pub(crate) fn finish_waiting(&self, number: u32, status: WcStatus) -> PendingNotify {
+        let mut state = self.state.lock();
+
+        if let Some(begun) = state.begun.get(number) {
+            begun.progress = match core::mem::replace(&mut begun.progress, Progress::Sending) {
+                Progress::Waiting(id) => Progress::Done(id, status),
+                other => other,
+            };
         }
         self.complete(&mut state)
     }
@@ -174,37 +212,50 @@ impl SendQueue {
     fn complete(&self, state: &mut SendState) -> PendingNotify {
         let mut pending = PendingNotify::default();
 
-        while let Some(status) = state.begun.front().and_then(|begun| begun.status) {
-            let Some(begun) = state.begun.pop() else {
-                break;
-            };
-            pending = pending.and(self.add(state, &begun, status));
+        while let Some(Progress::Done(..)) = state.begun.front().map(|begun| &begun.progress) {
+            if let Some(begun) = state.begun.pop() {
+                pending = pending.and(self.add(state, begun));
+            }
         }
         pending
     }
 
-    /// Adds the completion of a WR, if there is to be one.
-    fn add(&self, state: &SendState, wr: &Begun, status: WcStatus) -> PendingNotify {
-        if state.killed || (status == WcStatus::Success && !wr.signaled) {
+    /// Adds the completion of a WR, if there is to be one. A WR that is not done is flushed.
+    fn add(&self, state: &SendState, wr: Begun) -> PendingNotify {
+        let (id, status) = match wr.progress {
+            Progress::Done(id, status) => (id, status),
+            Progress::Waiting(id) => (id, WcStatus::Flushed),
+            // The transmitter gives no id back any more.
+            Progress::Sending => return PendingNotify::default(),
+        };
+        let Some(object) = &state.object else {
+            return PendingNotify::default();
+        };
+
+        // A kernel user that gives a WR no id does not ask how it ended, and its completion queue may
+        // have no room for that.
+        let silent = match status {
+            WcStatus::Success => true,
+            WcStatus::Flushed => id.is_anonymous(),
+            _ => false,
+        };
+        if silent && !wr.signaled {
             return PendingNotify::default();
         }
-        add_completion(
-            &self.cq,
-            &Completion {
-                id: wr.id,
-                opcode: wr.opcode,
-                status,
-                bytes: wr.bytes,
-                invalidated: None,
-                qp: self.qp,
-            },
-            false,
-        )
+        let completion = Completion {
+            id,
+            opcode: wr.opcode,
+            status,
+            bytes: wr.bytes,
+            invalidated: None,
+            qp: self.qp,
+        };
+        add_completion(&self.cq, completion, object, false)
     }
 
     /// Ends the queue behind the WRs that are posted now: later ones are not begun. A WR that is
-    /// posted during the call may go either way. Checks each ring entry at most once, so a process
-    /// that keeps posting cannot delay the end. Process context.
+    /// posted during the call may go either way. Checks each place at most once, so a consumer that
+    /// keeps posting cannot delay the end. Process context.
     pub(crate) fn end(&self) {
         let first = self.next();
         let mut end = first;
@@ -217,7 +268,9 @@ impl SendQueue {
                 end = self.next();
             }
             for _ in 0..CHUNK {
-                if end.wrapping_sub(first) >= self.ring.len() || !self.ring.is_valid(end) {
+                let full = end.wrapping_sub(first) >= self.wrs.len();
+
+                if full || !self.wrs.is_posted(end, self.next()) {
                     return self.set_end(&mut state, end);
                 }
                 end = end.wrapping_add(1);
@@ -230,8 +283,11 @@ impl SendQueue {
         self.set_end(&mut self.state.lock(), self.next());
     }
 
+    /// Sets the end, unless the queue has an earlier one.
     fn set_end(&self, state: &mut SendState, end: u32) {
-        state.end = Some(end);
+        if !state.is_past_end(end) {
+            state.end = Some(end);
+        }
         self.ended.store(true, ordering::Relaxed);
     }
 
@@ -243,9 +299,10 @@ impl SendQueue {
         self.ended.store(false, ordering::Relaxed);
     }
 
-    /// Completes every WR, begun or not, as flushed; with `discard`, without completions. Process
-    /// context. Returns whether the process posted more than the ring has room for meanwhile: the
-    /// caller then flushes again later.
+    /// Completes every WR, begun or not, as flushed; with `discard`, without completions. The
+    /// transmitter must have returned the id of the WR that it was sending. Process context. Returns
+    /// whether the consumer posted more than there are places meanwhile: the caller then flushes again
+    /// later.
     pub(crate) fn flush(&self, discard: bool) -> (PendingNotify, bool) {
         let mut pending = PendingNotify::default();
 
@@ -262,7 +319,7 @@ impl SendQueue {
 
     /// Iterates as often as [`Self::flush_some`] must run to flush all begun WRs and a full ring.
     pub(crate) fn chunks(&self) -> core::ops::RangeInclusive<u32> {
-        0..=self.ring.len().saturating_mul(2) / CHUNK
+        0..=self.wrs.len().saturating_mul(2) / CHUNK
     }
 
     /// Completes the oldest WRs as [`Self::flush`] does, a limited number. Process context or
@@ -277,17 +334,21 @@ impl SendQueue {
                 None => {
                     // As in `peek`.
                     barrier::smp_mb(ordering::Full);
-                    let Some(sqe) = self.ring.copy(self.next()).map(abi::Sqe::from) else {
+                    let Some(wr) = self.wrs.peek(self.next()) else {
                         return (pending, false);
                     };
 
                     self.release_next();
-                    Begun::new(&sqe.into(), 0, self.signal_all)
+                    Begun {
+                        opcode: wr.opcode,
+                        bytes: 0,
+                        signaled: self.signal_all || wr.signaled,
+                        progress: Progress::Done(wr.id, WcStatus::Flushed),
+                    }
                 }
             };
             if !discard {
-                let status = wr.status.unwrap_or(WcStatus::Flushed);
-                pending = pending.and(self.add(&state, &wr, status));
+                pending = pending.and(self.add(&state, wr));
             }
         }
         (pending, true)
@@ -298,7 +359,7 @@ impl SendQueue {
         let state = self.state.lock();
         let next = self.next();
 
-        state.begun.is_empty() && (state.is_past_end(next) || !self.ring.is_valid(next))
+        state.begun.is_empty() && (state.is_past_end(next) || !self.wrs.is_posted(next, next))
     }
 
     /// Returns how full the queue is. Process context or softirq.
@@ -310,14 +371,24 @@ impl SendQueue {
         };
 
         SendDepth {
-            posted: self.ring.run(next, true),
+            posted: self.wrs.posted(next),
             begun,
         }
     }
 
-    /// Gives no more completions. Process context or softirq.
+    /// Gives completions, for queue pair `object`. Process context.
+    pub(crate) fn publish(&self, object: &QpObject) {
+        self.state.lock().object = Some(object.into());
+    }
+
+    /// Gives no more completions, and takes back those that a kernel user has not polled. Process
+    /// context.
     pub(crate) fn kill(&self) {
-        self.state.lock().killed = true;
+        let object = self.state.lock().object.take();
+
+        if let Some(object) = object {
+            self.cq.forget(&object);
+        }
     }
 
     /// Notifies the consumer. Any context; no lock is held.

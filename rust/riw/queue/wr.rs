@@ -3,59 +3,54 @@
 //! Work requests, decoded from their ring entries and checked. The stream uses only these, and sees
 //! nothing of the user ABI.
 
-use crate::abi;
+use crate::{abi, mr::Mapping, Riw};
 use iwarp::Stag;
 use kernel::prelude::*;
+use rdma::{
+    wr::{Lent, Memory, Posted, PostedSge, SendOperation, LOCAL_DMA_LKEY},
+    Device,
+};
 
-/// An operation, as a completion names it. The values are those of the user ABI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum WcOpcode {
-    Send = abi::OP_SEND,
-    SendInvalidate = abi::OP_SEND_INVALIDATE,
-    Write = abi::OP_WRITE,
-    Read = abi::OP_READ,
-    Receive = abi::OP_RECEIVE,
+pub(crate) use rdma::wc::{WcOpcode, WcStatus};
+
+// A WR of either kind fits.
+const _: () = assert!(rdma::wr::MAX_SGE <= abi::MAX_SGE);
+
+/// Returns the operation of a send queue entry, or `None` if the opcode is unknown or not supported.
+fn send_opcode(raw: u8) -> Option<WcOpcode> {
+    Some(match raw {
+        abi::OP_SEND => WcOpcode::Send,
+        abi::OP_SEND_INVALIDATE => WcOpcode::SendInvalidate,
+        abi::OP_WRITE => WcOpcode::Write,
+        abi::OP_READ => WcOpcode::Read,
+        _ => return None,
+    })
 }
 
-impl WcOpcode {
-    /// Returns the operation of a send queue entry, or `None` if the opcode is unknown or not
-    /// supported. Any context.
-    fn of_send(raw: u8) -> Option<Self> {
-        Some(match raw {
-            abi::OP_SEND => Self::Send,
-            abi::OP_SEND_INVALIDATE => Self::SendInvalidate,
-            abi::OP_WRITE => Self::Write,
-            abi::OP_READ => Self::Read,
-            _ => return None,
-        })
+/// Identifies a WR to its consumer.
+#[derive(Debug)]
+pub(crate) enum WrId {
+    /// The `wr_id` of a process.
+    Process(u64),
+    Kernel(rdma::wr::WrId),
+}
+
+impl WrId {
+    /// Whether a kernel user has given none (`wr_cqe` is null). Any context.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        matches!(self, Self::Kernel(id) if id.number() == 0)
+    }
+
+    /// Returns the number. Any context.
+    pub(crate) fn number(&self) -> u64 {
+        match self {
+            Self::Process(number) => *number,
+            Self::Kernel(id) => id.number(),
+        }
     }
 }
 
-/// The status of a completion. The values are those of the user ABI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
-pub(crate) enum WcStatus {
-    Success = abi::WC_SUCCESS,
-    /// A message was longer than its receive WR, or the lengths of a WR are invalid.
-    LocalLength = abi::WC_LOCAL_LENGTH,
-    /// The WR may not use a local buffer in this way.
-    LocalProtection = abi::WC_LOCAL_PROTECTION,
-    /// The queue pair does not support the WR.
-    LocalOperation = abi::WC_LOCAL_OPERATION,
-    /// Flushed: the queue pair is in ERROR.
-    Flushed = abi::WC_FLUSHED,
-    /// The peer may not invalidate the region that it named.
-    LocalAccess = abi::WC_LOCAL_ACCESS,
-    /// The peer denied an access.
-    RemoteAccess = abi::WC_REMOTE_ACCESS,
-    /// The peer refused the WR as invalid.
-    RemoteInvalid = abi::WC_REMOTE_INVALID,
-    /// Any other error.
-    General = abi::WC_GENERAL,
-}
-
-/// A buffer: part of a memory region.
+/// A buffer: part of a memory region, or memory of the kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Sge {
     pub(crate) addr: u64,
@@ -73,6 +68,58 @@ impl Sge {
 }
 
 /// The buffers of a WR.
+pub(crate) enum Buffers {
+    /// A process lends memory by its regions only.
+    Process(SgList),
+    Kernel(Lent),
+}
+
+impl Buffers {
+    /// Iterates over the buffers in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Sge> + '_ {
+        let (process, kernel) = match self {
+            Self::Process(list) => (list.iter().copied(), Default::default()),
+            Self::Kernel(lent) => (Default::default(), lent.sges()),
+        };
+
+        Iterator::chain(process, kernel.iter().map(Sge::from))
+    }
+
+    /// Returns the only buffer, or an empty one if there is none; `None` if there are several.
+    fn single(&self) -> Option<Sge> {
+        let mut sges = self.iter();
+        let first = sges.next().unwrap_or(Sge::EMPTY);
+
+        sges.next().is_none().then_some(first)
+    }
+
+    /// Returns the sum of the lengths, in bytes; `None` if it exceeds a message.
+    pub(crate) fn len(&self) -> Option<u32> {
+        self.iter()
+            .try_fold(0u32, |sum, sge| sum.checked_add(sge.len))
+    }
+
+    /// Returns `len` bytes at `addr` of a kernel user's buffer with the key `stag`. Any context. `None`
+    /// if `stag` names a region.
+    pub(crate) fn memory(&self, stag: Stag, addr: u64, len: u32) -> Option<Memory<'_>> {
+        match self {
+            Self::Kernel(lent) if stag.0 == LOCAL_DMA_LKEY => lent.memory(addr, len),
+            _ => None,
+        }
+    }
+}
+
+impl From<&PostedSge> for Sge {
+    fn from(sge: &PostedSge) -> Self {
+        Self {
+            addr: sge.addr,
+            len: sge.len,
+            stag: Stag(sge.lkey),
+        }
+    }
+}
+
+/// The buffers of a process's WR.
 #[derive(Clone, Copy)]
 pub(crate) struct SgList {
     sges: [Sge; abi::MAX_SGE],
@@ -96,14 +143,8 @@ impl SgList {
     }
 
     /// Iterates over the buffers in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Sge> {
-        self.sges.iter().take(self.count)
-    }
-
-    /// Returns the sum of the lengths, in bytes; `None` if it exceeds a message.
-    pub(crate) fn len(&self) -> Option<u32> {
-        self.iter()
-            .try_fold(0u32, |sum, sge| sum.checked_add(sge.len))
+    fn iter(&self) -> core::slice::Iter<'_, Sge> {
+        self.sges.get(..self.count).unwrap_or_default().iter()
     }
 }
 
@@ -139,6 +180,23 @@ impl Inline {
         })
     }
 
+    /// Copies the data of a kernel user's WR. Fails with `EINVAL` if there is more than fits, or if
+    /// it is not memory of the kernel.
+    fn of_kernel(lent: &Lent) -> Result<Self> {
+        let mut data = [0; abi::MAX_INLINE];
+        let mut len = 0u32;
+
+        for sge in lent.sges().iter().filter(|sge| sge.len != 0) {
+            // CAST: 32-bit numbers fit.
+            let to = data.get_mut(len as usize..).ok_or(EINVAL)?;
+            let to = to.get_mut(..sge.len as usize).ok_or(EINVAL)?;
+
+            lent.memory(sge.addr, sge.len).ok_or(EINVAL)?.copy_to(to)?;
+            len = len.checked_add(sge.len).ok_or(EINVAL)?;
+        }
+        Ok(Self { data, len })
+    }
+
     /// Returns `len` bytes from `offset` on; `None` if the WR has fewer.
     pub(crate) fn get(&self, offset: u32, len: usize) -> Option<&[u8]> {
         // CAST: 32-bit numbers fit.
@@ -150,14 +208,12 @@ impl Inline {
 }
 
 /// Where the payload of a message is.
-#[derive(Clone, Copy)]
 pub(crate) enum Payload {
-    Buffers(SgList),
+    Buffers(Buffers),
     Inline(Inline),
 }
 
 /// The operation of a send WR.
-#[derive(Clone, Copy)]
 pub(crate) enum SendRequest {
     Send {
         payload: Payload,
@@ -173,13 +229,22 @@ pub(crate) enum SendRequest {
     },
     /// RDMA Read from the peer's region `stag`. The request names the sink to the peer by one
     /// STag, so there is one buffer.
-    Read { sink: Sge, stag: Stag, to: u64 },
+    Read {
+        sink: Sge,
+        stag: Stag,
+        to: u64,
+        /// The completion invalidates the sink's STag.
+        invalidate: bool,
+    },
+    /// Registers memory of a kernel user.
+    Register(Mapping),
+    /// Invalidates the registration `stag` of a kernel user.
+    LocalInvalidate(Stag),
 }
 
 /// A WR of a send queue.
 pub(crate) struct SendWr {
-    /// The `wr_id` of the consumer.
-    pub(crate) id: u64,
+    pub(crate) id: WrId,
     pub(crate) opcode: WcOpcode,
     /// The WR gives a completion even if it succeeds.
     pub(crate) signaled: bool,
@@ -217,12 +282,13 @@ impl SendWr {
     }
 }
 
-impl From<abi::Sqe> for SendWr {
-    fn from(sqe: abi::Sqe) -> Self {
-        let opcode = WcOpcode::of_send(sqe.opcode);
+impl From<[u64; abi::SQE_WORDS]> for SendWr {
+    fn from(words: [u64; abi::SQE_WORDS]) -> Self {
+        let sqe = abi::Sqe::from(words);
+        let opcode = send_opcode(sqe.opcode);
 
         Self {
-            id: sqe.id,
+            id: WrId::Process(sqe.id),
             opcode: opcode.unwrap_or(WcOpcode::Send),
             signaled: sqe.flags & abi::SIGNALLED != 0,
             // A WR with an unknown opcode fails at once.
@@ -234,6 +300,84 @@ impl From<abi::Sqe> for SendWr {
     }
 }
 
+impl SendWr {
+    /// Takes a WR that a kernel user of `dev` posts. Any context. Fails with `EOPNOTSUPP` for an operation that
+    /// riw does not support, `EINVAL` for an invalid WR.
+    pub(crate) fn posted(dev: &Device<Riw>, wr: rdma::wr::SendWr<'_, Riw>) -> Result<Self> {
+        let operation = wr.operation().ok_or(EOPNOTSUPP)?;
+        let (signaled, fence) = (wr.is_signaled(), wr.is_fenced());
+        let (solicited, inline) = (wr.is_solicited(), wr.is_inline());
+        let Posted { id, lent } = wr.take()?;
+
+        let (opcode, request, len) = match operation {
+            SendOperation::Send { invalidate } => {
+                let (payload, len) = Payload::of_kernel(lent, inline)?;
+                let opcode = match invalidate {
+                    Some(_) => WcOpcode::SendInvalidate,
+                    None => WcOpcode::Send,
+                };
+                let request = SendRequest::Send {
+                    payload,
+                    solicited,
+                    invalidate: invalidate.map(Stag),
+                };
+
+                (opcode, request, len)
+            }
+            SendOperation::Write { rkey, addr } => {
+                let (payload, len) = Payload::of_kernel(lent, inline)?;
+                let request = SendRequest::Write {
+                    payload,
+                    stag: Stag(rkey),
+                    to: addr,
+                };
+
+                (WcOpcode::Write, request, len)
+            }
+            SendOperation::Read {
+                rkey,
+                addr,
+                invalidate,
+            } => {
+                let buffers = Buffers::Kernel(lent);
+                let len = buffers.len().ok_or(EINVAL)?;
+                let sink = buffers.single().ok_or(EINVAL)?;
+                let request = SendRequest::Read {
+                    sink,
+                    stag: Stag(rkey),
+                    to: addr,
+                    invalidate,
+                };
+
+                (WcOpcode::Read, request, len)
+            }
+            SendOperation::LocalInvalidate { stag } => {
+                let request = SendRequest::LocalInvalidate(Stag(stag));
+
+                (WcOpcode::LocalInvalidate, request, 0)
+            }
+            SendOperation::Register {
+                mr,
+                iova,
+                stag,
+                access,
+            } => {
+                let mapping = mr.take_mapping(dev, Stag(stag), iova, access)?;
+
+                (WcOpcode::Register, SendRequest::Register(mapping), 0)
+            }
+        };
+
+        Ok(Self {
+            id: WrId::Kernel(id),
+            opcode,
+            signaled,
+            fence,
+            request: Ok((request, len)),
+        })
+    }
+}
+
 impl SendRequest {
     /// Returns the request and the length of its message.
     fn decode(sqe: &abi::Sqe, opcode: WcOpcode) -> Result<(Self, u32), WcStatus> {
@@ -242,7 +386,13 @@ impl SendRequest {
         if opcode == WcOpcode::Read {
             let (sink, len) = decode_sink(sqe)?;
 
-            return Ok((Self::Read { sink, stag, to }, len));
+            let request = Self::Read {
+                sink,
+                stag,
+                to,
+                invalidate: false,
+            };
+            return Ok((request, len));
         }
         let (payload, len) = Payload::decode(sqe)?;
         let request = match opcode {
@@ -259,6 +409,19 @@ impl SendRequest {
 }
 
 impl Payload {
+    /// Returns the payload of a kernel user's WR and its length. Fails with `EINVAL` if it is too long.
+    fn of_kernel(lent: Lent, inline: bool) -> Result<(Self, u32)> {
+        if inline {
+            let inline = Inline::of_kernel(&lent)?;
+
+            return Ok((Self::Inline(inline), inline.len));
+        }
+        let buffers = Buffers::Kernel(lent);
+        let len = buffers.len().ok_or(EINVAL)?;
+
+        Ok((Self::Buffers(buffers), len))
+    }
+
     /// Returns the payload and its length.
     fn decode(sqe: &abi::Sqe) -> Result<(Self, u32), WcStatus> {
         if sqe.flags & abi::INLINE != 0 {
@@ -266,7 +429,7 @@ impl Payload {
 
             return Ok((Self::Inline(inline), inline.len));
         }
-        let buffers = SgList::new(&sqe.sges)?;
+        let buffers = Buffers::Process(SgList::new(&sqe.sges)?);
         let len = buffers.len().ok_or(WcStatus::LocalLength)?;
 
         Ok((Self::Buffers(buffers), len))
@@ -278,31 +441,36 @@ fn decode_sink(sqe: &abi::Sqe) -> Result<(Sge, u32), WcStatus> {
     if sqe.flags & abi::INLINE != 0 {
         return Err(WcStatus::LocalOperation);
     }
-    let buffers = SgList::new(&sqe.sges)?;
+    let buffers = Buffers::Process(SgList::new(&sqe.sges)?);
     let len = buffers.len().ok_or(WcStatus::LocalLength)?;
-    let mut sges = buffers.iter();
-    let sink = sges.next().copied().unwrap_or(Sge::EMPTY);
+    let sink = buffers.single().ok_or(WcStatus::LocalOperation)?;
 
-    if sges.next().is_some() {
-        return Err(WcStatus::LocalOperation);
-    }
     Ok((sink, len))
 }
 
 /// A WR of a receive queue.
-#[derive(Clone, Copy)]
 pub(crate) struct RecvWr {
-    /// The `wr_id` of the consumer.
-    pub(crate) id: u64,
+    pub(crate) id: WrId,
     /// The buffers, or why the WR is invalid.
-    pub(crate) buffers: Result<SgList, WcStatus>,
+    pub(crate) buffers: Result<Buffers, WcStatus>,
 }
 
-impl From<abi::Rqe> for RecvWr {
-    fn from(rqe: abi::Rqe) -> Self {
+impl From<[u64; abi::RQE_WORDS]> for RecvWr {
+    fn from(words: [u64; abi::RQE_WORDS]) -> Self {
+        let rqe = abi::Rqe::from(words);
+
         Self {
-            id: rqe.id,
-            buffers: SgList::new(&rqe.sges),
+            id: WrId::Process(rqe.id),
+            buffers: SgList::new(&rqe.sges).map(Buffers::Process),
+        }
+    }
+}
+
+impl From<Posted> for RecvWr {
+    fn from(posted: Posted) -> Self {
+        Self {
+            id: WrId::Kernel(posted.id),
+            buffers: Ok(Buffers::Kernel(posted.lent)),
         }
     }
 }

@@ -9,7 +9,7 @@
 //! | Send, received | [`Stream::deliver_send`] | the receive WR that it filled |
 //! | Read Response, received | [`Stream::finish_read`] | the oldest read |
 //! | Send or Write, gathered | [`Stream::complete_sent`] | its send WR |
-//! | any, with an error | [`Stream::fail_wr`], [`Stream::fail_recv`] | its WR |
+//! | any, with an error | [`Stream::finish_wr`], [`Stream::fail_read`], [`Stream::fail_recv`] | its WR |
 //! | none: the queue pair is in error | [`Stream::flush`] | all WRs |
 //!
 //! The consumer is notified by [`Stream::report`], when no lock is held.
@@ -18,7 +18,7 @@ use crate::{
     queue::{
         completion::PendingNotify,
         qp_receive::{FlushedReceives, RecvDone},
-        wr::WcStatus,
+        wr::{WcStatus, WrId},
     },
     stream::{gather::Active, Stream, StreamError},
 };
@@ -39,17 +39,21 @@ pub(crate) struct Lost;
 
 impl Stream {
     /// Delivers a Send that is complete: invalidates the region that it names, then completes the
-    /// receive WR `id`. Softirq or process context. Fails if the peer may not invalidate the region.
+    /// receive WR `id`. Softirq or process context. Fails if the peer may not invalidate the region;
+    /// the WR has failed then.
     pub(super) fn deliver_send(
         &self,
-        id: u64,
+        id: WrId,
         bytes: u32,
         solicited: bool,
         invalidate: Option<Stag>,
         unreported: &mut Unreported,
     ) -> Result<(), Denied> {
         if let Some(stag) = invalidate {
-            self.regions.invalidate(stag)?;
+            if let Err(denied) = self.regions.invalidate(stag) {
+                self.fail_recv(id, WcStatus::LocalAccess, unreported);
+                return Err(denied);
+            }
         }
         let done = RecvDone {
             id,
@@ -59,15 +63,15 @@ impl Stream {
             solicited,
         };
 
-        unreported.recv = unreported.recv.and(self.rq.complete(&done));
+        unreported.recv = unreported.recv.and(self.rq.complete(done));
         Ok(())
     }
 
     /// Completes receive WR `id` with an error. Softirq or process context.
-    pub(super) fn fail_recv(&self, id: u64, status: WcStatus, unreported: &mut Unreported) {
+    pub(super) fn fail_recv(&self, id: WrId, status: WcStatus, unreported: &mut Unreported) {
         let done = RecvDone::failed(id, status);
 
-        unreported.recv = unreported.recv.and(self.rq.complete(&done));
+        unreported.recv = unreported.recv.and(self.rq.complete(done));
     }
 
     /// Finishes the oldest read of this side. Softirq or process context. Returns whether the
@@ -76,37 +80,49 @@ impl Stream {
         // Under the lock: to the transmitter, a read that has left the queue is complete.
         let mut reads = self.reads.lock();
 
-        if let Some(number) = reads.outbound.pop().and_then(|outbound| outbound.number) {
-            self.finish_wr(number, status, unreported);
+        if let Some(read) = reads.outbound.pop() {
+            if let (WcStatus::Success, Some(stag)) = (status, read.invalidate) {
+                // The sink may be invalid already: a peer can invalidate it, too.
+                let _ = self.regions.invalidate_local(stag);
+            }
+            if let Some(number) = read.number {
+                let pending = self.sq.finish_waiting(number, status);
+
+                unreported.send = unreported.send.and(pending);
+            }
         }
         core::mem::take(&mut reads.tx_blocked)
     }
 
-    /// Finishes send WR `number`. Softirq or process context.
-    pub(super) fn finish_wr(&self, number: u32, status: WcStatus, unreported: &mut Unreported) {
-        unreported.send = unreported.send.and(self.sq.finish(number, status));
+    /// Fails read `number`, which waits for its response, and notifies the consumer. The caller ends
+    /// the stream, so a lost completion changes nothing. Softirq or process context; no lock is held.
+    pub(super) fn fail_read(&self, number: u32, status: WcStatus) {
+        let send = self.sq.finish_waiting(number, status);
+
+        let _ = self.report(&Unreported {
+            send,
+            ..Unreported::default()
+        });
     }
 
-    /// Fails send WR `number`, and notifies the consumer. The caller ends the stream, so a lost
-    /// completion changes nothing. Softirq or process context; no lock but `tx` is held.
-    pub(super) fn fail_wr(&self, number: u32, status: WcStatus) {
-        let mut unreported = Unreported::default();
+    /// Finishes send WR `number`, and notifies the consumer. Process context; no lock but `tx` is
+    /// held. Fails if the completion is lost.
+    pub(super) fn finish_wr(&self, number: u32, id: WrId, status: WcStatus) -> Result<(), Lost> {
+        let send = self.sq.finish(number, id, status);
 
-        self.finish_wr(number, status, &mut unreported);
-        let _ = self.report(&unreported);
+        self.report(&Unreported {
+            send,
+            ..Unreported::default()
+        })
     }
 
     /// Finishes a message that has been gathered whole: its buffers are the consumer's again.
     /// Process context. Fails if the completion is lost.
     pub(super) fn complete_sent(&self, active: Option<Active>) -> Result<(), StreamError> {
         match active {
-            Some(Active::Request { number, .. }) => {
-                let mut unreported = Unreported::default();
-
-                self.finish_wr(number, WcStatus::Success, &mut unreported);
-                self.report(&unreported)
-                    .map_err(|Lost| StreamError::local(Local::Completion))
-            }
+            Some(Active::Request { number, id, .. }) => self
+                .finish_wr(number, id, WcStatus::Success)
+                .map_err(|Lost| StreamError::local(Local::Completion)),
             Some(Active::Response(_)) => {
                 let mut reads = self.reads.lock();
 
@@ -133,8 +149,14 @@ impl Stream {
         Ok(())
     }
 
-    /// Flushes the send queue. Process context. Returns whether there may be more WRs.
-    pub(super) fn flush_sends(&self, unreported: &mut Unreported) -> bool {
+    /// Flushes the send queue, and the WR that the transmitter has. Process context. Returns whether
+    /// there may be more WRs.
+    pub(super) fn flush_sends(&self, active: Option<Active>, unreported: &mut Unreported) -> bool {
+        if let Some(Active::Request { number, id, .. }) = active {
+            let pending = self.sq.finish(number, id, WcStatus::Flushed);
+
+            unreported.send = unreported.send.and(pending);
+        }
         let (pending, more) = self.sq.flush(false);
 
         unreported.send = unreported.send.and(pending);

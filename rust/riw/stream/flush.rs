@@ -4,7 +4,7 @@
 
 use crate::{
     queue::wr::WcStatus,
-    stream::{deliver::Unreported, Stream},
+    stream::{deliver::Unreported, transmit::Tx, Stream},
 };
 use kernel::sync::atomic::ordering;
 
@@ -19,8 +19,8 @@ pub(crate) struct Flushed {
 
 impl Stream {
     /// Completes every WR as flushed: begun ones, posted ones, and those posted meanwhile. Nothing
-    /// is received afterwards. Process context; the caller holds `tx`.
-    pub(crate) fn flush(&self) -> Flushed {
+    /// is received afterwards. Process context.
+    pub(crate) fn flush(&self, tx: &mut Tx) -> Flushed {
         // Stop placing before the first completion: the peer's data must not reach the sink of a
         // flushed read.
         let filling = {
@@ -36,7 +36,7 @@ impl Stream {
         }
         let mut unreported = Unreported::default();
 
-        let more_sends = self.flush_sends(&mut unreported);
+        let more_sends = self.flush_sends(tx.take_active(), &mut unreported);
         if let Some(id) = filling {
             self.fail_recv(id, WcStatus::Flushed, &mut unreported);
         }

@@ -4,7 +4,7 @@
 
 use crate::{
     mr::Regions,
-    queue::wr::{Payload, SgList},
+    queue::wr::{Buffers, Payload, WrId},
     stream::{crc, reads::Inbound},
 };
 use iwarp::{Access, Crc, Denied, Gather, Stag};
@@ -14,7 +14,11 @@ use net::{Room, SendBuf};
 /// The message that is being sent.
 pub(super) enum Active {
     /// Send WR `number`.
-    Request { number: u32, payload: Payload },
+    Request {
+        number: u32,
+        id: WrId,
+        payload: Payload,
+    },
     /// The response to the peer's oldest read.
     Response(Inbound),
     /// A message without payload that completes nothing when it is sent.
@@ -69,7 +73,7 @@ impl PayloadSource<'_> {
         }
     }
 
-    fn gather(&self, buffers: &SgList, mut offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
+    fn gather(&self, buffers: &Buffers, mut offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
         for sge in buffers.iter() {
             if to.is_empty() {
                 break;
@@ -82,7 +86,10 @@ impl PayloadSource<'_> {
             let n = u32::try_from(to.len()).unwrap_or(u32::MAX).min(room);
             let addr = sge.addr.checked_add(offset.into()).ok_or(Denied::Wrap)?;
 
-            self.read(sge.stag, Access::NONE, addr, n, to)?;
+            match buffers.memory(sge.stag, addr, n) {
+                Some(memory) => memory.read(to).map_err(|_| Denied::Bounds)?,
+                None => self.read(sge.stag, Access::NONE, addr, n, to)?,
+            }
             offset = 0;
         }
         if to.is_empty() {

@@ -4,10 +4,12 @@
 
 use crate::{
     mr::Regions,
-    queue::wr::{Payload, SendRequest, SendWr, Sge, WcOpcode, WcStatus},
-    stream::{gather::Active, reads::Outbound, transmit::Sender, Stream, StreamError},
+    queue::wr::{Payload, SendRequest, SendWr, Sge, WcOpcode, WcStatus, WrId},
+    stream::{
+        deliver::Lost, gather::Active, reads::Outbound, transmit::Sender, Stream, StreamError,
+    },
 };
-use iwarp::{Access, Local, Message, Outstanding, ReadRequest};
+use iwarp::{Access, Denied, Local, Message, Outstanding, Quote, ReadRequest, Stag};
 use kernel::{prelude::*, sync::atomic::ordering};
 
 impl Stream {
@@ -15,7 +17,7 @@ impl Stream {
     pub(super) fn next_message(&self, sender: &mut Sender) -> Result<bool, StreamError> {
         if let Some(first) = sender.first.take() {
             if let Message::ReadRequest(request) = &first {
-                self.note_outstanding(None, sender.segmenter.next_request(), request)?;
+                self.note_outstanding(None, sender.segmenter.next_request(), request, None)?;
             }
             return Ok(sender.begin(first, 0, Active::Control));
         }
@@ -44,48 +46,86 @@ impl Stream {
         sender.begin(message, inbound.request.len, Active::Response(inbound))
     }
 
-    /// Begins the next WR. Returns whether there is one that may begin now.
+    /// Begins the next WR that sends a message, and executes those before it that send none. Returns
+    /// whether there is one that may begin now.
     fn next_wr(&self, sender: &mut Sender) -> Result<bool, StreamError> {
-        let Some(wr) = self.sq.peek() else {
-            return Ok(false);
-        };
-        match self.read_order(&wr) {
-            ReadOrder::Clear => {}
-            ReadOrder::Wait => return Ok(false),
-            ReadOrder::Never => return Err(self.refuse_wr(&wr, WcStatus::LocalOperation)),
+        // Only kernel users post WRs without a message, and each belongs to one with a message.
+        while let Some(wr) = self.sq.peek() {
+            match self.read_order(&wr) {
+                ReadOrder::Clear => {}
+                ReadOrder::Wait => {
+                    self.sq.put_back(wr);
+                    return Ok(false);
+                }
+                ReadOrder::Never => return Err(self.refuse_wr(wr, WcStatus::LocalOperation)),
+            }
+            let len = match self.check_wr(sender, &wr) {
+                Ok(len) => len,
+                Err(status) => return Err(self.refuse_wr(wr, status)),
+            };
+            let Some(number) = self.begin_wr(&wr, len) else {
+                self.sq.put_back(wr);
+                return Ok(false);
+            };
+            if let Begun::Message = self.start_wr(sender, number, wr, len)? {
+                return Ok(true);
+            }
         }
-        let checked = wr.request.and_then(|(request, len)| {
-            let at_once = sender.segmenter.takes_at_once(len);
+        Ok(false)
+    }
 
-            check_access(&self.regions, &request, at_once)?;
-            Ok((request, len))
-        });
-        let (request, len) = match checked {
-            Ok(found) => found,
-            Err(status) => return Err(self.refuse_wr(&wr, status)),
-        };
-        let Some(number) = self.begin_wr(&wr, len) else {
-            return Ok(false);
-        };
+    /// Checks that a WR may use its local buffers. Returns the length of its message.
+    fn check_wr(&self, sender: &Sender, wr: &SendWr) -> Result<u32, WcStatus> {
+        let (request, len) = wr.request.as_ref().map_err(|status| *status)?;
+        let at_once = sender.segmenter.takes_at_once(*len);
 
-        Ok(match request {
+        check_access(&self.regions, request, at_once)?;
+        Ok(*len)
+    }
+
+    /// Starts the message of WR `number`, or executes it.
+    fn start_wr(
+        &self,
+        sender: &mut Sender,
+        number: u32,
+        wr: SendWr,
+        len: u32,
+    ) -> Result<Begun, StreamError> {
+        let id = wr.id;
+        let (request, _) = wr.request.map_err(|_| StreamError::local(Local::Request))?;
+
+        let began = match request {
             SendRequest::Write { payload, stag, to } => sender.begin(
                 Message::Write { stag, to },
                 len,
-                Active::Request { number, payload },
+                Active::Request {
+                    number,
+                    id,
+                    payload,
+                },
             ),
             SendRequest::Send {
                 payload,
                 solicited,
                 invalidate,
-            } => {
-                let message = Message::Send {
+            } => sender.begin(
+                Message::Send {
                     solicited,
                     invalidate,
-                };
-                sender.begin(message, len, Active::Request { number, payload })
-            }
-            SendRequest::Read { sink, stag, to } => {
+                },
+                len,
+                Active::Request {
+                    number,
+                    id,
+                    payload,
+                },
+            ),
+            SendRequest::Read {
+                sink,
+                stag,
+                to,
+                invalidate,
+            } => {
                 let request = ReadRequest {
                     sink_stag: sink.stag,
                     sink_to: sink.addr,
@@ -93,11 +133,53 @@ impl Stream {
                     src_stag: stag,
                     src_to: to,
                 };
-                self.note_outstanding(Some(number), sender.segmenter.next_request(), &request)?;
+                let invalidate = invalidate.then_some(sink.stag);
+                let msn = sender.segmenter.next_request();
+
+                self.sq.wait(number, id);
+                self.note_outstanding(Some(number), msn, &request, invalidate)?;
                 // Its response completes a read.
                 sender.begin(Message::ReadRequest(request), 0, Active::Control)
             }
-        })
+            SendRequest::Register(mapping) => {
+                let done = self.regions.register(mapping);
+
+                return self.executed(number, id, done);
+            }
+            SendRequest::LocalInvalidate(stag) => {
+                let done = self.regions.invalidate_local(stag);
+
+                return self.executed(number, id, done);
+            }
+        };
+
+        match began {
+            true => Ok(Begun::Message),
+            false => Err(StreamError::local(Local::Request)),
+        }
+    }
+
+    /// Completes a WR that sends no message. Returns the error that ends the stream if it failed.
+    fn executed(
+        &self,
+        number: u32,
+        id: WrId,
+        done: Result<(), Denied>,
+    ) -> Result<Begun, StreamError> {
+        let status = match done {
+            Ok(()) => WcStatus::Success,
+            Err(_) => WcStatus::LocalProtection,
+        };
+        let finished = self.finish_wr(number, id, status);
+
+        match (done, finished) {
+            (Err(denied), _) => Err(StreamError {
+                error: denied.local(),
+                quote: Quote::NONE,
+            }),
+            (Ok(()), Err(Lost)) => Err(StreamError::local(Local::Completion)),
+            (Ok(()), Ok(())) => Ok(Begun::Executed),
+        }
     }
 
     /// Checks a WR against the reads in flight: a read needs room for one more (ORD), and a fence
@@ -134,9 +216,11 @@ impl Stream {
     }
 
     /// Completes a WR that cannot begin with an error. Returns the error that ends the stream.
-    fn refuse_wr(&self, wr: &SendWr, status: WcStatus) -> StreamError {
-        if let Some(number) = self.sq.begin(wr, 0) {
-            self.fail_wr(number, status);
+    fn refuse_wr(&self, wr: SendWr, status: WcStatus) -> StreamError {
+        match self.sq.begin(&wr, 0) {
+            // The stream ends, so a lost completion changes nothing.
+            Some(number) => drop(self.finish_wr(number, wr.id, status)),
+            None => self.sq.put_back(wr),
         }
         StreamError::local(match status {
             WcStatus::LocalProtection => Local::Buffer,
@@ -151,11 +235,13 @@ impl Stream {
         number: Option<u32>,
         msn: u32,
         request: &ReadRequest,
+        invalidate: Option<Stag>,
     ) -> Result<(), StreamError> {
         let outbound = Outbound {
             number,
             msn,
             progress: Outstanding::new(request.sink_stag, request.sink_to, request.len),
+            invalidate,
         };
 
         // `read_order` found room, and the receiver only makes more.
@@ -164,6 +250,14 @@ impl Stream {
             Err(_) => Err(StreamError::local(Local::Request)),
         }
     }
+}
+
+/// What became of a WR.
+enum Begun {
+    /// Its message is active.
+    Message,
+    /// It is complete, and sends no message.
+    Executed,
 }
 
 /// When a WR may begin, for the reads in flight.
@@ -198,10 +292,12 @@ fn check_access(regions: &Regions, request: &SendRequest, at_once: bool) -> Resu
     match request {
         SendRequest::Read { sink, .. } => check(sink, Access::LOCAL_WRITE),
         SendRequest::Send { payload, .. } | SendRequest::Write { payload, .. } => match payload {
-            Payload::Buffers(buffers) if !at_once => {
-                buffers.iter().try_for_each(|sge| check(sge, Access::NONE))
-            }
+            Payload::Buffers(buffers) if !at_once => buffers
+                .iter()
+                .filter(|sge| buffers.memory(sge.stag, sge.addr, sge.len).is_none())
+                .try_for_each(|sge| check(&sge, Access::NONE)),
             _ => Ok(()),
         },
+        SendRequest::Register(_) | SendRequest::LocalInvalidate(_) => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 //! Placing: moves the payload of a received segment to registered memory, or a message to a queue.
 
 use crate::{
-    mr::Target,
+    mr::{Sink, Target},
     queue::wr::{RecvWr, WcStatus},
     stream::{
         deliver::Unreported,
@@ -21,7 +21,6 @@ use iwarp::{
 use kernel::{prelude::*, sync::atomic::ordering};
 
 /// A receive WR that a message is being placed into.
-#[derive(Clone, Copy)]
 pub(super) struct Filling {
     pub(super) wr: RecvWr,
     /// Size of its buffers, in bytes.
@@ -33,7 +32,7 @@ pub(super) struct Placer<'a> {
     stream: &'a Stream,
     filling: &'a mut Option<Filling>,
     /// Where the tagged segment goes.
-    target: Option<Target>,
+    target: Option<Sink<'static>>,
     pub(super) tally: Tally,
     pub(super) unreported: Unreported,
     /// The transmitter has new work.
@@ -72,7 +71,7 @@ impl<'a> Placer<'a> {
             Segment::Send { .. } => return Ok(()),
         };
 
-        self.target = Some(found);
+        self.target = Some(Sink::Region(found));
         Ok(())
     }
 
@@ -86,36 +85,6 @@ impl<'a> Placer<'a> {
         self.kick |= self.stream.finish_read(status, &mut self.unreported);
     }
 
-    /// Copies received octets to registered memory, `at` bytes from the start of `target`.
-    fn copy(
-        &self,
-        target: &Target,
-        at: u32,
-        octets: &RxOctets<'_>,
-        from: Range<usize>,
-    ) -> Result<Result<(), Denied>, Error> {
-        let mut end = at;
-        let mut copied = Ok(());
-
-        octets
-            .each(from, |fragment| {
-                if copied.is_ok() {
-                    copied = target.write(end, fragment);
-                    // CAST: A fragment is part of an FPDU.
-                    end = end.saturating_add(fragment.len() as u32);
-                }
-            })
-            .map_err(|_| Local::LowerLayer)?;
-        if copied.is_ok() {
-            trace::place(&self.stream.sq, || trace::Placed {
-                stag: target.stag(),
-                addr: target.addr(at),
-                len: end.wrapping_sub(at),
-            });
-        }
-        Ok(copied)
-    }
-
     /// Takes a receive WR for a message that begins.
     fn take_wr(&mut self) -> Result<(), Error> {
         let taken = self.stream.rq.take().ok_or(DdpUntagged::NoBuffer)?;
@@ -123,16 +92,17 @@ impl<'a> Placer<'a> {
         self.unreported.srq_limit |= taken.limit_reached;
         match &taken.wr.buffers {
             Ok(buffers) => {
-                *self.filling = Some(Filling {
-                    wr: taken.wr,
-                    // More buffer than a message can fill is not wrong.
-                    room: buffers.len().unwrap_or(u32::MAX),
-                });
+                // More buffer than a message can fill is not wrong.
+                let room = buffers.len().unwrap_or(u32::MAX);
+
+                *self.filling = Some(Filling { wr: taken.wr, room });
                 Ok(())
             }
             Err(status) => {
+                let status = *status;
+
                 self.stream
-                    .fail_recv(taken.wr.id, *status, &mut self.unreported);
+                    .fail_recv(taken.wr.id, status, &mut self.unreported);
                 Err(Local::Request.into())
             }
         }
@@ -148,13 +118,51 @@ impl<'a> Placer<'a> {
     }
 
     /// Copies octets to the buffers of the receive WR, `at` bytes from the start of the message.
-    fn scatter(
+    fn scatter(&mut self, at: u32, octets: &RxOctets<'_>, from: Range<usize>) -> Result<(), Error> {
+        let Some(filling) = self.filling.as_ref() else {
+            return Err(Local::Buffer.into());
+        };
+
+        match filling.scatter(self.stream, at, octets, from)? {
+            Ok(()) => Ok(()),
+            Err((status, error)) => Err(self.refuse(status, error)),
+        }
+    }
+
+    /// Delivers a Send of `bytes`.
+    fn deliver(
         &mut self,
+        bytes: u32,
+        solicited: bool,
+        invalidate: Option<Stag>,
+    ) -> Result<(), Error> {
+        let Some(filling) = self.filling.take() else {
+            return Err(Local::Buffer.into());
+        };
+
+        self.stream
+            .deliver_send(
+                filling.wr.id,
+                bytes,
+                solicited,
+                invalidate,
+                &mut self.unreported,
+            )
+            .map_err(Denied::invalidate)
+    }
+}
+
+impl Filling {
+    /// Copies octets to the buffers, `at` bytes from the start of the message. The inner error is that
+    /// of a buffer: the WR fails with this status.
+    fn scatter(
+        &self,
+        stream: &Stream,
         mut at: u32,
         octets: &RxOctets<'_>,
         mut from: Range<usize>,
-    ) -> Result<(), Error> {
-        let Some(buffers) = self.filling.and_then(|filling| filling.wr.buffers.ok()) else {
+    ) -> Result<Result<(), (WcStatus, Error)>, Error> {
+        let Ok(buffers) = &self.wr.buffers else {
             return Err(Local::Buffer.into());
         };
 
@@ -171,50 +179,65 @@ impl<'a> Placer<'a> {
             // CAST: A 32-bit number fits, and it is at most the length of the range.
             let middle = from.start.saturating_add(n as usize);
             let found = match sge.addr.checked_add(at.into()) {
-                Some(addr) => self.find(sge.stag, Access::LOCAL_WRITE, addr, n),
+                Some(addr) => match buffers.memory(sge.stag, addr, n) {
+                    Some(memory) => Ok(Sink::Memory(memory)),
+                    None => stream
+                        .regions
+                        .find(sge.stag, Access::LOCAL_WRITE, addr, n)
+                        .map(Sink::Region),
+                },
                 None => Err(Denied::Wrap),
             };
             let copied = match found {
-                Ok(target) => self.copy(&target, 0, octets, from.start..middle)?,
+                Ok(sink) => copy(stream, &sink, 0, octets, from.start..middle)?,
                 Err(denied) => Err(denied),
             };
 
             if let Err(denied) = copied {
-                return Err(self.refuse(WcStatus::LocalProtection, denied.local()));
+                return Ok(Err((WcStatus::LocalProtection, denied.local())));
             }
             from.start = middle;
             at = 0;
         }
-        if from.is_empty() {
-            Ok(())
-        } else {
-            Err(self.refuse(WcStatus::LocalLength, DdpUntagged::TooLong.into()))
-        }
+        Ok(match from.is_empty() {
+            true => Ok(()),
+            false => Err((WcStatus::LocalLength, DdpUntagged::TooLong.into())),
+        })
     }
+}
 
-    /// Delivers a Send of `bytes`.
-    fn deliver(
-        &mut self,
-        bytes: u32,
-        solicited: bool,
-        invalidate: Option<Stag>,
-    ) -> Result<(), Error> {
-        let Some(filling) = *self.filling else {
-            return Err(Local::Buffer.into());
-        };
+/// Copies received octets to memory, `at` bytes from the start of `sink`.
+fn copy(
+    stream: &Stream,
+    sink: &Sink<'_>,
+    at: u32,
+    octets: &RxOctets<'_>,
+    from: Range<usize>,
+) -> Result<Result<(), Denied>, Error> {
+    let mut end = at;
+    let mut copied = Ok(());
 
-        self.stream
-            .deliver_send(
-                filling.wr.id,
-                bytes,
-                solicited,
-                invalidate,
-                &mut self.unreported,
-            )
-            .map_err(|denied| self.refuse(WcStatus::LocalAccess, denied.invalidate()))?;
-        *self.filling = None;
-        Ok(())
+    octets
+        .each(from, |fragment| {
+            if copied.is_ok() {
+                copied = sink.write(end, fragment);
+                // CAST: A fragment is part of an FPDU.
+                end = end.saturating_add(fragment.len() as u32);
+            }
+        })
+        .map_err(|_| Local::LowerLayer)?;
+    if copied.is_ok() {
+        trace::place(&stream.sq, || {
+            let (stag, addr) = sink.at(at);
+
+            trace::Placed {
+                stag,
+                addr,
+                len: end.wrapping_sub(at),
+            }
+        });
     }
+    Ok(copied)
 }
 
 impl Placement for Placer<'_> {
@@ -275,7 +298,7 @@ impl Placement for Placer<'_> {
         let Some(target) = &self.target else {
             return Err(Local::Buffer.into());
         };
-        let placed = self.copy(target, offset, octets, from)?;
+        let placed = copy(self.stream, target, offset, octets, from)?;
         placed.map_err(|denied| match segment {
             Segment::ReadResponse { .. } => self.refuse_sink(denied),
             _ => denied.tagged(),

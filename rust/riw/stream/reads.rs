@@ -3,7 +3,7 @@
 //! RDMA Reads in flight: those of this side, and those of the peer.
 
 use crate::queue::fifo::Fifo;
-use iwarp::{Outstanding, ReadRequest};
+use iwarp::{Outstanding, ReadRequest, Stag};
 use kernel::prelude::*;
 
 /// A read of this side.
@@ -14,6 +14,8 @@ pub(super) struct Outbound {
     pub(super) msn: u32,
     /// The sink, and how much of the data has arrived.
     pub(super) progress: Outstanding,
+    /// The STag that its completion invalidates.
+    pub(super) invalidate: Option<Stag>,
 }
 
 /// A read of the peer.

@@ -10,7 +10,7 @@
 use crate::{
     counters::Counters,
     link::Readable,
-    queue::wr::WcStatus,
+    queue::wr::{WcStatus, WrId},
     stream::{
         crc,
         deliver::Unreported,
@@ -83,9 +83,11 @@ impl Rx {
         self.filling = None;
     }
 
-    /// Takes the receive WR that was being filled. Returns its `wr_id`.
-    pub(super) fn take_filling(&mut self) -> Option<u64> {
-        self.filling.take().map(|filling| filling.wr.id)
+    /// Takes the receive WR that was being filled. Returns its id.
+    pub(super) fn take_filling(&mut self) -> Option<WrId> {
+        let filling = self.filling.take()?;
+
+        Some(filling.wr.id)
     }
 
     /// Whether the stream is between messages.
@@ -212,7 +214,7 @@ impl Stream {
             .and_then(|msn| self.reads.lock().refused(msn));
 
         if let Some(number) = number {
-            self.fail_wr(number, status);
+            self.fail_read(number, status);
         }
     }
 }

@@ -114,6 +114,11 @@ impl Tx {
         self.cut || busy || !self.buf.is_empty()
     }
 
+    /// Takes the message that was being sent, if it is not complete. No more of it can be sent.
+    pub(super) fn take_active(&mut self) -> Option<Active> {
+        self.sender.as_mut()?.active.take()
+    }
+
     /// Whether a Terminate has been gathered.
     pub(crate) fn has_terminate(&self) -> bool {
         self.sender
@@ -244,8 +249,9 @@ impl Stream {
             Stop::Memory => (Local::Memory.into(), WcStatus::General),
         };
 
-        if let Some(Active::Request { number, .. }) = active {
-            self.fail_wr(number, status);
+        if let Some(Active::Request { number, id, .. }) = active {
+            // The stream ends, so a lost completion changes nothing.
+            let _ = self.finish_wr(number, id, status);
         }
         StreamError {
             error,

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Allocation scopes.
+//!
+//! C header: [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h)
+
+use riw_bindings as bindings;
+
+/// Calls `f` and returns its result. Memory that `f` allocates comes from the reserves if necessary,
+/// and no allocation waits for memory to be reclaimed (`memalloc_noreclaim_save()`). For work that
+/// reclaim itself may wait for, such as that of a network block device. Process context.
+pub fn without_reclaim<R>(f: impl FnOnce() -> R) -> R {
+    // SAFETY: The function changes a flag of the running task, which is restored below. `f` cannot
+    // unwind past that: the kernel does not unwind.
+    let flags = unsafe { bindings::noreclaim_save() };
+    let result = f();
+
+    // SAFETY: `flags` is from the matching call above, by the same task.
+    unsafe { bindings::noreclaim_restore(flags) };
+    result
+}
+
+/// Calls `f` and returns its result. No allocation of `f` starts or awaits I/O (`memalloc_noio_save()`).
+/// For work that I/O itself may wait for. Process context.
+pub fn without_io<R>(f: impl FnOnce() -> R) -> R {
+    // SAFETY: The function changes a flag of the running task, which is restored below. `f` cannot
+    // unwind past that: the kernel does not unwind.
+    let flags = unsafe { bindings::noio_save() };
+    let result = f();
+
+    // SAFETY: `flags` is from the matching call above, by the same task.
+    unsafe { bindings::noio_restore(flags) };
+    result
+}

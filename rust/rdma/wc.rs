@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completions, and how kernel users poll them.
+//!
+//! C header: `include/rdma/ib_verbs.h`
+
+use crate::{qp::Qp, wr::WrId, Driver};
+use core::marker::PhantomData;
+use kernel::{ffi::c_int, prelude::*};
+use riw_bindings as bindings;
+
+/// The operation of a completion (`enum ib_wc_opcode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WcOpcode {
+    /// Send.
+    Send,
+    /// Send with Invalidate. ib_core has one opcode for both.
+    SendInvalidate,
+    /// RDMA Write.
+    Write,
+    /// RDMA Read.
+    Read,
+    /// Invalidation of a region of this side.
+    LocalInvalidate,
+    /// Registration of a region.
+    Register,
+    /// Receive.
+    Receive,
+}
+
+impl WcOpcode {
+    fn into_raw(self) -> bindings::ib_wc_opcode {
+        match self {
+            Self::Send | Self::SendInvalidate => bindings::ib_wc_opcode_IB_WC_SEND,
+            Self::Write => bindings::ib_wc_opcode_IB_WC_RDMA_WRITE,
+            Self::Read => bindings::ib_wc_opcode_IB_WC_RDMA_READ,
+            Self::LocalInvalidate => bindings::ib_wc_opcode_IB_WC_LOCAL_INV,
+            Self::Register => bindings::ib_wc_opcode_IB_WC_REG_MR,
+            Self::Receive => bindings::ib_wc_opcode_IB_WC_RECV,
+        }
+    }
+}
+
+/// The status of a completion (`enum ib_wc_status`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WcStatus {
+    /// The WR has succeeded.
+    Success,
+    /// A message was longer than its receive WR, or the lengths of a WR are invalid.
+    LocalLength,
+    /// The WR may not use a local buffer in this way.
+    LocalProtection,
+    /// The queue pair does not support the WR.
+    LocalOperation,
+    /// Flushed: the queue pair is in ERROR.
+    Flushed,
+    /// The peer may not invalidate the region that it named.
+    LocalAccess,
+    /// The peer denied an access.
+    RemoteAccess,
+    /// The peer refused the WR as invalid.
+    RemoteInvalid,
+    /// Any other error.
+    General,
+}
+
+impl WcStatus {
+    fn into_raw(self) -> bindings::ib_wc_status {
+        match self {
+            Self::Success => bindings::ib_wc_status_IB_WC_SUCCESS,
+            Self::LocalLength => bindings::ib_wc_status_IB_WC_LOC_LEN_ERR,
+            Self::LocalProtection => bindings::ib_wc_status_IB_WC_LOC_PROT_ERR,
+            Self::LocalOperation => bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR,
+            Self::Flushed => bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR,
+            Self::LocalAccess => bindings::ib_wc_status_IB_WC_LOC_ACCESS_ERR,
+            Self::RemoteAccess => bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR,
+            Self::RemoteInvalid => bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR,
+            Self::General => bindings::ib_wc_status_IB_WC_GENERAL_ERR,
+        }
+    }
+}
+
+/// A completion for a kernel user (`struct ib_wc`).
+pub struct Wc<'a, T: Driver> {
+    /// The WR.
+    pub id: WrId,
+    /// Its operation.
+    pub opcode: WcOpcode,
+    /// How it ended.
+    pub status: WcStatus,
+    /// Length of the message in bytes.
+    pub bytes: u32,
+    /// The STag that a received message invalidated.
+    pub invalidated: Option<u32>,
+    /// The queue pair.
+    pub qp: &'a Qp<T>,
+}
+
+/// Room for the completions that a kernel user polls (`ib_device_ops::poll_cq`). All methods: any
+/// context.
+///
+/// # Invariants
+///
+/// `next` is valid for writes of `left` completions.
+pub struct WcRoom<'a, T: Driver> {
+    next: *mut bindings::ib_wc,
+    left: usize,
+    _room: PhantomData<&'a mut T>,
+}
+
+impl<T: Driver> WcRoom<'_, T> {
+    /// # Safety
+    ///
+    /// `first` must be valid for writes of `count` completions, which nothing else accesses for the
+    /// life of the value.
+    pub(crate) unsafe fn new(first: *mut bindings::ib_wc, count: usize) -> Self {
+        // INVARIANT: The caller promises it.
+        Self {
+            next: first,
+            left: count,
+            _room: PhantomData,
+        }
+    }
+
+    /// Returns how many completions fit.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Adds a completion. Fails with `ENOSPC` if there is no room.
+    pub fn push(&mut self, wc: Wc<'_, T>) -> Result {
+        self.left = self.left.checked_sub(1).ok_or(ENOSPC)?;
+
+        let raw = bindings::ib_wc {
+            __bindgen_anon_1: bindings::ib_wc__bindgen_ty_1 {
+                wr_id: wc.id.into_raw(),
+            },
+            status: wc.status.into_raw(),
+            opcode: wc.opcode.into_raw(),
+            byte_len: wc.bytes,
+            qp: wc.qp.base(),
+            ex: bindings::ib_wc__bindgen_ty_2 {
+                invalidate_rkey: wc.invalidated.unwrap_or(0),
+            },
+            wc_flags: match wc.invalidated {
+                // CAST: A bit.
+                Some(_) => bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as c_int,
+                None => 0,
+            },
+            port_num: 1,
+            ..bindings::ib_wc::default()
+        };
+
+        // SAFETY: By the type invariant there was room for `left` completions from `next` on, and
+        // `left` was not 0.
+        unsafe {
+            self.next.write(raw);
+            self.next = self.next.add(1);
+        }
+        Ok(())
+    }
+}

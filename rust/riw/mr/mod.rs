@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory regions: registration, checks of access, and copies.
+
+mod kernel;
+mod regions;
+mod user;
+
+pub(crate) use kernel::Mapping;
+pub(crate) use regions::{Regions, Sink, Target};
+
+use crate::{
+    limits::{self, ObjectCharge},
+    Riw,
+};
+use ::kernel::{ffi::c_int, prelude::*};
+use iwarp::{Denied, Stag};
+use kernel::KernelRegion;
+use kernel_ext::sync::BhUses;
+use rdma::{
+    page_list::PageList,
+    pd::Pd,
+    restrack::{Details, DetailsWriter, MessageFull},
+    Device, Udata,
+};
+use user::UserRegion;
+
+/// A memory region, as a verbs object.
+pub(crate) type MrObject = rdma::mr::Mr<Riw>;
+
+/// The rights among the access flags (`enum ib_access_flags`).
+const RIGHTS: u32 = 0xf;
+/// The rights of the peer among them: to write, and to read.
+const REMOTE_RIGHTS: u32 = 1 << 1 | 1 << 2;
+/// `IB_ACCESS_MW_BIND`. riw has no memory windows; here the flag allows a peer to invalidate the
+/// region.
+const MW_BIND: u32 = 1 << 4;
+/// The access flags that riw accepts: [`RIGHTS`], [`MW_BIND`], huge pages, and the flags that a
+/// driver may ignore.
+const KNOWN_ACCESS: u32 = RIGHTS | MW_BIND | 1 << 7 | 0x3ff << 20;
+
+/// The driver's part of a memory region.
+#[pin_data]
+pub(crate) struct Mr {
+    pd: u64,
+    memory: MrMemory,
+    /// Tracks copies to and from the memory of a process. After the delivery of a Send with
+    /// Invalidate, the consumer may rely on no further access to the region (RFC 5040 §5.3).
+    #[pin]
+    copies: BhUses,
+    _charge: ObjectCharge,
+}
+
+/// The memory of a region.
+enum MrMemory {
+    /// Memory of a process, registered when the region is created.
+    User(UserRegion),
+    /// Memory of a kernel user, which registers and invalidates it by WRs.
+    Kernel(Pin<KBox<KernelRegion>>),
+}
+
+impl Mr {
+    /// Registers user memory. Process context; may sleep.
+    ///
+    /// Fails with `EOPNOTSUPP` for an unknown access flag, `EINVAL` for a range that wraps,
+    /// `ENOMEM` above the limit of regions, and with the errors of [`rdma::umem::Umem::pin`],
+    /// [`rdma::Exchange::request`] and [`rdma::Exchange::respond`].
+    pub(crate) fn new(
+        pd: &Pd<Riw>,
+        request: &rdma::mr::MrRequest,
+        udata: &Udata<'_, Riw>,
+    ) -> Result<impl PinInit<Self>> {
+        let charge = pd.device().limits.mr.charge()?;
+        let region = UserRegion::new(pd.device(), request, udata)?;
+
+        Ok(Self::of(pd, MrMemory::User(region), charge))
+    }
+
+    /// Creates a region for at most `max` blocks of memory of a kernel user. Process context; may
+    /// sleep. Fails with `EINVAL` for more blocks than riw supports, `ENOMEM` above the limit of
+    /// regions or without memory.
+    pub(crate) fn for_kernel(pd: &Pd<Riw>, max: u32, stag: Stag) -> Result<impl PinInit<Self>> {
+        if max > limits::MAX_MR_BLOCKS {
+            return Err(EINVAL);
+        }
+        let charge = pd.device().limits.mr.charge()?;
+        let region = KBox::pin_init(KernelRegion::new(max, stag)?, GFP_KERNEL)?;
+
+        Ok(Self::of(pd, MrMemory::Kernel(region), charge))
+    }
+
+    fn of(pd: &Pd<Riw>, memory: MrMemory, charge: ObjectCharge) -> impl PinInit<Self> {
+        let pd = pd.id;
+
+        pin_init!(Self {
+            pd: pd,
+            memory: memory,
+            copies <- BhUses::new(),
+            _charge: charge,
+        })
+    }
+
+    /// Maps memory of a kernel user, to be registered next: see
+    /// [`Driver::map_mr`](rdma::Driver::map_mr). Any context. Fails with `EINVAL` for a region of a
+    /// process, `EBUSY` if what was mapped before is posted and not registered yet.
+    pub(crate) fn map(&self, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int> {
+        self.of_kernel()?.map(fill)
+    }
+
+    /// Takes what was mapped last, to be registered as `stag` at the address `base`. Any context.
+    ///
+    /// Fails with `EINVAL` for a region of a process, an STag or an access that cannot be, a range that
+    /// wraps, or if nothing is mapped.
+    pub(crate) fn take_mapping(
+        &self,
+        dev: &Device<Riw>,
+        stag: Stag,
+        base: u64,
+        access: u32,
+    ) -> Result<Mapping> {
+        self.of_kernel()?
+            .take_mapping(dev.mrs(), stag, base, access)
+    }
+
+    fn of_kernel(&self) -> Result<&KernelRegion> {
+        match &self.memory {
+            MrMemory::User(_) => Err(EINVAL),
+            MrMemory::Kernel(region) => Ok(region),
+        }
+    }
+
+    /// Invalidates the registration `stag` for its consumer. On return no copy to or from it is running
+    /// or begins. Process context or softirq; the caller must not be in a copy of any region.
+    ///
+    /// Fails with `InvalidStag` if the region has another STag now, or belongs to a process.
+    fn invalidate_local(&self, stag: Stag) -> Result<(), Denied> {
+        match &self.memory {
+            MrMemory::User(_) => Err(Denied::InvalidStag),
+            MrMemory::Kernel(region) => region.invalidate_local(stag),
+        }
+    }
+
+    /// Returns the details. Process context or softirq.
+    pub(crate) fn details(&self) -> MrDetails {
+        match &self.memory {
+            MrMemory::User(region) => region.details(),
+            MrMemory::Kernel(region) => region.details(),
+        }
+    }
+}
+
+/// The details of a region, for an administrator to see.
+pub(crate) struct MrDetails {
+    /// The rights, as access flags: [`RIGHTS`], [`MW_BIND`].
+    access: u32,
+    pages: usize,
+    /// Whether the region is registered, and not invalidated since.
+    valid: bool,
+}
+
+impl Details for MrDetails {
+    fn write(&self, to: &mut DetailsWriter<'_>) -> Result<(), MessageFull> {
+        to.u32_hex(c"access", self.access)?;
+        // CAST: A size fits.
+        to.u64(c"pages", self.pages as u64)?;
+        to.u32(c"valid", self.valid.into())
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! WRs that kernel users post. They post in any context, also with interrupts off: nothing here
+//! sleeps, transmits, or calls the consumer. A worker does that.
+
+use super::Qp;
+use crate::{queue::wr::SendWr, Riw};
+use iwarp::qp::State;
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        barrier, Arc,
+    },
+};
+use rdma::wr::{RecvWrs, SendWrs};
+use trace::Source;
+
+/// What becomes of posted WRs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Posting {
+    /// Not connected: there may be receives.
+    Unconnected,
+    /// They are processed.
+    Open,
+    /// They are flushed.
+    Error,
+}
+
+impl Posting {
+    /// Returns what a state means for posted WRs.
+    pub(super) fn of(state: State) -> Self {
+        match state {
+            State::Idle => Self::Unconnected,
+            // WRs that are posted after the end of the queue are flushed when the connection ends.
+            State::Rts | State::Draining | State::Closing => Self::Open,
+            State::Terminate | State::Error => Self::Error,
+        }
+    }
+
+    fn load(from: &Atomic<u32>) -> Self {
+        match from.load(ordering::Relaxed) {
+            value if value == Self::Unconnected as u32 => Self::Unconnected,
+            value if value == Self::Open as u32 => Self::Open,
+            _ => Self::Error,
+        }
+    }
+}
+
+impl Qp {
+    /// Posts send WRs of a kernel user. Any context. Fails with `EINVAL` if the queue pair has not been
+    /// connected, and as [`SendWr::posted`] and
+    /// [`PostedWrs::post`](crate::queue::posted::PostedWrs::post) do.
+    pub(crate) fn post_send(self: &Arc<Self>, wrs: &mut SendWrs<'_, Riw>) -> Result {
+        if Posting::load(&self.posting) == Posting::Unconnected {
+            return Err(EINVAL);
+        }
+        let dev = self.device();
+        let posted = wrs.try_for_each(|wr| self.stream.sq.post(SendWr::posted(dev, wr)?));
+
+        // Those before the one that failed are posted.
+        self.kick();
+        posted
+    }
+
+    /// Posts receive WRs of a kernel user. Any context. Fails as
+    /// [`QpRecvQueue::post`](crate::queue::qp_receive::QpRecvQueue::post) does.
+    pub(crate) fn post_recv(self: &Arc<Self>, wrs: &mut RecvWrs<'_>) -> Result {
+        let posted = self.stream.rq.post(wrs);
+
+        // Post before the check: either this sees the error, or the flush, which a full barrier in
+        // `kick` precedes, sees the WRs.
+        barrier::smp_mb(ordering::Full);
+        if Posting::load(&self.posting) == Posting::Error {
+            self.kick();
+        }
+        posted
+    }
+}

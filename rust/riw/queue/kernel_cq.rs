@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completion queues of kernel users: a list that the consumer polls by a verb.
+
+use crate::{
+    qp::QpObject,
+    queue::{
+        completion::{Arm, Completion, FillLevel, PendingNotify},
+        fifo::Fifo,
+        wr::WrId,
+    },
+    Riw,
+};
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{aref::ARef, SpinLockIrq},
+};
+use rdma::wc::{Wc, WcRoom};
+
+/// The completions for a kernel user, which polls and arms in any context: the lock disables
+/// interrupts.
+#[pin_data]
+pub(super) struct KernelCq {
+    #[pin]
+    state: SpinLockIrq<State>,
+}
+
+struct State {
+    entries: Fifo<Entry>,
+    /// A completion was lost, because the consumer did not keep up. No more are added.
+    overflowed: bool,
+    arm: Option<Arm>,
+    handler: Handler,
+}
+
+/// A completion, and the queue pair that it names. It must be removed before the queue pair is gone:
+/// see [`KernelCq::forget`].
+struct Entry {
+    completion: Completion,
+    qp: ARef<QpObject>,
+}
+
+/// What the consumer's handler is doing. It never runs twice at a time
+/// (`Documentation/infiniband/core_locking.rst`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Handler {
+    Idle,
+    /// A producer calls it.
+    Running,
+    /// The same, and the queue has been armed and met once more.
+    RunAgain,
+}
+
+impl KernelCq {
+    /// Creates a queue of at least `len` entries. Process context; may sleep. Fails with `ENOMEM`
+    /// without memory.
+    pub(super) fn new(len: u32) -> Result<impl PinInit<Self>> {
+        let state = State {
+            entries: Fifo::new(len)?,
+            overflowed: false,
+            arm: None,
+            handler: Handler::Idle,
+        };
+
+        Ok(pin_init!(Self {
+            state <- new_spinlock_irq!(state, "riw::KernelCq::state"),
+        }))
+    }
+
+    /// Returns the size in entries. Any context.
+    pub(super) fn len(&self) -> u32 {
+        self.state.lock().entries.size()
+    }
+
+    /// Adds a completion of `qp`. Calls `trace` before the consumer can see it. Any context.
+    pub(super) fn add(
+        &self,
+        completion: Completion,
+        qp: &ARef<QpObject>,
+        solicited: bool,
+        trace: impl FnOnce(&Completion),
+    ) -> PendingNotify {
+        let mut state = self.state.lock();
+        let met = (state.arm).is_some_and(|arm| arm.is_met(&completion, solicited));
+        let mut pending = PendingNotify::default();
+
+        if state.overflowed || state.entries.is_full() {
+            pending.lost = true;
+            pending.overflow = !core::mem::replace(&mut state.overflowed, true);
+            return pending;
+        }
+        trace(&completion);
+        let qp = qp.clone();
+        // It fits.
+        let _ = state.entries.push(Entry { completion, qp });
+        if met {
+            state.arm = None;
+            pending.event = true;
+        }
+        pending
+    }
+
+    /// Requests a call of the consumer's handler. Any context. Returns whether the caller must call it,
+    /// and [`Self::called`] afterwards. Otherwise another caller does so.
+    pub(super) fn must_call(&self) -> bool {
+        let mut state = self.state.lock();
+        let idle = state.handler == Handler::Idle;
+
+        state.handler = match idle {
+            true => Handler::Running,
+            false => Handler::RunAgain,
+        };
+        idle
+    }
+
+    /// Notes that the handler has returned. Any context. Returns false if it must be called again.
+    pub(super) fn called(&self) -> bool {
+        let mut state = self.state.lock();
+        let again = state.handler == Handler::RunAgain;
+
+        state.handler = match again {
+            true => Handler::Running,
+            false => Handler::Idle,
+        };
+        !again
+    }
+
+    /// Moves completions to `to`, as far as there is room. Any context. Fails only if there is none.
+    pub(super) fn poll(&self, to: &mut WcRoom<'_, Riw>) -> Result {
+        let mut state = self.state.lock();
+
+        while to.left() != 0 {
+            let Some(Entry { completion, qp }) = state.entries.pop() else {
+                break;
+            };
+            // Only kernel users have queue pairs that use this queue.
+            let WrId::Kernel(id) = completion.id else {
+                continue;
+            };
+
+            to.push(Wc {
+                id,
+                opcode: completion.opcode,
+                status: completion.status,
+                bytes: completion.bytes,
+                invalidated: completion.invalidated.map(|stag| stag.0),
+                qp: &qp,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Arms the queue. Any context. Returns whether there is a completion already.
+    pub(super) fn arm(&self, arm: Arm) -> bool {
+        let mut state = self.state.lock();
+
+        // A request for any completion stays in force.
+        if state.arm != Some(Arm::Next) {
+            state.arm = Some(arm);
+        }
+        !state.entries.is_empty()
+    }
+
+    /// Removes the completions that name `qp`. Any context.
+    pub(super) fn forget(&self, qp: &QpObject) {
+        let keep = |entry: &Entry| !core::ptr::eq(&*entry.qp, qp);
+
+        self.state.lock().entries.retain(keep);
+    }
+
+    /// Returns how full the queue is. Any context.
+    pub(super) fn fill_level(&self) -> FillLevel {
+        let state = self.state.lock();
+
+        FillLevel {
+            used: state.entries.len(),
+            overflowed: state.overflowed,
+            armed: state.arm,
+        }
+    }
+}
