@@ -49,8 +49,8 @@ class Machine(machine.Machine):
             f"mem={mem}M", f"ncpus={cpus}", "seccomp=on",
             "root=/dev/root", "rootfstype=hostfs", "ro",
             "init=/riw/selftests/lab/guest/uml-init",
-            # Only the cases create interfaces.
-            "dummy.numdummies=0", "bonding.max_bonds=0",
+            # Only the cases create interfaces and block devices.
+            "dummy.numdummies=0", "bonding.max_bonds=0", "null_blk.nr_devices=0",
             *PARAMETERS.get(flavour, ()),
             "con0=null,fd:1", "con=null", f"ssl0=fd:{theirs.fileno()}", "ssl=null",
             f"RIW_ROLE={role}", f"RIW_DRIVER={machine.DRIVER}",
