@@ -232,28 +232,38 @@ MACS = ("02:78:00:00:00:01", "02:78:00:00:00:02")
 
 
 @contextmanager
-def cable():
-    """Creates the namespaces SIDES, each with an interface `veth`, connected to each other."""
-    left, right = SIDES
-    with NetNS(left), NetNS(right):
-        ip(f"link add veth netns {left} address {MACS[0]} type veth"
-           f" peer name veth netns {right} address {MACS[1]}")
+def cable(sides=SIDES):
+    """Creates the namespaces `sides`, each with an interface `veth`, connected to each other. An empty
+    name is the namespace of the caller."""
+    # siw binds wildcard listeners to the indexes of its devices' interfaces, but all in the namespace
+    # of the caller. There, equal indexes of two namespaces collide.
+    indexes = (["index", 1001], ["index", 1002]) if DRIVER == "siw" else ([], [])
+    ends = [["veth", *index, *(["netns", name] if name else []), "address", mac]
+            for name, mac, index in zip(sides, MACS, indexes)]
+    with ExitStack() as stack:
+        for name in filter(None, sides):
+            stack.enter_context(NetNS(name))
+        ip(["link", "add", *ends[0], "type", "veth", "peer", "name", *ends[1]])
         yield
+        # The kernel removes both ends with either namespace, but in the background.
+        if "" in sides:
+            ip("link delete veth")
 
 
 @contextmanager
-def veth_pair(mtu=0):
-    """Creates two namespaces connected by veth, each with a device; all traffic crosses the veth.
+def veth_pair(mtu=0, sides=SIDES):
+    """Creates two namespaces connected by veth (see `cable`), each with a device; all traffic crosses
+    the veth.
 
     The neighbours are static: ib_core may miss an answer that arrives before it starts to wait, and
     then waits for the caller's whole time-out.
     """
     with ExitStack() as stack:
-        stack.enter_context(cable())
+        stack.enter_context(cable(sides))
         # IPv6 requires an MTU of 1280 (RFC 8200, section 5).
         six = not 0 < mtu < 1280
         nodes = [Node(f"{DRIVER}{i}", "veth", f"10.78.0.{i + 1}", f"fd78::{i + 1}" if six else "", name)
-                 for i, name in enumerate(SIDES)]
+                 for i, name in enumerate(sides)]
         for node, other, mac in zip(nodes, reversed(nodes), reversed(MACS)):
             bring_up("veth", f"{node.addr}/24", node.addr6 and f"{node.addr6}/64", node.netns, mtu)
             for addr in filter(None, (other.addr, other.addr6)):

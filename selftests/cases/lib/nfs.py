@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: GPL-2.0
+"""NFS over RDMA: an nfsd and its clients, each at a `lab.Node`; trees of files, and fio.
+
+    with nfs.pair() as (left, right), nfs.Server(right) as server, nfs.Client(left) as client:
+        with client.mounted(server, "4.2") as mount:
+            cmd(f"touch {nfs.MOUNT}/file", host=client)
+
+Both ends have a mount namespace of their own, which ends with the `with` block.
+"""
+
+import dataclasses
+import os
+import platform
+import random
+import re
+import shlex
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+
+import lab
+from ksft import PACE, KsftFailEx, ksft_true
+from utils import bkg, cmd, rdma, wait_until
+
+EXPORT = "/srv"
+"""The exported folder, as the server sees it."""
+MOUNT = "/mnt"
+"""Where a client mounts it."""
+VERSIONS = ("4.2", "3")
+PORT = 20049
+MOUNTD_PORT = 20048
+RPCBIND_PORT = 111
+
+NFSD = "/proc/fs/nfsd"
+STATE = "/var/lib/nfs"
+PIPEFS = "/run/rpc_pipefs"
+
+LEASE = 10
+"""Lease and grace period in seconds, the shortest that nfsd accepts. A client polls again after 15 s at
+most when a grace period has refused it."""
+GONE = 20
+"""Time limit for the kernel to close the connections of a mount or of nfsd, in seconds."""
+
+MODULES = ("nfs", "nfsd", "rpcrdma")
+
+
+# --- ends
+
+@contextmanager
+def transport(*nodes):
+    """Loads NFS and its RDMA transport at each node; removes the transport at the end, because it opens
+    every RDMA device. User-Mode Linux has them built in."""
+    loaded = [node for node in nodes if "-uml-" not in platform.release()]
+    try:
+        for node in loaded:
+            cmd(["modprobe", "--all", *MODULES], host=node, timeout=60)
+        yield
+    finally:
+        # The kernel frees the transports of the last mount in the background.
+        for node in loaded:
+            def removed(node=node):
+                return not cmd("modprobe --remove rpcrdma", fail=False, host=node).ret
+            wait_until(removed, GONE, "rpcrdma can be removed")
+
+
+@contextmanager
+def pair(mtu=0):
+    """Yields two nodes connected by veth, of which the first is for the client.
+
+    siw creates the socket of a connection in the network namespace of the caller. That is a worker
+    of the kernel here, so siw needs the client in the first namespace.
+    """
+    sides = ("", "right") if lab.DRIVER == "siw" else lab.SIDES
+    with lab.veth_pair(mtu, sides) as nodes, transport(nodes[0]):
+        yield nodes
+
+
+class End:
+    """A mount namespace in the network namespace of a node: a `host` of commands. No process outside
+    of it can keep its mounts alive."""
+
+    def __init__(self, node):
+        self.node = node
+        self._stack = ExitStack()
+        self._enter = None
+
+    def __enter__(self):
+        with ExitStack() as stack:
+            holder = stack.enter_context(bkg(
+                ["unshare", "--mount", "--propagation", "private",
+                 "sh", "-c", "echo holder $$; exec sleep infinity"], host=self.node))
+            pid = holder.says(r"holder (\d+)\n", 20)[1]
+            self._enter = ["nsenter", "--target", pid, "--mount", "--net", "--"]
+            self._start(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *reason):
+        return self._stack.__exit__(*reason)
+
+    def _start(self, stack):
+        """Mounts and starts what this end needs."""
+
+    def argv(self, *argv):
+        """Returns the command line that runs `argv` at this end."""
+        # nsenter enters the network namespace too.
+        here = dataclasses.replace(self.node, netns="")
+        return here.argv(*self._enter, *argv)
+
+    def write(self, path, value):
+        """Writes to a file, with one write()."""
+        cmd(["sh", "-c", 'echo "$1" >"$2"', "sh", value, path], host=self, timeout=30 * PACE)
+
+    def read(self, path):
+        """Returns the content of files; `path` may have wildcards."""
+        return cmd(["sh", "-c", f"cat {path}"], host=self).stdout
+
+    def python(self, code, timeout=60):
+        """Runs Python code. Returns its output."""
+        return cmd(["python3", "-c", code], host=self, timeout=timeout * PACE).stdout
+
+    def resources(self, listeners=False):
+        """Returns the RDMA objects on this end's device, each with its type. Leaves out listeners
+        unless asked for: an nfsd anywhere in this machine listens on all devices."""
+        return [(kind, row) for kind in lab.KINDS
+                for row in rdma(f"resource show {kind}", json=True, host=self.node)
+                if row["ifname"] == self.node.dev and (listeners or row.get("state") != "LISTEN")]
+
+
+class Server(End):
+    """nfsd, which listens for RDMA only, in the network namespace of a node. It exports a tmpfs to
+    everyone, by NFS 3 and 4.
+
+    `block` is the largest READ and WRITE. nfsd allocates MRs and work requests for it per connection.
+    """
+
+    def __init__(self, node, threads=8, block=1 << 20):
+        super().__init__(node)
+        self.threads = threads
+        self.block = block
+
+    def _start(self, stack):
+        for kind, where in (("tmpfs", "/run"), ("tmpfs", STATE), ("nfsd", NFSD)):
+            cmd(["mount", "-t", kind, kind, where], host=self)
+        cmd(["mkdir", PIPEFS, f"{STATE}/nfsdcld"], host=self)
+        cmd(["touch", f"{STATE}/etab", f"{STATE}/rmtab"], host=self)
+        cmd(["mount", "-t", "rpc_pipefs", "rpc_pipefs", PIPEFS], host=self)
+        cmd(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", EXPORT], host=self)
+        # Fails if nfsd has leaked a reference to a file.
+        stack.callback(cmd, ["umount", EXPORT], host=self)
+
+        rpcbind = stack.enter_context(bkg("rpcbind -f", host=self))
+        lab.wait_port_listen(RPCBIND_PORT, host=self.node, server=rpcbind)
+        # nfsdcld records clients, so that they can reclaim their state after a restart.
+        tracking = stack.enter_context(bkg(
+            f"nfsdcld --foreground --debug --storage {STATE}/nfsdcld --pipefsdir {PIPEFS}", host=self))
+        tracking.says("Starting event dispatch", 20)
+        cmd(["exportfs", "-i", "-o", "rw,no_root_squash,no_subtree_check,insecure,fsid=0",
+             f"*:{EXPORT}"], host=self)
+        mountd = stack.enter_context(bkg(
+            f"rpc.mountd --foreground --no-udp --port {MOUNTD_PORT}", host=self))
+        lab.wait_port_listen(MOUNTD_PORT, host=self.node, server=mountd)
+
+        self.write(f"{NFSD}/nfsv4leasetime", LEASE)
+        self.write(f"{NFSD}/nfsv4gracetime", LEASE)
+        self.write(f"{NFSD}/max_block_size", self.block)
+        stack.callback(self.stop)
+        self.start()
+
+    def start(self):
+        """Starts to listen, and then the threads: nfsd starts none without a listener."""
+        self.write(f"{NFSD}/portlist", f"rdma {PORT}")
+        self.write(f"{NFSD}/threads", self.threads)
+
+    def stop(self):
+        """Stops nfsd: closes its connections and listeners, forgets all state of NFS 4."""
+        self.write(f"{NFSD}/threads", 0)
+
+    def restart(self):
+        """Stops nfsd and starts it again."""
+        self.stop()
+        self.start()
+
+
+# --- mounts
+
+# As xprt_rdma_print_stats() of the kernel prints them.
+TRANSPORT = ("port", "binds", "connects", "connect_time", "idle", "sends", "receives", "bad_xids",
+             "in_use", "backlog", "read_chunks", "write_chunks", "reply_chunks", "chunk_bytes_sent",
+             "chunk_bytes_received", "pullups", "fixups", "hardways", "failed_marshals", "bad_replies",
+             "long_calls", "recycled_mrs", "orphaned_mrs", "allocated_mrs", "local_invalidates",
+             "empty_sendctx", "unused")
+
+
+class Client(End):
+    """A client of NFS in the network namespace of a node."""
+
+    @contextmanager
+    def mounted(self, server, version, *options, family=4):
+        """Mounts the export of a `Server` on MOUNT. Yields a `Mount`."""
+        where = server.node.address(family)
+        source = "/"
+        chosen = [f"vers={version}", "proto=rdma6" if family == 6 else "proto=rdma", f"port={PORT}"]
+        if version == "3":
+            source = EXPORT
+            chosen += ["nolock", "mountproto=tcp6" if family == 6 else "mountproto=tcp",
+                       f"mountport={MOUNTD_PORT}"]
+        # siw may not notice a call that arrives behind the end of connection set-up.
+        slow = lab.slow_to_siw(self.node) if server.node.dev.startswith("siw") else nullcontext()
+        with slow:
+            cmd(["mount", "-t", "nfs", "-o", ",".join([*chosen, *options]),
+                 f"[{where}]:{source}" if family == 6 else f"{where}:{source}", MOUNT],
+                host=self, timeout=60 * PACE)
+        try:
+            yield Mount(self)
+            cmd(["umount", MOUNT], host=self, timeout=30 * PACE)
+        except BaseException:
+            # The server may be unreachable: make all calls fail, and wait for none.
+            cmd(["umount", "--internal-only", "--force", "--lazy", MOUNT], host=self)
+            raise
+
+    def drop_caches(self):
+        """Forgets all pages without unwritten data, and all unused inodes."""
+        cmd(["sh", "-c", "sync; echo 3 >/proc/sys/vm/drop_caches"], host=self, timeout=60 * PACE)
+
+
+class Mount:
+    """A mount of a `Client`, on MOUNT."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def _stats(self):
+        """Returns the part of mountstats about this mount."""
+        for part in self.client.read("/proc/self/mountstats").split("\ndevice "):
+            if f" mounted on {MOUNT} with fstype nfs" in part:
+                return part
+        raise KsftFailEx(f"no NFS on {MOUNT}")
+
+    def options(self):
+        """Returns the mount options in effect."""
+        return re.search(r"^\s*opts:\s*(\S+)$", self._stats(), re.M)[1].split(",")
+
+    def transports(self):
+        """Returns the counters of each connection, a dict by the names in TRANSPORT. Raises
+        `KsftFailEx` if one does not use RDMA."""
+        found = []
+        for kind, text in re.findall(r"^\s*xprt:\s*(\S+) (.*)$", self._stats(), re.M):
+            if kind != "rdma":
+                raise KsftFailEx(f"a connection by {kind}")
+            found.append(dict(zip(TRANSPORT, map(int, text.split()), strict=True)))
+        return found
+
+    def total(self, name):
+        """Returns a counter, summed over all connections."""
+        return sum(one[name] for one in self.transports())
+
+
+# --- files
+
+MIB = 1 << 20
+SIZES = (0, 1, 2, 3, 4, 5, 1023, 1024, 1025, 4095, 4096, 4097, 65535, 65536, 65537,
+         MIB - 1, MIB, MIB + 1, 3 * MIB + 5)
+"""Around pages, XDR's unit, inline thresholds, and the largest READ and WRITE."""
+SMALL = 300
+"""Files of less than SMALL_SIZE bytes; all in one folder, so that listing it takes long replies."""
+SMALL_SIZE = 20000
+LONG_TARGET = 4000
+"""Length of a symbolic link's target that does not fit into an inline message."""
+
+
+def make_tree(folder, seed):
+    """Creates a folder of files, folders and symbolic links. The seed determines all of it."""
+    choice = random.Random(seed)
+    top = Path(folder)
+    names = [f"{size}" for size in SIZES] + ["a" * 255, "two words", "Grüße"]
+    for name, size in zip(names, [*SIZES, 100, 200, 300], strict=True):
+        _make_file(top / "sizes" / name, choice, size)
+    for number in range(SMALL):
+        _make_file(top / "small" / f"file with a name of some length {number:04}", choice,
+                   choice.randrange(SMALL_SIZE))
+    _make_file(top.joinpath("deep", *map(str, range(20)), "file"), choice, 10000)
+    (top / "empty").mkdir(mode=0o700)
+    (top / "short link").symlink_to("sizes/4096")
+    (top / "long link").symlink_to("/".join(["x" * 99] * (LONG_TARGET // 100)))
+
+
+def _make_file(path, choice, size):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(choice.randbytes(size))
+    path.chmod(choice.choice((0o600, 0o644, 0o755, 0o400)))
+
+
+def tree(host, folder):
+    """Returns all that is in a folder at a host: types, modes, sizes, targets, hashes; sorted lines."""
+    kinds = cmd(["env", "-C", folder, "find", ".", "-type", "d", "-printf", r"%y %m %P\n", "-o",
+                 "-printf", r"%y %m %s %P %l\n"], host=host, timeout=60 * PACE).stdout
+    hashes = cmd(["env", "-C", folder, "find", ".", "-type", "f", "-exec", "sha256sum", "{}", "+"],
+                 host=host, timeout=120 * PACE).stdout
+    return sorted(kinds.splitlines() + hashes.splitlines())
+
+
+def differences(expected, found):
+    """Returns the lines that only one of two results of `tree` has, some of them."""
+    lost, more = set(expected) - set(found), set(found) - set(expected)
+    return [f"{sign} {line:.200}" for sign, lines in (("-", lost), ("+", more))
+            for line in sorted(lines)[:5]]
+
+
+class Tree:
+    """A tree of files at a client, to unpack on its mount."""
+
+    SOURCE = "/tmp/tree"
+
+    def __init__(self, client, seed):
+        self.client = client
+        client.python(f"import nfs; nfs.make_tree({self.SOURCE!r}, {seed})")
+        self.expected = tree(client, self.SOURCE)
+        # An empty list would equal that of an empty mount.
+        ksft_true(len(self.expected) > SMALL + len(SIZES), "the tree is too small")
+
+    def unpack(self, folder):
+        """Unpacks the tree into a new folder."""
+        source, folder = shlex.quote(self.SOURCE), shlex.quote(folder)
+        cmd(["sh", "-ec", f"mkdir {folder}; tar -C {source} -cf /tmp/tree.tar ."
+             f"; tar -C {folder} -xpf /tmp/tree.tar; rm /tmp/tree.tar"],
+            host=self.client, timeout=120 * PACE)
+
+    def compare(self, host, folder):
+        """Returns the differences between the tree and a folder at a host."""
+        return differences(self.expected, tree(host, folder))
+
+
+# --- traffic
+
+def fio(host, folder, name, **options):
+    """Runs fio on a file in a folder at a host: writes and then verifies it, or only the latter with
+    `verify_only=1`. Returns a `bkg`."""
+    chosen = {"ioengine": "libaio", "iodepth": 16, "verify": "crc32c", "verify_fatal": 1,
+              "verify_state_save": 0, **options}
+    return bkg(["fio", f"--name={name}", f"--filename={os.path.join(folder, name)}", "--thread",
+                *(f"--{key}={value}" for key, value in chosen.items())], host=host)
