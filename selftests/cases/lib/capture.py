@@ -1,16 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packet captures with tcpdump."""
+"""Packet captures with tcpdump, and what tshark finds in them."""
 
+import collections
 import os
 import re
 import signal
 from contextlib import contextmanager
 
 from ksft import ksft_eq
-from utils import bkg, wait_until
+from utils import bkg, cmd, wait_until
 
 COUNTS = re.compile(r"(\d+) packets? captured\D+(\d+) packets? received by filter\D+"
                     r"(\d+) packets? dropped by kernel")
+
+# Fields of each TCP segment; a field that occurs several times has several values.
+FIELDS = ["frame.number", "tcp.stream", "tcp.len", "tcp.analysis.retransmission",
+          "tcp.analysis.lost_segment", "tcp.segment", "_ws.malformed", "iwarp_mpa.pdlength",
+          "iwarp_mpa.ulpdulength", "iwarp_rdma.opcode"]
+Segment = collections.namedtuple("Segment", [field.split(".")[-1] for field in FIELDS])
+
+# These dissectors take any Send for their own protocol and report errors.
+OTHERS = ["rpcrdma_iwarp", "smb_direct_iwarp"]
+
+OPCODES = {0: "RDMA Write", 1: "Read Request", 2: "Read Response", 3: "Send",
+           4: "Send with Invalidate", 7: "Terminate"}
 
 
 @contextmanager
@@ -29,3 +42,18 @@ def captured(node, path):
         wait_until(caught_up, 60, "tcpdump has written all", interval=1)
         dump.kill(signal.SIGINT)
         ksft_eq(COUNTS.findall(dump.output)[-1][2], "0", "packets dropped")
+
+
+def tshark(path, *options):
+    """Returns tshark's output on the segments with payload in a capture."""
+    others = [option for name in OTHERS for option in ("--disable-heuristic", name)]
+    # The ports are random, and may be registered for another protocol.
+    return cmd(["tshark", "-r", path, "-o", "tcp.try_heuristic_first:TRUE", *others,
+                "-Y", "tcp.len > 0", *options], timeout=120).stdout
+
+
+def decoded(path):
+    """Returns the segments with payload in a capture."""
+    fields = [option for field in FIELDS for option in ("-e", field)]
+    return [Segment(*(values.split(",") if values else [] for values in line.split("\t")))
+            for line in tshark(path, "-T", "fields", *fields).splitlines()]
