@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: GPL-2.0
+"""NVMe over RDMA between the kernel's own target (nvmet-rdma) and host (nvme-rdma). Both work only in
+the initial network namespace: both ends are on one device, on the two of `two_devices()`, or one of
+them in the peer VM.
+
+    with lab.dummy() as node, nvme.modules(node), nvme.Target(node) as target:
+        with nvme.connected(target, node, "--nr-io-queues", 2) as ctrl:
+            cmd(["block_load", "-n", 100, ctrl.namespace(1), 0, 1 << 20])
+
+Leaving the blocks removes everything, also after a failure: controllers, configfs objects, modules.
+"""
+
+import json
+import os
+import re
+import signal
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import lab
+from ksft import PACE, KsftFailEx, ksft_eq, ksft_in
+from lab import Node
+from utils import bkg, cmd, tail, wait_until
+
+NQN = "nqn.2026-01.test.riw:target"
+HOST = ["--hostnqn", "nqn.2014-08.org.nvmexpress:uuid:78797877-0000-4000-8000-000000000001",
+        "--hostid", "78797877-0000-4000-8000-000000000001"]
+
+SIZE = 64 << 20
+"""Bytes of each namespace."""
+
+BLK, FILE = 1, 2
+"""The namespaces of a target: on null_blk and on a file."""
+
+PATIENT = ("--reconnect-delay", 1, "--ctrl-loss-tmo", 100, "--keep-alive-tmo", 30)
+"""Options of a host that reconnects within a second, and does not give up. The time is below that of
+the kernel's detector of hung tasks: requests wait as long."""
+
+CONFIG = "/sys/kernel/config"
+PORT = f"{CONFIG}/nvmet/ports/1"
+SUBSYSTEM = f"{CONFIG}/nvmet/subsystems/{NQN}"
+
+
+def shell(host, script, timeout=60, fail=True):
+    """Runs a shell script at a `Node`. It ends at the first command that fails."""
+    return cmd(["sh", "-euc", script], host=host, timeout=timeout * PACE, fail=fail)
+
+
+# --- modules
+
+USED = ("nvmet_rdma", "nvme_rdma", "null_blk")
+
+LOAD = f"""
+mountpoint -q {CONFIG} || {{ modprobe configfs; mount -t configfs configfs {CONFIG}; echo mounted; }}
+modprobe nvmet_rdma use_srq=$SRQ
+modprobe nvme_rdma
+modprobe null_blk nr_devices=0
+"""
+
+UNLOAD = f"""
+for name in {" ".join(USED)}; do
+    [ ! -e /sys/module/$name ] || modprobe -r $name
+done
+"""
+
+
+def unload(host):
+    """Unloads the modules, which have to become unused within a moment."""
+    def unloaded():
+        nonlocal last
+        last = shell(host, UNLOAD, fail=False)
+        return not last.ret
+
+    last = None
+    try:
+        wait_until(unloaded, 60 * PACE, "the modules of NVMe can be unloaded", interval=0.5)
+    except KsftFailEx as reason:
+        raise KsftFailEx(f"{reason}\n{last.stderr}") from None
+
+
+@contextmanager
+def modules(*nodes, srq=False):
+    """Loads the modules of targets and hosts, in the machines of the nodes. With `srq`, a target uses
+    shared receive queues."""
+    machines = list({node.remote: node for node in nodes}.values())
+    mounted = []
+    try:
+        for host in machines:
+            if "mounted" in shell(host, f"SRQ={'Y' if srq else 'N'}\n{LOAD}").stdout:
+                mounted.append(host)
+        yield
+    finally:
+        for host in machines:
+            unload(host)
+        for host in mounted:
+            cmd(["umount", CONFIG], host=host)
+
+
+# --- the target
+
+CREATE = """
+cd $CONFIG/nullb
+mkdir nullb0
+cd nullb0
+echo 1 >memory_backed
+echo $((SIZE >> 20)) >size
+# Completes in the handler of a timer, with interrupts disabled.
+echo 2 >irqmode
+echo 10000 >completion_nsec
+echo 1 >power
+
+truncate -s $SIZE $BACKING
+mkdir $SUBSYSTEM
+cd $SUBSYSTEM
+echo 1 >attr_allow_any_host
+mkdir namespaces/1 namespaces/2
+echo /dev/nullb0 >namespaces/1/device_path
+echo $BACKING >namespaces/2/device_path
+echo 1 >namespaces/2/buffered_io
+echo 1 >namespaces/1/enable
+echo 1 >namespaces/2/enable
+
+mkdir $PORT
+cd $PORT
+echo rdma >addr_trtype
+echo ipv$FAMILY >addr_adrfam
+echo $ADDRESS >addr_traddr
+echo $SERVICE >addr_trsvcid
+echo $INLINE >param_inline_data_size
+"""
+
+# Removes what there is, and attempts each step whatever happened to the one before.
+REMOVE = """
+set +e
+status=0
+failed() {
+    echo "failed: $*" >&2
+    status=1
+}
+[ ! -e $PORT/subsystems/$NQN ] || rm $PORT/subsystems/$NQN || failed the link of the port
+[ ! -e $PORT ] || rmdir $PORT || failed the port
+for namespace in $SUBSYSTEM/namespaces/*; do
+    [ ! -e $namespace ] || rmdir $namespace || failed $namespace
+done
+[ ! -e $SUBSYSTEM ] || rmdir $SUBSYSTEM || failed the subsystem
+[ ! -e $CONFIG/nullb/nullb0 ] || rmdir $CONFIG/nullb/nullb0 || failed null_blk
+rm -f $BACKING
+exit $status
+"""
+
+
+class Target:
+    """A subsystem with the namespaces BLK and FILE, and a port at a node; one per machine. The port is
+    open when the block begins. `any_address`: it listens on all addresses, and so on devices that are added
+    later. `inline`: bytes of data that a command may carry."""
+
+    backing = "/tmp/nvmet.img"
+    """The file of the namespace FILE."""
+
+    def __init__(self, node, family=4, any_address=False, inline=4096):
+        self.node = node
+        self.family = family
+        self.service = lab.new_port()
+        wildcard = "::" if family == 6 else "0.0.0.0"
+        self._variables = {
+            "CONFIG": CONFIG, "SUBSYSTEM": SUBSYSTEM, "PORT": PORT, "NQN": NQN, "SIZE": SIZE,
+            "BACKING": self.backing, "FAMILY": family, "SERVICE": self.service, "INLINE": inline,
+            "ADDRESS": wildcard if any_address else self.address}
+
+    def __enter__(self):
+        try:
+            self._run(CREATE)
+            self.open()
+        except BaseException:
+            self._run(REMOVE, fail=False)
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self._run(REMOVE)
+
+    def _run(self, script, fail=True):
+        lines = [f"{name}={value}" for name, value in self._variables.items()]
+        shell(self.node, "\n".join([*lines, script]), fail=fail)
+
+    @property
+    def address(self):
+        """Returns the address that hosts connect to."""
+        return self.node.address(self.family)
+
+    def open(self):
+        """Lets the port serve the subsystem: it begins to listen."""
+        self._run("ln -s $SUBSYSTEM $PORT/subsystems/$NQN")
+
+    def close(self):
+        """Removes the subsystem from the port, which ends all connections and stops listening."""
+        self._run("rm $PORT/subsystems/$NQN")
+
+    def listens(self):
+        """Returns whether the port has a listening socket."""
+        return self.service in self.node.tcp_ports()
+
+    def where(self):
+        """Returns the options of nvme that select the port."""
+        return ["--transport", "rdma", "--traddr", self.address, "--trsvcid", self.service]
+
+    def contents(self, nsid, path):
+        """Copies the contents of a namespace, as the target has them, to a file. The target has to be
+        in this machine."""
+        source = "/dev/nullb0" if nsid == BLK else self.backing
+        cmd(["dd", f"if={source}", f"of={path}", "bs=1M", "status=none",
+             *(["iflag=direct"] if nsid == BLK else [])], host=self.node, timeout=60 * PACE)
+
+
+# --- the host
+
+FIND = """
+for subsystem in /sys/class/nvme-subsystem/nvme-subsys*; do
+    [ -e $subsystem ] && [ "$(cat $subsystem/subsysnqn)" = $NQN ] || continue
+    for disk in $subsystem/nvme*n*; do
+        [ -e $disk/nsid ] && [ "$(cat $disk/nsid)" = $NSID ] && [ "$(cat $disk/size)" != 0 ] || continue
+        echo /dev/${disk##*/}
+    done
+done
+"""
+
+# A controller may go by itself meanwhile.
+DISCONNECT = """
+for switch in /sys/class/nvme/nvme*/delete_controller; do
+    [ ! -e $switch ] || echo 1 >$switch || [ ! -e $switch ]
+done
+"""
+
+
+@dataclass
+class Controller:
+    """A controller of a host."""
+
+    name: str
+    host: Node
+
+    @property
+    def path(self):
+        return f"/dev/{self.name}"
+
+    def attribute(self, name):
+        """Returns an attribute, or "" if the controller is gone."""
+        return cmd(["cat", f"/sys/class/nvme/{self.name}/{name}"], host=self.host,
+                   fail=False).stdout.strip()
+
+    def wait_state(self, state, timeout=60):
+        """Waits for a state; "" if it has to go."""
+        wait_until(lambda: self.attribute("state") == state, timeout * PACE,
+                   f"{self.name} is {state or 'gone'}")
+
+    def namespace(self, nsid):
+        """Waits until the host has found a namespace, and it can be used. Returns its block device."""
+        def found():
+            return shell(self.host, f"NQN={NQN} NSID={nsid}\n{FIND}").stdout.split()
+
+        return wait_until(found, 30 * PACE, f"namespace {nsid} of {self.name}")[0]
+
+    def identify(self, nsid=0):
+        """Returns the controller's identify structure, or that of a namespace: a dict."""
+        which = ["id-ns", self.path, "-n", nsid] if nsid else ["id-ctrl", self.path]
+        return json.loads(cmd(["nvme", *which, "-o", "json"], host=self.host,
+                              timeout=60 * PACE).stdout)
+
+    def reset(self):
+        """Resets the controller: the host disconnects, and connects again."""
+        cmd(["nvme", "reset", self.path], host=self.host, timeout=60 * PACE)
+
+
+def connect_options(target, host, nqn=NQN):
+    """Returns the arguments of nvme to connect to a target."""
+    # Without a source, a connection within a machine uses the target's device at both ends.
+    source = []
+    if not target.node.remote and not host.remote and host.dev != target.node.dev:
+        source = ["--host-traddr", host.address(target.family)]
+    return ["nvme", "connect", *target.where(), "--nqn", nqn, *HOST, *source]
+
+
+def connect(target, host, *options, timeout=60):
+    """Connects a host to a target. Returns the `Controller`."""
+    said = cmd([*connect_options(target, host), *options], host=host, timeout=timeout * PACE)
+    return Controller(re.findall(r"nvme\d+", said.stdout)[-1], host)
+
+
+def disconnect_all(host):
+    """Disconnects all controllers of a machine. Those that go by themselves meanwhile do no harm."""
+    shell(host, DISCONNECT, timeout=100)
+
+
+@contextmanager
+def connected(target, host, *options, timeout=60):
+    """Connects a host to a target during the block."""
+    try:
+        yield connect(target, host, *options, timeout=timeout)
+    finally:
+        disconnect_all(host)
+
+
+def discover(target, host):
+    """Returns the discovery log page: NQN, address and port of each RDMA entry."""
+    source = connect_options(target, host)
+    source = source[source.index("--host-traddr"):][:2] if "--host-traddr" in source else []
+    page = cmd(["nvme", "discover", *target.where(), *HOST, *source], host=host,
+               timeout=60 * PACE).stdout
+    entries = re.split(r"^=+.*=+$", page, flags=re.MULTILINE)[1:]
+    found = []
+    for entry in entries:
+        values = dict(re.findall(r"^(\w+): +(.*?) *$", entry, re.MULTILINE))
+        if values.get("trtype") == "rdma":
+            found.append((values["subnqn"], values["traddr"], int(values["trsvcid"])))
+    return found
+
+
+# --- traffic
+
+def fio(device, *options, host=None, timeout=100):
+    """Runs one job of fio on a block device, which it must complete without an error. Returns its
+    output."""
+    return cmd(["fio", "--name=job", f"--filename={device}", "--direct=1", "--ioengine=libaio",
+                "--group_reporting", *options], host=host, timeout=timeout * PACE).stdout
+
+
+def compare(device, *options, first=0, length=SIZE, host=None, timeout=100):
+    """Runs block_load to its end: all that it reads is what it wrote."""
+    done = cmd(["block_load", *options, device, first, length], host=host, timeout=timeout * PACE)
+    ksft_in("verified", done.stdout)
+
+
+class Load:
+    """block_load without an end, in this machine. Leaving the block kills it."""
+
+    def __init__(self, device, first=0, length=SIZE, options=()):
+        self._process = bkg(["block_load", *options, device, first, length])
+
+    def __enter__(self):
+        self.advances()
+        return self
+
+    def __exit__(self, *_):
+        self._process.kill()
+
+    @property
+    def completed(self):
+        """Returns the number of completed requests."""
+        numbers = re.findall(r"^(\d+) requests$", self._process.output, re.MULTILINE)
+        return int(numbers[-1]) if numbers else 0
+
+    def advances(self, requests=200, timeout=60):
+        """Waits until more requests are completed, many more than can be in flight."""
+        def more():
+            if not self._process.running:
+                raise KsftFailEx(f"it has ended\n{tail(self._process.output)}")
+            return self.completed >= target
+
+        target = self.completed + requests
+        wait_until(more, timeout * PACE, f"{requests} more requests are completed")
+
+    def finish(self, timeout=60):
+        """Ends it. All blocks have to have their last contents."""
+        os.kill(self._process.pid, signal.SIGTERM)
+        ksft_in("verified", self._process.succeed(timeout * PACE))
+
+    def fails(self, timeout=60):
+        """Waits until it ends by itself, because a request failed."""
+        ksft_eq(self._process.wait(timeout * PACE), 1, "status")
+        ksft_in("failed: ", self._process.output)
+
+
+# --- devices
+
+@contextmanager
+def two_devices():
+    """Creates two devices in this machine, each on a dummy interface. Packets from one to the other take
+    `lo`."""
+    nodes = [Node(f"{lab.DRIVER}{i}", f"dummy{i}", f"10.79.{i}.1") for i in (0, 1)]
+    first, second = nodes
+    with lab.netdev(first.netdev, "type", "dummy", addr=f"{first.addr}/24"), \
+            lab.netdev(second.netdev, "type", "dummy", addr=f"{second.addr}/24"), \
+            lab.rdma_link(first.dev, first.netdev), lab.rdma_link(second.dev, second.netdev):
+        yield nodes
+
+
+def held(*devs):
+    """Returns the objects that connections hold in these devices: all but listening ids and pools of
+    CQs."""
+    return [(kind, row) for dev in devs for kind in ("qp", "mr", "pd", "cm_id")
+            for row in lab.resources(kind, dev) if row.get("state") != "LISTEN"]
+
+
+def nothing_held(*devs, timeout=20):
+    """Waits until connections have left nothing in these devices."""
+    try:
+        wait_until(lambda: not held(*devs), timeout * PACE, "all objects of connections are gone")
+    except KsftFailEx as reason:
+        raise KsftFailEx(f"{reason}\n" + "\n".join(map(str, held(*devs)[:20]))) from None
