@@ -103,6 +103,7 @@ cd $CONFIG/nullb
 mkdir nullb0
 cd nullb0
 echo 1 >memory_backed
+echo 1 >discard
 echo $((SIZE >> 20)) >size
 # Completes in the handler of a timer, with interrupts disabled.
 echo 2 >irqmode
@@ -151,8 +152,8 @@ exit $status
 
 class Target:
     """A subsystem with the namespaces BLK and FILE, and a port at a node; one per machine. The port is
-    open when the block begins. `any_address`: it listens on all addresses, and so on devices that are added
-    later. `inline`: bytes of data that a command may carry."""
+    open when the block begins. `any_address`: it listens on all addresses, and so on devices that are
+    added later. `inline`: bytes of data that a command may carry."""
 
     backing = "/tmp/nvmet.img"
     """The file of the namespace FILE."""
@@ -204,12 +205,12 @@ class Target:
         """Returns the options of nvme that select the port."""
         return ["--transport", "rdma", "--traddr", self.address, "--trsvcid", self.service]
 
-    def contents(self, nsid, path):
-        """Copies the contents of a namespace, as the target has them, to a file. The target has to be
-        in this machine."""
+    def digest(self, nsid, megabytes):
+        """Returns a hash of the first bytes of a namespace, as the target has them."""
         source = "/dev/nullb0" if nsid == BLK else self.backing
-        cmd(["dd", f"if={source}", f"of={path}", "bs=1M", "status=none",
-             *(["iflag=direct"] if nsid == BLK else [])], host=self.node, timeout=60 * PACE)
+        direct = "iflag=direct" if nsid == BLK else ""
+        script = f"dd if={source} {direct} bs=1M count={megabytes} status=none | sha256sum"
+        return shell(self.node, script, timeout=100).stdout.split()[0]
 
 
 # --- the host
@@ -218,8 +219,8 @@ FIND = """
 for subsystem in /sys/class/nvme-subsystem/nvme-subsys*; do
     [ -e $subsystem ] && [ "$(cat $subsystem/subsysnqn)" = $NQN ] || continue
     for disk in $subsystem/nvme*n*; do
-        [ -e $disk/nsid ] && [ "$(cat $disk/nsid)" = $NSID ] && [ "$(cat $disk/size)" != 0 ] || continue
-        echo /dev/${disk##*/}
+        [ -e $disk/nsid ] && [ "$(cat $disk/nsid)" = $NSID ] || continue
+        [ "$(cat $disk/size)" = 0 ] || echo /dev/${disk##*/}
     done
 done
 """
@@ -283,7 +284,10 @@ def connect_options(target, host, nqn=NQN):
 def connect(target, host, *options, timeout=60):
     """Connects a host to a target. Returns the `Controller`."""
     said = cmd([*connect_options(target, host), *options], host=host, timeout=timeout * PACE)
-    return Controller(re.findall(r"nvme\d+", said.stdout)[-1], host)
+    names = re.findall(r"\bnvme\d+\b", said.stdout)
+    if not names:
+        raise KsftFailEx(f"no controller: {said}\n{said.stdout}{said.stderr}")
+    return Controller(names[-1], host)
 
 
 def disconnect_all(host):
@@ -317,17 +321,38 @@ def discover(target, host):
 
 # --- traffic
 
-def fio(device, *options, host=None, timeout=100):
-    """Runs one job of fio on a block device, which it must complete without an error. Returns its
-    output."""
-    return cmd(["fio", "--name=job", f"--filename={device}", "--direct=1", "--ioengine=libaio",
-                "--group_reporting", *options], host=host, timeout=timeout * PACE).stdout
+def fio(device, *options, engine="libaio", host=None, timeout=100):
+    """Runs a job of fio on a block device, which has to end without an error. It verifies what it
+    writes."""
+    said = cmd(["fio", "--name=job", f"--filename={device}", f"--ioengine={engine}", "--direct=1",
+                "--group_reporting", "--verify=crc32c", "--verify_fatal=1", *options], host=host,
+               timeout=timeout * PACE).stdout
+    ksft_in("err= 0", said)
 
 
 def compare(device, *options, first=0, length=SIZE, host=None, timeout=100):
     """Runs block_load to its end: all that it reads is what it wrote."""
     done = cmd(["block_load", *options, device, first, length], host=host, timeout=timeout * PACE)
     ksft_in("verified", done.stdout)
+
+
+EXCHANGE = """
+source=/tmp/nvme.source
+head -c ${COUNT}M /dev/urandom >$source
+sha256sum <$source
+dd if=$source of=$DISK oflag=direct bs=1M status=none
+rm $source
+dd if=$DISK iflag=direct bs=1M count=$COUNT status=none | sha256sum
+"""
+
+
+def exchange(target, ctrl, nsid, megabytes=16):
+    """Writes random data to a namespace: the target has to have the same, and the host to read it."""
+    variables = f"DISK={ctrl.namespace(nsid)} COUNT={megabytes}\n"
+    said = shell(ctrl.host, variables + EXCHANGE, timeout=100).stdout
+    written, found = (line.split()[0] for line in said.splitlines())
+    ksft_eq(target.digest(nsid, megabytes), written, "the target's data")
+    ksft_eq(found, written, "what the host reads")
 
 
 class Load:
@@ -374,8 +399,8 @@ class Load:
 
 @contextmanager
 def two_devices():
-    """Creates two devices in this machine, each on a dummy interface. Packets from one to the other take
-    `lo`."""
+    """Creates two devices in this machine, each on a dummy interface. Packets from one to the other
+    take `lo`."""
     nodes = [Node(f"{lab.DRIVER}{i}", f"dummy{i}", f"10.79.{i}.1") for i in (0, 1)]
     first, second = nodes
     with lab.netdev(first.netdev, "type", "dummy", addr=f"{first.addr}/24"), \
