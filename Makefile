@@ -22,16 +22,16 @@ demo:
 check: lab
 	@selftests/run_tests $(if $(V),-v) $(CASES)
 
-# `check` and the slow `mutants`. If the first fails, the second still runs.
-check-full:
-	@status=0; for what in check mutants; do $(MAKE) --no-print-directory $$what || status=1; done; \
-		exit $$status
+# All cases, and the slow `mutants`. If the first fails, the second still runs.
+check-full: lab
+	@status=0; selftests/run_tests --full $(if $(V),-v) || status=1; \
+		$(MAKE) --no-print-directory mutants || status=1; exit $$status
 
 # The cases and a soak, on each instrumented User-Mode Linux.
 soak = selftests/soak/run_soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 check-debug: lab
 	@status=0; for kernel in debug kasan; do export RIW_KERNEL=$$kernel; \
-		selftests/run_tests $(if $(V),-v) $(CASES) || status=1; \
+		selftests/run_tests --full $(if $(V),-v) $(CASES) || status=1; \
 		$(if $(CASES),,$(soak) || status=1;) \
 	done; exit $$status
 
@@ -97,7 +97,7 @@ help:
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
 	@echo '  make shell       a shell in a VM, with riw0 and riw1'
 	@echo '  make check       run all tests (CASES="rping_veth mr_*": some; V=1: verbose)'
-	@echo '  make check-full  make check and make mutants'
+	@echo '  make check-full  make check with the slow cases, and make mutants'
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and kasan'
 	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1; RIW_KERNEL=kasan)'
 	@echo '  make bench       measure riw, siw and TCP (bench-quick: under 5 minutes)'

@@ -20,11 +20,12 @@ class Case:
     peer: str = "none"
     mem: int = 2048
     kernel: str = "any"
+    run: str = "check"
     allow: list = dataclasses.field(default_factory=list)
 
     # The values that a key may have; keys not listed take any.
     VALUES = {"module": ("riw", "none"), "peer": ("siw", "riw", "none"),
-              "kernel": ("any", "stock", "debug")}
+              "kernel": ("any", "stock", "debug"), "run": ("check", "full")}
 
     @classmethod
     def read(cls, path):
@@ -35,7 +36,7 @@ class Case:
                 if match := re.match(r"# lab: (.*)", line):
                     for word in match[1].split():
                         key, _, value = word.partition("=")
-                        if key not in ("timeout", "module", "vms", "peer", "mem", "kernel"):
+                        if key not in ("timeout", "module", "vms", "peer", "mem", "kernel", "run"):
                             raise ValueError(f"{path}: unknown key {key!r}")
                         if value not in cls.VALUES.get(key, [value]):
                             raise ValueError(f"{path}: unknown {key} {value!r}")
@@ -47,8 +48,9 @@ class Case:
         return case
 
 
-def find(patterns, kernel="stock"):
-    """Returns the cases for a kernel; with patterns, only those that match one."""
+def find(patterns, kernel="stock", full=False):
+    """Returns the cases for a kernel; with patterns, only those that match one. Slow cases must be
+    named, unless all are wanted."""
     paths = sorted(path for path in FOLDER.iterdir()
                    if path.is_file() and "." not in path.name and os.access(path, os.X_OK))
     chosen = []
@@ -59,6 +61,8 @@ def find(patterns, kernel="stock"):
         chosen += [path for path in matching if path not in chosen]
     kinds = ("any", kernel, "debug") if kernel in PACE else ("any", kernel)
     cases = [case for case in map(Case.read, chosen) if case.kernel in kinds]
+    if not patterns and not full:
+        cases = [case for case in cases if case.run == "check"]
     for case in cases:
         case.timeout *= PACE.get(kernel, 1)
     return cases
