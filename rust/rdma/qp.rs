@@ -453,21 +453,16 @@ impl<T: Driver> Callbacks<T> {
         bad_wr: *mut *const bindings::ib_recv_wr,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: The consumer passes a list of valid WRs, and keeps the memory that they name
-            // until they are complete. The list is used only if the consumer is in the kernel.
-            let mut wrs = unsafe { RecvWrs::new(wr) };
             // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for
-            // it runs.
-            let posted = unsafe {
-                match is_of_process(qp) {
+            // it runs. The consumer passes a list of valid WRs and a valid pointer for the one that
+            // fails, and keeps the memory that the WRs name until they are complete. The list is used
+            // only if the consumer is in the kernel.
+            unsafe {
+                RecvWrs::post(wr, bad_wr, |wrs| match is_of_process(qp) {
                     true => Err(EOPNOTSUPP),
-                    false => T::post_recv(Qp::<T>::from_base(qp), &mut wrs),
-                }
-            };
-
-            // SAFETY: The consumer passes a valid pointer for the WR that failed.
-            posted.inspect_err(|_| unsafe { *bad_wr = wrs.taken_last() })?;
-            Ok(0)
+                    false => T::post_recv(Qp::<T>::from_base(qp), wrs),
+                })
+            }
         })
     }
 

@@ -139,21 +139,17 @@ impl<T: Driver> Callbacks<T> {
         bad_wr: *mut *const bindings::ib_recv_wr,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: The consumer passes a list of valid WRs, and keeps the memory that they name
-            // until they are complete. The list is used only if the consumer is in the kernel.
-            let mut wrs = unsafe { RecvWrs::new(wr) };
-            // SAFETY: ib_core passes a created queue, and does not destroy it while a verb for it
-            // runs. It sets `uobject` before it creates the queue, and does not change it.
-            let posted = unsafe {
-                match (*srq).uobject.is_null() {
-                    true => T::post_srq_recv(Srq::<T>::from_base(srq), &mut wrs),
+            // SAFETY: ib_core passes a created queue, and does not destroy it while a verb for it runs.
+            // It sets `uobject` before it creates the queue, and does not change it. The consumer
+            // passes a list of valid WRs and a valid pointer for the one that fails, and keeps the
+            // memory that the WRs name until they are complete. The list is used only if the consumer
+            // is in the kernel.
+            unsafe {
+                RecvWrs::post(wr, bad_wr, |wrs| match (*srq).uobject.is_null() {
+                    true => T::post_srq_recv(Srq::<T>::from_base(srq), wrs),
                     false => Err(EOPNOTSUPP),
-                }
-            };
-
-            // SAFETY: The consumer passes a valid pointer for the WR that failed.
-            posted.inspect_err(|_| unsafe { *bad_wr = wrs.taken_last() })?;
-            Ok(0)
+                })
+            }
         })
     }
 }

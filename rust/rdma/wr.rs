@@ -418,22 +418,28 @@ pub struct RecvWrs<'a> {
 }
 
 impl RecvWrs<'_> {
+    /// Calls `post` with a list of WRs. If it fails, stores the WR that was taken last, or the first one,
+    /// in `bad`.
+    ///
     /// # Safety
     ///
-    /// `first` must satisfy the type invariants. The consumer must keep the memory that the WRs
-    /// name until it learns that they are complete.
-    pub(crate) unsafe fn new(first: *const bindings::ib_recv_wr) -> Self {
+    /// `first` must satisfy the type invariants, and `bad` be valid. The consumer must keep the memory
+    /// that the WRs name until it learns that they are complete.
+    pub(crate) unsafe fn post(
+        first: *const bindings::ib_recv_wr,
+        bad: *mut *const bindings::ib_recv_wr,
+        post: impl FnOnce(&mut RecvWrs<'_>) -> Result,
+    ) -> Result<c_int> {
         // INVARIANT: The caller promises them.
-        Self {
+        let mut wrs = RecvWrs {
             next: first,
             last: first,
             _wrs: PhantomData,
-        }
-    }
+        };
 
-    /// Returns the WR that was taken last, or the first one.
-    pub(crate) fn taken_last(&self) -> *const bindings::ib_recv_wr {
-        self.last
+        // SAFETY: By the caller's promise `bad` is valid.
+        post(&mut wrs).inspect_err(|_| unsafe { *bad = wrs.last })?;
+        Ok(0)
     }
 
     /// Takes the next WR, with the memory that it names. Any context. Fails with `EINVAL` if it has
