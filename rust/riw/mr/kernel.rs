@@ -80,25 +80,16 @@ pub(crate) struct Mapping {
 }
 
 impl Registration {
-    fn check(
-        &self,
-        stag: Stag,
-        pds: (u64, u64),
-        want: Access,
-        addr: u64,
-        len: u32,
-    ) -> Result<u64, Denied> {
-        let (region_pd, pd) = pds;
-
+    /// Returns what an access is checked against, in protection domain `pd`. Any context.
+    fn region(&self, pd: u64) -> Region {
         Region {
             stag: self.stag,
-            pd: region_pd,
+            pd,
             base: self.base,
             len: self.mapped.list.len(),
             access: self.access,
             valid: true,
         }
-        .check(stag, pd, want, addr, len)
     }
 }
 
@@ -241,21 +232,18 @@ impl KernelRegion {
         Ok(())
     }
 
-    /// Checks an access to the registration in force. Process context or softirq. Returns the offset
-    /// from its start, and its generation.
+    /// Calls `check` with the registration in force, in protection domain `pd`. Process context or
+    /// softirq; `check` must not sleep. Returns the offset that it returns, and the generation of the
+    /// registration. Fails with `InvalidStag` if there is none.
     pub(super) fn check(
         &self,
-        stag: Stag,
-        pds: (u64, u64),
-        want: Access,
-        addr: u64,
-        len: u32,
+        pd: u64,
+        check: impl FnOnce(&Region) -> Result<u64, Denied>,
     ) -> Result<(u64, u32), Denied> {
         let current = self.current.lock();
         let registration = current.registration.as_ref().ok_or(Denied::InvalidStag)?;
-        let offset = registration.check(stag, pds, want, addr, len)?;
 
-        Ok((offset, current.generation))
+        Ok((check(&registration.region(pd))?, current.generation))
     }
 
     /// Calls `f` with the memory of registration `generation`, unless that is not in force any more.

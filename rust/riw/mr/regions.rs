@@ -4,7 +4,7 @@
 
 use super::{Mapping, MrMemory, MrObject};
 use crate::Riw;
-use iwarp::{Access, Denied, Stag};
+use iwarp::{Access, Denied, Region, Stag};
 use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
@@ -35,10 +35,10 @@ impl Regions {
         len: u32,
     ) -> Result<Target, Denied> {
         let mr = self.mrs.get(stag.0).ok_or(Denied::InvalidStag)?;
-        let pds = (mr.pd, self.pd);
+        let check = |region: &Region| region.check(stag, self.pd, want, addr, len);
         let (offset, generation) = match &mr.memory {
-            MrMemory::User(region) => (region.check(stag, pds, want, addr, len)?, 0),
-            MrMemory::Kernel(region) => region.check(stag, pds, want, addr, len)?,
+            MrMemory::User(region) => (check(&region.region(mr.pd))?, 0),
+            MrMemory::Kernel(region) => region.check(mr.pd, check)?,
         };
 
         Ok(Target {

@@ -67,26 +67,16 @@ impl UserRegion {
         }
     }
 
-    /// Checks an access. Any context. Returns the offset from the start of the region.
-    pub(super) fn check(
-        &self,
-        stag: Stag,
-        pds: (u64, u64),
-        want: Access,
-        addr: u64,
-        len: u32,
-    ) -> Result<u64, Denied> {
-        let (region_pd, pd) = pds;
-
+    /// Returns what an access is checked against, in protection domain `pd`. Any context.
+    pub(super) fn region(&self, pd: u64) -> Region {
         Region {
             stag: self.stag,
-            pd: region_pd,
+            pd,
             base: self.base,
             len: self.umem.len(),
             access: self.access,
             valid: self.valid.load(ordering::Relaxed),
         }
-        .check(stag, pd, want, addr, len)
     }
 
     /// Returns the address `offset` bytes from the start of the region, as work requests and the wire
