@@ -2,6 +2,7 @@
 #
 # Compiles the programs of the cases and of the bench, in the Debian root. Each cases/progs/NAME.c
 # and bench/progs/NAME.c, linked with all of cases/progs/common/*.c, becomes build/lab/progs/NAME.
+# If there is a folder cases/progs/NAME, its *.c are parts of NAME, too.
 # Each cases/progs/preload/NAME.c becomes build/lab/progs/NAME.so.
 #
 # A program gets its name when it is complete, because running machines may use it. A program
@@ -15,11 +16,14 @@ programs := $(patsubst $(src)/%.c,$(out)/%,$(wildcard $(src)/*.c)) \
 	$(patsubst $(bench)/%.c,$(out)/%,$(wildcard $(bench)/*.c)) \
 	$(patsubst $(src)/preload/%.c,$(out)/%.so,$(wildcard $(src)/preload/*.c))
 common := $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/common/*.c))
+parts = $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/$(notdir $(1))/*.c))
 
 stale := $(filter-out $(programs),$(wildcard $(out)/*))
 
 all: $(programs)
 	$(if $(stale),rm -f $(stale))
+
+$(foreach program,$(programs),$(eval $(program): $(call parts,$(program))))
 
 $(out)/%: $(out)/.obj/%.o $(common) $(self)
 	gcc -o $@.new $(filter %.o,$^) -libverbs -lrdmacm -lpthread
@@ -42,4 +46,4 @@ $(out)/.obj/%.o: $(bench)/%.c $(self)
 	$(compile)
 
 .SECONDARY:
--include $(wildcard $(out)/.obj/*.d $(out)/.obj/common/*.d)
+-include $(wildcard $(out)/.obj/*.d $(out)/.obj/*/*.d)
