@@ -19,7 +19,7 @@ struct ring {
 	off_t offset;
 };
 
-#define RINGS_MAX 64
+#define RINGS_MAX 256
 
 /* Finds all mappings of uverbs files in this process. Returns their number. */
 int rings_find(struct ring *rings);
