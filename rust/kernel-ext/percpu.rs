@@ -4,8 +4,8 @@
 //!
 //! C header: [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
 
-use crate::sync::without_softirqs;
-use core::ptr::NonNull;
+use crate::sync::{without_softirqs, BhSpinLockGuard};
+use core::{marker::PhantomData, ptr::NonNull};
 use kernel::prelude::*;
 use riw_bindings as bindings;
 
@@ -49,12 +49,40 @@ impl<const N: usize> PerCpuCounters<N> {
     /// Calls `f`, which adds to several counters. Cheaper than as many calls of [`Self::add`] where an
     /// addition is not a single instruction. Process context or softirq; `f` must not sleep.
     ///
-    /// The counters must be ones that no hard interrupt adds to: where an addition is not a single
-    /// instruction, one of the two additions would be lost.
+    /// The counters must be ones that no hard interrupt adds to: one of the two additions would be
+    /// lost.
     #[inline]
     pub fn add_several<R>(&self, f: impl FnOnce(&Batch<'_, N>) -> R) -> R {
-        // INVARIANT: Softirqs are disabled until `f` returns.
-        without_softirqs(|| f(&Batch(self)))
+        // SAFETY: Softirqs are disabled until `f` returns, which cannot keep the batch.
+        without_softirqs(|| f(&unsafe { self.batch() }))
+    }
+
+    /// As [`Self::add_several`], for the holder of a lock that disables softirqs already.
+    #[inline]
+    pub fn add_several_locked<T, R>(
+        &self,
+        _lock: &BhSpinLockGuard<'_, T>,
+        f: impl FnOnce(&Batch<'_, N>) -> R,
+    ) -> R {
+        // SAFETY: The lock is held, and so softirqs are disabled, until `f` returns, which cannot
+        // keep the batch.
+        f(&unsafe { self.batch() })
+    }
+
+    /// Returns the part of this CPU.
+    ///
+    /// # Safety
+    ///
+    /// Softirqs are disabled as long as the batch is used.
+    #[inline]
+    unsafe fn batch(&self) -> Batch<'_, N> {
+        Batch {
+            // INVARIANT: By the type invariant each CPU has `N` counters. The caller stays on this
+            // CPU, since softirqs are disabled.
+            // SAFETY: The pointer is that of a per-CPU allocation, by the type invariant.
+            words: unsafe { bindings::this_cpu_ptr_u64(self.0.as_ptr()) },
+            counters: PhantomData,
+        }
     }
 
     /// Returns the sum of counter `index` over all CPUs; 0 if there is no such counter. Includes
@@ -72,8 +100,11 @@ impl<const N: usize> PerCpuCounters<N> {
 ///
 /// # Invariants
 ///
-/// Softirqs are disabled on this CPU.
-pub struct Batch<'a, const N: usize>(&'a PerCpuCounters<N>);
+/// `words` points to the `N` counters of this CPU, on which softirqs are disabled.
+pub struct Batch<'a, const N: usize> {
+    words: *mut u64,
+    counters: PhantomData<&'a PerCpuCounters<N>>,
+}
 
 impl<const N: usize> Batch<'_, N> {
     /// Adds `n` to counter `index`; does nothing if there is no such counter.
@@ -82,10 +113,12 @@ impl<const N: usize> Batch<'_, N> {
         if index >= N {
             return;
         }
-        // SAFETY: By the invariant of `PerCpuCounters` the allocation has `N` counters, and `index`
-        // is less. Softirqs are disabled by the type invariant, so this stays on one CPU, and only
-        // a hard interrupt could add meanwhile.
-        unsafe { bindings::raw_cpu_add_u64(self.0 .0.as_ptr().wrapping_add(index), n) };
+        let word = self.words.wrapping_add(index);
+        // SAFETY: By the type invariant there are `N` words, and `index` is less. Only this CPU
+        // writes to them, and no other code of it does meanwhile: tasks and softirqs are kept off by
+        // the type invariant, and hard interrupts do not add to these counters. Other CPUs read whole
+        // words at any time: hence volatile, as READ_ONCE() and WRITE_ONCE() are.
+        unsafe { word.write_volatile(word.read_volatile().wrapping_add(n)) };
     }
 }
 

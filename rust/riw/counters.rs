@@ -10,7 +10,10 @@ use iwarp::{
     TermCode,
 };
 use kernel::{prelude::*, sync::Arc};
-use kernel_ext::percpu::PerCpuCounters;
+use kernel_ext::{
+    percpu::{Batch, PerCpuCounters},
+    sync::BhSpinLockGuard,
+};
 use rdma::stats::StatDesc;
 
 /// Defines [`Counter`] and the names that users see from one list.
@@ -207,12 +210,18 @@ impl Counters {
     /// Counts several events. Process context or softirq. No hard interrupt may count them, too.
     #[inline]
     pub(crate) fn add_several(&self, counts: &[(Counter, u64)]) {
-        self.0.add_several(|batch| {
-            for (counter, n) in counts.iter().filter(|(_, n)| *n != 0) {
-                // CAST: The place in the list.
-                batch.add(*counter as usize, *n);
-            }
-        });
+        self.0.add_several(|batch| add_all(batch, counts));
+    }
+
+    /// As [`Self::add_several`], for the holder of a lock that disables softirqs already.
+    #[inline]
+    pub(crate) fn add_several_locked<T>(
+        &self,
+        lock: &BhSpinLockGuard<'_, T>,
+        counts: &[(Counter, u64)],
+    ) {
+        self.0
+            .add_several_locked(lock, |batch| add_all(batch, counts));
     }
 
     /// Returns the value at this place of the list. Any context.
@@ -236,5 +245,13 @@ impl Counters {
             // CAST: The place in the list.
             sum.wrapping_add(self.0.sum(*counter as usize))
         })
+    }
+}
+
+#[inline]
+fn add_all(batch: &Batch<'_, { NAMES.len() }>, counts: &[(Counter, u64)]) {
+    for (counter, n) in counts.iter().filter(|(_, n)| *n != 0) {
+        // CAST: The place in the list.
+        batch.add(*counter as usize, *n);
     }
 }

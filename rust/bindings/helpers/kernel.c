@@ -138,10 +138,10 @@ void riw_helper_this_cpu_add_u64(u64 __percpu *counter, u64 n)
 	this_cpu_add(*counter, n);
 }
 
-/* The caller has disabled softirqs. */
-void riw_helper_raw_cpu_add_u64(u64 __percpu *counter, u64 n)
+/* The caller stays on this CPU. */
+u64 *riw_helper_this_cpu_ptr_u64(u64 __percpu *counters)
 {
-	raw_cpu_add(*counter, n);
+	return this_cpu_ptr(counters);
 }
 
 u64 riw_helper_percpu_sum_u64(u64 __percpu *counter)

@@ -73,19 +73,20 @@ impl Qp {
     /// Does what the state allows. `begun`: the run that begins with this pass, to be counted.
     fn pass(self: &Arc<Self>, begun: Option<Counter>) -> PassResult {
         // No reset comes in between while `tx` is held.
-        let tx = self.stream.tx.lock();
+        let mut tx = self.stream.tx.lock();
         let status = self.snapshot();
 
         if let Some(run) = begun {
-            tx.count(run);
+            tx.begin_run(run);
         }
         match status.state {
-            _ if status.destroyed => PassResult::Done,
-            State::Idle => PassResult::Done,
-            // WRs that are posted now are flushed when the connection has ended.
-            State::Closing => PassResult::Done,
-            State::Rts | State::Draining => self.pass_open(tx, &status),
-            State::Terminate | State::Error => self.pass_in_error(tx, &status),
+            State::Rts | State::Draining if !status.destroyed => self.pass_open(tx, &status),
+            State::Terminate | State::Error if !status.destroyed => self.pass_in_error(tx, &status),
+            // WRs that are posted in CLOSING are flushed when the connection has ended.
+            _ => {
+                tx.count();
+                PassResult::Done
+            }
         }
     }
 
@@ -96,6 +97,7 @@ impl Qp {
             Some(connection) if may_send => self.stream.transmit(&mut tx, connection.link()),
             _ => Ok(PassResult::Done),
         };
+        tx.count();
         // A close does not wait for a peer that has not sent its first FPDU.
         let drained = status.state == State::Draining
             && matches!(sent, Ok(PassResult::Done))
@@ -137,6 +139,7 @@ impl Qp {
             .is_some_and(|connection| tx.send_batch(connection.link()) == Err(EAGAIN))
             && status.state == State::Terminate
             && has_terminate;
+        tx.count();
         if status.state == State::Error {
             tx.stop();
         } else if !has_terminate {

@@ -132,7 +132,7 @@ impl Stream {
             filling,
             held,
             left,
-            counters,
+            ..
         } = &mut *rx
         else {
             drop(rx);
@@ -167,7 +167,6 @@ impl Stream {
                 }));
             }
         }
-        placer.tally.count_received(counters);
         received.unreported = placer.unreported;
         received.kick = placer.kick;
         if let (None, Some(terminated)) = (&received.end, placer.terminated) {
@@ -177,6 +176,8 @@ impl Stream {
             received.first = true;
             self.may_send.store(true, ordering::Relaxed);
         }
+        let tally = placer.tally;
+        tally.count_received(&rx);
         if received.end.is_some() {
             rx.end();
             data.discard();

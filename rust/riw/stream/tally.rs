@@ -2,8 +2,10 @@
 
 //! Counts of one transmit batch or one receive, which go to the counters at its end.
 
+use super::receive::Rx;
 use crate::counters::{Counter, Counters};
 use iwarp::{Message, Segment};
+use kernel_ext::sync::BhSpinLockGuard;
 
 /// Kinds of messages, as they are counted.
 #[derive(Clone, Copy)]
@@ -75,9 +77,16 @@ impl Tally {
         moved.bytes = moved.bytes.wrapping_add(bytes.into());
     }
 
-    /// Adds to the counters of transmitted messages. Process context or softirq.
-    pub(super) fn count_sent(&self, counters: &Counters) {
+    /// Adds to the counters of transmitted messages, and counts the transmit run that sent them if it
+    /// has just begun. Process context or softirq.
+    pub(super) fn count_sent(&self, counters: &Counters, run: Option<Counter>) {
+        let (run, runs) = run.map_or((Counter::TxInlineRuns, 0), |run| (run, 1));
+
+        if (self.fpdus, runs) == (0, 0) {
+            return;
+        }
         counters.add_several(&[
+            (run, runs),
             (Counter::TxFpdus, self.fpdus),
             (Counter::TxSends, self.sends.messages),
             (Counter::TxSendBytes, self.sends.bytes),
@@ -89,9 +98,9 @@ impl Tally {
         ]);
     }
 
-    /// Adds to the counters of received messages. Process context or softirq.
-    pub(super) fn count_received(&self, counters: &Counters) {
-        counters.add_several(&[
+    /// Adds to the counters of received messages, which the holder of a stream's `rx` does.
+    pub(super) fn count_received(&self, rx: &BhSpinLockGuard<'_, Rx>) {
+        let counts = [
             (Counter::RxFpdus, self.fpdus),
             (Counter::RxSends, self.sends.messages),
             (Counter::RxSendBytes, self.sends.bytes),
@@ -100,6 +109,8 @@ impl Tally {
             (Counter::RxReadRequests, self.requests.messages),
             (Counter::RxReadResponses, self.responses.messages),
             (Counter::RxReadResponseBytes, self.responses.bytes),
-        ]);
+        ];
+
+        rx.counters.add_several_locked(rx, &counts);
     }
 }

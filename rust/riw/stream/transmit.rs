@@ -30,6 +30,8 @@ pub(crate) struct Tx {
     buf: SendBuf,
     /// Octets of the batch, or of a message that was begun, have been dropped.
     cut: bool,
+    /// The transmit run that is at work, until it is counted.
+    run: Option<Counter>,
     /// Where the stream counts what it sends.
     pub(super) counters: Arc<Counters>,
 }
@@ -66,6 +68,7 @@ impl Tx {
             sender: None,
             buf: SendBuf::charged_to(memcg),
             cut: false,
+            run: None,
             counters,
         }
     }
@@ -87,9 +90,19 @@ impl Tx {
         });
     }
 
-    /// Counts an event of this side of the stream.
-    pub(crate) fn count(&self, counter: Counter) {
-        self.counters.inc(counter);
+    /// Notes that a transmit run begins, which counts as `run`.
+    pub(crate) fn begin_run(&mut self, run: Counter) {
+        self.run = Some(run);
+    }
+
+    /// Counts what has been gathered since the last time, and the transmit run that has begun.
+    pub(crate) fn count(&mut self) {
+        let run = self.run.take();
+        let tally = (self.sender.as_mut())
+            .map(|sender| core::mem::take(&mut sender.tally))
+            .unwrap_or_default();
+
+        tally.count_sent(&self.counters, run);
     }
 
     /// Sends nothing more, and remembers whether that cuts something off.
@@ -100,6 +113,7 @@ impl Tx {
 
     /// Sends nothing more. What is left is of no use to the peer.
     pub(crate) fn discard(&mut self) {
+        self.count();
         self.sender = None;
         self.buf.clear();
     }
@@ -133,13 +147,6 @@ impl Tx {
     }
 }
 
-impl Sender {
-    /// Counts what has been sent since the last time.
-    fn count(&mut self, counters: &Counters) {
-        core::mem::take(&mut self.tally).count_sent(counters);
-    }
-}
-
 impl Stream {
     /// Sends messages until there are none, the link is full, or other work items must run. Process
     /// context; may sleep. Returns an error that ends the stream.
@@ -160,6 +167,8 @@ impl Stream {
             }
             let more = self.fill(tx, room.min(BATCH))?;
 
+            // Before the peer can have the batch.
+            tx.count();
             match tx.send_batch(link) {
                 Ok(()) if more => {}
                 Ok(()) => return Ok(PassResult::Done),
@@ -180,24 +189,12 @@ impl Stream {
         let Tx {
             sender: Some(sender),
             buf,
-            counters,
             ..
         } = tx
         else {
             return Ok(false);
         };
-        let more = self.gather_fpdus(sender, buf, size);
 
-        sender.count(counters);
-        more
-    }
-
-    fn gather_fpdus(
-        &self,
-        sender: &mut Sender,
-        buf: &mut SendBuf,
-        size: usize,
-    ) -> Result<bool, StreamError> {
         while buf.len() < size {
             if !sender.segmenter.busy() && !self.next_message(sender)? {
                 return Ok(false);
@@ -265,11 +262,9 @@ impl Stream {
         let Some(sender) = &mut tx.sender else {
             return false;
         };
-        let gathered = sender.begin(Message::Terminate(terminate), 0, Active::Control)
-            && self.gather_fpdu(sender, &mut tx.buf).is_ok();
 
-        sender.count(&tx.counters);
-        gathered
+        sender.begin(Message::Terminate(terminate), 0, Active::Control)
+            && self.gather_fpdu(sender, &mut tx.buf).is_ok()
     }
 
     /// Whether a FIN would cut something off: the socket has not taken the whole batch, which the
