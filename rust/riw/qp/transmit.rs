@@ -127,9 +127,8 @@ impl Qp {
 
         self.report_flushed(&flushed);
         drop(object);
-        if status.state == State::Terminate {
-            self.gather_terminate(&mut tx);
-        }
+        // In ERROR, too: a consumer may move there as soon as it sees its first WR fail.
+        self.gather_terminate(&mut tx);
         // A Terminate waits for room in the socket, which calls back then. After an end by the peer
         // or the consumer nothing waits.
         let has_terminate = tx.has_terminate();

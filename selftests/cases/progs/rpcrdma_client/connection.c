@@ -223,10 +223,10 @@ bool connection_silent(struct connection *c)
 /* --- the end of a connection */
 
 /*
- * Adds up the counters of Terminates sent, which may be a few milliseconds old. Returns false if the
- * device has none.
+ * Adds up the device's counters of Terminates, which may be a few milliseconds old. Returns false if
+ * the device has none.
  */
-static bool read_terminates(const struct connection *c, uint64_t *sum)
+static bool read_terminates(const struct connection *c, enum way way, uint64_t *sum)
 {
 	static const char *const layers[] = { "rdmap", "ddp", "mpa" };
 	char path[256];
@@ -237,8 +237,9 @@ static bool read_terminates(const struct connection *c, uint64_t *sum)
 	*sum = 0;
 	for (int i = 0; i < 3; i++) {
 		snprintf(path, sizeof(path),
-			 "/sys/class/infiniband/%s/ports/1/hw_counters/tx_terminates_%s",
-			 ibv_get_device_name(c->id->verbs->device), layers[i]);
+			 "/sys/class/infiniband/%s/ports/1/hw_counters/%s_terminates_%s",
+			 ibv_get_device_name(c->id->verbs->device), way == SENT ? "tx" : "rx",
+			 layers[i]);
 		file = fopen(path, "r");
 		if (!file)
 			return false;
@@ -253,25 +254,25 @@ static bool read_terminates(const struct connection *c, uint64_t *sum)
 
 #define COUNTER_AGE 20
 
-uint64_t terminates_sent(const struct connection *c)
+uint64_t terminates(const struct connection *c, enum way way)
 {
 	uint64_t now;
 
 	sleep_ms(COUNTER_AGE);
-	return read_terminates(c, &now) ? now : 0;
+	return read_terminates(c, way, &now) ? now : 0;
 }
 
-bool terminated(const struct connection *c, uint64_t before)
+bool terminated(const struct connection *c, enum way way, uint64_t before)
 {
 	int64_t end = now_ms() + PATIENCE;
 	uint64_t now;
 	bool read;
 
-	while ((read = read_terminates(c, &now)) && now == before && now_ms() < end)
+	while ((read = read_terminates(c, way, &now)) && now == before && now_ms() < end)
 		sleep_ms(1);
 	return tap_check(read, "the device does not count Terminates") &&
-	       tap_check(now == before + 1, "%" PRIu64 " Terminates were sent, wanted 1",
-			 now - before);
+	       tap_check(now == before + 1, "%" PRIu64 " Terminates were %s, wanted 1",
+			 now - before, way == SENT ? "sent" : "received");
 }
 
 bool connection_fails(struct connection *c, enum ibv_wc_status status)

@@ -82,10 +82,12 @@ bool connection_ends(struct connection *c);
 /* Checks that the connection ends, and that the next Receive fails with a status. */
 bool connection_fails(struct connection *c, enum ibv_wc_status status);
 
-/* Returns the number of Terminates that the client's device has sent. */
-uint64_t terminates_sent(const struct connection *c);
+enum way { SENT, RECEIVED };
+
+/* Returns the number of Terminates that the client's device has sent or received. */
+uint64_t terminates(const struct connection *c, enum way way);
 
 /* Checks that it has sent one more since there were `before`. */
-bool terminated(const struct connection *c, uint64_t before);
+bool terminated(const struct connection *c, enum way way, uint64_t before);
 
 #endif

@@ -183,9 +183,9 @@ static void used_again(enum kind kind, const char *name)
 	make(kind, &region);
 	/* What arrived with the first call stays. */
 	memcpy(region_wanted(&region, region.bytes), region.bytes, region.length);
-	before = terminates_sent(&c);
+	before = terminates(&c, SENT);
 	if (call_send(&c, &call) && connection_ends(&c))
-		terminated(&c, before);
+		terminated(&c, SENT, before);
 	region_close(&region, "the region after its invalidation");
 	connection_close(&c);
 	tap_point("an STag that was invalidated, used again in a %s chunk, ends the connection by a "

@@ -56,9 +56,9 @@ static void give(enum fault fault, bool write, const char *name)
 		call_reduce(&call, 0);
 		header_add_read(&call.header, call.items[0].position, segment);
 	}
-	before = terminates_sent(&c);
+	before = terminates(&c, SENT);
 	if (call_send(&c, &call) && connection_ends(&c))
-		terminated(&c, before);
+		terminated(&c, SENT, before);
 	/* The first segments of the message may be within the bounds. */
 	if (write && fault == TOO_LONG)
 		memcpy(region_wanted(&region, region.bytes), region.bytes, region.length);

@@ -52,6 +52,7 @@ static void servers_private_data(void)
 static void long_calls(void)
 {
 	uint8_t bytes[THRESHOLD + WORD];
+	uint64_t before;
 	uint32_t length;
 	struct xdr x;
 
@@ -65,14 +66,12 @@ static void long_calls(void)
 	header_put(&x, &call.header);
 	call_put_body(&x, &call);
 	xdr_put(&x, 0);
-	/*
-	 * The server's device finds the error, but may not be able to send a Terminate: the server ends
-	 * the connection when it learns of the error.
-	 */
-	if (connection_send(&c, bytes, THRESHOLD + 1))
-		connection_ends(&c);
+	before = terminates(&c, RECEIVED);
+	if (connection_send(&c, bytes, THRESHOLD + 1) && connection_ends(&c))
+		terminated(&c, RECEIVED, before);
 	connection_close(&c);
-	tap_point("a call of one byte more ends the connection (RFC 8166, 3.3)");
+	tap_point("a call of one byte more ends the connection by a Terminate of the server "
+		  "(RFC 8166, 3.3)");
 }
 
 /* Reads inline, and expects a message of more than `limit` bytes. */
@@ -122,9 +121,9 @@ static void long_replies(void)
 	connection_open(&c, &opts);
 	works(&c);
 	call_read(&call, DATA, 0, 3000);
-	before = terminates_sent(&c);
+	before = terminates(&c, SENT);
 	if (call_send(&c, &call) && connection_fails(&c, IBV_WC_LOC_LEN_ERR))
-		terminated(&c, before);
+		terminated(&c, SENT, before);
 	connection_close(&c);
 	tap_point("a reply that is longer than the Receive ends the connection by a Terminate of the "
 		  "client (RFC 8166, 4.5.3)");
