@@ -8,11 +8,12 @@ use crate::{
     device::RiwDevice,
     limits::{self, ObjectCharge},
     mr,
-    qp::{self, Qp},
+    qp::Qp,
     queue::{
         completion::Cq,
         details::{CqDetails, SrqDetails},
         receive::RecvQueue,
+        QpObject,
     },
     Riw,
 };
@@ -189,20 +190,20 @@ impl rdma::Driver for Riw {
         Qp::new(pd, attr, udata)
     }
 
-    fn publish_qp(qp: &qp::QpObject) -> u32 {
+    fn publish_qp(qp: &QpObject) -> u32 {
         qp.publish(qp);
         qp.number
     }
 
-    fn modify_qp(qp: &qp::QpObject, attr: &QpAttr<'_>) -> Result {
+    fn modify_qp(qp: &QpObject, attr: &QpAttr<'_>) -> Result {
         qp.modify(attr)
     }
 
-    fn query_qp(qp: &qp::QpObject, attr: &mut QpAttr<'_>) {
+    fn query_qp(qp: &QpObject, attr: &mut QpAttr<'_>) {
         qp.query(attr);
     }
 
-    fn destroy_qp(qp: &qp::QpObject) {
+    fn destroy_qp(qp: &QpObject) {
         qp.destroy();
     }
 
@@ -210,15 +211,15 @@ impl rdma::Driver for Riw {
         dev.qps.remove(number);
     }
 
-    fn ring_doorbell(qp: &qp::QpObject) -> Result {
+    fn ring_doorbell(qp: &QpObject) -> Result {
         qp.ring_doorbell()
     }
 
-    fn post_send(qp: &qp::QpObject, wrs: &mut SendWrs<'_, Self>) -> Result {
+    fn post_send(qp: &QpObject, wrs: &mut SendWrs<'_, Self>) -> Result {
         qp.post_send(wrs)
     }
 
-    fn post_recv(qp: &qp::QpObject, wrs: &mut RecvWrs<'_>) -> Result {
+    fn post_recv(qp: &QpObject, wrs: &mut RecvWrs<'_>) -> Result {
         qp.post_recv(wrs)
     }
 
@@ -226,7 +227,7 @@ impl rdma::Driver for Riw {
         srq.post(wrs)
     }
 
-    fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<qp::QpObject>> {
+    fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<QpObject>> {
         dev.qps.with(number, |qp| qp.handle())
     }
 
@@ -258,15 +259,15 @@ impl rdma::Driver for Riw {
         counter.get(index)
     }
 
-    fn bind_counter(qp: &qp::QpObject, counter: &Arc<Counters>) {
+    fn bind_counter(qp: &QpObject, counter: &Arc<Counters>) {
         qp.set_counters(counter);
     }
 
-    fn unbind_counter(qp: &qp::QpObject) {
+    fn unbind_counter(qp: &QpObject) {
         qp.set_counters(qp.device().counters());
     }
 
-    fn qp_details(qp: &qp::QpObject) -> impl Details {
+    fn qp_details(qp: &QpObject) -> impl Details {
         qp.details()
     }
 

@@ -3,10 +3,7 @@
 //! The callbacks for iw_cm.
 
 use super::{connect, listen};
-use crate::{
-    qp::{self, Qp},
-    Riw,
-};
+use crate::{qp::Qp, queue::QpObject, Riw};
 use core::net::SocketAddr;
 use kernel::{prelude::*, sync::aref::ARef};
 use net::Netns;
@@ -33,7 +30,7 @@ impl CmOperations for Riw {
         id: &CmId,
         token: usize,
         param: &ConnParam<'_>,
-    ) -> Result<ARef<qp::QpObject>> {
+    ) -> Result<ARef<QpObject>> {
         let endpoint = dev.cm.endpoint(token).ok_or(ECONNRESET)?;
 
         match Qp::lookup(dev, param) {
@@ -49,7 +46,7 @@ impl CmOperations for Riw {
         }
     }
 
-    fn abandon(id: &CmId, qp: &qp::QpObject) -> bool {
+    fn abandon(id: &CmId, qp: &QpObject) -> bool {
         // Without a connection it has ended: its beginning has been reported, or is about to be.
         qp.connection()
             .is_none_or(|connection| connection.as_arc_borrow().abandon(id))

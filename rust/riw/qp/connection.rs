@@ -5,10 +5,11 @@
 use super::{
     state::{Snapshot, Startup},
     stream_error::StreamErrorReason,
-    Qp, QpObject, HOLD_WORK,
+    Qp, HOLD_WORK,
 };
 use crate::{
     link::{AddrPair, Link, Readable},
+    queue::QpObject,
     stream::{RxEnd, Start, StreamError, RX_ROOM},
     Riw,
 };

@@ -21,6 +21,7 @@ mod transmit;
 use crate::{
     counters::{Counter, Counters},
     limits::ObjectCharge,
+    queue::QpObject,
     stream::Stream,
     Riw,
 };
@@ -46,9 +47,6 @@ pub(crate) use connection::{Closed, QpConnection, Role};
 use owner::Owner;
 use runner::Runner;
 use state::Status;
-
-/// The verbs object of a queue pair.
-pub(crate) type QpObject = rdma::qp::Qp<Riw>;
 
 /// A queue pair.
 ///

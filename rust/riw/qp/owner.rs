@@ -2,7 +2,7 @@
 
 //! The consumer that may connect a queue pair.
 
-use super::QpObject;
+use crate::queue::QpObject;
 use kernel::{mm::Mm, prelude::*, sync::aref::ARef};
 use rdma::iw::Consumer;
 

@@ -6,11 +6,11 @@ use crate::{
     abi,
     counters::Counter,
     limits::{self, ObjectCharge},
-    qp::QpObject,
     queue::{
         kernel_cq::KernelCq,
         user_cq::UserCq,
         wr::{WcOpcode, WcStatus, WrId},
+        QpObject,
     },
     Riw,
 };

@@ -3,11 +3,11 @@
 //! Completion queues of kernel users: a list that the consumer polls by a verb.
 
 use crate::{
-    qp::QpObject,
     queue::{
         completion::{Arm, Completion, FillLevel, PendingNotify},
         fifo::Fifo,
         wr::WrId,
+        QpObject,
     },
     Riw,
 };

@@ -13,3 +13,8 @@ pub(crate) mod ring;
 pub(crate) mod send;
 mod user_cq;
 pub(crate) mod wr;
+
+use crate::Riw;
+
+/// The verbs object of a queue pair, which completions name.
+pub(crate) type QpObject = rdma::qp::Qp<Riw>;

@@ -2,13 +2,11 @@
 
 //! The receive queue as one queue pair uses it: takes WRs, and completes them.
 
-use crate::{
-    qp::QpObject,
-    queue::{
-        completion::{add_completion, Completion, CqObject, PendingNotify},
-        receive::{RecvQueue, SrqObject, TakenWr},
-        wr::{WcOpcode, WcStatus, WrId},
-    },
+use crate::queue::{
+    completion::{add_completion, Completion, CqObject, PendingNotify},
+    receive::{RecvQueue, SrqObject, TakenWr},
+    wr::{WcOpcode, WcStatus, WrId},
+    QpObject,
 };
 use iwarp::Stag;
 use kernel::{

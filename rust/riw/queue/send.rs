@@ -4,12 +4,12 @@
 
 use crate::{
     abi,
-    qp::QpObject,
     queue::{
         completion::{add_completion, Completion, CqObject, PendingNotify},
         fifo::Fifo,
         posted::PostedWrs,
         wr::{SendWr, WcOpcode, WcStatus, WrId},
+        QpObject,
     },
     Riw,
 };
