@@ -45,6 +45,19 @@ struct Queues {
 type SendWrs = PostedWrs<SendWr, { abi::SQE_WORDS }>;
 
 impl Queues {
+    /// Creates the queues of a process, or those of a kernel user, who has no `udata`. Process context;
+    /// may sleep.
+    fn new(
+        cap: &QpCap,
+        srq: Option<ARef<SrqObject>>,
+        udata: Option<&Udata<'_, Riw>>,
+    ) -> Result<Self> {
+        match udata {
+            Some(udata) => Self::of_process(cap, srq, udata.ucontext()),
+            None => Self::of_kernel(cap, srq),
+        }
+    }
+
     /// Creates the queues of a kernel user. Process context; may sleep.
     fn of_kernel(cap: &QpCap, srq: Option<ARef<SrqObject>>) -> Result<Self> {
         let sends = SendWrs::list(cap.max_send_wr)?;
@@ -142,18 +155,11 @@ impl Qp {
 
         let charge = dev.limits.qp.charge()?;
         let number = dev.qps.free_number()?;
-        let (owner, memcg, queues) = match &udata {
+        let queues = Queues::new(attr.cap(), srq, udata.as_ref())?;
+        let (owner, memcg) = match &udata {
+            Some(_) => (Owner::current()?, MemCgroup::current()),
             // The calling process, if any, is not the one that uses it.
-            None => {
-                let queues = Queues::of_kernel(attr.cap(), srq)?;
-
-                (Owner::Kernel, MemCgroup::none(), queues)
-            }
-            Some(udata) => {
-                let queues = Queues::of_process(attr.cap(), srq, udata.ucontext())?;
-
-                (Owner::current()?, MemCgroup::current(), queues)
-            }
+            None => (Owner::Kernel, MemCgroup::none()),
         };
         let response = queues.response(number);
 

@@ -308,69 +308,11 @@ impl SendWr {
         let (signaled, fence) = (wr.is_signaled(), wr.is_fenced());
         let (solicited, inline) = (wr.is_solicited(), wr.is_inline());
         let Posted { id, lent } = wr.take()?;
-
-        let (opcode, request, len) = match operation {
-            SendOperation::Send { invalidate } => {
-                let (payload, len) = Payload::of_kernel(lent, inline)?;
-                let opcode = match invalidate {
-                    Some(_) => WcOpcode::SendInvalidate,
-                    None => WcOpcode::Send,
-                };
-                let request = SendRequest::Send {
-                    payload,
-                    solicited,
-                    invalidate: invalidate.map(Stag),
-                };
-
-                (opcode, request, len)
-            }
-            SendOperation::Write { rkey, addr } => {
-                let (payload, len) = Payload::of_kernel(lent, inline)?;
-                let request = SendRequest::Write {
-                    payload,
-                    stag: Stag(rkey),
-                    to: addr,
-                };
-
-                (WcOpcode::Write, request, len)
-            }
-            SendOperation::Read {
-                rkey,
-                addr,
-                invalidate,
-            } => {
-                let buffers = Buffers::Kernel(lent);
-                let len = buffers.len().ok_or(EINVAL)?;
-                let sink = buffers.single().ok_or(EINVAL)?;
-                let request = SendRequest::Read {
-                    sink,
-                    stag: Stag(rkey),
-                    to: addr,
-                    invalidate,
-                };
-
-                (WcOpcode::Read, request, len)
-            }
-            SendOperation::LocalInvalidate { stag } => {
-                let request = SendRequest::LocalInvalidate(Stag(stag));
-
-                (WcOpcode::LocalInvalidate, request, 0)
-            }
-            SendOperation::Register {
-                mr,
-                iova,
-                stag,
-                access,
-            } => {
-                let mapping = mr.take_mapping(dev, Stag(stag), iova, access)?;
-
-                (WcOpcode::Register, SendRequest::Register(mapping), 0)
-            }
-        };
+        let (request, len) = SendRequest::posted(dev, operation, lent, solicited, inline)?;
 
         Ok(Self {
             id: WrId::Kernel(id),
-            opcode,
+            opcode: request.opcode(),
             signaled,
             fence,
             request: Ok((request, len)),
@@ -379,6 +321,80 @@ impl SendWr {
 }
 
 impl SendRequest {
+    /// Returns the opcode of its completion.
+    fn opcode(&self) -> WcOpcode {
+        match self {
+            Self::Send {
+                invalidate: Some(_),
+                ..
+            } => WcOpcode::SendInvalidate,
+            Self::Send { .. } => WcOpcode::Send,
+            Self::Write { .. } => WcOpcode::Write,
+            Self::Read { .. } => WcOpcode::Read,
+            Self::Register(_) => WcOpcode::Register,
+            Self::LocalInvalidate(_) => WcOpcode::LocalInvalidate,
+        }
+    }
+
+    /// Takes the request of a kernel user of `dev`, and returns the length of its message, too. Fails
+    /// with `EINVAL` if it is invalid.
+    fn posted(
+        dev: &Device<Riw>,
+        operation: SendOperation<'_, Riw>,
+        lent: Lent,
+        solicited: bool,
+        inline: bool,
+    ) -> Result<(Self, u32)> {
+        Ok(match operation {
+            SendOperation::Send { invalidate } => {
+                let (payload, len) = Payload::of_kernel(lent, inline)?;
+                let request = Self::Send {
+                    payload,
+                    solicited,
+                    invalidate: invalidate.map(Stag),
+                };
+
+                (request, len)
+            }
+            SendOperation::Write { rkey, addr } => {
+                let (payload, len) = Payload::of_kernel(lent, inline)?;
+                let request = Self::Write {
+                    payload,
+                    stag: Stag(rkey),
+                    to: addr,
+                };
+
+                (request, len)
+            }
+            SendOperation::Read {
+                rkey,
+                addr,
+                invalidate,
+            } => {
+                let buffers = Buffers::Kernel(lent);
+                let request = Self::Read {
+                    sink: buffers.single().ok_or(EINVAL)?,
+                    stag: Stag(rkey),
+                    to: addr,
+                    invalidate,
+                };
+
+                (request, buffers.len().ok_or(EINVAL)?)
+            }
+            SendOperation::LocalInvalidate { stag } => (Self::LocalInvalidate(Stag(stag)), 0),
+            SendOperation::Register {
+                mr,
+                iova,
+                stag,
+                access,
+            } => {
+                let mapping = mr.take_mapping(dev, Stag(stag), iova, access)?;
+
+                (Self::Register(mapping), 0)
+            }
+        })
+    }
+
     /// Returns the request and the length of its message.
     fn decode(sqe: &abi::Sqe, opcode: WcOpcode) -> Result<(Self, u32), WcStatus> {
         let (stag, to) = (Stag(sqe.rkey), sqe.raddr);

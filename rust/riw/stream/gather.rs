@@ -25,6 +25,17 @@ pub(super) enum Active {
     Control,
 }
 
+impl Active {
+    /// Returns send WR `number`, whose message has this payload.
+    pub(super) fn request(number: u32, id: WrId, payload: Payload) -> Self {
+        Self::Request {
+            number,
+            id,
+            payload,
+        }
+    }
+}
+
 /// Why gathering stopped.
 pub(super) enum Stop {
     /// A buffer may not be read.

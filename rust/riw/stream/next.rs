@@ -95,31 +95,23 @@ impl Stream {
         let (request, _) = wr.request.map_err(|_| StreamError::local(Local::Request))?;
 
         let began = match request {
-            SendRequest::Write { payload, stag, to } => sender.begin(
-                Message::Write { stag, to },
-                len,
-                Active::Request {
-                    number,
-                    id,
-                    payload,
-                },
-            ),
+            SendRequest::Write { payload, stag, to } => {
+                let message = Message::Write { stag, to };
+
+                sender.begin(message, len, Active::request(number, id, payload))
+            }
             SendRequest::Send {
                 payload,
                 solicited,
                 invalidate,
-            } => sender.begin(
-                Message::Send {
+            } => {
+                let message = Message::Send {
                     solicited,
                     invalidate,
-                },
-                len,
-                Active::Request {
-                    number,
-                    id,
-                    payload,
-                },
-            ),
+                };
+
+                sender.begin(message, len, Active::request(number, id, payload))
+            }
             SendRequest::Read {
                 sink,
                 stag,
@@ -133,23 +125,16 @@ impl Stream {
                     src_stag: stag,
                     src_to: to,
                 };
-                let invalidate = invalidate.then_some(sink.stag);
-                let msn = sender.segmenter.next_request();
 
+                // Its response completes it.
                 self.sq.wait(number, id);
-                self.note_outstanding(Some(number), msn, &request, invalidate)?;
-                // Its response completes a read.
-                sender.begin(Message::ReadRequest(request), 0, Active::Control)
+                self.start_read(sender, number, request, invalidate)?
             }
             SendRequest::Register(mapping) => {
-                let done = self.regions.register(mapping);
-
-                return self.executed(number, id, done);
+                return self.executed(number, id, self.regions.register(mapping));
             }
             SendRequest::LocalInvalidate(stag) => {
-                let done = self.regions.invalidate_local(stag);
-
-                return self.executed(number, id, done);
+                return self.executed(number, id, self.regions.invalidate_local(stag));
             }
         };
 
@@ -157,6 +142,21 @@ impl Stream {
             true => Ok(Begun::Message),
             false => Err(StreamError::local(Local::Request)),
         }
+    }
+
+    /// Starts the request of an RDMA Read. Returns whether the segmenter has taken it.
+    fn start_read(
+        &self,
+        sender: &mut Sender,
+        number: u32,
+        request: ReadRequest,
+        invalidate: bool,
+    ) -> Result<bool, StreamError> {
+        let msn = sender.segmenter.next_request();
+        let invalidated = invalidate.then_some(request.sink_stag);
+
+        self.note_outstanding(Some(number), msn, &request, invalidated)?;
+        Ok(sender.begin(Message::ReadRequest(request), 0, Active::Control))
     }
 
     /// Completes a WR that sends no message. Returns the error that ends the stream if it failed.
