@@ -8,12 +8,13 @@
 //!
 //! 1. ib_core removes its clients from the device. uverbs destroys the objects of each process that
 //!    has the device open, by the usual verbs ([`Qp::destroy`](crate::qp::Qp::destroy) and so on),
-//!    and later calls of the process fail. rdma_cm ends its connections and listeners, which waits
-//!    for iw_cm's ids.
-//! 2. ib_core removes the device from sysfs and waits for its references ([`rdma::Registered`]).
-//! 3. The last callback, `dealloc_device`, shuts connection management down
-//!    ([`CmDevice::shutdown`]): it resets connections that linger or are not accepted yet, closes
-//!    listening sockets, and drops the netdev.
+//!    and later calls of the process fail. rdma_cm ends its connections and listeners, and waits for
+//!    iw_cm's ids.
+//! 2. ib_core waits for the references to the device ([`rdma::Registered`]), and removes it from
+//!    sysfs.
+//! 3. The last callback, `dealloc_driver`, shuts connection management down
+//!    ([`CmDevice::shutdown`]): it resets connections that linger or are not accepted yet, ends the
+//!    device's part in each listening socket, and drops the netdev.
 //! 4. [`RiwDevice`] is dropped.
 //!
 //! [`DeviceEntry`] stays in the list until another device is added. If the netdev is unregistered,

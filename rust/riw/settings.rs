@@ -4,6 +4,9 @@
 //!
 //! Each setting is a file in `/sys/class/infiniband/NAME/mpa`. Its initial value is the module
 //! parameter of the same name. A change applies to connections that are set up afterwards.
+//!
+//! To add one, add its line to `settings!` below, use it there in [`Settings::policy`] or a function of
+//! its own, and add its parameter to `module!` in `main.rs` and its line to the table in `README.md`.
 
 use crate::{module_parameters, Riw};
 use core::ops::RangeInclusive;

@@ -18,12 +18,13 @@ impl Qp {
     ///    never becomes active.
     /// 3. No more events.
     /// 4. What has been gathered goes to the socket, as far as it has room: waits for a transmit run.
-    /// 5. The connection ends: waits for callbacks of the socket.
+    /// 5. The connection ends: waits for a work item that sets it up or ends it, and for callbacks of
+    ///    the socket.
     /// 6. The stream stops: waits for a receive or a transmit run that still has a reference.
     /// 7. The flush timer is canceled. Work items that are queued hold a reference and find nothing to
     ///    do; nothing waits for them.
     ///
-    /// ib_core then waits for the verbs object's last reference. The number stays taken until iw_cm
+    /// `rdma::qp` then waits for the verbs object's last reference. The number stays taken until iw_cm
     /// has given its references back, but a lookup finds no verbs object.
     pub(crate) fn destroy(self: &Arc<Self>) {
         self.stream.sq.kill();

@@ -12,7 +12,8 @@
 //! | any, with an error | [`Stream::finish_wr`], [`Stream::fail_read`], [`Stream::fail_recv`] | its WR |
 //! | none: the queue pair is in error | [`Stream::flush`] | all WRs |
 //!
-//! The consumer is notified by [`Stream::report`], when no lock is held.
+//! The consumer is notified by [`Stream::report`], when no lock of the stream is held but `tx`. The
+//! receiver's caller has locked the socket.
 
 use crate::{
     queue::{
