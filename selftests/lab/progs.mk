@@ -4,6 +4,7 @@
 # and bench/progs/NAME.c, linked with all of cases/progs/common/*.c, becomes build/lab/progs/NAME.
 # If there is a folder cases/progs/NAME, its *.c are parts of NAME, too.
 # Each cases/progs/preload/NAME.c becomes build/lab/progs/NAME.so.
+# Each cases/progs/mpi/NAME.c becomes build/lab/progs/NAME, too, compiled for Open MPI.
 #
 # A program gets its name when it is complete, because running machines may use it. A program
 # without a source is removed, so that no case finds it.
@@ -14,7 +15,8 @@ out := /riw/build/lab/progs
 bench := /riw/selftests/bench/progs
 programs := $(patsubst $(src)/%.c,$(out)/%,$(wildcard $(src)/*.c)) \
 	$(patsubst $(bench)/%.c,$(out)/%,$(wildcard $(bench)/*.c)) \
-	$(patsubst $(src)/preload/%.c,$(out)/%.so,$(wildcard $(src)/preload/*.c))
+	$(patsubst $(src)/preload/%.c,$(out)/%.so,$(wildcard $(src)/preload/*.c)) \
+	$(patsubst $(src)/mpi/%.c,$(out)/%,$(wildcard $(src)/mpi/*.c))
 common := $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/common/*.c))
 parts = $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/$(notdir $(1))/*.c))
 
@@ -25,8 +27,10 @@ all: $(programs)
 
 $(foreach program,$(programs),$(eval $(program): $(call parts,$(program))))
 
+$(out)/fabric_rma: libraries := -lfabric
+
 $(out)/%: $(out)/.obj/%.o $(common) $(self)
-	gcc -o $@.new $(filter %.o,$^) -libverbs -lrdmacm -lpthread
+	gcc -o $@.new $(filter %.o,$^) $(libraries) -libverbs -lrdmacm -lpthread
 	mv $@.new $@
 
 flags := -std=gnu11 -O2 -g -Wall -Wextra -Werror
@@ -35,6 +39,13 @@ compile = gcc $(flags) -I$(src) -MMD -MP -c -o $@ $<
 $(out)/%.so: $(src)/preload/%.c $(self)
 	@mkdir -p $(@D)
 	gcc $(flags) -fPIC -shared -o $@.new $<
+	mv $@.new $@
+
+# No verbs: an MPI program uses what its library uses.
+mpi_parts := $(out)/.obj/common/random.o $(out)/.obj/common/tap.o
+$(patsubst $(src)/mpi/%.c,$(out)/%,$(wildcard $(src)/mpi/*.c)): $(out)/%: $(src)/mpi/%.c \
+		$(wildcard $(src)/common/*.h) $(mpi_parts) $(self)
+	mpicc.openmpi $(flags) -I$(src) -o $@.new $(filter %.c %.o,$^)
 	mv $@.new $@
 
 $(out)/.obj/%.o: $(src)/%.c $(self)

@@ -4,7 +4,8 @@
 import subprocess
 from pathlib import Path
 
-from ksft import PACE, KsftFailEx, ksft_eq
+import lab
+from ksft import PACE, KsftFailEx, ksft_eq, ksft_ge
 from utils import bkg, rdma, wait_until
 
 OPERATIONS = ("send", "write", "read")
@@ -44,6 +45,35 @@ class Moves:
         """Returns all that have moved."""
         return {name: value - self._before[name] for name, value in read(self._node).items()
                 if value != self._before[name]}
+
+
+class Carried:
+    """The payload that devices have sent since this was created: shows that programs which could use
+    TCP or shared memory have used the devices. siw does not count it."""
+
+    KINDS = ("send", "write", "read_response")
+
+    def __init__(self, *nodes):
+        self._nodes = nodes
+        self._before = {kind: self._sent(kind) for kind in self.KINDS}
+
+    def _sent(self, kind):
+        if lab.DRIVER != "riw":
+            return 0
+        return sum(read(node)[f"tx_{kind}_bytes"] for node in self._nodes)
+
+    def expect(self, payload, *kinds):
+        """Checks that the devices have sent at least `payload` bytes in messages of these kinds
+        (default: all). Messages that have just been sent are counted a moment later."""
+        def sent():
+            return sum(self._sent(kind) - self._before[kind] for kind in kinds or self.KINDS)
+
+        if lab.DRIVER != "riw":
+            return
+        try:
+            wait_until(lambda: sent() >= payload, 5 * PACE, "")
+        except KsftFailEx:
+            ksft_ge(sent(), payload, "bytes that the devices have sent")
 
 
 def total(sent):
