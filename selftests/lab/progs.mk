@@ -2,7 +2,8 @@
 #
 # Compiles the programs of the cases and of the bench, in the Debian root. Each cases/progs/NAME.c
 # and bench/progs/NAME.c, linked with all of cases/progs/common/*.c, becomes build/lab/progs/NAME.
-# If there is a folder cases/progs/NAME, its *.c are parts of NAME, too.
+# If there is a folder cases/progs/NAME, its *.c are parts of NAME, too. Those of a folder cases/progs/WORD
+# are parts of all programs WORD_*.
 # Each cases/progs/preload/NAME.c becomes build/lab/progs/NAME.so.
 #
 # A program gets its name when it is complete, because running machines may use it. A program
@@ -16,7 +17,8 @@ programs := $(patsubst $(src)/%.c,$(out)/%,$(wildcard $(src)/*.c)) \
 	$(patsubst $(bench)/%.c,$(out)/%,$(wildcard $(bench)/*.c)) \
 	$(patsubst $(src)/preload/%.c,$(out)/%.so,$(wildcard $(src)/preload/*.c))
 common := $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/common/*.c))
-parts = $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/$(notdir $(1))/*.c))
+first_word = $(firstword $(subst _, ,$(notdir $(1))))
+parts = $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/$(notdir $(1))/*.c $(src)/$(call first_word,$(1))/*.c))
 
 stale := $(filter-out $(programs),$(wildcard $(out)/*))
 
