@@ -2,7 +2,8 @@
 #
 # Compiles the programs of the cases and of the bench, in the Debian root. Each cases/progs/NAME.c
 # and bench/progs/NAME.c, linked with all of cases/progs/common/*.c, becomes build/lab/progs/NAME.
-# If there is a folder cases/progs/NAME, its *.c are parts of NAME, too.
+# If there is a folder cases/progs/NAME, its *.c are parts of NAME, too. Those of a folder cases/progs/WORD
+# are parts of all programs WORD_*.
 # Each cases/progs/preload/NAME.c becomes build/lab/progs/NAME.so.
 # Each cases/progs/mpi/NAME.c becomes build/lab/progs/NAME, too, compiled for Open MPI.
 #
@@ -18,7 +19,8 @@ programs := $(patsubst $(src)/%.c,$(out)/%,$(wildcard $(src)/*.c)) \
 	$(patsubst $(src)/preload/%.c,$(out)/%.so,$(wildcard $(src)/preload/*.c)) \
 	$(patsubst $(src)/mpi/%.c,$(out)/%,$(wildcard $(src)/mpi/*.c))
 common := $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/common/*.c))
-parts = $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/$(notdir $(1))/*.c))
+first_word = $(firstword $(subst _, ,$(notdir $(1))))
+parts = $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/$(notdir $(1))/*.c $(src)/$(call first_word,$(1))/*.c))
 
 stale := $(filter-out $(programs),$(wildcard $(out)/*))
 

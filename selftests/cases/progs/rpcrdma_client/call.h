@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "../common/region.h"
-#include "connection.h"
-#include "header.h"
-#include "xdr.h"
+#include "../rpcrdma/connection.h"
+#include "../rpcrdma/header.h"
+#include "../rpcrdma/xdr.h"
 
 #define CALL_BYTES (64 << 10)
 #define MAX_ITEMS 4

@@ -4,7 +4,7 @@
 
 #include "../common/access.h"
 #include "../common/tap.h"
-#include "private.h"
+#include "../rpcrdma/private.h"
 #include "tests.h"
 
 #define BYTES 2000

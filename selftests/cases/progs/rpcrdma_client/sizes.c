@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../common/tap.h"
-#include "private.h"
+#include "../rpcrdma/private.h"
 #include "tests.h"
 
 #define THRESHOLD 4096		/* of the server: its default */

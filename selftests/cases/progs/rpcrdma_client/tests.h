@@ -6,7 +6,7 @@
 #include "../common/random.h"
 #include "../common/region.h"
 #include "call.h"
-#include "connection.h"
+#include "connect.h"
 
 extern struct rng rng;
 extern const char *server, *server6;

@@ -13,8 +13,6 @@
 #include "../common/rings.h"
 #include "../common/tap.h"
 
-struct side client;
-
 /* --- set-up */
 
 static void *memory(size_t bytes)
@@ -35,37 +33,16 @@ static struct ibv_mr *own(struct connection *c, void *at, size_t bytes)
 	return mr;
 }
 
-static void resolve(struct connection *c, const char *server)
-{
-	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST, .ai_port_space = RDMA_PS_TCP };
-	struct rdma_addrinfo *info;
-	int status;
-
-	c->events = rdma_create_event_channel();
-	if (!c->events)
-		tap_bail("rdma_create_event_channel");
-	netns_enter(client.netns);
-	status = rdma_create_id(c->events, &c->id, NULL, RDMA_PS_TCP);
-	netns_leave();
-	if (status)
-		tap_bail("rdma_create_id");
-	if (rdma_getaddrinfo(server, PORT, &hints, &info))
-		tap_bail("rdma_getaddrinfo %s", server);
-	if (rdma_resolve_addr(c->id, NULL, info->ai_dst_addr, RESOLVE_MS) ||
-	    !cm_expect(c->events, RDMA_CM_EVENT_ADDR_RESOLVED, NULL, NULL, NULL) ||
-	    rdma_resolve_route(c->id, RESOLVE_MS) ||
-	    !cm_expect(c->events, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, NULL, NULL))
-		tap_bail("resolving %s", server);
-	rdma_freeaddrinfo(info);
-}
-
 /* Makes the CQ of the Receives, and finds its ring. */
 static void make_rcq(struct connection *c)
 {
 	struct ring before[RINGS_MAX], made[RINGS_MAX];
 	int count = rings_find(before);
 
-	c->rcq = ibv_create_cq(c->id->verbs, RECEIVES + 1, NULL, NULL, 0);
+	c->arrivals = ibv_create_comp_channel(c->id->verbs);
+	if (!c->arrivals)
+		tap_bail("ibv_create_comp_channel");
+	c->rcq = ibv_create_cq(c->id->verbs, RECEIVES + 1, NULL, c->arrivals, 0);
 	if (!c->rcq)
 		tap_bail("ibv_create_cq");
 	if (rings_find_new(before, count, made) != 1 ||
@@ -105,18 +82,9 @@ static int post_slot(struct connection *c, uint64_t slot)
 	return post_recv(c->qp, slot, &sge, 1);
 }
 
-void connection_begin(struct connection *c, const struct connection_opts *opts)
+void connection_prepare(struct connection *c, uint32_t receive)
 {
-	struct rdma_conn_param param = {
-		.private_data = opts->private,
-		.private_data_len = opts->private_length,
-		.responder_resources = opts->reads < 0 ? 0 : opts->reads ? opts->reads : READS,
-	};
-	int status;
-
-	memset(c, 0, sizeof(*c));
-	c->receive = opts->receive ? opts->receive : RECEIVE_BYTES;
-	resolve(c, opts->server);
+	c->receive = receive ? receive : RECEIVE_BYTES;
 	make_qp(c);
 	c->receives = memory((size_t)RECEIVES * c->receive);
 	c->receive_mr = own(c, c->receives, (size_t)RECEIVES * c->receive);
@@ -125,25 +93,6 @@ void connection_begin(struct connection *c, const struct connection_opts *opts)
 	for (int i = 0; i < RECEIVES; i++)
 		if (post_slot(c, i))
 			tap_bail("posting a Receive");
-	netns_enter(client.netns);
-	status = rdma_connect(c->id, &param);
-	netns_leave();
-	if (status)
-		tap_bail("rdma_connect");
-}
-
-bool connection_established(struct connection *c)
-{
-	c->private_length = sizeof(c->private);
-	return cm_expect(c->events, RDMA_CM_EVENT_ESTABLISHED, NULL, c->private,
-			 &c->private_length);
-}
-
-void connection_open(struct connection *c, const struct connection_opts *opts)
-{
-	connection_begin(c, opts);
-	if (!connection_established(c))
-		tap_bail("connecting to %s", opts->server);
 }
 
 void connection_close(struct connection *c)
@@ -156,6 +105,7 @@ void connection_close(struct connection *c)
 	all &= !ibv_dereg_mr(c->receive_mr);
 	all &= !ibv_destroy_cq(c->scq);
 	all &= !ibv_destroy_cq(c->rcq);
+	all &= !ibv_destroy_comp_channel(c->arrivals);
 	all &= !ibv_dealloc_pd(c->pd);
 	all &= !rdma_destroy_id(c->id);
 	rdma_destroy_event_channel(c->events);
@@ -166,10 +116,10 @@ void connection_close(struct connection *c)
 
 /* --- messages */
 
-/* Makes room for one more Send. */
-static bool take_sent(struct connection *c)
+/* Takes completions until no more than `left` work requests of the send queue are outstanding. */
+static bool drain(struct connection *c, uint64_t left)
 {
-	while (c->sent - c->completed == SENDS) {
+	while (c->posted - c->completed > left) {
 		if (!cq_expect(c->scq, c->completed, IBV_WC_SUCCESS, NULL))
 			return false;
 		c->completed++;
@@ -177,37 +127,92 @@ static bool take_sent(struct connection *c)
 	return true;
 }
 
-bool connection_send(struct connection *c, const void *bytes, size_t length)
+static bool send_message(struct connection *c, enum ibv_wr_opcode opcode, const void *bytes,
+			 size_t length, uint32_t stag)
 {
-	uint8_t *slot = c->sends + c->sent % SENDS * SEND_BYTES;
+	uint8_t *slot = c->sends + c->posted % SENDS * SEND_BYTES;
 	struct ibv_sge sge = { .addr = (uintptr_t)slot, .length = length, .lkey = c->send_mr->lkey };
 	int status;
 
 	if (length > SEND_BYTES)
 		tap_bail("a message of %zu bytes", length);
-	if (!take_sent(c))
+	if (!drain(c, SENDS - 1))
 		return false;
 	memcpy(slot, bytes, length);
-	status = post_send(c->qp, c->sent, IBV_WR_SEND, &sge, length ? 1 : 0, IBV_SEND_SIGNALED, 0);
+	status = post_send(c->qp, c->posted, opcode, &sge, length ? 1 : 0, IBV_SEND_SIGNALED, stag);
 	if (!tap_check(!status, "posting a Send of %zu bytes: %s", length, strerror(status)))
 		return false;
-	c->sent++;
+	c->posted++;
 	return true;
+}
+
+bool connection_send(struct connection *c, const void *bytes, size_t length)
+{
+	return send_message(c, IBV_WR_SEND, bytes, length, 0);
+}
+
+bool connection_send_invalidating(struct connection *c, const void *bytes, size_t length,
+				  uint32_t stag)
+{
+	return send_message(c, IBV_WR_SEND_WITH_INV, bytes, length, stag);
+}
+
+bool connection_try_rdma(struct connection *c, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
+			 uint64_t remote_addr, uint32_t stag, enum ibv_wc_status *status)
+{
+	struct ibv_wc wc;
+	int error;
+
+	if (!drain(c, 0))
+		return false;
+	error = post_rdma(c->qp, c->posted, opcode, sge, 1, IBV_SEND_SIGNALED, remote_addr, stag);
+	if (!tap_check(!error, "posting an RDMA operation: %s", strerror(error)))
+		return false;
+	c->posted++;
+	if (!tap_check(cq_next(c->scq, &wc, PATIENCE), "no completion of an RDMA operation"))
+		return false;
+	c->completed++;
+	*status = wc.status;
+	return true;
+}
+
+bool connection_rdma(struct connection *c, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
+		     uint64_t remote_addr, uint32_t stag)
+{
+	enum ibv_wc_status status;
+
+	return connection_try_rdma(c, opcode, sge, remote_addr, stag, &status) &&
+	       tap_check(status == IBV_WC_SUCCESS, "RDMA %s of %u bytes, STag %#x: %s",
+			 opcode == IBV_WR_RDMA_READ ? "Read" : "Write", sge->length, stag,
+			 ibv_wc_status_str(status));
+}
+
+/* Takes the message of a Receive that has succeeded, and posts it again. */
+static bool take_message(struct connection *c, const struct ibv_wc *wc, struct message *message)
+{
+	message->length = wc->byte_len;
+	memcpy(message->bytes, c->receives + wc->wr_id * c->receive, wc->byte_len);
+	/* Stock libsiw does not report the STag in the completion. */
+	message->invalidated = c->received[c->receives_done++ % c->rcq->cqe].inval_stag;
+	return tap_check(!post_slot(c, wc->wr_id), "posting a Receive again");
 }
 
 bool connection_receive(struct connection *c, struct message *message)
 {
 	struct ibv_wc wc;
 
-	if (!tap_check(cq_next(c->rcq, &wc, PATIENCE), "no message of the server") ||
-	    !tap_check(wc.status == IBV_WC_SUCCESS, "instead of a message of the server: %s",
-		       ibv_wc_status_str(wc.status)))
-		return false;
-	message->length = wc.byte_len;
-	memcpy(message->bytes, c->receives + wc.wr_id * c->receive, wc.byte_len);
-	/* Stock libsiw does not report the STag in the completion. */
-	message->invalidated = c->received[c->receives_done++ % c->rcq->cqe].inval_stag;
-	return tap_check(!post_slot(c, wc.wr_id), "posting a Receive again");
+	return tap_check(cq_next(c->rcq, &wc, PATIENCE), "no message of the peer") &&
+	       tap_check(wc.status == IBV_WC_SUCCESS, "instead of a message of the peer: %s",
+			 ibv_wc_status_str(wc.status)) &&
+	       take_message(c, &wc, message);
+}
+
+bool connection_poll(struct connection *c, struct message *message)
+{
+	struct ibv_wc wc;
+
+	return ibv_poll_cq(c->rcq, 1, &wc) > 0 && wc.status == IBV_WC_SUCCESS &&
+	       take_message(c, &wc, message);
 }
 
 bool connection_silent(struct connection *c)
@@ -216,7 +221,7 @@ bool connection_silent(struct connection *c)
 
 	if (!cq_next(c->rcq, &wc, SILENCE))
 		return true;
-	return tap_check(false, "the server is not silent: %u bytes, %s", wc.byte_len,
+	return tap_check(false, "the peer is not silent: %u bytes, %s", wc.byte_len,
 			 ibv_wc_status_str(wc.status));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A connection to the server, with Receives of one size, and the messages on it. */
+/* A connection with Receives of one size, and the messages on it. */
 #ifndef CONNECTION_H
 #define CONNECTION_H
 
@@ -18,15 +18,6 @@ struct siw_cqe;
 #define RECEIVE_BYTES 16384
 #define SENDS 64		/* slots for messages that are being sent */
 #define SEND_BYTES 8192
-#define READS 16
-
-struct connection_opts {
-	const char *server;	/* numeric address */
-	const void *private;	/* data, or NULL */
-	uint8_t private_length;
-	uint32_t receive;	/* bytes of each Receive (RECEIVE_BYTES) */
-	int reads;		/* Reads that the server may have outstanding, -1 for 0 (READS) */
-};
 
 struct connection {
 	struct rdma_event_channel *events;
@@ -34,35 +25,29 @@ struct connection {
 	struct ibv_qp *qp;
 	struct ibv_pd *pd;
 	struct ibv_cq *scq, *rcq;
+	struct ibv_comp_channel *arrivals;	/* of `rcq` */
 	struct ibv_mr *receive_mr, *send_mr;
 	uint8_t *receives, *sends;
 	uint32_t receive;
-	uint64_t sent, completed;
-	const struct siw_cqe *received;	/* the ring of `rcq` */
+	uint64_t posted, completed;		/* work requests of the send queue */
+	const struct siw_cqe *received;		/* the ring of `rcq` */
 	uint64_t receives_done;
-	uint8_t private[64];	/* of the server's answer */
+	uint8_t private[64];			/* of the peer */
 	uint8_t private_length;
 };
 
-/* A message of the server. */
+/* A message of the peer. */
 struct message {
 	uint8_t bytes[RECEIVE_BYTES];
 	uint32_t length;
 	uint32_t invalidated;	/* the STag that it invalidated, or 0 */
 };
 
-/* The side of all connections. */
-extern struct side client;
-
 /*
- * Starts to connect. A connection is then established, unless connection_established() fails a
- * check. Ends the program if there is no way to the server.
+ * Makes the objects of a connection whose `id` has a device, and posts Receives of `receive` bytes
+ * (0 for RECEIVE_BYTES). Ends the program on failure.
  */
-void connection_begin(struct connection *c, const struct connection_opts *opts);
-bool connection_established(struct connection *c);
-
-/* Connects. Ends the program on failure. */
-void connection_open(struct connection *c, const struct connection_opts *opts);
+void connection_prepare(struct connection *c, uint32_t receive);
 
 /* Disconnects, and destroys everything. Fails a check if an object cannot be destroyed. */
 void connection_close(struct connection *c);
@@ -70,10 +55,25 @@ void connection_close(struct connection *c);
 /* Sends a message of up to SEND_BYTES bytes. Fails a check if that is not possible. */
 bool connection_send(struct connection *c, const void *bytes, size_t length);
 
+/* Likewise, and invalidates an STag of the peer. */
+bool connection_send_invalidating(struct connection *c, const void *bytes, size_t length,
+				  uint32_t stag);
+
+/* Posts an RDMA Read or Write, and waits for its completion. Fails a check if it does not succeed. */
+bool connection_rdma(struct connection *c, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
+		     uint64_t remote_addr, uint32_t stag);
+
+/* Posts one, and waits for its completion, whatever its status is. */
+bool connection_try_rdma(struct connection *c, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
+			 uint64_t remote_addr, uint32_t stag, enum ibv_wc_status *status);
+
 /* Takes the next message. Fails a check if none arrives. */
 bool connection_receive(struct connection *c, struct message *message);
 
-/* Checks that the server sends nothing for SILENCE. */
+/* Takes the next message if it has arrived. */
+bool connection_poll(struct connection *c, struct message *message);
+
+/* Checks that the peer sends nothing for SILENCE. */
 bool connection_silent(struct connection *c);
 
 /* Checks that the connection ends, and that no message arrives before. */

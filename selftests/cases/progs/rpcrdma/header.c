@@ -110,11 +110,11 @@ bool header_get(struct xdr *x, struct header *header)
 	header->procedure = xdr_get(x);
 	if (header->procedure == RDMA_ERROR)
 		get_error(x, header);
-	else if (!tap_check(header->procedure <= RDMA_NOMSG, "procedure %u in an answer",
+	else if (!tap_check(header->procedure <= RDMA_NOMSG, "procedure %u in a message",
 			    header->procedure) ||
 		 !get_lists(x, header))
 		return false;
-	return tap_check(!x->failed, "the header of an answer of %zu bytes does not end", x->size);
+	return tap_check(!x->failed, "the header of a message of %zu bytes does not end", x->size);
 }
 
 struct segment segment_of(const struct region *region, size_t at, uint32_t length)
