@@ -11,23 +11,19 @@ Leaving the blocks removes everything, also after a failure: controllers, config
 """
 
 import json
-import os
 import re
-import signal
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import lab
-from ksft import PACE, KsftFailEx, ksft_eq, ksft_in
+from block import SIZE
+from ksft import PACE, KsftFailEx, ksft_eq
 from lab import Node
-from utils import bkg, cmd, tail, wait_until
+from utils import cmd, wait_until
 
 NQN = "nqn.2026-01.test.riw:target"
 HOST = ["--hostnqn", "nqn.2014-08.org.nvmexpress:uuid:78797877-0000-4000-8000-000000000001",
         "--hostid", "78797877-0000-4000-8000-000000000001"]
-
-SIZE = 64 << 20
-"""Bytes of each namespace."""
 
 BLK, FILE = 1, 2
 """The namespaces of a target: on null_blk and on a file."""
@@ -319,22 +315,7 @@ def discover(target, host):
     return found
 
 
-# --- traffic
-
-def fio(device, *options, engine="libaio", host=None, timeout=100):
-    """Runs a job of fio on a block device, which has to end without an error. It verifies what it
-    writes."""
-    said = cmd(["fio", "--name=job", f"--filename={device}", f"--ioengine={engine}", "--direct=1",
-                "--group_reporting", "--verify=crc32c", "--verify_fatal=1", *options], host=host,
-               timeout=timeout * PACE).stdout
-    ksft_in("err= 0", said)
-
-
-def compare(device, *options, first=0, length=SIZE, host=None, timeout=100):
-    """Runs block_load to its end: all that it reads is what it wrote."""
-    done = cmd(["block_load", *options, device, first, length], host=host, timeout=timeout * PACE)
-    ksft_in("verified", done.stdout)
-
+# --- data
 
 EXCHANGE = """
 source=/tmp/nvme.source
@@ -353,46 +334,6 @@ def exchange(target, ctrl, nsid, megabytes=16):
     written, found = (line.split()[0] for line in said.splitlines())
     ksft_eq(target.digest(nsid, megabytes), written, "the target's data")
     ksft_eq(found, written, "what the host reads")
-
-
-class Load:
-    """block_load without an end, in this machine. Leaving the block kills it."""
-
-    def __init__(self, device, first=0, length=SIZE, options=()):
-        self._process = bkg(["block_load", *options, device, first, length])
-
-    def __enter__(self):
-        self.advances()
-        return self
-
-    def __exit__(self, *_):
-        self._process.kill()
-
-    @property
-    def completed(self):
-        """Returns the number of completed requests."""
-        numbers = re.findall(r"^(\d+) requests$", self._process.output, re.MULTILINE)
-        return int(numbers[-1]) if numbers else 0
-
-    def advances(self, requests=200, timeout=60):
-        """Waits until more requests are completed, many more than can be in flight."""
-        def more():
-            if not self._process.running:
-                raise KsftFailEx(f"it has ended\n{tail(self._process.output)}")
-            return self.completed >= target
-
-        target = self.completed + requests
-        wait_until(more, timeout * PACE, f"{requests} more requests are completed")
-
-    def finish(self, timeout=60):
-        """Ends it. All blocks have to have their last contents."""
-        os.kill(self._process.pid, signal.SIGTERM)
-        ksft_in("verified", self._process.succeed(timeout * PACE))
-
-    def fails(self, timeout=60):
-        """Waits until it ends by itself, because a request failed."""
-        ksft_eq(self._process.wait(timeout * PACE), 1, "status")
-        ksft_in("failed: ", self._process.output)
 
 
 # --- devices
