@@ -27,7 +27,8 @@ stale := $(filter-out $(programs),$(wildcard $(out)/*))
 all: $(programs)
 	$(if $(stale),rm -f $(stale))
 
-$(foreach program,$(programs),$(eval $(program): $(call parts,$(program))))
+$(foreach program,$(patsubst $(src)/%.c,$(out)/%,$(wildcard $(src)/*.c)), \
+	$(eval $(program): $(call parts,$(program))))
 
 $(out)/fabric_rma: libraries := -lfabric
 
