@@ -11,7 +11,7 @@ import glob
 import os
 import re
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ksft import KsftFailEx
@@ -216,13 +216,15 @@ def impaired(*nodes, how=("loss", "1%")):
             cmd(f"tc qdisc del dev {node.netdev} root", fail=False, host=node)
 
 
-def slow_to_siw(node):
-    """Delays packets from `node` to siw.
+def slow_to_siw(node, to=None):
+    """Delays packets from `node` to siw on the node `to`, which may be the same node.
 
     As the responder, siw sets its callbacks after it sends its Reply, and does not check for data
     that arrived earlier. An early FPDU stays unread until the next one arrives.
     """
-    return impaired(node, how=("delay", "50ms", "limit", 100000))
+    # Packets of a node to itself do not take its interface.
+    way = replace(node, netdev="lo") if to == node else node
+    return impaired(way, how=("delay", "50ms", "limit", 100000))
 
 
 # --- networks
