@@ -7,7 +7,7 @@ import lab
 import nfs
 from utils import cmd
 
-MTU = {"veth1500": 1500, "veth9000": 9000}
+MTU = {"veth1500": 1500, "veth9000": 9000, "here1500": 1500}
 
 
 def module(contender, row):
@@ -35,6 +35,9 @@ def network(name, module_file, where):
             if name == "lo":
                 with lab.dummy() as node:
                     yield node, node
+            elif name == "here1500":
+                with lab.veth_here(MTU[name]) as pair:
+                    yield pair
             else:
                 with lab.veth_pair(MTU[name], where) as pair:
                     yield pair

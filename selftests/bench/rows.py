@@ -12,7 +12,10 @@ NETWORKS = {
     "lo": "one interface to itself, over lo, MTU 65536",
     "veth1500": "two namespaces, veth, MTU 1500",
     "veth9000": "two namespaces, veth, MTU 9000",
+    "here1500": "one namespace, veth, MTU 1500",
 }
+# These have all rows of programs on verbs.
+MAIN_NETWORKS = ("lo", "veth1500", "veth9000")
 # From 64 B to 8 MiB in steps of 4.
 SIZES = (*(64 * 4 ** step for step in range(9)), 8 * MIB)
 # The messages of a measurement have at most MOST_OCTETS bytes, where OF_A_MESSAGE bytes are added
@@ -28,13 +31,14 @@ EVENT_SIZES = (2, 4 * KIB)
 # Rows of other sizes serve the plots only, and rows of other networks add little to these two. They
 # are measured in every second round.
 THOROUGH_SIZES = {"bandwidth": (64, 4 * KIB, 64 * KIB, MIB), "latency": (2, 4 * KIB)}
-THOROUGH_NETWORKS = ("lo", "veth1500")
+THOROUGH_NETWORKS = ("lo", "veth1500", "here1500")
 ROUND_TRIPS = 5000
 # The first, short measurement has this fraction of the maximum number of messages: 1 / FIRST_LOOK.
 FIRST_LOOK = 50
 OPERATIONS = ("write", "read", "send")
-# NVMe is only in the first network namespace, so both of its ends have one device.
-STORAGE_NETWORKS = {"nfs": ("lo", "veth1500"), "nvme": ("lo",), "nvme rate": ("lo",)}
+# NVMe works only in the first network namespace.
+STORAGE_NETWORKS = {"nfs": ("lo", "veth1500"), "nvme": ("lo", "here1500"),
+                    "nvme rate": ("lo", "here1500")}
 
 
 def label(size):
@@ -161,7 +165,7 @@ class Row:
 
 def full():
     """Yields all rows."""
-    for network in NETWORKS:
+    for network in MAIN_NETWORKS:
         for operation in OPERATIONS:
             for size in SIZES:
                 yield Row(network, "bandwidth", operation, size)

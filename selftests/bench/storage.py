@@ -68,7 +68,7 @@ def connected(server, client):
         finally:
             # Before the target closes its port: siw's does not survive that with requests in flight.
             nvme.disconnect_all(client)
-        nvme.nothing_held(server.dev, timeout=GONE)
+        nvme.nothing_held(*{client.dev, server.dev}, timeout=GONE)
 
 
 def opened(row, server, client):

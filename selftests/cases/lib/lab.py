@@ -276,6 +276,37 @@ def veth_pair(mtu=0, sides=SIDES):
 
 
 @contextmanager
+def veth_here(mtu=0):
+    """As `veth_pair`, with both ends in the first network namespace, for kernel users that work only
+    there. Packets from one end to the other cross the veth. IPv4 only."""
+    nodes = [Node(f"{DRIVER}{i}", f"veth{i}", f"10.78.0.{i + 1}") for i in (0, 1)]
+    with ExitStack() as stack:
+        ip(["link", "add", "veth0", "address", MACS[0],
+            "type", "veth", "peer", "name", "veth1", "address", MACS[1]])
+        stack.callback(ip, "link delete veth0")
+
+        def rule(*words):
+            ip(["rule", "add", *words])
+            stack.callback(ip, ["rule", "delete", *words])
+
+        # What is sent to the other address takes the veth. All else, and what arrives there, looks
+        # for a local address first, as by default.
+        for table, node, other, mac in zip((1001, 1002), nodes, reversed(nodes), reversed(MACS)):
+            bring_up(node.netdev, f"{node.addr}/32", mtu=mtu)
+            Path(f"/proc/sys/net/ipv4/conf/{node.netdev}/accept_local").write_text("1", "ascii")
+            ip(f"neigh add {other.addr} lladdr {mac} dev {node.netdev}")
+            ip(f"route add {other.addr} dev {node.netdev} src {node.addr} table {table}")
+            rule("pref", 1, "iif", node.netdev, "lookup", "local")
+            rule("pref", 2, "iif", "lo", "to", other.addr, "lookup", table)
+        rule("pref", 3, "lookup", "local")
+        ip("rule delete pref 0")
+        stack.callback(ip, "rule add pref 0 lookup local")
+        for node in nodes:
+            stack.enter_context(rdma_link(node.dev, node.netdev))
+        yield nodes
+
+
+@contextmanager
 def dummy():
     """Creates one device on a dummy interface. Packets to its address take `lo`."""
     with netdev("dummy0", "type", "dummy", addr="10.79.0.1/24", addr6="fd79::1/64"), \
