@@ -4,9 +4,10 @@ import contextlib
 import os
 
 import lab
+import nfs
 from utils import cmd
 
-MTU = {"veth1500": 1500, "veth9000": 9000}
+MTU = {"veth1500": 1500, "veth9000": 9000, "here1500": 1500}
 
 
 def module(contender, row):
@@ -19,17 +20,26 @@ def module(contender, row):
     return lab.MODULE
 
 
+def sides(contender, row):
+    """Returns the namespaces of the two ends of a network of veth to measure a row on."""
+    return nfs.sides(contender) if row.kind == "nfs" else lab.SIDES
+
+
 @contextlib.contextmanager
-def network(name, module_file):
-    """Creates a network and yields its two ends. They have RDMA devices if there is a module."""
+def network(name, module_file, where):
+    """Creates a network and yields its two ends, that of the client first. They have RDMA devices if
+    there is a module. `where`: the namespaces of veth."""
     if module_file:
         cmd(f"insmod {module_file}")
         try:
             if name == "lo":
                 with lab.dummy() as node:
                     yield node, node
+            elif name == "here1500":
+                with lab.veth_here(MTU[name]) as pair:
+                    yield pair
             else:
-                with lab.veth_pair(mtu=MTU[name]) as pair:
+                with lab.veth_pair(MTU[name], where) as pair:
                     yield pair
         finally:
             cmd(f"rmmod {lab.DRIVER}", timeout=30)
@@ -38,9 +48,9 @@ def network(name, module_file):
             node = lab.Node("", "dummy0", "10.79.0.1")
             yield node, node
     else:
-        with lab.cable():
+        with lab.cable(where):
             nodes = [lab.Node("", "veth", f"10.78.0.{i + 1}", netns=side)
-                     for i, side in enumerate(lab.SIDES)]
+                     for i, side in enumerate(where)]
             for node in nodes:
                 lab.bring_up("veth", f"{node.addr}/24", netns=node.netns, mtu=MTU[name])
             yield nodes

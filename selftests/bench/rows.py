@@ -2,7 +2,7 @@
 """The rows of the bench's table. Each is measured on one network.
 
 Sizes are in bytes. A row is measured for each contender that it applies to: the RDMA drivers (with
-perftest and the CM) and plain TCP (with iperf3 and qperf).
+perftest, the CM, and fio on NFS and NVMe) and plain TCP (with iperf3, qperf, and fio on NFS).
 """
 import dataclasses
 
@@ -12,7 +12,10 @@ NETWORKS = {
     "lo": "one interface to itself, over lo, MTU 65536",
     "veth1500": "two namespaces, veth, MTU 1500",
     "veth9000": "two namespaces, veth, MTU 9000",
+    "here1500": "one namespace, veth, MTU 1500",
 }
+# These have all rows of programs on verbs.
+MAIN_NETWORKS = ("lo", "veth1500", "veth9000")
 # From 64 B to 8 MiB in steps of 4.
 SIZES = (*(64 * 4 ** step for step in range(9)), 8 * MIB)
 # The messages of a measurement have at most MOST_OCTETS bytes, where OF_A_MESSAGE bytes are added
@@ -28,11 +31,14 @@ EVENT_SIZES = (2, 4 * KIB)
 # Rows of other sizes serve the plots only, and rows of other networks add little to these two. They
 # are measured in every second round.
 THOROUGH_SIZES = {"bandwidth": (64, 4 * KIB, 64 * KIB, MIB), "latency": (2, 4 * KIB)}
-THOROUGH_NETWORKS = ("lo", "veth1500")
+THOROUGH_NETWORKS = ("lo", "veth1500", "here1500")
 ROUND_TRIPS = 5000
 # The first, short measurement has this fraction of the maximum number of messages: 1 / FIRST_LOOK.
 FIRST_LOOK = 50
 OPERATIONS = ("write", "read", "send")
+# NVMe works only in the first network namespace.
+STORAGE_NETWORKS = {"nfs": ("lo", "veth1500"), "nvme": ("lo", "here1500"),
+                    "nvme rate": ("lo", "here1500")}
 
 
 def label(size):
@@ -47,20 +53,21 @@ class Row:
     """A row: one figure for each contender. `kind` selects how it is measured (see `measure`)."""
 
     network: str
-    kind: str            # bandwidth, rate, latency, connections, memory, cpu
+    kind: str            # bandwidth, rate, latency, connections, memory, cpu, nfs, nvme, nvme rate
     operation: str       # write, read, send; "" if the kind has no operation
     size: int = 0
     qps: int = 1
     events: bool = False
     framing: str = ""    # CRC or markers at both ends; "" for neither
     typical: bool = False  # latency: the median of the messages instead of the mean
+    depth: int = 0       # storage: requests in flight
 
     @property
     def name(self):
         """The unique name of the row."""
         words = [self.network, self.kind, self.operation, self.size and label(self.size),
                  self.qps > 1 and f"{self.qps} QPs", self.events and "events", self.framing,
-                 self.typical and "typical"]
+                 self.typical and "typical", self.depth and f"depth {self.depth}"]
         return " ".join(str(word) for word in words if word)
 
     @property
@@ -76,6 +83,11 @@ class Row:
         return (self,)
 
     @property
+    def storage(self):
+        """Whether the row is I/O on storage over RDMA, measured with fio."""
+        return self.kind in STORAGE_NETWORKS
+
+    @property
     def thorough(self):
         """Whether the row is measured in every round."""
         return (self.network in THOROUGH_NETWORKS
@@ -84,11 +96,12 @@ class Row:
     @property
     def unit(self):
         return {"bandwidth": "MiB/s", "rate": "kmsg/s", "latency": "µs", "connections": "1/s",
-                "memory": "KiB/QP", "cpu": "s/GiB"}[self.kind]
+                "memory": "KiB/QP", "cpu": "s/GiB", "nfs": "MiB/s", "nvme": "MiB/s",
+                "nvme rate": "kIOPS"}[self.kind]
 
     @property
     def more_is_better(self):
-        return self.kind in ("bandwidth", "rate", "connections")
+        return self.storage or self.kind in ("bandwidth", "rate", "connections")
 
     def messages(self, number):
         """Limits a number of messages per QP to what the row allows."""
@@ -111,10 +124,10 @@ class Row:
 
     def seconds(self, value, messages):
         """Returns the seconds that `messages` messages per QP take at the figure `value`
-        (bandwidth, rate or mean latency)."""
+        (bandwidth, rate or mean latency). A request of storage is a message."""
         if self.kind == "latency":
             return messages * value * (1 if self.operation == "read" else 2) / 1e6
-        if self.kind == "rate":
+        if self.kind in ("rate", "nvme rate"):
             return messages * self.qps / value / 1000
         return messages * self.qps * self.size / MIB / value
 
@@ -129,9 +142,19 @@ class Row:
             options.append("-e")
         return f"ib_{self.operation}_{kind}", options
 
+    def fio(self, requests):
+        """Returns the options of fio that measure the row: those that the row names, and the number of
+        requests."""
+        pattern = f"rand{self.operation}" if self.kind == "nvme rate" else self.operation
+        return [f"--rw={pattern}", f"--bs={self.size}", f"--iodepth={self.depth}",
+                f"--io_size={requests * self.size}"]
+
     def applies(self, contender):
         """Returns whether the row can be measured for a contender: riw, siw or tcp."""
         if contender == "tcp":
+            if self.storage:
+                # User-Mode Linux is configured without NVMe over TCP.
+                return self.kind == "nfs"
             # TCP has no operations: its rows of writes stand for all of them.
             return (self.kind in ("bandwidth", "latency", "cpu") and self.operation == "write"
                     and self.size <= IPERF3_MOST and self.qps == 1 and not self.framing
@@ -142,7 +165,7 @@ class Row:
 
 def full():
     """Yields all rows."""
-    for network in NETWORKS:
+    for network in MAIN_NETWORKS:
         for operation in OPERATIONS:
             for size in SIZES:
                 yield Row(network, "bandwidth", operation, size)
@@ -160,6 +183,7 @@ def full():
             for qps in (4, 64):
                 yield Row(network, "bandwidth", operation, 64 * KIB, qps)
                 yield Row(network, "rate", operation, 64, qps)
+    yield from storage()
     network = "veth1500"
     for qps in (16, 100, 1000):
         yield Row(network, "bandwidth", "write", 64 * KIB, qps)
@@ -169,8 +193,20 @@ def full():
         yield Row(network, "cpu", operation, 64 * KIB)
 
 
+def storage():
+    """Yields the rows of NFS and NVMe."""
+    for kind, networks in STORAGE_NETWORKS.items():
+        for network in networks:
+            if kind == "nvme rate":
+                for depth in (1, 32):
+                    yield Row(network, kind, "read", 4 * KIB, depth=depth)
+            else:
+                for operation in ("write", "read"):
+                    yield Row(network, kind, operation, MIB, depth=8)
+
+
 def quick():
-    """Yields a few rows: bandwidth, message rate and latency, over veth only."""
+    """Yields a few rows: bandwidth, message rate, latency and NFS, over veth only."""
     network = "veth1500"
     for operation in OPERATIONS:
         for size in (4 * KIB, 64 * KIB, MIB):
@@ -179,3 +215,4 @@ def quick():
                 yield Row(network, "bandwidth", operation, size, framing="CRC")
         yield Row(network, "rate", operation, 64)
         yield from Row(network, "latency", operation, 2).given
+    yield Row(network, "nfs", "read", MIB, depth=8)

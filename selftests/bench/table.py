@@ -6,7 +6,8 @@ import rows
 from stats import number
 
 TITLES = {"bandwidth": "Bandwidth", "rate": "Message rate", "latency": "Latency, mean or typical, one way (read: round trip)",
-          "connections": "Connections", "memory": "Memory", "cpu": "CPU time"}
+          "connections": "Connections", "memory": "Memory", "cpu": "CPU time",
+          "nfs": "NFS 4.2, bandwidth", "nvme": "NVMe, bandwidth", "nvme rate": "NVMe, random requests"}
 
 
 def cell(figure, applies):
@@ -74,7 +75,8 @@ def write(out, run, measured, chosen):
     out.write("\nMedian (smallest … largest round). The last columns give how many times better "
               "riw is than a contender, in **bold** where it is worse. Queue depth and CQ "
               "moderation are perftest's defaults. CRCs are off at both ends, except in rows that "
-              "say CRC.\n")
+              "say CRC. NFS and NVMe: fio, direct I/O, with the named number of requests in "
+              "flight.\n")
     against = [name for name in contenders if name != "riw"]
     head = ["", *contenders, *(f"riw : {name}" for name in against)]
     for network in dict.fromkeys(row.network for row in chosen):

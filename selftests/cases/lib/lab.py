@@ -11,7 +11,7 @@ import glob
 import os
 import re
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ksft import KsftFailEx
@@ -216,13 +216,15 @@ def impaired(*nodes, how=("loss", "1%")):
             cmd(f"tc qdisc del dev {node.netdev} root", fail=False, host=node)
 
 
-def slow_to_siw(node):
-    """Delays packets from `node` to siw.
+def slow_to_siw(node, to=None):
+    """Delays packets from `node` to siw on the node `to`, which may be the same node.
 
     As the responder, siw sets its callbacks after it sends its Reply, and does not check for data
     that arrived earlier. An early FPDU stays unread until the next one arrives.
     """
-    return impaired(node, how=("delay", "50ms", "limit", 100000))
+    # Packets of a node to itself do not take its interface.
+    way = replace(node, netdev="lo") if to == node else node
+    return impaired(way, how=("delay", "50ms", "limit", 100000))
 
 
 # --- networks
@@ -270,6 +272,37 @@ def veth_pair(mtu=0, sides=SIDES):
                 ip(f"neigh add {addr} lladdr {mac} dev veth", ns=node.netns)
         for node in nodes:
             stack.enter_context(rdma_link(node.dev, "veth", node.netns))
+        yield nodes
+
+
+@contextmanager
+def veth_here(mtu=0):
+    """As `veth_pair`, with both ends in the first network namespace, for kernel users that work only
+    there. Packets from one end to the other cross the veth. IPv4 only."""
+    nodes = [Node(f"{DRIVER}{i}", f"veth{i}", f"10.78.0.{i + 1}") for i in (0, 1)]
+    with ExitStack() as stack:
+        ip(["link", "add", "veth0", "address", MACS[0],
+            "type", "veth", "peer", "name", "veth1", "address", MACS[1]])
+        stack.callback(ip, "link delete veth0")
+
+        def rule(*words):
+            ip(["rule", "add", *words])
+            stack.callback(ip, ["rule", "delete", *words])
+
+        # What is sent to the other address takes the veth. All else, and what arrives there, looks
+        # for a local address first, as by default.
+        for table, node, other, mac in zip((1001, 1002), nodes, reversed(nodes), reversed(MACS)):
+            bring_up(node.netdev, f"{node.addr}/32", mtu=mtu)
+            Path(f"/proc/sys/net/ipv4/conf/{node.netdev}/accept_local").write_text("1", "ascii")
+            ip(f"neigh add {other.addr} lladdr {mac} dev {node.netdev}")
+            ip(f"route add {other.addr} dev {node.netdev} src {node.addr} table {table}")
+            rule("pref", 1, "iif", node.netdev, "lookup", "local")
+            rule("pref", 2, "iif", "lo", "to", other.addr, "lookup", table)
+        rule("pref", 3, "lookup", "local")
+        ip("rule delete pref 0")
+        stack.callback(ip, "rule add pref 0 lookup local")
+        for node in nodes:
+            stack.enter_context(rdma_link(node.dev, node.netdev))
         yield nodes
 
 

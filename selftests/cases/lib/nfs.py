@@ -24,6 +24,8 @@ MOUNT = "/mnt"
 """Where a client mounts it."""
 VERSIONS = ("4.2", "3")
 PORT = 20049
+PORTS = {"rdma": PORT, "tcp": 2049}
+"""The port of a server by its transport."""
 MOUNTD_PORT = 20048
 RPCBIND_PORT = 111
 
@@ -59,20 +61,24 @@ def transport(*nodes):
             wait_until(removed, GONE, "rpcrdma can be removed")
 
 
-@contextmanager
-def pair(mtu=0):
-    """Yields two nodes connected by veth, the first for the client. One of them is in the first network
-    namespace.
+def sides(driver):
+    """Returns the namespaces of a client and a server for `lab.veth_pair`. One of them is the first
+    network namespace.
 
-    That is the server, because Linux 7.3 leaks the back channel of each connection of NFS 4.1, and with
+    That is the server's, because Linux 7.3 leaks the back channel of each connection of NFS 4.1, and with
     it a reference to the server's namespace, which can then never be removed: xprt_setup_rdma_bc()
     leaves one reference to svc_rdma_free(), which has ceased to drop it.
 
-    With siw it is the client. siw creates the socket of a connection in the namespace of the caller,
+    With siw it is the client's. siw creates the socket of a connection in the namespace of the caller,
     which is a worker of the kernel here. So with siw, a namespace is left behind.
     """
-    sides = ("", "right") if lab.DRIVER == "siw" else ("left", "")
-    with lab.veth_pair(mtu, sides) as nodes, transport(nodes[0]):
+    return ("", "right") if driver == "siw" else ("left", "")
+
+
+@contextmanager
+def pair(mtu=0):
+    """Yields two nodes connected by veth, the first for the client, in the namespaces of `sides`."""
+    with lab.veth_pair(mtu, sides(lab.DRIVER)) as nodes, transport(nodes[0]):
         yield nodes
 
 
@@ -129,16 +135,18 @@ class End:
 
 
 class Server(End):
-    """nfsd, which listens for RDMA only, in the network namespace of a node. It exports a tmpfs to
-    everyone, by NFS 3 and 4.
+    """nfsd, which listens for `proto` only, a key of PORTS, in the network namespace of a node. It
+    exports a tmpfs to everyone, by NFS 3 and 4.
 
     `block` is the largest READ and WRITE. nfsd allocates MRs and work requests for it per connection.
     """
 
-    def __init__(self, node, threads=8, block=1 << 20):
+    def __init__(self, node, threads=8, block=1 << 20, proto="rdma"):
         super().__init__(node)
         self.threads = threads
         self.block = block
+        self.proto = proto
+        self.port = PORTS[proto]
 
     def _start(self, stack):
         for kind, where in (("tmpfs", "/run"), ("tmpfs", STATE), ("nfsd", NFSD)):
@@ -170,7 +178,7 @@ class Server(End):
 
     def start(self):
         """Starts to listen, and then the threads: nfsd starts none without a listener."""
-        self.write(f"{NFSD}/portlist", f"rdma {PORT}")
+        self.write(f"{NFSD}/portlist", f"{self.proto} {self.port}")
         self.write(f"{NFSD}/threads", self.threads)
 
     def stop(self):
@@ -201,14 +209,15 @@ class Client(End):
         """Mounts the export of a `Server` on MOUNT. Yields a `Mount`."""
         where = server.node.address(family)
         source = "/"
-        chosen = [f"vers={version}", "proto=rdma6" if family == 6 else "proto=rdma", f"port={PORT}"]
+        proto = f"{server.proto}6" if family == 6 else server.proto
+        chosen = [f"vers={version}", f"proto={proto}", f"port={server.port}"]
         if version == "3":
             source = EXPORT
             chosen += ["nolock", "mountproto=tcp6" if family == 6 else "mountproto=tcp",
                        f"mountport={MOUNTD_PORT}"]
         # siw may not notice a call that arrives behind the end of connection set-up.
-        slow = lab.slow_to_siw(self.node) if server.node.dev.startswith("siw") else nullcontext()
-        with slow:
+        siw = server.node.dev.startswith("siw")
+        with lab.slow_to_siw(self.node, server.node) if siw else nullcontext():
             cmd(["mount", "-t", "nfs", "-o", ",".join([*chosen, *options]),
                  f"[{where}]:{source}" if family == 6 else f"{where}:{source}", MOUNT],
                 host=self, timeout=60 * PACE)

@@ -11,7 +11,9 @@ Leaving the blocks removes everything, also after a failure: controllers, config
 """
 
 import json
+import platform
 import re
+import shlex
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -46,11 +48,18 @@ def shell(host, script, timeout=60, fail=True):
 
 USED = ("nvmet_rdma", "nvme_rdma", "null_blk")
 
-LOAD = f"""
-mountpoint -q {CONFIG} || {{ modprobe configfs; mount -t configfs configfs {CONFIG}; echo mounted; }}
+BUILT_IN = "-uml-" in platform.release()
+"""Whether the kernel has the modules built in."""
+
+LOAD = """
+modprobe configfs
 modprobe nvmet_rdma use_srq=$SRQ
 modprobe nvme_rdma
 modprobe null_blk nr_devices=0
+"""
+
+MOUNT = f"""
+mountpoint -q {CONFIG} || {{ mount -t configfs configfs {CONFIG}; echo mounted; }}
 """
 
 UNLOAD = f"""
@@ -76,17 +85,22 @@ def unload(host):
 
 @contextmanager
 def modules(*nodes, srq=False):
-    """Loads the modules of targets and hosts, in the machines of the nodes. With `srq`, a target uses
-    shared receive queues."""
+    """Loads the modules of targets and hosts, in the machines of the nodes, unless they are built in.
+    With `srq`, a target uses shared receive queues: that takes modules."""
+    if srq and BUILT_IN:
+        raise KsftFailEx("nvmet_rdma is built in: use_srq cannot be set")
     machines = list({node.remote: node for node in nodes}.values())
+    loaded = [] if BUILT_IN else machines
     mounted = []
     try:
+        for host in loaded:
+            shell(host, f"SRQ={'Y' if srq else 'N'}\n{LOAD}")
         for host in machines:
-            if "mounted" in shell(host, f"SRQ={'Y' if srq else 'N'}\n{LOAD}").stdout:
+            if "mounted" in shell(host, MOUNT).stdout:
                 mounted.append(host)
         yield
     finally:
-        for host in machines:
+        for host in loaded:
             unload(host)
         for host in mounted:
             cmd(["umount", CONFIG], host=host)
@@ -94,16 +108,18 @@ def modules(*nodes, srq=False):
 
 # --- the target
 
+STORING = {"memory_backed": 1, "discard": 1, "size": SIZE >> 20, "irqmode": 2,
+           "completion_nsec": 10000}
+"""Attributes of a null_blk that stores data. It completes in the handler of a timer, with interrupts
+disabled."""
+
 CREATE = """
 cd $CONFIG/nullb
 mkdir nullb0
 cd nullb0
-echo 1 >memory_backed
-echo 1 >discard
-echo $((SIZE >> 20)) >size
-# Completes in the handler of a timer, with interrupts disabled.
-echo 2 >irqmode
-echo 10000 >completion_nsec
+for attribute in $NULL_BLK; do
+    echo ${attribute#*=} >${attribute%=*}
+done
 echo 1 >power
 
 truncate -s $SIZE $BACKING
@@ -149,12 +165,12 @@ exit $status
 class Target:
     """A subsystem with the namespaces BLK and FILE, and a port at a node; one per machine. The port is
     open when the block begins. `any_address`: it listens on all addresses, and so on devices that are
-    added later. `inline`: bytes of data that a command may carry."""
+    added later. `inline`: bytes of data that a command may carry. `null_blk`: attributes of BLK."""
 
     backing = "/tmp/nvmet.img"
     """The file of the namespace FILE."""
 
-    def __init__(self, node, family=4, any_address=False, inline=4096):
+    def __init__(self, node, family=4, any_address=False, inline=4096, null_blk=STORING):
         self.node = node
         self.family = family
         self.service = lab.new_port()
@@ -162,7 +178,8 @@ class Target:
         self._variables = {
             "CONFIG": CONFIG, "SUBSYSTEM": SUBSYSTEM, "PORT": PORT, "NQN": NQN, "SIZE": SIZE,
             "BACKING": self.backing, "FAMILY": family, "SERVICE": self.service, "INLINE": inline,
-            "ADDRESS": wildcard if any_address else self.address}
+            "ADDRESS": wildcard if any_address else self.address,
+            "NULL_BLK": shlex.quote(" ".join(f"{name}={value}" for name, value in null_blk.items()))}
 
     def __enter__(self):
         try:
