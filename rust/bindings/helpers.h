@@ -3,3 +3,4 @@
 #include "helpers/kernel.h"
 #include "helpers/rdma.h"
 #include "helpers/net.h"
+#include "helpers/sctp.h"

@@ -36,8 +36,10 @@ pub const RDMAP_OPERATION: u8 = 2;
 /// An error of one of the three layers. It ends the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// Found by MPA.
+    /// Found by MPA, or while a connection is set up over any lower layer.
     Mpa(Mpa),
+    /// Found by the DDP adaptation of SCTP.
+    Sctp(Sctp),
     /// Found by DDP in a segment for a Tagged Buffer.
     DdpTagged(DdpTagged),
     /// Found by DDP in a segment for an Untagged Buffer.
@@ -86,6 +88,31 @@ pub enum Mpa {
     InsufficientIrd,
     /// The two sides have no ready-to-receive indication in common.
     NoRtr,
+}
+
+/// Errors of the DDP adaptation of SCTP (RFC 5043). It has no codes for them: on the wire all are one
+/// error, RDMAP's catastrophic error of the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sctp {
+    /// A chunk is too short for its headers, or too long.
+    Length,
+    /// The payload protocol identifier of a chunk is not one of DDP's.
+    Ppid,
+    /// The function code of a session control chunk is unknown.
+    Function,
+    /// The private data of a session control chunk is too long, too short for the control words, or
+    /// not allowed.
+    PrivateData,
+    /// A chunk has the DDP-SSN of an earlier one.
+    Duplicate,
+    /// The DDP-SSN of a chunk is too far ahead of the missing one.
+    TooFar,
+    /// Chunks ahead of a missing one take too much memory.
+    TooManyHeld,
+    /// A segment chunk is handed over out of order.
+    Order,
+    /// No legal sequence of a session has this chunk here (RFC 5043 §6).
+    Sequence,
 }
 
 /// DDP errors of the Tagged Buffer model (RFC 5041 §7.2).
@@ -148,12 +175,18 @@ pub enum Rdmap {
     UnexpectedOpcode,
     /// Operation: the stream cannot continue.
     CatastrophicStream,
+    /// Operation: the address of the target of an Atomic Request is no multiple of 8. RFC 7306 §8.2
+    /// gives it the code of [`Self::CatastrophicStream`].
+    UnalignedAtomic,
     /// Operation: the peer's RNIC cannot continue.
     CatastrophicGlobal,
     /// Operation: the STag cannot be invalidated.
     OperationCannotInvalidate,
     /// Operation: none of the others.
     Unspecified,
+    /// Operation: a response is not that of the oldest outstanding request. It has the code of
+    /// [`Self::Unspecified`].
+    WrongResponse,
 }
 
 impl Error {
@@ -162,6 +195,7 @@ impl Error {
     pub const fn term(self) -> TermCode {
         match self {
             Self::Mpa(e) => TermCode::new(LAYER_LLP, 0, e.code()),
+            Self::Sctp(_) => Rdmap::CatastrophicStream.term(),
             Self::DdpTagged(e) => TermCode::new(LAYER_DDP, 1, e.code()),
             Self::DdpUntagged(e) => TermCode::new(LAYER_DDP, 2, e.code()),
             Self::Rdmap(e) => e.term(),
@@ -222,10 +256,10 @@ impl Rdmap {
             Self::ProtectionUnspecified => (RDMAP_PROTECTION, 0xff),
             Self::InvalidVersion => (RDMAP_OPERATION, 0x05),
             Self::UnexpectedOpcode => (RDMAP_OPERATION, 0x06),
-            Self::CatastrophicStream => (RDMAP_OPERATION, 0x07),
+            Self::CatastrophicStream | Self::UnalignedAtomic => (RDMAP_OPERATION, 0x07),
             Self::CatastrophicGlobal => (RDMAP_OPERATION, 0x08),
             Self::OperationCannotInvalidate => (RDMAP_OPERATION, 0x09),
-            Self::Unspecified => (RDMAP_OPERATION, 0xff),
+            Self::Unspecified | Self::WrongResponse => (RDMAP_OPERATION, 0xff),
         };
         TermCode::new(LAYER_RDMAP, etype, code)
     }
@@ -234,6 +268,12 @@ impl Rdmap {
 impl From<Mpa> for Error {
     fn from(e: Mpa) -> Self {
         Self::Mpa(e)
+    }
+}
+
+impl From<Sctp> for Error {
+    fn from(e: Sctp) -> Self {
+        Self::Sctp(e)
     }
 }
 

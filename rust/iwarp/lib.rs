@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The iWARP protocols without I/O: MPA (RFC 5044, RFC 6581), DDP (RFC 5041) and RDMAP (RFC 5040,
-//! with the wire formats of RFC 7306).
+//! The iWARP protocols without I/O: MPA (RFC 5044, RFC 6581) and DDP's adaptation to SCTP (RFC
+//! 5043), DDP (RFC 5041) and RDMAP (RFC 5040, with the wire formats of RFC 7306).
 //!
 //! Bytes go in, decisions come out; sockets, memory and time belong to the embedder.
 //!
@@ -12,14 +12,17 @@
 //! - [`Receiver`]: takes DDP segments out of the stream's [`Octets`] by a [`Deframing`], and tells
 //!   a [`Placement`] where payload goes.
 //! - [`mpa`]: the lower layer over TCP, whose frames are FPDUs.
+//! - [`sctp`]: the lower layer over SCTP, whose frames are chunks.
 //! - [`Region`]: checks accesses to registered memory.
 //! - [`Error`]: every protocol error, its Terminate code and the rule that it breaks.
 //! - [`qp`]: the states of a queue pair.
 //!
 //! No two files import each other. A file imports only from its own layer and from those before it:
-//! - `types`, `error`, `rule`, `wire`, `ddp`, `rdmap`, `access`, `qp`: values, headers, messages;
+//! - `types`, `error`, `rule`, `wire`, `ddp`, `rdmap`, `access`, `qp`, `negotiation`: values, headers,
+//!   messages;
 //! - `traits`;
-//! - `tx` and `rx`, which use the lower layer by its traits, and `mpa`, which imports neither.
+//! - `tx` and `rx`, which use the lower layer by its traits, and `mpa` and `sctp`, which import neither
+//!   them nor each other.
 //!
 //! No function allocates, blocks or panics, whatever the input. All state is of fixed size. Every
 //! function may be called in any context; none takes a lock.
@@ -41,21 +44,25 @@ pub mod access;
 pub mod ddp;
 pub mod error;
 pub mod mpa;
+pub mod negotiation;
 pub mod qp;
 pub mod rdmap;
 mod rule;
 pub mod rx;
+pub mod sctp;
 pub mod traits;
 pub mod tx;
 pub mod types;
 pub mod wire;
 
 pub use access::{Access, Denied, Region};
-pub use error::{DdpTagged, DdpUntagged, Error, Local, Mpa, Rdmap, TermCode};
+pub use error::{DdpTagged, DdpUntagged, Error, Local, Mpa, Rdmap, Sctp, TermCode};
 pub use mpa::{startup, RxConfig, TxConfig};
 pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Message, Outstanding, ReadRequest};
 pub use rdmap::{Quote, Segment, Terminate, Terminated};
 pub use rx::{Progress, Receiver};
-pub use traits::{Crc, Crc32c, Deframing, Framing, Gather, Layout, Octets, Placement};
+pub use traits::{
+    Admission, Crc, Crc32c, Deframing, Framing, Gather, Layout, Octets, Placement, Taker,
+};
 pub use tx::{Busy, Emitted, Segmenter};
 pub use types::Stag;

@@ -2,13 +2,14 @@
 
 //! The rule that each error breaks, in words for an operator.
 
-use crate::error::{DdpTagged, DdpUntagged, Error, Local, Mpa, Rdmap};
+use crate::error::{DdpTagged, DdpUntagged, Error, Local, Mpa, Rdmap, Sctp};
 
 impl Error {
     /// Returns the rule that was broken, as a clause for a log line. Each error has its own.
     pub const fn rule(self) -> &'static str {
         match self {
             Self::Mpa(e) => e.rule(),
+            Self::Sctp(e) => e.rule(),
             Self::DdpTagged(e) => e.rule(),
             Self::DdpUntagged(e) => e.rule(),
             Self::Rdmap(e) => e.rule(),
@@ -45,6 +46,22 @@ impl Mpa {
     }
 }
 
+impl Sctp {
+    const fn rule(self) -> &'static str {
+        match self {
+            Self::Length => "a chunk is shorter than its headers, or too long",
+            Self::Ppid => "the payload protocol identifier of a chunk is not DDP's",
+            Self::Function => "the function of a session control chunk is unknown",
+            Self::PrivateData => "the private data of a session control chunk is malformed",
+            Self::Duplicate => "a chunk has the DDP-SSN of an earlier one",
+            Self::TooFar => "the DDP-SSN of a chunk is too far ahead",
+            Self::TooManyHeld => "chunks ahead of a missing one take too much memory",
+            Self::Order => "a segment chunk is out of order",
+            Self::Sequence => "a chunk is not allowed at this point of the session",
+        }
+    }
+}
+
 impl DdpTagged {
     const fn rule(self) -> &'static str {
         match self {
@@ -77,21 +94,21 @@ impl DdpUntagged {
 impl Rdmap {
     const fn rule(self) -> &'static str {
         match self {
-            Self::InvalidStag => "the STag of a Read Request is not valid",
-            Self::Bounds => "a Read Request is outside of its region",
-            Self::AccessRights => "a Read Request names a region that may not be read",
-            Self::StagNotAssociated => {
-                "the STag of a Read Request belongs to another protection domain"
-            }
-            Self::ToWrap => "a Read Request wraps around 2^64",
+            Self::InvalidStag => "the STag of a Read or Atomic Request is not valid",
+            Self::Bounds => "a Read or Atomic Request is outside of its region",
+            Self::AccessRights => "a Read or Atomic Request names a region without the right",
+            Self::StagNotAssociated => "a Read or Atomic Request names a region of another domain",
+            Self::ToWrap => "a Read or Atomic Request wraps around 2^64",
             Self::CannotInvalidate => "a Send names an STag that it may not invalidate",
             Self::ProtectionUnspecified => "an access is not allowed",
             Self::InvalidVersion => "the RDMAP version is not 1",
             Self::UnexpectedOpcode => "the opcode is unknown or not allowed here",
             Self::CatastrophicStream => "a message is cut short",
+            Self::UnalignedAtomic => "the target of an Atomic Request is not a multiple of 8",
             Self::CatastrophicGlobal => "the RNIC cannot continue",
             Self::OperationCannotInvalidate => "an STag cannot be invalidated",
             Self::Unspecified => "an operation cannot be done",
+            Self::WrongResponse => "a response is not that of the oldest request",
         }
     }
 }

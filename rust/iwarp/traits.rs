@@ -4,7 +4,7 @@
 //!
 //! An embedder supplies a [`Crc32c`] engine, a [`Gather`] to send, and [`Octets`] and a
 //! [`Placement`] to receive. A lower layer has a [`Framing`] and a [`Deframing`]; this crate has
-//! those of MPA, [`mpa`](crate::mpa).
+//! those of [`mpa`](crate::mpa) and [`sctp`](crate::sctp).
 
 use crate::ddp::{Header, Ulpdu};
 use crate::error::{Error, Rdmap};
@@ -181,12 +181,31 @@ pub trait Octets {
     fn crc(&self, crc: Crc, at: usize, len: usize) -> Option<Crc>;
 }
 
+/// A message that takes a receive WQE.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taker {
+    /// A Send of any kind.
+    Send,
+    /// Immediate Data (RFC 7306).
+    Immediate,
+}
+
+/// The embedder's answer to a message that takes a receive WQE.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// The message begins now.
+    Now,
+    /// There is no receive WQE yet. The message, and all that is behind it in the stream, waits.
+    Later,
+}
+
 /// The embedder's handling of received messages.
 ///
 /// No method is called for a frame that is incomplete or invalid: an FPDU with a wrong CRC or
 /// marker (RFC 5044 §6). For a segment with payload the calls are `begin`, any number of `place`,
-/// `end`, all within one [`Receiver::consume`](crate::Receiver::consume). Header fields come from
-/// the copy that the CRC covered; the embedder reads the payload a second time.
+/// `end`, all within one [`Receiver::consume`](crate::Receiver::consume); before them
+/// `take_receive`, if the segment begins a Send. Header fields come from the copy that the CRC
+/// covered; the embedder reads the payload a second time.
 ///
 /// An error from any method ends the stream, and
 /// [`Receiver::consume`](crate::Receiver::consume) returns it.
@@ -201,9 +220,23 @@ pub trait Placement {
         let _ = (header, len);
     }
 
+    /// Takes a receive WQE for `taker`, a message that begins. If there is none,
+    /// the embedder may put the message off, and let the lower layer hold the peer back (RFC 5041
+    /// §7.1). Each later [`Receiver::consume`](crate::Receiver::consume) asks again, until the
+    /// message is admitted or refused. The default admits every message.
+    ///
+    /// # Errors
+    ///
+    /// No receive WQE, and the embedder does not wait for one; or it does not take such a message.
+    #[inline]
+    fn take_receive(&mut self, taker: Taker) -> Result<Admission, Error> {
+        let _ = taker;
+        Ok(Admission::Now)
+    }
+
     /// Starts a segment with a valid header. The embedder checks state, rights, protection domain
-    /// and bounds, and takes a receive WQE for a Send with `mo` 0. Zero-length RDMA Writes come
-    /// here too; their STag and offset must not be checked (RFC 5041 §5.2).
+    /// and bounds; a Send has its receive WQE by [`take_receive`](Self::take_receive). Zero-length
+    /// RDMA Writes come here too; their STag and offset must not be checked (RFC 5041 §5.2).
     ///
     /// # Errors
     ///
@@ -261,11 +294,12 @@ pub trait Placement {
         Err(Rdmap::UnexpectedOpcode.into())
     }
 
-    /// Handles Immediate Data (RFC 7306). It takes a receive WQE, in order with the Sends.
+    /// Handles Immediate Data (RFC 7306). It has a receive WQE by
+    /// [`take_receive`](Self::take_receive), in order with the Sends.
     ///
     /// # Errors
     ///
-    /// No receive WQE. The default refuses every message.
+    /// The reason the message cannot be delivered. The default refuses every message.
     fn immediate(&mut self, data: [u8; 8], solicited: bool, msn: u32) -> Result<(), Error> {
         let _ = (data, solicited, msn);
         Err(Rdmap::UnexpectedOpcode.into())

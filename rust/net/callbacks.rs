@@ -8,14 +8,16 @@
 //! that arrive while a task owns the socket, that task calls them when it releases the socket (the
 //! backlog in `release_sock()`). In both cases the caller has exclusive use of the socket;
 //! [`LockedSock`] stands for that. Listening sockets are the exception: TCP reports a new
-//! connection without holding the listener's lock. So they have their own trait, [`Listener`].
+//! connection without holding the listener's lock. So they have their own trait, [`Listener`]. SCTP
+//! sockets have [`AnyEvent`]: SCTP calls with or without the socket's lock, and reports room in the send
+//! buffer under the lock of a wait queue.
 //!
 //! Each callback takes `sk_callback_lock` as a reader and looks up its owner under it.
-//! [`Socket::clear_callbacks`] removes the owner as the writer: it waits for running callbacks, and
+//! [`Base::clear_callbacks`] removes the owner as the writer: it waits for running callbacks, and
 //! later callbacks find no owner. So the reference to the owner can be dropped after it. For the
 //! same reason a callback must not call it.
 //!
-//! [`Socket::clear_callbacks`]: crate::Socket::clear_callbacks
+//! [`Base::clear_callbacks`]: crate::Base::clear_callbacks
 
 use crate::Unread;
 use core::{marker::PhantomData, ptr::NonNull};
@@ -54,6 +56,20 @@ pub trait Listener: Sized + Send + Sync + 'static {
     /// The accept queue may have a connection. Atomic context, must not sleep; the socket is
     /// **not** locked.
     fn connection_ready(self: &Arc<Self>);
+}
+
+/// Receives the events of a connection that is looked at in process context only: an SCTP socket.
+pub trait AnyEvent: Sized + Send + Sync + 'static {
+    /// Data or an event can be read, or the state has changed. Atomic context, with softirqs
+    /// disabled: must not sleep. The socket's lock may or may not be held.
+    fn changed(self: &Arc<Self>);
+
+    /// There is room in the send buffer again. Any context, with interrupts disabled, under the lock
+    /// of a wait queue: must only mark and schedule.
+    ///
+    /// Called only after [`SctpSocket::send`](crate::SctpSocket::send) has failed with `EAGAIN`, or
+    /// [`SctpSocket::room`](crate::SctpSocket::room) has returned 0.
+    fn room(self: &Arc<Self>);
 }
 
 /// The state of a TCP connection (RFC 9293, section 3.3.2).
@@ -216,280 +232,4 @@ pub(crate) unsafe fn error_of(sk: NonNull<sock>) -> Option<Error> {
         0 => None,
         err => Some(Error::from_errno(-err)),
     }
-}
-
-/// An operation of a callback on its hook. The operation knows the hook's type.
-///
-/// # Safety
-///
-/// Only a TCP callback may call it, under `sk_callback_lock`, for its socket `sk` and the hook
-/// found in `sk_user_data`. It must be one of that hook's operations, for this callback.
-type Operation = unsafe fn(hook: *const c_void, sk: NonNull<sock>);
-
-/// The operations of one type of hook.
-struct Operations {
-    data_ready: Operation,
-    state_change: Operation,
-    write_space: Operation,
-    error_report: Operation,
-    /// Drops the hook. May sleep; not from a callback.
-    release: unsafe fn(*mut c_void),
-}
-
-/// The target of `sk_user_data`.
-///
-/// TCP may load a callback pointer before the owner changes, and call it afterwards. So all owners
-/// share the same callback functions. The hook holds the owner together with the operations for its
-/// type, so that one look-up finds both.
-///
-/// The alignment keeps the low bits of the pointer free for the flags of `sk_user_data`.
-#[repr(C, align(8))]
-struct Hook<T> {
-    operations: &'static Operations,
-    owner: Arc<T>,
-}
-
-impl<T: Send + Sync + 'static> Hook<T> {
-    /// Installs a new hook for `owner`. May sleep. `ENOMEM` if there is no memory, `EBUSY` if the
-    /// socket has user data.
-    ///
-    /// # Safety
-    ///
-    /// `sk` must be a valid TCP socket, and `operations` must be for hooks of type `T` and for this
-    /// kind of socket.
-    unsafe fn install(sk: NonNull<sock>, owner: Arc<T>, operations: &'static Operations) -> Result {
-        let callbacks = bindings::riw_sk_callbacks {
-            data_ready: Some(data_ready),
-            write_space: Some(write_space),
-            state_change: Some(state_change),
-            error_report: Some(error_report),
-        };
-        let hook = KBox::into_raw(KBox::new(Self { operations, owner }, GFP_KERNEL)?);
-
-        // SAFETY: The caller promises a valid socket. On success the socket owns the hook until
-        // `remove`, so the hook outlives its callbacks.
-        let ret = unsafe { bindings::sk_hook(sk.as_ptr(), hook.cast(), &callbacks) };
-        if ret != 0 {
-            // SAFETY: The hook comes from `KBox::into_raw` above, and the socket did not take it.
-            unsafe { Self::release(hook.cast()) };
-            return Err(Error::from_errno(ret));
-        }
-        Ok(())
-    }
-
-    /// Drops a hook. May sleep: it may drop the last reference to the owner.
-    ///
-    /// # Safety
-    ///
-    /// `hook` must come from [`KBox::into_raw`] of a `Hook<T>`, and must not be used afterwards.
-    unsafe fn release(hook: *mut c_void) {
-        // SAFETY: The caller promises a pointer from `KBox::into_raw`, and gives up its ownership.
-        drop(unsafe { KBox::from_raw(hook.cast::<Self>()) });
-    }
-
-    /// Ignores a callback.
-    ///
-    /// # Safety
-    ///
-    /// As for an [`Operation`].
-    unsafe fn ignore(_hook: *const c_void, _sk: NonNull<sock>) {}
-
-    /// Returns the owner.
-    ///
-    /// # Safety
-    ///
-    /// `hook` must point to a `Hook<T>` that is valid for `'a`.
-    unsafe fn owner<'a>(hook: *const c_void) -> &'a Arc<T> {
-        // SAFETY: The caller promises a `Hook<T>` that is valid for `'a`.
-        unsafe { &(*hook.cast::<Self>()).owner }
-    }
-}
-
-impl<T: Callbacks> Hook<T> {
-    /// The operations for the socket of a connection.
-    const CONNECTION: Operations = Operations {
-        data_ready: Self::data_ready,
-        state_change: Self::state_change,
-        write_space: Self::write_space,
-        error_report: Self::error_report,
-        release: Self::release,
-    };
-
-    /// Calls [`Callbacks::data_ready`].
-    ///
-    /// # Safety
-    ///
-    /// As for an [`Operation`], of the callback `sk_data_ready`.
-    unsafe fn data_ready(hook: *const c_void, sk: NonNull<sock>) {
-        // SAFETY: The hook is a `Hook<T>`, as this is one of its operations, and is valid under
-        // `sk_callback_lock`. TCP has locked `sk`, which does not listen, for the callback
-        // `sk_data_ready`.
-        unsafe { Self::owner(hook).data_ready(&mut LockedSock::new(sk)) }
-    }
-
-    /// Calls [`Callbacks::state_change`].
-    ///
-    /// # Safety
-    ///
-    /// As for an [`Operation`], of the callback `sk_state_change`.
-    unsafe fn state_change(hook: *const c_void, sk: NonNull<sock>) {
-        // SAFETY: The hook is a `Hook<T>`, as this is one of its operations, and is valid under
-        // `sk_callback_lock`. TCP has locked `sk`, which does not listen, for the callback
-        // `sk_state_change`.
-        unsafe { Self::owner(hook).state_change(&mut LockedSock::new(sk)) }
-    }
-
-    /// Calls [`Callbacks::write_space`] if there is enough room.
-    ///
-    /// # Safety
-    ///
-    /// As for an [`Operation`].
-    unsafe fn write_space(hook: *const c_void, sk: NonNull<sock>) {
-        // SAFETY: The caller promises a valid socket. The hook is a `Hook<T>`, as this is one of
-        // its operations, and is valid under `sk_callback_lock`.
-        unsafe {
-            if bindings::sk_stream_writeable(sk.as_ptr()) {
-                Self::owner(hook).write_space();
-            }
-        }
-    }
-
-    /// Calls [`Callbacks::error_report`].
-    ///
-    /// # Safety
-    ///
-    /// As for an [`Operation`].
-    unsafe fn error_report(hook: *const c_void, _sk: NonNull<sock>) {
-        // SAFETY: The hook is a `Hook<T>`, as this is one of its operations, and is valid under
-        // `sk_callback_lock`.
-        unsafe { Self::owner(hook).error_report() }
-    }
-}
-
-impl<T: Listener> Hook<T> {
-    /// The operations for a listening socket.
-    const LISTENER: Operations = Operations {
-        data_ready: Self::connection_ready,
-        state_change: Self::ignore,
-        write_space: Self::ignore,
-        error_report: Self::ignore,
-        release: Self::release,
-    };
-
-    /// Calls [`Listener::connection_ready`].
-    ///
-    /// # Safety
-    ///
-    /// As for an [`Operation`].
-    unsafe fn connection_ready(hook: *const c_void, _sk: NonNull<sock>) {
-        // SAFETY: The hook is a `Hook<T>`, as this is one of its operations, and is valid under
-        // `sk_callback_lock`.
-        unsafe { Self::owner(hook).connection_ready() }
-    }
-}
-
-/// Removes the callbacks and restores `original`. May sleep. No callback runs after it returns.
-///
-/// # Safety
-///
-/// `sk` must be valid, and `original` must be the callbacks that it had at first. Must not be
-/// called from a callback.
-pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callbacks) {
-    // SAFETY: The caller promises a valid socket and its original callbacks.
-    let hook = unsafe { bindings::sk_unhook(sk.as_ptr(), original) };
-
-    if !hook.is_null() {
-        // SAFETY: `Hook::install` installed the hook; whatever its type, it begins with its
-        // operations. It is not in use: `sk_unhook()` waited for running callbacks as the writer of
-        // `sk_callback_lock`, and later callbacks find no hook.
-        unsafe { ((*hook.cast::<&Operations>()).release)(hook) };
-    }
-}
-
-/// Installs the callbacks of a connection. May sleep. `ENOMEM` if there is no memory, `EBUSY` if
-/// the socket has user data.
-///
-/// # Safety
-///
-/// `sk` must be a valid TCP socket, not listening.
-pub(crate) unsafe fn install<T: Callbacks>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
-    // SAFETY: The caller promises a valid TCP socket that does not listen. `CONNECTION` is for `T`.
-    unsafe { Hook::install(sk, owner, &Hook::<T>::CONNECTION) }
-}
-
-/// Installs the callback of a listening socket. May sleep. `ENOMEM` if there is no memory, `EBUSY`
-/// if the socket has user data.
-///
-/// # Safety
-///
-/// `sk` must be a valid TCP socket.
-pub(crate) unsafe fn install_listener<T: Listener>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
-    // SAFETY: The caller promises a valid TCP socket. `LISTENER` is for `T`, and relies on no lock.
-    unsafe { Hook::install(sk, owner, &Hook::<T>::LISTENER) }
-}
-
-/// Runs an operation of the socket's hook, if it has a hook, under `sk_callback_lock`.
-///
-/// # Safety
-///
-/// Only a TCP callback may call it, with the socket that TCP passed and the operation for this
-/// callback.
-unsafe fn enter(sk: *mut sock, operation: impl FnOnce(&Operations) -> Operation) {
-    // SAFETY: The caller promises the socket that TCP passed, which is valid. `sk_callback_exit()`
-    // below releases the lock.
-    let hook = unsafe { bindings::sk_callback_enter(sk) };
-
-    if !hook.is_null() {
-        // SAFETY: `remove` needs `sk_callback_lock` as the writer, so the hook is valid while this
-        // function holds it as a reader. The hook begins with its operations. TCP's socket is not
-        // null.
-        unsafe { operation(*hook.cast::<&Operations>())(hook, NonNull::new_unchecked(sk)) };
-    }
-    // SAFETY: `sk_callback_enter()` above took the lock on this socket.
-    unsafe { bindings::sk_callback_exit(sk) };
-}
-
-/// The callback `sk_data_ready`.
-///
-/// # Safety
-///
-/// Only TCP may call it, as `sk_data_ready` of a hooked socket, or of a child that inherited it
-/// from a hooked listener.
-unsafe extern "C" fn data_ready(sk: *mut sock) {
-    // SAFETY: Only TCP calls this callback, with a valid socket. The operation is for this
-    // callback.
-    unsafe { enter(sk, |operations| operations.data_ready) }
-}
-
-/// The callback `sk_state_change`.
-///
-/// # Safety
-///
-/// Only TCP may call it, as `sk_state_change`.
-unsafe extern "C" fn state_change(sk: *mut sock) {
-    // SAFETY: Only TCP calls this callback, with a valid socket. The operation is for this
-    // callback.
-    unsafe { enter(sk, |operations| operations.state_change) }
-}
-
-/// The callback `sk_write_space`.
-///
-/// # Safety
-///
-/// Only TCP may call it, as `sk_write_space`.
-unsafe extern "C" fn write_space(sk: *mut sock) {
-    // SAFETY: Only TCP calls this callback, with a valid socket. The operation is for this
-    // callback.
-    unsafe { enter(sk, |operations| operations.write_space) }
-}
-
-/// The callback `sk_error_report`.
-///
-/// # Safety
-///
-/// Only TCP may call it, as `sk_error_report`.
-unsafe extern "C" fn error_report(sk: *mut sock) {
-    // SAFETY: Only TCP calls this callback, with a valid socket. The operation is for this
-    // callback.
-    unsafe { enter(sk, |operations| operations.error_report) }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Networking: TCP sockets with callbacks, network devices and their events.
+//! Networking: TCP and SCTP sockets with callbacks, network devices and their events.
 //!
 //! For transport protocols over kernel TCP, such as iWARP, NVMe over TCP or RDS: a [`Socket`] in
 //! the network namespace of a device, its [`Callbacks`], access to received data in place
-//! ([`LockedSock::unread`]), and a send buffer that hands its pages to TCP ([`SendBuf`]).
+//! ([`LockedSock::unread`]), and a send buffer that hands its pages to TCP ([`SendBuf`]). An
+//! [`SctpSocket`] sends and receives messages in process context.
 //!
 //! C headers: [`include/net/sock.h`](srctree/include/net/sock.h),
 //! [`include/net/tcp.h`](srctree/include/net/tcp.h),
@@ -14,25 +15,30 @@
 #![deny(missing_docs)]
 
 pub mod addr;
+pub mod base;
 pub mod callbacks;
 pub mod crc;
+mod hook;
 pub mod netdev;
 pub mod netns;
 pub mod notifier;
 pub mod pernet;
 pub mod receive;
+pub mod sctp;
 pub mod sendbuf;
 pub mod socket;
 
-pub use callbacks::{Callbacks, Listener, LockedSock, TcpState};
+pub use base::{Base, Family};
+pub use callbacks::{AnyEvent, Callbacks, Listener, LockedSock, TcpState};
 pub use crc::crc32c;
 pub use netdev::NetDevice;
 pub use netns::Netns;
 pub use notifier::{NetdevEvent, Notifier, Notify};
 pub use pernet::Pernet;
 pub use receive::{Fragment, RecvBuf, Unread};
+pub use sctp::{MessageBuf, SctpListenSocket, SctpSocket};
 pub use sendbuf::{Room, SendBuf};
-pub use socket::{Family, ListenSocket, Socket};
+pub use socket::{ListenSocket, Socket};
 
 /// The prefix of this crate's log messages.
 const __LOG_PREFIX: &[u8] = b"net\0";

@@ -4,8 +4,8 @@
 //!
 //! C header: [`include/linux/netdevice.h`](srctree/include/linux/netdevice.h)
 
-use crate::Netns;
-use core::{ops::Deref, ptr::NonNull};
+use crate::{addr, Family, Netns};
+use core::{net::SocketAddr, ops::Deref, ptr::NonNull};
 use kernel::{
     fmt,
     prelude::*,
@@ -167,6 +167,30 @@ impl NetDevice {
         let len = unsafe { bindings::dev_address(self.as_raw(), address.bytes.as_mut_ptr()) };
         address.len = Address::MAX.min(len as usize);
         address
+    }
+
+    /// Writes the IP addresses of a family to `to`, with port 0, as many as fit. Returns their number. Any
+    /// context except hard interrupts. Addresses that are valid on the host or the link only are left
+    /// out, and so are those of IPv6 that are temporary, deprecated or not verified.
+    pub fn ip_addrs(&self, family: Family, to: &mut [SocketAddr]) -> usize {
+        /// Addresses that are read, at most.
+        const MAX: usize = 8;
+        let mut storages = [bindings::__kernel_sockaddr_storage::default(); MAX];
+        let family = match family {
+            Family::V4 => bindings::AF_INET,
+            Family::V6 => bindings::AF_INET6,
+        };
+
+        // SAFETY: The device behind `&self` is alive. `storages` has room for `MAX` addresses.
+        let count = unsafe {
+            bindings::dev_ip_addrs(self.as_raw(), family as c_int, storages.as_mut_ptr(), MAX)
+        };
+        let found = storages.iter().take(count).filter_map(addr::from_storage);
+
+        to.iter_mut().zip(found).fold(0, |n, (to, found)| {
+            *to = found;
+            n + 1
+        })
     }
 
     /// Returns a reference to its namespace. `None` if the namespace is being torn down.

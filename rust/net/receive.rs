@@ -197,6 +197,21 @@ impl RecvBuf {
         Ok(Self(buf))
     }
 
+    /// Allocates a buffer with a copy of `bytes`, charged to `memcg`. May sleep. `ENOMEM` if there is no
+    /// memory.
+    pub fn copy_of(bytes: &[u8], memcg: &MemCgroup) -> Result<Self> {
+        let mut this = Self::new(bytes.len(), memcg)?;
+
+        // The capacity is there: this does not allocate.
+        this.0.extend_from_slice(bytes, GFP_KERNEL)?;
+        Ok(this)
+    }
+
+    /// Returns the bytes in the buffer. Any context.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Returns the number of bytes in the buffer. Any context.
     pub fn len(&self) -> usize {
         self.0.len()

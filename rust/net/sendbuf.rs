@@ -68,7 +68,8 @@ impl Chunk {
 
     /// Appends `len` bytes that `fill` writes; the chunk must have that much room. Returns the
     /// error of `fill`, or `EIO` if it does not fill all bytes; nothing is appended then.
-    fn append(&mut self, len: usize, fill: &mut dyn FnMut(&mut Room<'_>) -> Result) -> Result {
+    #[inline]
+    fn append(&mut self, len: usize, fill: impl FnOnce(&mut Room<'_>) -> Result) -> Result {
         debug_assert!(len <= self.size - self.end);
         // SAFETY: By the type's invariants these bytes are in the page (the caller guarantees the
         // room), and nothing else sees them.
@@ -214,6 +215,7 @@ impl SendBuf {
     }
 
     /// Appends a copy of `bytes`, all or nothing. May sleep. `ENOMEM` if there is no memory.
+    #[inline]
     pub fn append(&mut self, mut bytes: &[u8]) -> Result {
         self.append_with(bytes.len(), |room| {
             let (now, later) = bytes.split_at(room.len());
@@ -227,11 +229,20 @@ impl SendBuf {
     ///
     /// Calls `fill` with one piece of room after the other, in order. Returns the error of `fill`,
     /// `EIO` if it does not fill a piece completely, or `ENOMEM` if there is no memory.
+    #[inline]
     pub fn append_with(
         &mut self,
         len: usize,
         mut fill: impl FnMut(&mut Room<'_>) -> Result,
     ) -> Result {
+        if let Some(last) = self.chunks.last_mut() {
+            // The usual case: one piece. If it fails, nothing is appended.
+            if len != 0 && len <= last.size - last.end {
+                last.append(len, fill)?;
+                self.appended += len as u64;
+                return Ok(());
+            }
+        }
         let mark = self.mark();
         let result = self.append_pieces(len, &mut fill);
 
@@ -250,7 +261,7 @@ impl SendBuf {
             let chunk = self.tail()?;
             let piece = len.min(chunk.size - chunk.end);
 
-            chunk.append(piece, fill)?;
+            chunk.append(piece, &mut *fill)?;
             self.appended += piece as u64;
             len -= piece;
         }
@@ -310,6 +321,11 @@ impl SendBuf {
     pub fn clear(&mut self) {
         self.chunks.clear();
         self.appended = self.sent;
+    }
+
+    /// Returns the number of chunks. [`describe`](Self::describe) uses at most one entry for each.
+    pub(crate) fn chunks(&self) -> usize {
+        self.chunks.len()
     }
 
     /// Describes the bytes at the front in `vecs`, in order. Returns the number of entries and of

@@ -6,121 +6,45 @@
 //! [`include/net/tcp.h`](srctree/include/net/tcp.h)
 
 use crate::{
-    addr,
+    base::{Base, Family, Protocol},
     callbacks::{self, Callbacks, Listener, LockedSock, TcpState},
-    pernet::Counted,
-    Netns, Pernet, SendBuf,
+    hook, Netns, Pernet, SendBuf,
 };
-use core::{net::SocketAddr, ptr::NonNull};
+use core::{net::SocketAddr, ops::Deref};
 use kernel::{
-    bindings::{bio_vec, kvec, msghdr, sock, socket},
+    bindings::{bio_vec, kvec, msghdr},
     error::to_result,
     prelude::*,
     sync::Arc,
 };
 use riw_bindings as bindings;
 
-/// An address family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// IPv4
-    V4,
-    /// IPv6, and IPv4 by mapped addresses unless [`Socket::set_v6only`] turns it off
-    V6,
-}
-
-impl From<&SocketAddr> for Family {
-    fn from(addr: &SocketAddr) -> Self {
-        match addr {
-            SocketAddr::V4(_) => Self::V4,
-            SocketAddr::V6(_) => Self::V6,
-        }
-    }
-}
-
-/// A kernel TCP socket.
-///
-/// It has no file and **holds no reference to its network namespace**. The teardown of the
-/// namespace waits for its last socket ([`Pernet`]), without a timeout. So drop the socket when its
-/// network device goes away, before the callback for
-/// [`Event::Unregister`](crate::Event::Unregister) returns.
+/// A kernel TCP socket: [`Base`] has what it shares with other protocols.
 ///
 /// After the drop TCP retransmits nothing, not even a FIN. For an orderly close, first call
-/// [`shutdown_write`](Self::shutdown_write) and wait for [`TcpState::Closed`].
+/// [`shutdown_write`](Base::shutdown_write) and wait for [`TcpState::Closed`].
 ///
 /// A listening socket is a [`ListenSocket`].
 ///
-/// All methods, and the drop, need process context. They may sleep to wait for other users of the
-/// socket, but never wait for the peer. Several threads may call them at once.
-///
 /// # Invariants
 ///
-/// This object owns `sock`, a TCP socket with a `struct sock`. `original` are the callbacks that it
-/// had at first.
-pub struct Socket {
-    sock: NonNull<socket>,
-    original: bindings::riw_sk_callbacks,
-    /// A field, so that it is dropped after `drop` has released the socket.
-    counted: Counted,
-}
+/// It is a TCP socket.
+pub struct Socket(Base);
 
-// SAFETY: A socket is not bound to a thread: any thread may use and release it.
-unsafe impl Send for Socket {}
-// SAFETY: The socket's functions take the socket lock where they need it, so that threads may call
-// them at once.
-unsafe impl Sync for Socket {}
+impl Deref for Socket {
+    type Target = Base;
+
+    fn deref(&self) -> &Base {
+        &self.0
+    }
+}
 
 impl Socket {
     /// Makes a socket in a network namespace. Process context, may sleep. `EAFNOSUPPORT` if the
     /// kernel lacks the address family; otherwise the errors of `sock_create_kern()`.
     pub fn new(pernet: &Arc<Pernet>, ns: &Netns, family: Family) -> Result<Self> {
-        let counted = Counted::new(pernet, ns);
-        let family = match family {
-            Family::V4 => bindings::AF_INET,
-            Family::V6 => bindings::AF_INET6,
-        };
-        let mut sock = core::ptr::null_mut();
-
-        // SAFETY: `ns` keeps the namespace alive, and `counted` does after that. `sock` is valid
-        // for the write of the result.
-        to_result(unsafe {
-            bindings::sock_create_kern(
-                ns.as_raw(),
-                family as c_int,
-                bindings::sock_type_SOCK_STREAM as c_int,
-                bindings::IPPROTO_TCP as c_int,
-                &mut sock,
-            )
-        })?;
-
-        let mut original = bindings::riw_sk_callbacks::default();
-        let sock = NonNull::new(sock).ok_or(ENOMEM)?;
-        // SAFETY: The socket is new, with a `struct sock`, and no other code uses it: its lock
-        // class and settings may change.
-        unsafe {
-            let sk = (*sock.as_ptr()).sk;
-
-            bindings::sk_reclassify(sk);
-            bindings::sk_setup(sk);
-            bindings::sk_callbacks(sk, &mut original);
-        }
-        // INVARIANT: The socket is new and owned, and its callbacks are still the first ones.
-        Ok(Self {
-            sock,
-            original,
-            counted,
-        })
-    }
-
-    fn sk(&self) -> NonNull<sock> {
-        // SAFETY: By the type's invariants the socket is valid, and its `struct sock` exists.
-        unsafe { NonNull::new_unchecked((*self.sock.as_ptr()).sk) }
-    }
-
-    /// Allows binding to an address that old connections still use (`SO_REUSEADDR`).
-    pub fn set_reuseaddr(&self) {
-        // SAFETY: By the type's invariants the socket is valid. The function locks it.
-        unsafe { bindings::sock_set_reuseaddr(self.sk().as_ptr()) }
+        // INVARIANT: It is new, of TCP.
+        Base::new(pernet, ns, family, Protocol::Tcp).map(Self)
     }
 
     /// Turns Nagle's algorithm off: every `send` goes out at once.
@@ -146,104 +70,12 @@ impl Socket {
         Ok(())
     }
 
-    /// Restricts an IPv6 socket to IPv6, or not. Call it before [`bind`](Self::bind).
-    pub fn set_v6only(&self, on: bool) {
-        // SAFETY: By the type's invariants the socket is valid. The helper locks it.
-        unsafe { bindings::sk_set_v6only(self.sk().as_ptr(), on) }
-    }
-
-    /// Sets the type of service (traffic class) of sent packets; ignores the two ECN bits.
-    pub fn set_tos(&self, tos: u8) {
-        // SAFETY: By the type's invariants the socket is valid, of IPv4 or IPv6. The helper locks
-        // it.
-        unsafe { bindings::sk_set_tos(self.sk().as_ptr(), tos.into()) }
-    }
-
     /// Makes the receive buffer large enough for `count` unread bytes, within the namespace's
     /// `tcp_rmem`. Very small segments may need more. [`Callbacks::data_ready`] may be called
     /// before this returns.
     pub fn reserve(&self, count: u32) {
         // SAFETY: By the type's invariants it is a valid TCP socket. The helper locks it.
-        unsafe { bindings::tcp_reserve(self.sock.as_ptr(), count) }
-    }
-
-    /// Lets no allocation for the socket start or await I/O, which may wait for what the socket sends.
-    pub fn avoid_io(&self) {
-        // SAFETY: By the type's invariants the socket is valid. The helper locks it.
-        unsafe { bindings::sk_avoid_io(self.sk().as_ptr()) }
-    }
-
-    /// Binds the socket to the network device with this index. `EINVAL` if `ifindex` is no valid
-    /// index; otherwise the errors of `sock_bindtoindex()`.
-    pub fn bind_to(&self, ifindex: u32) -> Result {
-        let ifindex = i32::try_from(ifindex).map_err(|_| EINVAL)?;
-        // SAFETY: By the type's invariants the socket is valid. The function locks it: the last
-        // argument is true.
-        to_result(unsafe { bindings::sock_bindtoindex(self.sk().as_ptr(), ifindex, true) })
-    }
-
-    /// Binds the socket to a local address; port 0 chooses a free port. Fails as `bind()` does, for
-    /// example with `EADDRINUSE` or `EADDRNOTAVAIL`.
-    pub fn bind(&self, addr: &SocketAddr) -> Result {
-        let mut storage = addr::to_storage(addr);
-        // SAFETY: By the type's invariants the socket is valid. `storage` holds an address of the
-        // length passed.
-        to_result(unsafe {
-            bindings::kernel_bind(
-                self.sock.as_ptr(),
-                (&raw mut storage).cast(),
-                Self::addr_len(addr),
-            )
-        })
-    }
-
-    /// Starts to connect to a peer; does not wait for it.
-    ///
-    /// Normally returns `EINPROGRESS`. [`Callbacks::state_change`] then reports success, and
-    /// failure together with [`Callbacks::error_report`]. Otherwise fails as `connect()` does.
-    pub fn connect(&self, addr: &SocketAddr) -> Result {
-        let mut storage = addr::to_storage(addr);
-        // SAFETY: By the type's invariants the socket is valid. `storage` holds an address of the
-        // length passed.
-        to_result(unsafe {
-            bindings::kernel_connect(
-                self.sock.as_ptr(),
-                (&raw mut storage).cast(),
-                Self::addr_len(addr),
-                bindings::SOCK_NONBLOCK as c_int,
-            )
-        })
-    }
-
-    fn addr_len(addr: &SocketAddr) -> c_int {
-        match addr {
-            SocketAddr::V4(_) => size_of::<bindings::sockaddr_in>() as c_int,
-            SocketAddr::V6(_) => size_of::<bindings::sockaddr_in6>() as c_int,
-        }
-    }
-
-    /// Returns the local address.
-    pub fn local_addr(&self) -> Result<SocketAddr> {
-        let mut storage = bindings::__kernel_sockaddr_storage::default();
-        // SAFETY: By the type's invariants the socket is valid, and the storage has room for every
-        // address.
-        let len =
-            unsafe { bindings::kernel_getsockname(self.sock.as_ptr(), (&raw mut storage).cast()) };
-
-        to_result(len.min(0))?;
-        addr::from_storage(&storage).ok_or(EAFNOSUPPORT)
-    }
-
-    /// Returns the address of the peer. `ENOTCONN` if there is none.
-    pub fn peer_addr(&self) -> Result<SocketAddr> {
-        let mut storage = bindings::__kernel_sockaddr_storage::default();
-        // SAFETY: By the type's invariants the socket is valid, and the storage has room for every
-        // address.
-        let len =
-            unsafe { bindings::kernel_getpeername(self.sock.as_ptr(), (&raw mut storage).cast()) };
-
-        to_result(len.min(0))?;
-        addr::from_storage(&storage).ok_or(EAFNOSUPPORT)
+        unsafe { bindings::tcp_reserve(self.sock().as_ptr(), count) }
     }
 
     /// Returns the current state of the connection.
@@ -267,12 +99,6 @@ impl Socket {
         unsafe { bindings::tcp_room(self.sk().as_ptr()) }
     }
 
-    /// Returns the error that ended the connection, if any.
-    pub fn error(&self) -> Option<Error> {
-        // SAFETY: By the type's invariants the socket is valid.
-        unsafe { callbacks::error_of(self.sk()) }
-    }
-
     /// Receives available bytes, as many as fit into `buf`.
     ///
     /// Returns the number of bytes; 0 after the peer's FIN. `EAGAIN` if no bytes are available;
@@ -288,7 +114,7 @@ impl Socket {
         // borrowed exclusively and so valid for writes.
         let ret = unsafe {
             bindings::kernel_recvmsg(
-                self.sock.as_ptr(),
+                self.sock().as_ptr(),
                 &mut msg,
                 &mut vec,
                 1,
@@ -307,18 +133,25 @@ impl Socket {
     /// callback follows any other error: the rest cannot be sent. Such an error need not end the
     /// connection, for example if a security module refuses.
     pub fn send(&self, buf: &mut SendBuf) -> Result {
+        /// About as many fragments as one skb has room for (`MAX_SKB_FRAGS`).
+        const VECS: usize = 16;
+
         while !buf.is_empty() {
             // TCP returns a short count if it fails midway. Ask again until it returns the error.
-            self.splice(buf)?;
+            match buf.chunks() {
+                // A short message need not prepare many entries.
+                1 => self.splice::<1>(buf)?,
+                _ => self.splice::<VECS>(buf)?,
+            }
         }
         Ok(())
     }
 
-    /// Sends at least one byte of `buf`, and as many as one `sendmsg` takes. Same errors as `send`;
-    /// `EIO` if TCP takes nothing.
-    fn splice(&self, buf: &mut SendBuf) -> Result {
-        /// About as many fragments as one skb has room for (`MAX_SKB_FRAGS`).
-        const VECS: usize = 16;
+    /// Sends at least one byte of `buf`, and as many as one `sendmsg` with `VECS` fragments takes. Same
+    /// errors as `send`; `EIO` if TCP takes nothing.
+    // A struct with `..Default::default()` would be copied.
+    #[allow(clippy::field_reassign_with_default)]
+    fn splice<const VECS: usize>(&self, buf: &mut SendBuf) -> Result {
         /// `ITER_SOURCE`
         const SOURCE: u32 = 1;
         let mut vecs = [bio_vec::default(); VECS];
@@ -328,20 +161,16 @@ impl Socket {
         } else {
             0
         };
-        let mut msg = msghdr {
-            msg_flags: bindings::MSG_DONTWAIT
-                | bindings::MSG_NOSIGNAL
-                | bindings::MSG_SPLICE_PAGES
-                | more,
-            ..Default::default()
-        };
+        let mut msg = msghdr::default();
+        msg.msg_flags =
+            bindings::MSG_DONTWAIT | bindings::MSG_NOSIGNAL | bindings::MSG_SPLICE_PAGES | more;
 
         // SAFETY: By the type's invariants the socket is valid. The first `count` entries of `vecs`
         // describe pages that `buf` has references to; `buf` never writes these bytes again, so
         // that TCP may keep the pages.
         let ret = unsafe {
             bindings::iov_iter_bvec(&mut msg.msg_iter, SOURCE, vecs.as_ptr(), count, offered);
-            bindings::sock_sendmsg(self.sock.as_ptr(), &mut msg)
+            bindings::sock_sendmsg(self.sock().as_ptr(), &mut msg)
         };
         match usize::try_from(ret).map_err(|_| Error::from_errno(ret))? {
             0 => Err(EIO),
@@ -352,19 +181,10 @@ impl Socket {
         }
     }
 
-    /// Sends a FIN after all sent data (half-close). `ENOTCONN` if there is no connection.
-    pub fn shutdown_write(&self) -> Result {
-        // SAFETY: By the type's invariants the socket is valid.
-        to_result(unsafe {
-            bindings::kernel_sock_shutdown(self.sock.as_ptr(), bindings::sock_shutdown_cmd_SHUT_WR)
-        })
-    }
-
     /// Resets the connection (RST) and discards unsent data.
     pub fn abort(self) {
         // The drop of `self` then resets the connection.
-        // SAFETY: By the type's invariants the socket is valid. The function locks it.
-        unsafe { bindings::sock_no_linger(self.sk().as_ptr()) }
+        self.0.set_no_linger();
     }
 
     /// Calls `f` with the socket locked, and returns its result. Segments that arrive meanwhile,
@@ -391,24 +211,7 @@ impl Socket {
     pub fn set_callbacks<T: Callbacks>(&self, owner: Arc<T>) -> Result {
         // SAFETY: By the type's invariants it is a valid TCP socket. It does not listen: only a
         // `ListenSocket` listens, and it does not lend its `Socket`.
-        unsafe { callbacks::install(self.sk(), owner) }
-    }
-
-    /// Removes the callbacks. After it returns, no callback runs.
-    ///
-    /// Not from a callback, nor from [`with_locked`](Self::with_locked).
-    pub fn clear_callbacks(&self) {
-        // SAFETY: By the type's invariants the socket is valid, and `original` are its first
-        // callbacks. A callback must not call this; it would deadlock before the hook is dropped.
-        unsafe { callbacks::remove(self.sk(), &self.original) }
-    }
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        self.clear_callbacks();
-        // SAFETY: By the type's invariants this object owns the socket. It is not used after this.
-        unsafe { bindings::sock_release(self.sock.as_ptr()) }
+        unsafe { hook::install(self.sk(), owner) }
     }
 }
 
@@ -421,55 +224,17 @@ impl ListenSocket {
     /// Makes `socket`, which must be bound, listen. Up to `backlog` connections may wait in the
     /// accept queue. Fails as `listen()` does, for example with `EADDRINUSE`.
     pub fn new(socket: Socket, backlog: u32) -> Result<Self> {
-        let backlog = c_int::try_from(backlog).unwrap_or(c_int::MAX);
-
         // TCP calls a listener's callbacks without the lock that `Callbacks` relies on.
         socket.clear_callbacks();
-        // SAFETY: By the type's invariants of `Socket` the socket is valid.
-        to_result(unsafe { bindings::kernel_listen(socket.sock.as_ptr(), backlog) })?;
+        socket.listen(backlog)?;
         Ok(Self(socket))
-    }
-
-    /// Changes how many connections may wait in the accept queue.
-    pub fn set_backlog(&self, backlog: u32) -> Result {
-        let backlog = c_int::try_from(backlog).unwrap_or(c_int::MAX);
-        // SAFETY: By the type's invariants of `Socket` the socket is valid.
-        to_result(unsafe { bindings::kernel_listen(self.0.sock.as_ptr(), backlog) })
     }
 
     /// Accepts a connection. `EAGAIN` if the accept queue is empty, `EBUSY` if other code uses the
     /// child's `sk_user_data`; otherwise the errors of `kernel_accept()`.
     pub fn accept(&self) -> Result<Socket> {
-        let mut child = core::ptr::null_mut();
-
-        // SAFETY: By the type's invariants of `Socket` the socket is valid. `child` is valid for
-        // the write of the result.
-        to_result(unsafe {
-            bindings::kernel_accept(
-                self.0.sock.as_ptr(),
-                &mut child,
-                bindings::SOCK_NONBLOCK as c_int,
-            )
-        })?;
-
-        // INVARIANT: `kernel_accept()` passes ownership of the child. It inherited the listener's
-        // callbacks; `sk_disinherit()` below gives it the original ones, or it is dropped.
-        let child = Socket {
-            sock: NonNull::new(child).ok_or(EAGAIN)?,
-            original: self.0.original,
-            counted: self.0.counted.clone(),
-        };
-        // SAFETY: By the type's invariants the child is valid. `original` are callbacks for a TCP
-        // socket, installed under `sk_callback_lock`. `sk_setup()` changes a setting that only
-        // senders read, and nothing sends on the child yet.
-        unsafe {
-            to_result(bindings::sk_disinherit(
-                child.sk().as_ptr(),
-                &child.original,
-            ))?;
-            bindings::sk_setup(child.sk().as_ptr());
-        }
-        Ok(child)
+        // INVARIANT: A child of a TCP socket is one.
+        self.0.accept().map(Socket)
     }
 
     /// Returns the local address.
@@ -485,7 +250,7 @@ impl ListenSocket {
     /// is no memory.
     pub fn set_listener<T: Listener>(&self, owner: Arc<T>) -> Result {
         // SAFETY: By the type's invariants of `Socket` it is a valid TCP socket.
-        unsafe { callbacks::install_listener(self.0.sk(), owner) }
+        unsafe { hook::install_listener(self.0.sk(), owner) }
     }
 
     /// Removes the owner. After it returns, the callback does not run. Not from the callback.

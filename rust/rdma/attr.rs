@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Numeric settings of a device in sysfs.
+//! Settings of a device in sysfs: numbers, and choices among words.
 //!
 //! C headers: `include/linux/device.h`, `include/linux/sysfs.h`
 
@@ -14,7 +14,7 @@ use kernel::{
 use riw_bindings as bindings;
 
 /// A writable file below the device's directory in sysfs (`struct device_attribute`,
-/// `include/linux/device.h`). It holds a `u32` in decimal.
+/// `include/linux/device.h`).
 ///
 /// # Invariants
 ///
@@ -22,25 +22,57 @@ use riw_bindings as bindings;
 #[repr(C)]
 pub struct Attribute<T: Driver> {
     raw: bindings::device_attribute,
-    get: fn(&Device<T>) -> u32,
-    set: fn(&Device<T>, u32) -> Result,
+    value: Value<T>,
+}
+
+/// The value of an [`Attribute`].
+enum Value<T: Driver> {
+    /// A `u32` in decimal.
+    Number {
+        get: fn(&Device<T>) -> u32,
+        set: fn(&Device<T>, u32) -> Result,
+    },
+    /// One of some words, by its number.
+    Word {
+        words: &'static [&'static CStr],
+        get: fn(&Device<T>) -> usize,
+        set: fn(&Device<T>, usize),
+    },
 }
 
 // SAFETY: An `Attribute` is never written to after `new`. `raw` points to a static name, and the
-// other fields are function pointers.
+// other fields are static data and function pointers.
 unsafe impl<T: Driver> Sync for Attribute<T> {}
 
 impl<T: Driver> Attribute<T> {
-    /// Defines the file `name`, with mode 0644. A read returns `get`, a write calls `set`.
+    /// Defines the file `name` of a number, with mode 0644. A read returns `get`, a write calls `set`.
     ///
     /// Both functions run in process context with the device registered, and may sleep. A writer
     /// gets the error of `set`, or `EINVAL` or `ERANGE` if it did not write a `u32`. Reads use
     /// `sysfs_emit()` (`fs/sysfs/file.c`), writes `kstrtouint()` (`lib/kstrtox.c`).
-    pub const fn new(
+    pub const fn number(
         name: &'static CStr,
         get: fn(&Device<T>) -> u32,
         set: fn(&Device<T>, u32) -> Result,
     ) -> Self {
+        Self::new(name, Value::Number { get, set })
+    }
+
+    /// Defines the file `name` of a word, with mode 0644. A read returns the word of number `get`, a
+    /// write calls `set` with the number of the word written.
+    ///
+    /// Both functions run in process context with the device registered, and may sleep. A writer gets
+    /// `EINVAL` for another word.
+    pub const fn word(
+        name: &'static CStr,
+        words: &'static [&'static CStr],
+        get: fn(&Device<T>) -> usize,
+        set: fn(&Device<T>, usize),
+    ) -> Self {
+        Self::new(name, Value::Word { words, get, set })
+    }
+
+    const fn new(name: &'static CStr, value: Value<T>) -> Self {
         const {
             assert!(core::mem::offset_of!(Self, raw) == 0);
             assert!(core::mem::offset_of!(bindings::device_attribute, attr) == 0);
@@ -54,7 +86,7 @@ impl<T: Driver> Attribute<T> {
         raw.__bindgen_anon_1.show = Some(Self::show);
         raw.__bindgen_anon_2.store = Some(Self::store);
         // INVARIANT: The assertions above check both offsets.
-        Self { raw, get, set }
+        Self { raw, value }
     }
 
     unsafe extern "C" fn show(
@@ -70,10 +102,20 @@ impl<T: Driver> Attribute<T> {
         // waits for running callbacks. So `dev` belongs to a `Device<T>` whose data is initialized.
         let dev = unsafe { Device::<T>::from_raw(bindings::rdma_device_to_ibdev(dev)) };
 
-        // SAFETY: sysfs passes a buffer of one page, as sysfs_emit() requires. The format takes one
-        // `unsigned int`, which is the argument.
-        let written =
-            unsafe { bindings::sysfs_emit(buf, c"%u\n".as_ptr().cast(), (attr.get)(dev)) };
+        let written = match attr.value {
+            // SAFETY: sysfs passes a buffer of one page, as sysfs_emit() requires. The format takes
+            // one `unsigned int`, which is the argument.
+            Value::Number { get, .. } => unsafe {
+                bindings::sysfs_emit(buf, c"%u\n".as_ptr().cast(), get(dev))
+            },
+            Value::Word { words, get, .. } => {
+                let word = words.get(get(dev)).copied().unwrap_or(c"");
+
+                // SAFETY: sysfs passes a buffer of one page, as sysfs_emit() requires. The format
+                // takes one string, which is the argument.
+                unsafe { bindings::sysfs_emit(buf, c"%s\n".as_ptr().cast(), word.as_ptr()) }
+            }
+        };
         // CAST: At most one page.
         written as isize
     }
@@ -92,12 +134,25 @@ impl<T: Driver> Attribute<T> {
             // SAFETY: The file exists only while the device is registered, and its removal waits
             // for running callbacks, so the data of the `Device<T>` is initialized.
             let dev = unsafe { Device::<T>::from_raw(bindings::rdma_device_to_ibdev(dev)) };
-            let mut value = 0;
 
-            // SAFETY: sysfs adds a NUL to the written bytes, so `buf` is a string. `value` is a
-            // local variable.
-            to_result(unsafe { bindings::kstrtouint(buf, 0, &mut value) })?;
-            (attr.set)(dev, value)?;
+            match attr.value {
+                Value::Number { set, .. } => {
+                    let mut value = 0;
+
+                    // SAFETY: sysfs adds a NUL to the written bytes, so `buf` is a string. `value`
+                    // is a local variable.
+                    to_result(unsafe { bindings::kstrtouint(buf, 0, &mut value) })?;
+                    set(dev, value)?;
+                }
+                Value::Word { words, set, .. } => {
+                    let found = words.iter().position(|word| {
+                        // SAFETY: sysfs adds a NUL to the written bytes, so both are strings.
+                        unsafe { bindings::sysfs_streq(buf, word.as_ptr().cast()) }
+                    });
+
+                    set(dev, found.ok_or(EINVAL)?);
+                }
+            }
             isize::try_from(count).map_err(|_| EINVAL)
         })
     }
@@ -145,5 +200,28 @@ impl<T: Driver> Attributes<T> {
 
     pub(crate) const fn as_raw(&'static self) -> *const bindings::attribute_group {
         &self.raw
+    }
+}
+
+/// A value of the module parameter `transport`, which selects the transport of new devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transports {
+    /// TCP.
+    Tcp,
+    /// SCTP.
+    Sctp,
+    /// Both.
+    Both,
+}
+
+impl Transports {
+    /// Returns the present value of the parameter: an administrator may change it. Any context.
+    pub fn chosen() -> Self {
+        // SAFETY: The function has no preconditions: it reads one word.
+        match unsafe { bindings::transport() } {
+            bindings::riw_transport_RIW_TRANSPORT_SCTP => Self::Sctp,
+            bindings::riw_transport_RIW_TRANSPORT_BOTH => Self::Both,
+            _ => Self::Tcp,
+        }
     }
 }

@@ -11,7 +11,12 @@ use crate::{
     wc::WcRoom,
     Driver, Exchange, Udata,
 };
-use kernel::{error::from_result, ffi::c_int};
+use kernel::{
+    error::from_result,
+    ffi::{c_int, c_uint},
+    prelude::*,
+    sync::atomic::{ordering, Atomic},
+};
 use riw_bindings as bindings;
 
 /// A completion queue (`struct ib_cq`, `include/rdma/ib_verbs.h`).
@@ -20,6 +25,11 @@ pub type Cq<T> = Object<bindings::ib_cq, T, <T as Driver>::Cq>;
 /// The attributes of a new completion queue (`struct ib_cq_init_attr`, `include/rdma/ib_verbs.h`).
 /// `cqe` counts entries.
 pub type CqInitAttr = bindings::ib_cq_init_attr;
+
+/// In [`CqInitAttr::flags`]: completions have timestamps (`IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION`,
+/// `include/uapi/rdma/ib_user_verbs.h`).
+pub const TIMESTAMPS: u32 =
+    bindings::ib_uverbs_ex_create_cq_flags_IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 
 impl<T: Driver> Cq<T> {
     /// Returns the device of the queue. Any context.
@@ -79,6 +89,7 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
     ops.create_cq = Some(Callbacks::<T>::create_cq);
     ops.create_user_cq = Some(Callbacks::<T>::create_user_cq);
     ops.destroy_cq = Some(Callbacks::<T>::destroy_cq);
+    ops.resize_user_cq = Some(Callbacks::<T>::resize_user_cq);
     ops.req_notify_cq = Some(Callbacks::<T>::req_notify_cq);
     ops.poll_cq = Some(Callbacks::<T>::poll_cq);
     ops
@@ -134,6 +145,26 @@ impl<T: Driver> Callbacks<T> {
         // attributes, and a bundle that outlives the call. `driver_udata` is the first member of
         // the bundle, and its context is of this driver.
         unsafe { Self::new_cq(cq, attr, Udata::from_raw(bundle.cast())) }
+    }
+
+    unsafe extern "C" fn resize_user_cq(
+        cq: *mut bindings::ib_cq,
+        len: c_uint,
+        udata: *mut bindings::ib_udata,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: uverbs passes the `driver_udata` of a bundle that outlives the call, whose context is
+            // of this driver.
+            let udata = unsafe { Udata::from_raw(udata) }.ok_or(EINVAL)?;
+            // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it runs.
+            let len = T::resize_cq(unsafe { Cq::<T>::from_base(cq) }, len, &udata)?;
+
+            // uverbs lets threads resize a queue at the same time. It only reports the number.
+            // SAFETY: `cq` is valid, and the field is aligned. Rust accesses it by atomic stores only.
+            unsafe { Atomic::from_ptr(&raw mut (*cq).cqe) }
+                .store(len.try_into().unwrap_or(c_int::MAX), ordering::Relaxed);
+            Ok(0)
+        })
     }
 
     unsafe extern "C" fn destroy_cq(

@@ -4,10 +4,14 @@
 //!
 //! C header: `include/rdma/ib_verbs.h`. C source: `core/device.c`
 
+mod info;
+
+pub use info::Info;
+
 use crate::{
     cq, iw,
     mr::{self, MrTable},
-    pd, port, qp, restrack, srq, stats, ucontext,
+    mw, pd, port, qp, restrack, srq, stats, ucontext,
     version::Version,
     Driver, Exchange,
 };
@@ -42,6 +46,19 @@ pub const LOCAL_DMA_LKEY: u64 = bindings::ib_kernel_cap_flags_IBK_LOCAL_DMA_LKEY
 // CAST: A bit.
 pub const MEM_MGT_EXTENSIONS: u64 =
     bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
+/// The device capability of memory windows of types 1 and 2B (`IB_DEVICE_MEM_WINDOW`,
+/// `IB_DEVICE_MEM_WINDOW_TYPE_2B`).
+// CAST: Bits of a mask.
+pub const MEMORY_WINDOWS: u64 = bindings::ib_device_cap_flags_IB_DEVICE_MEM_WINDOW as u64
+    | bindings::ib_device_cap_flags_IB_DEVICE_MEM_WINDOW_TYPE_2B as u64;
+
+/// In `atomic_cap` and `masked_atomic_cap`: no atomic operations (`IB_ATOMIC_NONE`).
+pub const ATOMIC_NONE: AtomicCap = bindings::ib_atomic_cap_IB_ATOMIC_NONE;
+/// In `atomic_cap` and `masked_atomic_cap`: they are atomic among all devices and CPUs of the host
+/// (`IB_ATOMIC_GLOB`).
+pub const ATOMIC_GLOB: AtomicCap = bindings::ib_atomic_cap_IB_ATOMIC_GLOB;
+/// The scope of atomic operations (`enum ib_atomic_cap`).
+pub type AtomicCap = bindings::ib_atomic_cap;
 
 /// The capabilities of a device (`struct ib_device_attr`, `include/rdma/ib_verbs.h`).
 pub type DeviceAttr = bindings::ib_device_attr;
@@ -144,11 +161,17 @@ impl<T: iw::CmOperations> Device<T> {
         info: &Info,
     ) -> Result {
         // SAFETY: By the caller's promise nothing else accesses the device. `netdev` is a
-        // reference, so it is alive. The attribute group is static.
+        // reference, so it is alive. The attribute groups are static. ib_core sets the first two groups,
+        // and the first one that is free for statistics of a device, which no driver here has; the last
+        // one stays null.
         to_result(unsafe {
-            (*raw).ops.device_group = T::attributes().as_raw();
+            let [first, second] = T::attributes();
+            (*raw).ops.device_group = first.as_raw();
+            (*raw).groups[2] = second.as_raw();
             // Each verb checks the data that user space sends: see `udata`.
             (*raw).ops.set_uverbs_robust_udata(1);
+            (*raw).ops.driver_id = info.abi.driver_id;
+            (*raw).ops.uverbs_abi_ver = info.abi.version;
             (*raw).ops.owner = this_module::<T::OwnerModule>().as_ptr();
             // Tells udev to keep the user's name.
             (*raw).name_assign_type = bindings::rdma_nl_name_assign_type_RDMA_NAME_ASSIGN_TYPE_USER;
@@ -180,14 +203,12 @@ impl<T: iw::CmOperations> Device<T> {
         })
     }
 
-    /// Returns the verbs of driver `T`.
+    /// Returns the verbs of driver `T`. `configure` adds what differs between devices.
     const fn ops() -> bindings::ib_device_ops {
         // SAFETY: All-zero bytes are valid `ib_device_ops`: a null callback means that the verb is
         // not offered.
         let mut ops: bindings::ib_device_ops = unsafe { core::mem::zeroed() };
 
-        ops.driver_id = T::DRIVER_ID;
-        ops.uverbs_abi_ver = T::ABI_VERSION;
         ops.query_device = Some(Self::query_device_callback);
         ops.get_dev_fw_str = Some(Self::get_dev_fw_str_callback);
         ops.dealloc_driver = Some(Self::dealloc_driver_callback);
@@ -200,7 +221,7 @@ impl<T: iw::CmOperations> Device<T> {
         ops = iw::fill::<T>(ops);
         ops = stats::fill::<T>(ops);
         ops = restrack::fill::<T>(ops);
-        mr::fill::<T>(ops)
+        mw::fill::<T>(mr::fill::<T>(ops))
     }
 }
 
@@ -233,13 +254,28 @@ impl<T: Driver> Device<T> {
         self.base.get()
     }
 
-    /// Finds the device on `netdev` with this driver's id (`ib_device_get_by_netdev()`,
-    /// `core/device.c`). Any context.
+    /// Finds this driver's device on `netdev` (`ib_device_get_by_netdev()`, `core/device.c`). Any
+    /// context.
     ///
-    /// Fails with `EBUSY` if another driver made it; siw has the same id.
+    /// Fails with `EBUSY` if there is only one that another driver made, with one of this driver's ids;
+    /// siw has one of them, too.
     pub fn on(netdev: &net::NetDevice) -> Result<Option<Registered<T>>> {
+        let mut found = Ok(None);
+
+        for abi in T::USER_ABIS {
+            match Self::with_id(netdev, abi.driver_id) {
+                Ok(None) => {}
+                Err(e) => found = Err(e),
+                ours => return ours,
+            }
+        }
+        found
+    }
+
+    /// Finds this driver's device on `netdev` with one of its ids, as [`Self::on`] does.
+    fn with_id(netdev: &net::NetDevice, id: u32) -> Result<Option<Registered<T>>> {
         // SAFETY: `netdev` is a reference, so it is alive.
-        let raw = unsafe { bindings::ib_device_get_by_netdev(netdev.as_raw(), T::DRIVER_ID) };
+        let raw = unsafe { bindings::ib_device_get_by_netdev(netdev.as_raw(), id) };
         let Some(this) = NonNull::new(raw) else {
             return Ok(None);
         };
@@ -290,7 +326,7 @@ impl<T: Driver> Device<T> {
             let attr = unsafe { &mut *attr };
 
             *attr = DeviceAttr::default();
-            T::query_device(dev, attr);
+            T::query_device(dev, !udata.is_null(), attr);
             Ok(0)
         })
     }
@@ -447,41 +483,6 @@ pub fn random() -> u64 {
 pub fn hash(a: u64, b: u64, c: u64) -> u64 {
     // SAFETY: hash_3u64() has no preconditions: it only reads its arguments.
     unsafe { bindings::hash_3u64(a, b, c) }
-}
-
-/// The description of a device (fields of `struct ib_device`, `include/rdma/ib_verbs.h`).
-pub struct Info {
-    /// The GUID of the device: an EUI-64, unique on the host, in network byte order.
-    pub node_guid: [u8; 8],
-    /// A human-readable description (`node_desc`).
-    pub description: &'static CStr,
-    /// The number of completion vectors.
-    pub completion_vectors: i32,
-}
-
-impl Info {
-    fn apply(&self, dev: &mut bindings::ib_device, netdev: &net::NetDevice) {
-        dev.node_guid = u64::from_ne_bytes(self.node_guid);
-        dev.node_type = bindings::RDMA_NODE_RNIC as u8;
-        dev.phys_port_cnt = 1;
-        dev.num_comp_vectors = self.completion_vectors;
-        dev.local_dma_lkey = crate::wr::LOCAL_DMA_LKEY;
-        // User space rings the doorbell by this command.
-        dev.uverbs_cmd_mask |= 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_SEND;
-        // The user chooses the TCP port; there is no port mapper.
-        dev.iw_driver_flags = bindings::iw_flags_IW_F_NO_PORT_MAP;
-        copy_name(&mut dev.node_desc, self.description.to_bytes());
-        copy_name(&mut dev.iw_ifname, netdev.name().to_bytes());
-    }
-}
-
-/// Copies a name into a zeroed C array, with at least one zero at the end.
-fn copy_name(to: &mut [kernel::ffi::c_char], from: &[u8]) {
-    let room = to.len().saturating_sub(1);
-
-    for (to, from) in to.iter_mut().take(room).zip(from) {
-        *to = *from;
-    }
 }
 
 /// Namespace for the callbacks of driver `T`.

@@ -15,13 +15,16 @@
 #![crate_name = "rdma"]
 #![deny(missing_docs)]
 
+pub mod abi;
 pub mod attr;
 pub mod cq;
 pub mod device;
+pub mod dmabuf;
 pub mod event;
 pub mod iw;
 pub mod link;
 pub mod mr;
+pub mod mw;
 pub mod object;
 pub mod ops;
 pub mod page_list;
@@ -36,6 +39,7 @@ pub mod table;
 pub mod ucontext;
 pub mod udata;
 pub mod umem;
+mod update;
 pub mod version;
 pub mod wc;
 pub mod wr;

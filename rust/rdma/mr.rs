@@ -29,6 +29,8 @@ pub struct MrBase {
     ib: Opaque<bindings::ib_mr>,
     rcu: Opaque<bindings::callback_head>,
     index: u32,
+    /// Another region has its place in the table.
+    replaced: bool,
     /// The list that a kernel user maps memory to, during [`PageList::map`].
     pub(crate) filling: *mut PageList,
 }
@@ -38,8 +40,20 @@ pub type Mr<T> = Object<MrBase, T, <T as Driver>::Mr>;
 
 /// The arguments of a registration (`ib_device_ops::reg_user_mr`, `include/rdma/ib_verbs.h`).
 pub struct MrRequest {
-    /// The address in the calling process.
-    pub start: u64,
+    /// The memory.
+    pub memory: MrRange,
+    /// The rights (`enum ib_access_flags`).
+    pub access: u32,
+    /// The STag of the new region.
+    pub stag: u32,
+}
+
+/// The arguments of a registration of a dma-buf (`ib_device_ops::reg_user_mr_dmabuf`).
+pub struct DmaBufRequest {
+    /// The file, of the calling process.
+    pub fd: c_int,
+    /// The offset in the dma-buf.
+    pub offset: u64,
     /// The length in bytes.
     pub length: u64,
     /// The address of the region in work requests and on the wire.
@@ -48,6 +62,60 @@ pub struct MrRequest {
     pub access: u32,
     /// The STag of the new region.
     pub stag: u32,
+}
+
+/// The arguments of a re-registration (`ib_device_ops::rereg_user_mr`, `include/rdma/ib_verbs.h`).
+pub struct MrChange {
+    /// The new memory.
+    pub memory: Option<MrRange>,
+    /// The new rights (`enum ib_access_flags`).
+    pub access: Option<u32>,
+}
+
+/// Memory of a process.
+pub struct MrRange {
+    /// The address in the calling process.
+    pub start: u64,
+    /// The length in bytes.
+    pub length: u64,
+    /// The address of the region in work requests and on the wire.
+    pub iova: u64,
+}
+
+/// The addresses of a region, as ib_core shows them to users. That of a kernel user has none.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Extent {
+    iova: u64,
+    length: u64,
+}
+
+impl Extent {
+    /// Returns the extent of a region.
+    ///
+    /// # Safety
+    ///
+    /// The region is alive, and nothing changes its extent meanwhile.
+    unsafe fn of(ib: *const bindings::ib_mr) -> Self {
+        // SAFETY: By the caller's promise.
+        unsafe {
+            Self {
+                iova: (*ib).iova,
+                length: (*ib).length,
+            }
+        }
+    }
+}
+
+impl MrChange {
+    fn new(flags: c_int, access: c_int, memory: MrRange) -> Self {
+        // CAST: Bit masks.
+        let has = |flag: bindings::ib_mr_rereg_flags| flags as u32 & flag != 0;
+
+        Self {
+            memory: has(bindings::ib_mr_rereg_flags_IB_MR_REREG_TRANS).then_some(memory),
+            access: has(bindings::ib_mr_rereg_flags_IB_MR_REREG_ACCESS).then_some(access as u32),
+        }
+    }
 }
 
 /// Attempts to find a free index (the upper 24 bits of the STag; 0 is not used) at random. If half
@@ -79,7 +147,7 @@ impl<T: Driver> MrTable<T> {
     /// Reserves a random STag: a peer cannot predict it from others. Process context; may sleep.
     ///
     /// Fails with `ENOSPC` if it finds no free index, `ENOMEM` without memory.
-    fn reserve(&self) -> Result<u32> {
+    pub(crate) fn reserve(&self) -> Result<u32> {
         for _ in 0..ATTEMPTS {
             // SAFETY: get_random_u32() has no preconditions.
             let stag = unsafe { bindings::get_random_u32() };
@@ -95,11 +163,18 @@ impl<T: Driver> MrTable<T> {
         }
         Err(ENOSPC)
     }
+
+    /// Releases an STag that is reserved and not filled. Process context.
+    pub(crate) fn release(&self, stag: u32) {
+        self.table.remove(stag >> 8);
+    }
 }
 
 /// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.reg_user_mr = Some(Callbacks::<T>::reg_user_mr);
+    ops.reg_user_mr_dmabuf = Some(Callbacks::<T>::reg_user_mr_dmabuf);
+    ops.rereg_user_mr = Some(Callbacks::<T>::rereg_user_mr);
     ops.dereg_mr = Some(Callbacks::<T>::dereg_mr);
     ops.get_dma_mr = Some(Callbacks::<T>::get_dma_mr);
     ops.alloc_mr = Some(Callbacks::<T>::alloc_mr);
@@ -126,10 +201,46 @@ impl<T: Driver> Callbacks<T> {
             // `udata` of a bundle with a context of this driver.
             let (pd, udata) = unsafe { (Pd::<T>::from_base(pd), Udata::from_raw(udata)) };
             let udata = udata.ok_or(EOPNOTSUPP)?;
-            let dev = pd.device();
-            let stag = dev.mrs().reserve()?;
+            let stag = pd.device().mrs().reserve()?;
             let request = MrRequest {
-                start,
+                memory: MrRange {
+                    start,
+                    length,
+                    iova,
+                },
+                // CAST: A bit mask.
+                access: access as u32,
+                stag,
+            };
+
+            let data = T::reg_user_mr(pd, &request, &udata);
+            Self::use_stag(pd, stag, Extent { iova, length }, data)
+        })();
+
+        made.unwrap_or_else(Error::to_ptr)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    unsafe extern "C" fn reg_user_mr_dmabuf(
+        pd: *mut bindings::ib_pd,
+        offset: u64,
+        length: u64,
+        iova: u64,
+        fd: c_int,
+        access: c_int,
+        dmah: *mut bindings::ib_dmah,
+        _attrs: *mut bindings::uverbs_attr_bundle,
+    ) -> *mut bindings::ib_mr {
+        let made = (|| {
+            if !dmah.is_null() {
+                return Err(EOPNOTSUPP);
+            }
+            // SAFETY: ib_core holds the domain during the call.
+            let pd = unsafe { Pd::<T>::from_base(pd) };
+            let stag = pd.device().mrs().reserve()?;
+            let request = DmaBufRequest {
+                fd,
+                offset,
                 length,
                 iova,
                 // CAST: A bit mask.
@@ -137,9 +248,57 @@ impl<T: Driver> Callbacks<T> {
                 stag,
             };
 
-            T::reg_user_mr(pd, &request, &udata)
-                .and_then(|data| Self::new_mr(pd, stag, data))
-                .inspect_err(|_| dev.mrs().table.remove(stag >> 8))
+            // The method has no data of the driver.
+            let data = T::reg_dmabuf_mr(pd, &request);
+            Self::use_stag(pd, stag, Extent { iova, length }, data)
+        })();
+
+        made.unwrap_or_else(Error::to_ptr)
+    }
+
+    /// Makes a new region with the STag of the old one. uverbs then deregisters the old one, which nobody
+    /// finds any more.
+    #[allow(clippy::too_many_arguments)]
+    unsafe extern "C" fn rereg_user_mr(
+        old: *mut bindings::ib_mr,
+        flags: c_int,
+        start: u64,
+        length: u64,
+        iova: u64,
+        access: c_int,
+        pd: *mut bindings::ib_pd,
+        udata: *mut bindings::ib_udata,
+    ) -> *mut bindings::ib_mr {
+        let made = (|| {
+            // SAFETY: ib_core holds region and domain during the call. It calls no other verb with the
+            // region meanwhile.
+            let (old, pd) = unsafe { (Mr::<T>::from_base(old.cast()), Pd::<T>::from_base(pd)) };
+            let memory = MrRange {
+                start,
+                length,
+                iova,
+            };
+
+            // SAFETY: ib_core passes a `udata` that is valid during the call.
+            unsafe { Exchange::check_empty(udata)? };
+            let change = MrChange::new(flags, access, memory);
+            let ib = old.base().cast::<bindings::ib_mr>();
+            // SAFETY: `old` is alive. ib_core sets these fields before it commits the region, and its verbs
+            // exclude each other.
+            let (stag, mut extent) = unsafe { ((*ib).lkey, Extent::of(ib)) };
+
+            if change.memory.is_some() {
+                extent = Extent { iova, length };
+            }
+
+            T::retire_mr(old)?;
+            let new = T::rereg_user_mr(old, pd, &change)
+                .and_then(|data| Self::new_mr(pd, stag, extent, data))
+                .inspect_err(|_| T::keep_mr(old))?;
+
+            // SAFETY: `old` is alive, and only the verbs for it access the field.
+            unsafe { (*old.base()).replaced = true };
+            Ok(new)
         })();
 
         made.unwrap_or_else(Error::to_ptr)
@@ -157,12 +316,9 @@ impl<T: Driver> Callbacks<T> {
             }
             // SAFETY: ib_core holds the domain during the call.
             let pd = unsafe { Pd::<T>::from_base(pd) };
-            let dev = pd.device();
-            let stag = dev.mrs().reserve()?;
+            let stag = pd.device().mrs().reserve()?;
 
-            T::alloc_mr(pd, max, stag)
-                .and_then(|data| Self::new_mr(pd, stag, data))
-                .inspect_err(|_| dev.mrs().table.remove(stag >> 8))
+            Self::use_stag(pd, stag, Extent::default(), T::alloc_mr(pd, max, stag))
         })();
 
         made.unwrap_or_else(Error::to_ptr)
@@ -185,8 +341,28 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
-    fn new_mr(pd: &Pd<T>, stag: u32, data: impl PinInit<T::Mr>) -> Result<*mut bindings::ib_mr> {
-        let memory = KBox::<MaybeUninit<Mr<T>>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
+    /// Creates a region with a reserved STag from the driver's data. If either fails, releases the STag.
+    pub(crate) fn use_stag(
+        pd: &Pd<T>,
+        stag: u32,
+        extent: Extent,
+        data: Result<impl PinInit<T::Mr>>,
+    ) -> Result<*mut bindings::ib_mr> {
+        data.and_then(|data| Self::new_mr(pd, stag, extent, data))
+            .inspect_err(|_| pd.device().mrs().release(stag))
+    }
+
+    /// Creates a region, and puts it in the table, where the index of `stag` is reserved, or is that of a
+    /// region that is replaced.
+    ///
+    /// Sets the extent, too: ib_core does so only for `IB_USER_VERBS_CMD_REG_MR`.
+    fn new_mr(
+        pd: &Pd<T>,
+        stag: u32,
+        extent: Extent,
+        data: impl PinInit<T::Mr>,
+    ) -> Result<*mut bindings::ib_mr> {
+        let memory = KBox::<MaybeUninit<Mr<T>>>::new_uninit(GFP_KERNEL_ACCOUNT | __GFP_ZERO)?;
         let raw = KBox::into_raw(memory);
         let base: *mut MrBase = raw.cast();
 
@@ -194,13 +370,16 @@ impl<T: Driver> Callbacks<T> {
         // zeroed, which is a valid `MrBase` and how ib_core allocates its part. `dereg_mr` calls
         // `destroy` before it frees it.
         unsafe { Mr::<T>::create(base, data) };
-        // SAFETY: Nothing else accesses the region before `fill`. The caller has reserved the
-        // index. `dereg_mr` removes the region from the table, and frees it after a grace period.
+        // SAFETY: Nothing else accesses the region before `fill`. The index is reserved or filled.
+        // `dereg_mr` removes the region from the table, unless another one has replaced it, then ends it,
+        // and frees it after a grace period.
         unsafe {
             let ib = base.cast::<bindings::ib_mr>();
 
             (*ib).lkey = stag;
             (*ib).rkey = stag;
+            (*ib).iova = extent.iova;
+            (*ib).length = extent.length;
             (*base).index = stag >> 8;
             pd.device().mrs().table.fill(stag >> 8, base);
             Ok(ib)
@@ -212,25 +391,50 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> c_int {
         let base: *mut MrBase = ib.cast();
+        // SAFETY: `new_mr` created the region, and nothing else accesses the field now.
+        let replaced = unsafe { (*base).replaced };
 
-        // SAFETY: ib_core passes null or a `udata` that is valid during the call.
-        if let Err(e) = unsafe { Exchange::check_empty(udata) } {
-            return e.to_errno();
+        // SAFETY: The region is valid, and so is its device.
+        let (region, dev) = unsafe {
+            (
+                Mr::<T>::from_base(base),
+                Device::<T>::from_raw((*(*ib).pd).device),
+            )
+        };
+
+        // If it has been replaced, the request and the response are those of `rereg_user_mr`.
+        if !replaced {
+            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
+            let ready = unsafe { Exchange::check_empty(udata) };
+
+            if let Err(e) = ready.and_then(|()| T::retire_mr(region)) {
+                return e.to_errno();
+            }
         }
-        // SAFETY: `new_mr` created the region, and ib_core deregisters it once. After the removal
-        // only holders of an `ARef` use the region, and `destroy` waits for them. A lookup that
+        // SAFETY: `new_mr` created the region, and ib_core deregisters it once.
+        unsafe { Self::end_mr(dev, base) };
+        0
+    }
+
+    /// Ends a region, and frees it after a grace period. Process context; may sleep.
+    ///
+    /// # Safety
+    ///
+    /// [`Self::new_mr`] has created the region on `dev`. No reference to it is in use but
+    /// [`ARef`](kernel::sync::aref::ARef)s, and the caller does not use it afterwards.
+    pub(crate) unsafe fn end_mr(dev: &Device<T>, base: *mut MrBase) {
+        // SAFETY: The region has left the table when it ends, so only holders of an `ARef` use it, and
+        // `destroy` waits for them. A lookup that
         // found the region earlier and has no reference fails to take one; it reads only `users`,
         // inside an RCU read section, and kfree_rcu() frees the memory after that. The box came
         // from kmalloc, as kfree_rcu() requires.
         unsafe {
-            Device::<T>::from_raw((*(*ib).pd).device)
-                .mrs()
-                .table
-                .remove((*base).index);
+            if !(*base).replaced {
+                dev.mrs().table.remove((*base).index);
+            }
             Mr::<T>::destroy(base);
             bindings::kfree_rcu((*base).rcu.get(), base.cast());
         }
-        0
     }
 
     /// Refuses a region of all memory of the kernel that peers may access

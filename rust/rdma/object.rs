@@ -118,7 +118,8 @@ impl<B, T, D> Object<B, T, D> {
         // SAFETY: By the caller's promise `create` has initialized `users`, and the memory is still
         // there. Nothing else of the object is accessed.
         let users = unsafe { &(*this.as_ptr()).users }.as_atomic();
-        let mut count = users.load(ordering::Relaxed);
+        // Acquire: who finds zero sees what the destroyer has written before.
+        let mut count = users.load(ordering::Acquire);
 
         // A saturated count is negative.
         while count > 0 {
@@ -126,7 +127,7 @@ impl<B, T, D> Object<B, T, D> {
                 // SAFETY: The exchange raised `users` from a value above zero, so the object is
                 // alive, and the returned `ARef` owns the count that was added.
                 Ok(_) => return Some(unsafe { ARef::from_raw(this) }),
-                Err(now) => count = now,
+                Err(_) => count = users.load(ordering::Acquire),
             }
         }
         None

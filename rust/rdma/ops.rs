@@ -5,10 +5,12 @@
 //! C header: `include/rdma/ib_verbs.h` (`struct ib_device_ops`)
 
 use crate::{
+    abi::UserAbi,
     attr::Attributes,
     cq::{Cq, CqInitAttr},
     device::{Device, DeviceAttr},
-    mr::{Mr, MrRequest},
+    mr::{DmaBufRequest, Mr, MrChange, MrRequest},
+    mw::MwKind,
     page_list::PageList,
     pd::Pd,
     port::PortAttr,
@@ -21,10 +23,6 @@ use crate::{
     Exchange, Udata,
 };
 use kernel::{ffi::c_int, prelude::*, sync::aref::ARef, ModuleMetadata};
-
-/// The driver id of siw (`RDMA_DRIVER_SIW`, `include/uapi/rdma/ib_user_ioctl_verbs.h`), for which
-/// rdma-core chooses its libsiw.
-pub const DRIVER_SIW: u32 = riw_bindings::rdma_driver_id_RDMA_DRIVER_SIW;
 
 /// A verbs provider. Each method implements the callback of the same name in `struct ib_device_ops`
 /// (`include/rdma/ib_verbs.h`), if its comment names no other.
@@ -56,20 +54,19 @@ pub trait Driver: Sized + Send + Sync + 'static {
     /// The driver's data of a counter that queue pairs are bound to.
     type Counter: Send + Sync;
 
-    /// The id by which user space selects its driver (`enum rdma_driver_id`).
-    const DRIVER_ID: u32;
-    /// The version of the ABI with user space (`ib_device_ops::uverbs_abi_ver`).
-    const ABI_VERSION: u32;
+    /// The ABIs with user space that a device can have.
+    const USER_ABIS: &'static [UserAbi];
     /// The statistics of a device (`alloc_hw_port_stats`).
     const STATS: &'static [StatDesc];
     /// The number of statistics that a counter has: the first ones of [`Self::STATS`]
     /// (`counter_alloc_stats`).
     const COUNTER_STATS: usize;
 
-    /// Returns the settings in sysfs (`ib_device_ops::device_group`). Called once, at registration.
-    fn attributes() -> &'static Attributes<Self>;
-    /// Fills in the capabilities of the device. Process context; must not sleep.
-    fn query_device(dev: &Device<Self>, attr: &mut DeviceAttr);
+    /// Returns the settings in sysfs, in two directories. Called once, at registration.
+    fn attributes() -> [&'static Attributes<Self>; 2];
+    /// Fills in the capabilities of the device, as they are for a process or for kernel users. Process
+    /// context; must not sleep.
+    fn query_device(dev: &Device<Self>, for_process: bool, attr: &mut DeviceAttr);
     /// Fills in the state of the port. `attr` comes with the values that ib_core takes from the
     /// netdev.
     fn query_port(dev: &Device<Self>, attr: &mut PortAttr) -> Result;
@@ -94,6 +91,11 @@ pub trait Driver: Sized + Send + Sync + 'static {
         attr: &mut CqInitAttr,
         udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Self::Cq>>;
+    /// Resizes the queue of a process to at least `len` entries, with the completions that are in it
+    /// (`resize_user_cq`). It stays as it was if this fails.
+    ///
+    /// Returns the new size.
+    fn resize_cq(cq: &Cq<Self>, len: u32, udata: &Udata<'_, Self>) -> Result<u32>;
     /// Arms the queue: the next completion, or the next solicited one, triggers an event. Any
     /// context; must not sleep.
     ///
@@ -138,6 +140,12 @@ pub trait Driver: Sized + Send + Sync + 'static {
     /// Handles the doorbell: a user process has posted WRs to its send queue (`post_send` without a
     /// WR).
     fn ring_doorbell(qp: &Qp<Self>) -> Result;
+    /// Handles the doorbell of a queue pair's own receive queue (`post_recv` without a WR), with an ABI
+    /// that has [`UserAbi::recv_doorbell`]. Fails with `EINVAL` if the receive queue is shared.
+    fn ring_recv_doorbell(qp: &Qp<Self>) -> Result;
+    /// Handles the doorbell of a shared receive queue (`post_srq_recv` without a WR), as
+    /// [`Self::ring_recv_doorbell`] does.
+    fn ring_srq_doorbell(srq: &Srq<Self>) -> Result;
     /// Takes WRs that a kernel user posts to the send queue (`post_send`), in order. Any context; must
     /// not sleep, and must not call the consumer.
     ///
@@ -157,6 +165,22 @@ pub trait Driver: Sized + Send + Sync + 'static {
         request: &MrRequest,
         udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<Self::Mr>>;
+    /// Registers memory of a dma-buf (`reg_user_mr_dmabuf`).
+    fn reg_dmabuf_mr(pd: &Pd<Self>, request: &DmaBufRequest) -> Result<impl PinInit<Self::Mr>>;
+    /// Creates a region in domain `pd` that differs from `old` as `change` says, and has the same STag. It
+    /// replaces `old` unless this fails.
+    fn rereg_user_mr(
+        old: &Mr<Self>,
+        pd: &Pd<Self>,
+        change: &MrChange,
+    ) -> Result<impl PinInit<Self::Mr>>;
+    /// Prepares a region for its end (`dereg_mr`), or for being replaced (`rereg_user_mr`). It
+    /// stays as it was if this fails.
+    fn retire_mr(mr: &Mr<Self>) -> Result;
+    /// Undoes [`Self::retire_mr`]: the region could not be replaced.
+    fn keep_mr(mr: &Mr<Self>);
+    /// Creates a memory window that is not bound.
+    fn alloc_mw(pd: &Pd<Self>, kind: MwKind) -> Result<impl PinInit<Self::Mr>>;
     /// Creates a region for memory of a kernel user, of at most `max` blocks. It is invalid at first.
     /// `stag` gives the upper 24 bits of its STag.
     fn alloc_mr(pd: &Pd<Self>, max: u32, stag: u32) -> Result<impl PinInit<Self::Mr>>;

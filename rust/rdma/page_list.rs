@@ -4,7 +4,10 @@
 //!
 //! C source: `ib_sg_to_pages()`, `core/verbs.c`
 
-use crate::mr::MrBase;
+use crate::{
+    mr::MrBase,
+    update::{is_word, try_update},
+};
 use kernel::{ffi::c_int, prelude::*};
 use net::{Fragment, Room};
 use riw_bindings as bindings;
@@ -144,6 +147,33 @@ impl PageList {
         // SAFETY: If `each` succeeds, its pieces have covered all of the `len` bytes, so `copy` has
         // initialized them.
         unsafe { to.put_with(len, copy) }
+    }
+
+    /// Whether the byte `at` bytes from the start of the memory is at a multiple of 8. Any context.
+    pub fn is_word(&self, at: u64) -> bool {
+        // Blocks are aligned to their size. One of less than 8 bytes has no place for 8.
+        self.shift >= 3 && is_word(at, self.offset)
+    }
+
+    /// Replaces the 8 bytes that are `at` bytes from the start of the memory by what `f` makes of
+    /// them, as [`Umem::update`](crate::umem::Umem::update) does. Any context; `f` must not sleep.
+    ///
+    /// Fails with `EINVAL` if the bytes are not in the memory or not [aligned](Self::is_word).
+    pub fn update(&self, at: u64, f: impl Fn(u64) -> u64) -> Result<Option<u64>> {
+        if !self.is_word(at) {
+            return Err(EINVAL);
+        }
+        let mut original = None;
+
+        self.each(at, size_of::<u64>(), |block, _, _| {
+            // The bytes are aligned, so they are one piece.
+            original = try_update(&f, |old, new| {
+                // SAFETY: `each` passes a piece of 8 bytes within one block, at a multiple of 8. The
+                // consumer keeps the memory of the list, and others access it by C code only.
+                unsafe { bindings::cmpxchg_memory(block.cast(), old, new) }
+            });
+        })?;
+        Ok(original)
     }
 
     /// Calls `f(address, bytes done, bytes in this piece)` for each block of a range. The pieces

@@ -4,6 +4,10 @@
 //!
 //! C sources: `core/uverbs_cmd.c`, `core/uverbs_std_types_qp.c`, `core/verbs.c`, `core/iwcm.c`
 
+mod state;
+
+pub use state::QpState;
+
 use crate::{
     cq::Cq,
     device::{Callbacks, Device},
@@ -29,52 +33,6 @@ pub type Qp<T> = Object<bindings::ib_qp, T, <T as Driver>::Qp>;
 /// Sizes of the queues of a queue pair, in WRs, SGEs and bytes of inline data (`struct ib_qp_cap`,
 /// `include/rdma/ib_verbs.h`).
 pub type QpCap = bindings::ib_qp_cap;
-
-/// The verbs state of a queue pair (`enum ib_qp_state`, `include/rdma/ib_verbs.h`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QpState {
-    /// Newly created: nothing may be posted.
-    Reset,
-    /// Receives may be posted.
-    Init,
-    /// Ready to receive.
-    ReadyToReceive,
-    /// Ready to send.
-    ReadyToSend,
-    /// The send queue drains before it is closed (SQD).
-    Draining,
-    /// The send queue is in error (SQE).
-    SendError,
-    /// All WRs are flushed.
-    Error,
-}
-
-impl QpState {
-    fn from_raw(state: bindings::ib_qp_state) -> Option<Self> {
-        Some(match state {
-            bindings::ib_qp_state_IB_QPS_RESET => Self::Reset,
-            bindings::ib_qp_state_IB_QPS_INIT => Self::Init,
-            bindings::ib_qp_state_IB_QPS_RTR => Self::ReadyToReceive,
-            bindings::ib_qp_state_IB_QPS_RTS => Self::ReadyToSend,
-            bindings::ib_qp_state_IB_QPS_SQD => Self::Draining,
-            bindings::ib_qp_state_IB_QPS_SQE => Self::SendError,
-            bindings::ib_qp_state_IB_QPS_ERR => Self::Error,
-            _ => return None,
-        })
-    }
-
-    fn into_raw(self) -> bindings::ib_qp_state {
-        match self {
-            Self::Reset => bindings::ib_qp_state_IB_QPS_RESET,
-            Self::Init => bindings::ib_qp_state_IB_QPS_INIT,
-            Self::ReadyToReceive => bindings::ib_qp_state_IB_QPS_RTR,
-            Self::ReadyToSend => bindings::ib_qp_state_IB_QPS_RTS,
-            Self::Draining => bindings::ib_qp_state_IB_QPS_SQD,
-            Self::SendError => bindings::ib_qp_state_IB_QPS_SQE,
-            Self::Error => bindings::ib_qp_state_IB_QPS_ERR,
-        }
-    }
-}
 
 /// The attributes of a new queue pair (`struct ib_qp_init_attr`, `include/rdma/ib_verbs.h`). All
 /// methods: any context.
@@ -446,21 +404,28 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
-    /// WRs of a kernel user: a user process writes to its ring.
+    /// The doorbell of a user process, or WRs of a kernel user, as for `post_send`.
     unsafe extern "C" fn post_recv(
         qp: *mut bindings::ib_qp,
         wr: *const bindings::ib_recv_wr,
         bad_wr: *mut *const bindings::ib_recv_wr,
     ) -> c_int {
+        // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for it
+        // runs.
+        let (this, of_process) = unsafe { (Qp::<T>::from_base(qp), is_of_process(qp)) };
+
         from_result(|| {
-            // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for
-            // it runs. The consumer passes a list of valid WRs and a valid pointer for the one that
+            if of_process && wr.is_null() {
+                T::ring_recv_doorbell(this)?;
+                return Ok(0);
+            }
+            // SAFETY: The consumer passes a list of valid WRs and a valid pointer for the one that
             // fails, and keeps the memory that the WRs name until they are complete. The list is used
             // only if the consumer is in the kernel.
             unsafe {
-                RecvWrs::post(wr, bad_wr, |wrs| match is_of_process(qp) {
+                RecvWrs::post(wr, bad_wr, |wrs| match of_process {
                     true => Err(EOPNOTSUPP),
-                    false => T::post_recv(Qp::<T>::from_base(qp), wrs),
+                    false => T::post_recv(this, wrs),
                 })
             }
         })

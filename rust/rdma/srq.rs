@@ -10,7 +10,7 @@ use crate::{
     object::Object,
     pd::Pd,
     wr::RecvWrs,
-    Driver, Exchange, Udata,
+    Device, Driver, Exchange, Udata,
 };
 use kernel::{error::from_result, ffi::c_int, prelude::*};
 use riw_bindings as bindings;
@@ -23,6 +23,13 @@ pub type Srq<T> = Object<bindings::ib_srq, T, <T as Driver>::Srq>;
 pub type SrqAttr = bindings::ib_srq_attr;
 
 impl<T: Driver> Srq<T> {
+    /// Returns the device of the queue. Any context.
+    pub fn device(&self) -> &Device<T> {
+        // SAFETY: `self` is alive, so its `struct ib_srq` is valid, and its device is that of this
+        // driver. ib_core frees a device after its objects are destroyed, which waits for `self`.
+        unsafe { Device::from_raw((*self.base()).device) }
+    }
+
     /// Reports to the consumer that the queue fell below its limit (`ib_srq::event_handler`). Any
     /// context; the caller holds no lock that a verb could take.
     pub fn limit_reached(&self) {
@@ -132,22 +139,29 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
-    /// WRs of a kernel user: a user process writes to its ring.
+    /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of a
+    /// kernel user.
     unsafe extern "C" fn post_srq_recv(
         srq: *mut bindings::ib_srq,
         wr: *const bindings::ib_recv_wr,
         bad_wr: *mut *const bindings::ib_recv_wr,
     ) -> c_int {
+        // SAFETY: ib_core passes a created queue, and does not destroy it while a verb for it runs. It
+        // sets `uobject` before it creates the queue, and does not change it.
+        let (this, of_process) = unsafe { (Srq::<T>::from_base(srq), !(*srq).uobject.is_null()) };
+
         from_result(|| {
-            // SAFETY: ib_core passes a created queue, and does not destroy it while a verb for it runs.
-            // It sets `uobject` before it creates the queue, and does not change it. The consumer
-            // passes a list of valid WRs and a valid pointer for the one that fails, and keeps the
-            // memory that the WRs name until they are complete. The list is used only if the consumer
-            // is in the kernel.
+            if of_process && wr.is_null() {
+                T::ring_srq_doorbell(this)?;
+                return Ok(0);
+            }
+            // SAFETY: The consumer passes a list of valid WRs and a valid pointer for the one that
+            // fails, and keeps the memory that the WRs name until they are complete. The list is used
+            // only if the consumer is in the kernel.
             unsafe {
-                RecvWrs::post(wr, bad_wr, |wrs| match (*srq).uobject.is_null() {
-                    true => T::post_srq_recv(Srq::<T>::from_base(srq), wrs),
-                    false => Err(EOPNOTSUPP),
+                RecvWrs::post(wr, bad_wr, |wrs| match of_process {
+                    true => Err(EOPNOTSUPP),
+                    false => T::post_srq_recv(this, wrs),
                 })
             }
         })

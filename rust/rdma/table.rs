@@ -43,24 +43,26 @@ impl<B, T, D> Table<B, T, D> {
     /// Reserves `number` (`xa_insert()` of null, `include/linux/xarray.h`). Process context; may
     /// sleep.
     ///
+    /// The memory is charged to the memory cgroup of the caller: processes choose how many objects there are.
     /// Fails with `EBUSY` if the number is taken, `ENOMEM` without memory.
     pub(crate) fn reserve(&self, number: u32) -> Result {
         // SAFETY: `new` initialized the array, which is pinned. The array locks itself.
         to_result(unsafe {
-            bindings::xa_reserve(self.xa.get(), number as usize, bindings::GFP_KERNEL)
+            bindings::xa_reserve(self.xa.get(), number as usize, bindings::GFP_KERNEL_ACCOUNT)
         })
     }
 
-    /// Stores `object` at a reserved number (`xa_store()`). Process context; does not sleep. Cannot
-    /// fail.
+    /// Stores `object` at a reserved number, or in place of another object (`xa_store()`). Process
+    /// context; does not sleep. Cannot fail.
     ///
     /// # Safety
     ///
-    /// `object` must point to a created [`Object`] of the table's type, whose memory stays
-    /// allocated for a grace period after [`Self::remove`] of `number`. `number` must be reserved.
+    /// `object` must point to a created [`Object`] of the table's type. It must not be destroyed before
+    /// it has left the table, by [`Self::remove`] of `number` or because another object is stored there.
+    /// Its memory must stay allocated for a grace period after that. `number` must be reserved or filled.
     pub(crate) unsafe fn fill(&self, number: u32, object: *mut B) {
-        // SAFETY: `new` initialized the array. The number is reserved by the caller's promise, so
-        // its slot exists and xa_store() allocates nothing.
+        // SAFETY: `new` initialized the array. The number is reserved or filled by the caller's promise,
+        // so its slot exists and xa_store() allocates nothing.
         unsafe {
             bindings::xa_store(self.xa.get(), number as usize, object.cast(), 0);
         }
@@ -75,16 +77,31 @@ impl<B, T, D> Table<B, T, D> {
 
     /// Looks up the object at `number` (`xa_load()`). Any context.
     ///
-    /// Returns `None` if there is none, or if it is being destroyed.
+    /// Returns `None` if there is none, or if it is being destroyed. While an object is replaced by
+    /// another one, returns one of the two.
     pub(crate) fn get(&self, number: u32) -> Option<ARef<Object<B, T, D>>> {
         let _guard = rcu::read_lock();
-        // SAFETY: `new` initialized the array, and the guard keeps RCU from freeing its nodes. For
-        // a reserved number xa_load() returns null.
-        let found = NonNull::new(unsafe { bindings::xa_load(self.xa.get(), number as usize) })?;
+        let mut ended = None;
 
-        // SAFETY: `fill` stores only created objects, and its caller promises that their memory
-        // stays for a grace period after the removal, so at least until `_guard` is dropped.
-        unsafe { Object::try_get(found.cast()) }
+        loop {
+            // SAFETY: `new` initialized the array, and the guard keeps RCU from freeing its nodes. For
+            // a reserved number xa_load() returns null.
+            let found = NonNull::new(unsafe { bindings::xa_load(self.xa.get(), number as usize) })?;
+
+            // The guard also keeps its memory from being used for another object.
+            if ended == Some(found) {
+                return None;
+            }
+            // SAFETY: `fill` stores only created objects, and its caller promises that their memory
+            // stays for a grace period after they have left the table, so at least until `_guard` is
+            // dropped.
+            if let Some(object) = unsafe { Object::try_get(found.cast()) } {
+                return Some(object);
+            }
+            // An object leaves the table before it ends, and `try_get` acquires that: the next load finds
+            // what has taken its place, or nothing.
+            ended = Some(found);
+        }
     }
 }
 

@@ -4,7 +4,11 @@
 //!
 //! C header: `include/rdma/ib_umem.h`. C source: `core/umem.c`
 
-use crate::{device::Device, Driver};
+use crate::{
+    device::Device,
+    update::{is_word, try_update},
+    Driver,
+};
 use core::ptr::NonNull;
 use kernel::{
     device::Device as CoreDevice,
@@ -87,6 +91,32 @@ impl Umem {
         Ok(this)
     }
 
+    /// Pins the same range once more, with other rights, as [`Self::pin`] does. Fails also with
+    /// `EACCES` for a process that has not pinned it.
+    pub fn pin_again<T: Driver>(&self, dev: &Device<T>, access: u32) -> Result<Self> {
+        let task = kernel::current!();
+        let mm = task.mm().ok_or(EINVAL)?;
+        // SAFETY: By the type invariant `umem` is valid.
+        let (owner, start) = unsafe {
+            (
+                (*self.umem.as_ptr()).owning_mm,
+                (*self.umem.as_ptr()).address,
+            )
+        };
+
+        match core::ptr::eq(mm.as_raw(), owner.cast()) {
+            // CAST: An address.
+            true => Self::pin(dev, start as u64, self.len, access),
+            false => Err(EACCES),
+        }
+    }
+
+    /// Whether the range is pinned as `access` (`enum ib_access_flags`) needs it. Any context.
+    pub fn suits(&self, access: u32) -> bool {
+        // SAFETY: The function has no preconditions.
+        self.writable || !unsafe { bindings::ib_access_writable(access as i32) }
+    }
+
     /// Returns the length in bytes. Any context.
     pub fn len(&self) -> u64 {
         self.len
@@ -138,6 +168,43 @@ impl Umem {
         unsafe { to.put_with(len, copy) }
     }
 
+    /// Whether the byte `at` bytes from the start of the range is at a multiple of 8 in memory: as an
+    /// address of the process, which has the same offset in its page. Any context.
+    pub fn is_word(&self, at: u64) -> bool {
+        is_word(at, self.offset)
+    }
+
+    /// Replaces the 8 bytes that are `at` bytes from the start of the range by what `f` makes of them,
+    /// as one atomic operation of the CPU with full ordering (`cmpxchg64()`,
+    /// `include/linux/atomic.h`). Any context; `f` must not sleep. It excludes all other atomic
+    /// operations on these bytes: of the process, of other regions, and of other devices.
+    ///
+    /// Returns the original value, or `None`, with nothing changed, if others have changed the bytes
+    /// with each try. Both are numbers in the byte order of the CPU. Calls `f` for each try.
+    ///
+    /// Fails with `EACCES` if the range is not pinned for writing, `EINVAL` if the bytes are not
+    /// within the range or not [aligned](Self::is_word).
+    pub fn update(&self, at: u64, f: impl Fn(u64) -> u64) -> Result<Option<u64>> {
+        if !self.writable {
+            return Err(EACCES);
+        }
+        if !self.is_word(at) {
+            return Err(EINVAL);
+        }
+        let mut original = None;
+
+        self.each(at, size_of::<u64>(), |page, offset, _, _| {
+            // The bytes are aligned, so they are one piece.
+            original = try_update(&f, |old, new| {
+                // SAFETY: `each` passes a piece that lies within one page, which stays pinned as long
+                // as `self`. It has 8 bytes at a multiple of 8. Pages that are pinned for writing may
+                // be written to. Others access the memory in any way, but never by Rust references.
+                unsafe { bindings::cmpxchg_page(page, offset, old, new) }
+            });
+        })?;
+        Ok(original)
+    }
+
     /// Calls `f(page, offset in the page, bytes done, bytes in this piece)` for each page of a
     /// range. The pieces cover the range in order. Fails with `EINVAL` if the range exceeds the
     /// pinned one.
@@ -178,6 +245,6 @@ impl Drop for Umem {
 
 // SAFETY: Pinned pages belong to no thread: any may access and release them.
 unsafe impl Send for Umem {}
-// SAFETY: `&self` allows only copies by C code. These may race with each other as they do with the
-// process that owns the memory, which no caller trusts.
+// SAFETY: `&self` allows only copies and atomic operations by C code. These may race with each
+// other as they do with the process that owns the memory, which no caller trusts.
 unsafe impl Sync for Umem {}

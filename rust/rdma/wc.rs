@@ -20,12 +20,24 @@ pub enum WcOpcode {
     Write,
     /// RDMA Read.
     Read,
+    /// Atomic addition.
+    FetchAdd,
+    /// Atomic comparison and swap.
+    CmpSwap,
+    /// Masked atomic addition.
+    MaskedFetchAdd,
+    /// Masked atomic comparison and swap.
+    MaskedCmpSwap,
     /// Invalidation of a region of this side.
     LocalInvalidate,
     /// Registration of a region.
     Register,
+    /// Binding of a memory window.
+    BindWindow,
     /// Receive.
     Receive,
+    /// Receive of the Immediate Data that follows an RDMA Write.
+    ReceiveImmediate,
 }
 
 impl WcOpcode {
@@ -34,9 +46,16 @@ impl WcOpcode {
             Self::Send | Self::SendInvalidate => bindings::ib_wc_opcode_IB_WC_SEND,
             Self::Write => bindings::ib_wc_opcode_IB_WC_RDMA_WRITE,
             Self::Read => bindings::ib_wc_opcode_IB_WC_RDMA_READ,
+            Self::FetchAdd => bindings::ib_wc_opcode_IB_WC_FETCH_ADD,
+            Self::CmpSwap => bindings::ib_wc_opcode_IB_WC_COMP_SWAP,
+            Self::MaskedFetchAdd => bindings::ib_wc_opcode_IB_WC_MASKED_FETCH_ADD,
+            Self::MaskedCmpSwap => bindings::ib_wc_opcode_IB_WC_MASKED_COMP_SWAP,
             Self::LocalInvalidate => bindings::ib_wc_opcode_IB_WC_LOCAL_INV,
             Self::Register => bindings::ib_wc_opcode_IB_WC_REG_MR,
+            // Only processes bind windows, and no callback polls for them.
+            Self::BindWindow => bindings::ib_wc_opcode_IB_WC_BIND_MW,
             Self::Receive => bindings::ib_wc_opcode_IB_WC_RECV,
+            Self::ReceiveImmediate => bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM,
         }
     }
 }
@@ -54,6 +73,8 @@ pub enum WcStatus {
     LocalOperation,
     /// Flushed: the queue pair is in ERROR.
     Flushed,
+    /// A memory window could not be bound.
+    Bind,
     /// The peer may not invalidate the region that it named.
     LocalAccess,
     /// The peer denied an access.
@@ -72,10 +93,43 @@ impl WcStatus {
             Self::LocalProtection => bindings::ib_wc_status_IB_WC_LOC_PROT_ERR,
             Self::LocalOperation => bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR,
             Self::Flushed => bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR,
+            Self::Bind => bindings::ib_wc_status_IB_WC_MW_BIND_ERR,
             Self::LocalAccess => bindings::ib_wc_status_IB_WC_LOC_ACCESS_ERR,
             Self::RemoteAccess => bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR,
             Self::RemoteInvalid => bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR,
             Self::General => bindings::ib_wc_status_IB_WC_GENERAL_ERR,
+        }
+    }
+}
+
+/// The extra that a received message has besides its payload (`ib_wc::ex`). It has one at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WcEx {
+    /// Nothing.
+    None,
+    /// The message invalidated this STag.
+    Invalidated(u32),
+    /// Immediate Data, in network byte order.
+    Immediate([u8; 4]),
+}
+
+impl WcEx {
+    fn into_raw(self) -> (bindings::ib_wc__bindgen_ty_2, bindings::ib_wc_flags) {
+        match self {
+            Self::None => (bindings::ib_wc__bindgen_ty_2 { invalidate_rkey: 0 }, 0),
+            Self::Invalidated(stag) => (
+                bindings::ib_wc__bindgen_ty_2 {
+                    invalidate_rkey: stag,
+                },
+                bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE,
+            ),
+            Self::Immediate(data) => (
+                bindings::ib_wc__bindgen_ty_2 {
+                    // A big-endian number in memory: its bytes are in network byte order.
+                    imm_data: u32::from_ne_bytes(data),
+                },
+                bindings::ib_wc_flags_IB_WC_WITH_IMM,
+            ),
         }
     }
 }
@@ -90,8 +144,8 @@ pub struct Wc<'a, T: Driver> {
     pub status: WcStatus,
     /// Length of the message in bytes.
     pub bytes: u32,
-    /// The STag that a received message invalidated.
-    pub invalidated: Option<u32>,
+    /// The extra that a received message has besides its payload.
+    pub ex: WcEx,
     /// The queue pair.
     pub qp: &'a Qp<T>,
 }
@@ -131,6 +185,7 @@ impl<T: Driver> WcRoom<'_, T> {
     pub fn push(&mut self, wc: Wc<'_, T>) -> Result {
         self.left = self.left.checked_sub(1).ok_or(ENOSPC)?;
 
+        let (ex, flags) = wc.ex.into_raw();
         let raw = bindings::ib_wc {
             __bindgen_anon_1: bindings::ib_wc__bindgen_ty_1 {
                 wr_id: wc.id.into_raw(),
@@ -139,14 +194,9 @@ impl<T: Driver> WcRoom<'_, T> {
             opcode: wc.opcode.into_raw(),
             byte_len: wc.bytes,
             qp: wc.qp.base(),
-            ex: bindings::ib_wc__bindgen_ty_2 {
-                invalidate_rkey: wc.invalidated.unwrap_or(0),
-            },
-            wc_flags: match wc.invalidated {
-                // CAST: A bit.
-                Some(_) => bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE as c_int,
-                None => 0,
-            },
+            ex,
+            // CAST: A bit.
+            wc_flags: flags as c_int,
             port_num: 1,
             ..bindings::ib_wc::default()
         };

@@ -7,10 +7,15 @@
 //!
 //! C header: `include/rdma/ib_verbs.h`
 
+mod atomic;
+mod sge;
+
+pub use atomic::PostedAtomic;
+pub use sge::{Lent, LentSge, Memory, Posted, PostedSge};
+
 use crate::{mr::Mr, Driver};
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{ffi::c_int, prelude::*};
-use net::{Fragment, Room};
 use riw_bindings as bindings;
 
 /// Maximum SGEs of a WR of a kernel user.
@@ -37,155 +42,6 @@ impl WrId {
     /// Returns the `wr_id` of a completion.
     pub(crate) fn into_raw(self) -> u64 {
         self.0
-    }
-}
-
-/// An SGE of a WR (`struct ib_sge`).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PostedSge {
-    /// The address: of the kernel for [`LOCAL_DMA_LKEY`], otherwise within the region.
-    pub addr: u64,
-    /// The length in bytes.
-    pub len: u32,
-    /// The key of the region, or [`LOCAL_DMA_LKEY`].
-    pub lkey: u32,
-}
-
-/// A WR that was posted: its id, and the memory that the consumer has lent for it.
-#[derive(Debug)]
-pub struct Posted {
-    /// The id, for the completion.
-    pub id: WrId,
-    /// The memory.
-    pub lent: Lent,
-}
-
-/// The SGEs of a WR, and the right to access the kernel memory that they name.
-///
-/// The consumer keeps the memory until it learns that the WR is complete, or has destroyed the queue. So a
-/// driver must drop this before it adds the completion of the WR, or of a later one of the same queue, and
-/// before the queue is destroyed.
-#[derive(Debug)]
-pub struct Lent {
-    sges: [PostedSge; MAX_SGE],
-    count: usize,
-}
-
-impl Posted {
-    /// Copies the SGEs of a WR. Fails with `EINVAL` if there are too many.
-    ///
-    /// # Safety
-    ///
-    /// `list` must be valid for `count` SGEs. The consumer must keep the memory of those with
-    /// [`LOCAL_DMA_LKEY`] until it learns that the WR `id` is complete.
-    unsafe fn new(id: u64, list: *const bindings::ib_sge, count: c_int) -> Result<Self> {
-        let count = usize::try_from(count)?;
-        let mut sges = [PostedSge::default(); MAX_SGE];
-
-        for (at, to) in sges.get_mut(..count).ok_or(EINVAL)?.iter_mut().enumerate() {
-            // SAFETY: `at` is below `count`, for which the caller promises that `list` is valid.
-            let sge = unsafe { *list.add(at) };
-
-            *to = PostedSge {
-                addr: sge.addr,
-                len: sge.length,
-                lkey: sge.lkey,
-            };
-        }
-        Ok(Self {
-            id: WrId(id),
-            lent: Lent { sges, count },
-        })
-    }
-}
-
-impl Lent {
-    /// Returns the SGEs in order. Any context.
-    pub fn sges(&self) -> &[PostedSge] {
-        self.sges.get(..self.count).unwrap_or_default()
-    }
-
-    /// Returns `len` bytes of the kernel's memory at `addr`. Any context. `None` unless an SGE with
-    /// [`LOCAL_DMA_LKEY`] contains them.
-    pub fn memory(&self, addr: u64, len: u32) -> Option<Memory<'_>> {
-        let contains = |sge: &&PostedSge| {
-            sge.lkey == LOCAL_DMA_LKEY
-                && addr.checked_sub(sge.addr).is_some_and(|offset| {
-                    offset
-                        .checked_add(len.into())
-                        .is_some_and(|end| end <= sge.len.into())
-                })
-        };
-
-        self.sges().iter().find(contains)?;
-        // INVARIANT: The range is part of an SGE with `LOCAL_DMA_LKEY`, whose memory the consumer
-        // keeps while the driver may have this.
-        Some(Memory {
-            // CAST: An address of the kernel.
-            start: NonNull::new(addr as usize as *mut u8)?,
-            // CAST: A 32-bit number fits.
-            len: len as usize,
-            _lent: PhantomData,
-        })
-    }
-}
-
-/// Kernel memory that a consumer has lent for a WR.
-///
-/// The consumer and others may access it at any time, so it can be copied but not borrowed.
-///
-/// # Invariants
-///
-/// `start` is valid for accesses of `len` bytes by C code, for `'a`.
-pub struct Memory<'a> {
-    start: NonNull<u8>,
-    len: usize,
-    _lent: PhantomData<&'a Lent>,
-}
-
-impl Memory<'_> {
-    /// Returns the address, for traces. Any context.
-    pub fn addr(&self) -> u64 {
-        // CAST: An address fits.
-        self.start.as_ptr().addr() as u64
-    }
-
-    /// Copies all bytes to `to`. Any context. Fails with `EINVAL`, with nothing copied, if they do
-    /// not fit.
-    pub fn read(&self, to: &mut Room<'_>) -> Result {
-        let copy = |to: *mut u8| {
-            // SAFETY: `put_with` passes room for `len` bytes. By the type invariant C code may
-            // read them from `start`.
-            unsafe { bindings::copy_memory(to, self.start.as_ptr(), self.len) };
-            Ok(())
-        };
-
-        // SAFETY: `copy` writes all `len` bytes, and nothing else.
-        unsafe { to.put_with(self.len, copy) }
-    }
-
-    /// Copies all bytes to `to`. Any context. Fails with `EINVAL`, with nothing copied, if `to` has
-    /// another length.
-    pub fn copy_to(&self, to: &mut [u8]) -> Result {
-        if to.len() != self.len {
-            return Err(EINVAL);
-        }
-        // SAFETY: `to` has `len` bytes. By the type invariant C code may read them from `start`.
-        unsafe { bindings::copy_memory(to.as_mut_ptr(), self.start.as_ptr(), self.len) };
-        Ok(())
-    }
-
-    /// Copies `from` to the memory, `at` bytes from its start. Any context. Fails with `EINVAL`,
-    /// with nothing copied, if it does not fit there.
-    pub fn write(&self, at: usize, from: Fragment<'_>) -> Result {
-        let end = at.checked_add(from.len()).ok_or(EINVAL)?;
-        if end > self.len {
-            return Err(EINVAL);
-        }
-        // SAFETY: The range is within `len` bytes from `start`, which C code may write to by the
-        // type invariant. A `Fragment` may be read by C code.
-        unsafe { bindings::copy_memory(self.start.as_ptr().add(at), from.as_ptr(), from.len()) };
-        Ok(())
     }
 }
 
@@ -263,6 +119,19 @@ pub enum SendOperation<'a, T: Driver> {
         rkey: u32,
         /// The address in the peer's region.
         addr: u64,
+        /// Immediate Data that follows (`IB_WR_RDMA_WRITE_WITH_IMM`), in network byte order.
+        immediate: Option<[u8; 4]>,
+    },
+    /// Atomic operation on 8 bytes. The original value goes to the only SGE.
+    Atomic {
+        /// The operation.
+        op: PostedAtomic,
+        /// It was posted as a masked operation.
+        masked: bool,
+        /// The STag of the peer's region.
+        rkey: u32,
+        /// The address in the peer's region.
+        addr: u64,
     },
     /// RDMA Read.
     Read {
@@ -305,8 +174,26 @@ impl<'a, T: Driver> SendWr<'a, T> {
                 bindings::ib_wr_opcode_IB_WR_RDMA_WRITE => {
                     let (rkey, addr) = self.remote();
 
-                    SendOperation::Write { rkey, addr }
+                    SendOperation::Write {
+                        rkey,
+                        addr,
+                        immediate: None,
+                    }
                 }
+                bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM => {
+                    let (rkey, addr) = self.remote();
+
+                    SendOperation::Write {
+                        rkey,
+                        addr,
+                        // A big-endian number in memory: its bytes are in network byte order.
+                        immediate: Some((*self.raw.as_ptr()).ex.imm_data.to_ne_bytes()),
+                    }
+                }
+                opcode @ (bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD
+                | bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP
+                | bindings::ib_wr_opcode_IB_WR_MASKED_ATOMIC_FETCH_AND_ADD
+                | bindings::ib_wr_opcode_IB_WR_MASKED_ATOMIC_CMP_AND_SWP) => self.atomic(opcode),
                 opcode @ (bindings::ib_wr_opcode_IB_WR_RDMA_READ
                 | bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV) => {
                     let (rkey, addr) = self.remote();
@@ -377,7 +264,7 @@ impl<'a, T: Driver> SendWr<'a, T> {
         self.has(bindings::ib_send_flags_IB_SEND_SIGNALED)
     }
 
-    /// Whether the WR waits for all earlier RDMA Reads (read fence).
+    /// Whether the WR waits for all earlier RDMA Reads and atomic operations (read fence).
     pub fn is_fenced(&self) -> bool {
         self.has(bindings::ib_send_flags_IB_SEND_FENCE)
     }

@@ -2,8 +2,8 @@
 
 //! The counters that users see: `rdma statistic`, and `hw_counters/` in sysfs.
 //!
-//! To add one, add its line to the list below, and call [`Counters::inc`] or [`Counters::add`]
-//! where it happens.
+//! To add one, add its line to the list below, call [`Counters::inc`] or [`Counters::add`] where it
+//! happens, and describe it in `Documentation/operating.md`.
 
 use iwarp::{
     error::{LAYER_DDP, LAYER_RDMAP},
@@ -33,8 +33,8 @@ macro_rules! counters {
 
 counters! {
     // Streams. A queue pair that is bound to a counter counts these there. A message counts when
-    // its last segment is gathered for TCP, or placed; its payload with each segment. All messages
-    // of the wire count, those that only open a stream included (RFC 6581, section 5).
+    // its last segment is gathered for the socket, or placed; its payload with each segment. All
+    // messages of the wire count, those that only open a stream included (RFC 6581, section 5).
     /// Sends.
     TxSends = c"tx_sends",
     /// Their payload, in bytes.
@@ -49,6 +49,14 @@ counters! {
     TxReadResponses = c"tx_read_responses",
     /// Their payload, in bytes.
     TxReadResponseBytes = c"tx_read_response_bytes",
+    /// Requests of atomic additions of this side, masked or not.
+    TxFetchAdds = c"tx_fetch_adds",
+    /// Requests of atomic comparisons and swaps of this side, masked or not.
+    TxCmpSwaps = c"tx_cmp_swaps",
+    /// Responses to atomic operations of the peer.
+    TxAtomicResponses = c"tx_atomic_responses",
+    /// Immediate Data, each of 8 bytes.
+    TxImmediates = c"tx_immediates",
     /// Transmit runs in the context of the thread that posted.
     TxInlineRuns = c"tx_inline_runs",
     /// Transmit runs in a worker.
@@ -71,10 +79,20 @@ counters! {
     RxReadResponses = c"rx_read_responses",
     /// Their payload, in bytes.
     RxReadResponseBytes = c"rx_read_response_bytes",
+    /// Requests of atomic additions of the peer, masked or not.
+    RxFetchAdds = c"rx_fetch_adds",
+    /// Requests of atomic comparisons and swaps of the peer, masked or not.
+    RxCmpSwaps = c"rx_cmp_swaps",
+    /// Responses to atomic operations of this side.
+    RxAtomicResponses = c"rx_atomic_responses",
+    /// Immediate Data, each of 8 bytes.
+    RxImmediates = c"rx_immediates",
     /// FPDUs of all messages, Terminates included. Invalid FPDUs do not count.
     RxFpdus = c"rx_fpdus",
     /// Payload that was copied to where it belongs, in bytes.
     RxCopiedBytes = c"rx_copied_bytes",
+    /// Messages for which no receive was posted when they arrived, and which waited for one.
+    RxWaits = c"rx_waits",
 
     // The device: a counter that a queue pair is bound to has none of these.
     /// Completion queues that have overflowed, because their process did not keep up.
@@ -97,7 +115,8 @@ counters! {
     // The device: streams that ended in an error, each once, by the first reason.
     /// The CRC of an FPDU was wrong.
     StreamErrorsCrc = c"stream_errors_crc",
-    /// A marker was wrong, or an FPDU too short for its headers.
+    /// A marker was wrong, or an FPDU too short for its headers; over SCTP, a chunk was wrong, or not
+    /// allowed at that point of the session.
     StreamErrorsFraming = c"stream_errors_framing",
     /// An STag was not valid, or of another protection domain.
     StreamErrorsStag = c"stream_errors_stag",
@@ -105,9 +124,10 @@ counters! {
     StreamErrorsBounds = c"stream_errors_bounds",
     /// A region did not grant the right, or could not be invalidated.
     StreamErrorsAccess = c"stream_errors_access",
-    /// No receive was posted for a Send.
+    /// No receive was posted for a Send, in its time.
     StreamErrorsNoReceive = c"stream_errors_no_receive",
-    /// The peer had more Reads outstanding than the IRD.
+    /// The peer had more reads and atomic operations outstanding than the IRD, or requested one after
+    /// this side had begun to close.
     StreamErrorsReadLimit = c"stream_errors_read_limit",
     /// A message was longer than its buffer.
     StreamErrorsTooLong = c"stream_errors_too_long",
@@ -139,7 +159,8 @@ counters! {
     ConnectionsTimedOut = c"connections_timed_out",
     /// Reset to make room for other half-open connections, or because the listener closed.
     ConnectionsEvicted = c"connections_evicted",
-    /// The peer's startup frame was malformed, or the first FPDU of its stream.
+    /// The peer's startup frame was malformed, its session control over SCTP was wrong, or its stream
+    /// failed at the first FPDU.
     StartupErrorsFrame = c"startup_errors_frame",
     /// The peer's revision of MPA is not supported.
     StartupErrorsRevision = c"startup_errors_revision",
@@ -151,7 +172,9 @@ counters! {
     StartupErrorsIrd = c"startup_errors_ird",
     /// The peer closed or reset the connection.
     StartupErrorsClosed = c"startup_errors_closed",
-    /// TCP did not connect.
+    /// SCTP connected, but the peer does not announce DDP (RFC 5043, section 7.1).
+    StartupErrorsAdaptation = c"startup_errors_adaptation",
+    /// TCP or SCTP did not connect.
     StartupErrorsUnreachable = c"startup_errors_unreachable",
     /// This side failed, its consumer gave up, or its device was removed.
     StartupErrorsLocal = c"startup_errors_local",

@@ -22,6 +22,7 @@
 //! unregisters every device in the list.
 
 use crate::{
+    abi::{self, Provider},
     cm::{self, CmDevice},
     counters::Counters,
     identity::Identity,
@@ -46,9 +47,9 @@ use rdma::{
     Device,
 };
 
-/// Netdev types (`ARPHRD_*`) that carry IP, and so TCP: Ethernet, 802.2, PPP, raw IP, IP-in-IP
-/// tunnels, loopback, SIT, GRE, and netdevs without a type, such as tun. InfiniBand is excluded:
-/// it is an RDMA device already.
+/// Netdev types (`ARPHRD_*`) that carry IP: Ethernet, 802.2, PPP, raw IP, IP-in-IP tunnels,
+/// loopback, SIT, GRE, and netdevs without a type, such as tun. InfiniBand is excluded: it is an
+/// RDMA device already.
 const CARRIES_IP: [u32; 11] = [1, 6, 512, 519, 768, 769, 772, 776, 778, 823, 0xfffe];
 
 /// The driver's part of a device.
@@ -60,7 +61,9 @@ pub(crate) struct RiwDevice {
     pub(crate) cm: Arc<CmDevice>,
     pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
     pub(crate) identity: Identity,
-    next_pd: Atomic<u64>,
+    /// Its ABI with user space.
+    pub(crate) provider: Provider,
+    next_id: Atomic<u64>,
     next_cq: Atomic<u32>,
 }
 
@@ -69,6 +72,7 @@ impl RiwDevice {
         queue: Arc<kernel_ext::workqueue::Queue>,
         cm: Arc<CmDevice>,
         identity: Identity,
+        provider: Provider,
     ) -> Result<impl PinInit<Self>> {
         let limits = Limits::new()?;
 
@@ -78,7 +82,8 @@ impl RiwDevice {
             cm,
             queue,
             identity,
-            next_pd: Atomic::new(1),
+            provider,
+            next_id: Atomic::new(1),
             next_cq: Atomic::new(1),
         }))
     }
@@ -93,9 +98,14 @@ impl RiwDevice {
         &self.cm.log
     }
 
+    /// Returns how long a message waits for a receive WR, in milliseconds. Any context.
+    pub(crate) fn receive_wait(&self) -> i64 {
+        self.cm.settings.receive_wait_time()
+    }
+
     /// Returns a number for a protection domain. The device never reuses it. Any context.
-    pub(crate) fn next_pd_id(&self) -> u64 {
-        self.next_pd.fetch_add(1u64, ordering::Relaxed)
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1u64, ordering::Relaxed)
     }
 
     /// Returns a number for a completion queue, for diagnostics. Any context.
@@ -160,13 +170,16 @@ impl Devices {
         }
 
         let identity = Identity::new(netdev)?;
+        let provider = Provider::chosen();
         let info = Info {
             node_guid: identity.node_guid,
             description: c"Software iWARP, in Rust",
             completion_vectors: rdma::device::possible_cpus(),
+            abi: abi::user_abi(provider),
         };
         let cm = CmDevice::new(netdev, self.cm.clone())?;
-        self.register(name, netdev, &info, &cm, identity)
+        let data = RiwDevice::new(self.queue.clone(), cm.clone(), identity, provider)?;
+        self.register(name, netdev, &info, &cm, data)
             .inspect_err(|_| cm.shutdown())
     }
 
@@ -176,10 +189,8 @@ impl Devices {
         netdev: &net::NetDevice,
         info: &Info,
         cm: &Arc<CmDevice>,
-        identity: Identity,
+        data: impl PinInit<RiwDevice>,
     ) -> Result {
-        let data = RiwDevice::new(self.queue.clone(), cm.clone(), identity)?;
-
         let mut handles = self.handles.lock();
         handles.reserve(1, GFP_KERNEL)?;
         let registered = cm.while_registering(|| Device::<Riw>::register(name, netdev, info, data));

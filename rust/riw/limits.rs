@@ -2,7 +2,6 @@
 
 //! The limits of a device: sizes of objects, and numbers of objects.
 
-use crate::abi;
 use kernel::{
     prelude::*,
     sync::{
@@ -17,12 +16,6 @@ pub(crate) const MAX_QP_WR: u32 = 32 * 1024;
 pub(crate) const MAX_SRQ_WR: u32 = 320 * 1024;
 /// Maximum CQEs in a completion queue.
 pub(crate) const MAX_CQE: u32 = 4 * 1024 * 1024;
-/// Maximum SGEs of a WR.
-// CAST: A small constant.
-pub(crate) const MAX_SGE: u32 = abi::MAX_SGE as u32;
-/// Maximum inline data, in bytes.
-// CAST: A small constant.
-pub(crate) const MAX_INLINE: u32 = abi::MAX_INLINE as u32;
 /// Maximum RDMA Reads in flight on a connection, each way.
 pub(crate) const MAX_READS: u32 = 128;
 /// Maximum blocks of memory that a kernel user maps to a region.
@@ -32,6 +25,8 @@ pub(crate) const MAX_QP: u32 = 100 * 1024;
 pub(crate) const MAX_CQ: u32 = 100 * 1024;
 pub(crate) const MAX_SRQ: u32 = 100 * 1024;
 pub(crate) const MAX_MR: u32 = 1000 * 1024;
+/// A window pins no memory, so only this limit and the memory cgroup bound the kernel's own memory.
+pub(crate) const MAX_MW: u32 = 128 * 1024;
 pub(crate) const MAX_PD: u32 = 100 * 1024;
 const MAX_UCONTEXT: u32 = 100 * 1024;
 
@@ -41,6 +36,7 @@ pub(crate) struct Limits {
     pub(crate) cq: ObjectLimit,
     pub(crate) srq: ObjectLimit,
     pub(crate) mr: ObjectLimit,
+    pub(crate) mw: ObjectLimit,
     pub(crate) pd: ObjectLimit,
     pub(crate) ucontext: ObjectLimit,
 }
@@ -54,6 +50,7 @@ impl Limits {
             cq: ObjectLimit::new(MAX_CQ)?,
             srq: ObjectLimit::new(MAX_SRQ)?,
             mr: ObjectLimit::new(MAX_MR)?,
+            mw: ObjectLimit::new(MAX_MW)?,
             pd: ObjectLimit::new(MAX_PD)?,
             ucontext: ObjectLimit::new(MAX_UCONTEXT)?,
         })

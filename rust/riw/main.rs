@@ -77,11 +77,27 @@ module! {
             default: 120_000,
             description: "ms for the consumer to accept or reject",
         },
+        // About the longest finite budget of InfiniBand's RNR retries: 6 times 655 ms.
+        receive_wait: u32 {
+            default: 4_000,
+            description: "ms that a message waits for a receive to be posted; 0: it does not wait",
+        },
         // TCP gives up an idle peer after twice this time, 10 minutes. By default, it gives up
         // unacknowledged data after about 15 minutes.
         keepalive: u32 {
             default: 300,
             description: "s of silence before TCP probes an idle peer; 0: never",
+        },
+        // Programs that poll the last octet of a Write take it for the end of all of it, which RFC
+        // 5040, section 5.5, does not allow; ib_write_lat is one. Over TCP they work.
+        early_placement: u32 {
+            default: 0,
+            description: "1: over SCTP, place RDMA Writes before missing segments have arrived",
+        },
+        // RFC 5043, section 7.2: by default, an endpoint has one address.
+        multihoming: u32 {
+            default: 0,
+            description: "1: over SCTP, use all addresses of the netdev",
         },
     },
 }

@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Settings of a device: how its connections are set up.
+//! Settings of a device: how its connections are set up, and how long they wait.
 //!
-//! Each setting is a file in `/sys/class/infiniband/NAME/mpa`. Its initial value is the module
-//! parameter of the same name. A change applies to connections that are set up afterwards.
+//! Each setting is a file in `/sys/class/infiniband/NAME/mpa`, or in `llp` beside it if it is about the
+//! transport. Its initial value is the module parameter of the same name. A change applies to connections
+//! that are set up afterwards, unless the setting says otherwise.
 //!
-//! To add one, add its line to `settings!` below, use it there in [`Settings::policy`] or a function of
-//! its own, and add its parameter to `module!` in `main.rs` and its line to the table in `README.md`.
+//! To add a number:
+//!
+//! 1. Add its line to `settings!` below, and use it in [`Settings::policy`] or in a function of its
+//!    own.
+//! 2. Add its parameter to `module!` in `main.rs`.
+//! 3. Describe it in the table of `README.md` and in `Documentation/man/riw.4`:
+//!    `selftests/check_documents` fails otherwise.
+//!
+//! `transport` shows what a word takes: [`Attribute::word`], and a parameter of its own in
+//! `rust/bindings/helpers/rdma.c`, since `module!` has only numbers.
 
-use crate::{module_parameters, Riw};
+use crate::{link::Transport, module_parameters, Riw};
 use core::ops::RangeInclusive;
 use iwarp::startup::{CrcPolicy, Policy, RtrTypes};
 use kernel::{
@@ -17,12 +26,18 @@ use kernel::{
 };
 use rdma::attr::{Attribute, Attributes};
 
-/// Defines `Settings`: the name of each setting and its range.
+/// Defines `Settings`: the name of each setting and its range, by directory.
 macro_rules! settings {
-    ($($(#[$doc:meta])* $name:ident: $range:expr,)*) => {
+    (
+        mpa {$($(#[$mpa_doc:meta])* $mpa:ident: $mpa_range:expr,)*}
+        llp {$($(#[$llp_doc:meta])* $llp:ident: $llp_range:expr,)*}
+    ) => {
         /// The settings of a device.
         pub(crate) struct Settings {
-            $($(#[$doc])* $name: Atomic<u32>,)*
+            $($(#[$mpa_doc])* $mpa: Atomic<u32>,)*
+            $($(#[$llp_doc])* $llp: Atomic<u32>,)*
+            /// A number of [`TRANSPORTS`].
+            transport: Atomic<u32>,
         }
 
         impl Settings {
@@ -30,67 +45,142 @@ macro_rules! settings {
             /// one is out of range.
             pub(crate) fn new() -> Result<Self> {
                 Ok(Self {
-                    $($name: {
-                        let value = module_parameters::$name.value();
-
-                        check(&$range, value).inspect_err(|_| pr_err!(
-                            "{}={}: must be from {} to {}\n",
-                            stringify!($name), value, ($range).start(), ($range).end()
-                        ))?;
-                        Atomic::new(value)
-                    },)*
+                    $($mpa: settings!(@initial $mpa, $mpa_range),)*
+                    $($llp: settings!(@initial $llp, $llp_range),)*
+                    transport: Atomic::new(Transports::chosen().number()),
                 })
             }
         }
 
-        /// The files of the settings.
-        static FILES: [Option<&Attribute<Riw>>; 1 + [$(stringify!($name)),*].len()] = [
-            $(Some({
-                static FILE: Attribute<Riw> = Attribute::new(
-                    kernel::c_str!(stringify!($name)),
-                    |dev| dev.cm.settings.$name.load(ordering::Relaxed),
-                    |dev, value| {
-                        check(&$range, value)?;
-                        dev.cm.settings.$name.store(value, ordering::Relaxed);
-                        Ok(())
-                    },
-                );
-                &FILE
-            }),)*
+        /// The files about MPA and the startup.
+        static MPA_FILES: [Option<&Attribute<Riw>>; 1 + [$(stringify!($mpa)),*].len()] = [
+            $(Some(settings!(@file $mpa, $mpa_range)),)*
+            None,
+        ];
+
+        /// The files about the transport.
+        static LLP_FILES: [Option<&Attribute<Riw>>; 2 + [$(stringify!($llp)),*].len()] = [
+            Some(&TRANSPORT),
+            $(Some(settings!(@file $llp, $llp_range)),)*
             None,
         ];
     };
+    (@initial $name:ident, $range:expr) => {{
+        let value = module_parameters::$name.value();
+
+        check(&$range, value).inspect_err(|_| pr_err!(
+            "{}={}: must be from {} to {}\n",
+            stringify!($name), value, ($range).start(), ($range).end()
+        ))?;
+        Atomic::new(value)
+    }};
+    (@file $name:ident, $range:expr) => {{
+        static FILE: Attribute<Riw> = Attribute::number(
+            kernel::c_str!(stringify!($name)),
+            |dev| dev.cm.settings.$name.load(ordering::Relaxed),
+            |dev, value| {
+                check(&$range, value)?;
+                dev.cm.settings.$name.store(value, ordering::Relaxed);
+                Ok(())
+            },
+        );
+        &FILE
+    }};
 }
 
 settings! {
-    /// 0: no CRCs, and refuse a peer that requires them; 1: use CRCs if the peer requests them; 2:
-    /// always use CRCs.
-    crc: 0..=2,
-    /// 1: require markers from the peer. Markers that the peer requires are always sent.
-    markers: 0..=1,
-    /// The highest MPA revision to use. A Request of revision 1 is answered in any case. A
-    /// responder that supports only revision 1 can be reached only with `peer_to_peer` 0.
-    mpa_revision: 1..=2,
-    /// 1: as initiator, request the peer-to-peer model, in which either side may send first.
-    peer_to_peer: 0..=1,
-    /// The RTR messages that an initiator may use in the peer-to-peer model, as a sum: 1 Send, 2
-    /// RDMA Write, 4 RDMA Read, all without payload. A Send consumes a receive WR of the peer.
-    rtr: 1..=7,
-    /// Milliseconds for TCP to connect.
-    connect_timeout: 100..=30_000,
-    /// Milliseconds for the peer's startup frame; also for its first FPDU, if the connection waits
-    /// for that.
-    startup_timeout: 100..=30_000,
-    /// Milliseconds for the consumer to accept or reject a connection. After that riw rejects it.
-    accept_timeout: 100..=600_000,
-    /// Seconds of silence from the peer before TCP probes an idle connection; 0: never. After the
-    /// same time again without an answer, the peer is considered gone. With data in flight, TCP's
-    /// retransmission timeout applies instead.
-    keepalive: 0..=32_767,
+    mpa {
+        /// 0: no CRCs, and refuse a peer that requires them; 1: use CRCs if the peer requests them; 2:
+        /// always use CRCs.
+        crc: 0..=2,
+        /// 1: require markers from the peer. Markers that the peer requires are always sent.
+        markers: 0..=1,
+        /// The highest MPA revision to use. A Request of revision 1 is answered in any case. A
+        /// responder that supports only revision 1 can be reached only with `peer_to_peer` 0.
+        mpa_revision: 1..=2,
+        /// 1: as initiator, request the peer-to-peer model, in which either side may send first.
+        peer_to_peer: 0..=1,
+        /// The RTR messages that an initiator may use in the peer-to-peer model, as a sum: 1 Send, 2
+        /// RDMA Write, 4 RDMA Read, all without payload. A Send consumes a receive WR of the peer.
+        rtr: 1..=7,
+        /// Milliseconds for TCP or SCTP to connect.
+        connect_timeout: 100..=30_000,
+        /// Milliseconds for the peer's startup frame; also for its first FPDU, if the connection waits
+        /// for that.
+        startup_timeout: 100..=30_000,
+        /// Milliseconds for the consumer to accept or reject a connection. After that riw rejects it.
+        accept_timeout: 100..=600_000,
+        /// Milliseconds that a message which takes a receive WR waits for one to be posted, until its
+        /// stream ends; 0: it does not wait. Applies to each message that arrives afterwards.
+        receive_wait: 0..=60_000,
+        /// Seconds of silence from the peer before TCP or SCTP probes an idle connection; 0: never. After
+        /// the same time again without an answer, the peer is considered gone. With data in flight, the
+        /// retransmission timeout applies instead.
+        keepalive: 0..=32_767,
+    }
+    llp {
+        /// 1: over SCTP, place the payload of an RDMA Write when it arrives, even if segments before it are
+        /// missing (RFC 5041, section 5.3).
+        early_placement: 0..=1,
+        /// 1: over SCTP, a connection or listener at one address of the netdev has the others, too.
+        multihoming: 0..=1,
+    }
 }
 
-/// The directory of the settings.
-pub(crate) static DIRECTORY: Attributes<Riw> = Attributes::new(c"mpa", &FILES);
+/// The transports of a device.
+pub(crate) use rdma::attr::Transports;
+
+/// The words for the setting `transport`, in the order of [`TRANSPORTS`].
+const TRANSPORT_WORDS: &[&CStr] = &[c"tcp", c"sctp", c"both"];
+const TRANSPORTS: [Transports; 3] = [Transports::Tcp, Transports::Sctp, Transports::Both];
+
+/// What [`Settings::transports`] returns.
+pub(crate) trait EachTransport {
+    /// Returns the transports, the first one first. Any context.
+    fn all(self) -> &'static [Transport];
+
+    /// Returns the number in [`TRANSPORTS`].
+    fn number(self) -> u32;
+}
+
+impl EachTransport for Transports {
+    fn all(self) -> &'static [Transport] {
+        match self {
+            Self::Tcp => &[Transport::Tcp],
+            Self::Sctp => &[Transport::Sctp],
+            Self::Both => &[Transport::Sctp, Transport::Tcp],
+        }
+    }
+
+    fn number(self) -> u32 {
+        match self {
+            Self::Tcp => 0,
+            Self::Sctp => 1,
+            Self::Both => 2,
+        }
+    }
+}
+
+/// The file of the transport: connections and listeners that are made afterwards use it.
+static TRANSPORT: Attribute<Riw> = Attribute::word(
+    c"transport",
+    TRANSPORT_WORDS,
+    // CAST: A small number.
+    |dev| dev.cm.settings.transport.load(ordering::Relaxed) as usize,
+    |dev, number| {
+        // CAST: A number of a word.
+        dev.cm
+            .settings
+            .transport
+            .store(number as u32, ordering::Relaxed);
+    },
+);
+
+static MPA: Attributes<Riw> = Attributes::new(c"mpa", &MPA_FILES);
+static LLP: Attributes<Riw> = Attributes::new(c"llp", &LLP_FILES);
+
+/// The directories of the settings.
+pub(crate) const DIRECTORIES: [&Attributes<Riw>; 2] = [&MPA, &LLP];
 
 fn check(range: &RangeInclusive<u32>, value: u32) -> Result {
     range.contains(&value).then_some(()).ok_or(EINVAL)
@@ -123,7 +213,27 @@ impl Settings {
         }
     }
 
-    /// Returns the time for TCP to connect, in milliseconds. Any context.
+    /// Returns the transports of a connection or listener that is made now. Any context.
+    pub(crate) fn transports(&self) -> Transports {
+        let number = self.transport.load(ordering::Relaxed);
+
+        TRANSPORTS
+            .into_iter()
+            .find(|transports| transports.number() == number)
+            .unwrap_or(Transports::Tcp)
+    }
+
+    /// Whether connections and listeners have all addresses of the netdev. Any context.
+    pub(crate) fn is_multihomed(&self) -> bool {
+        self.multihoming.load(ordering::Relaxed) != 0
+    }
+
+    /// Whether the payload of an RDMA Write is placed before its turn. Any context.
+    pub(crate) fn places_early(&self) -> bool {
+        self.early_placement.load(ordering::Relaxed) != 0
+    }
+
+    /// Returns the time for the transport to connect, in milliseconds. Any context.
     pub(crate) fn connect_time(&self) -> i64 {
         self.connect_timeout.load(ordering::Relaxed).into()
     }
@@ -138,6 +248,11 @@ impl Settings {
     /// context.
     pub(crate) fn accept_time(&self) -> i64 {
         self.accept_timeout.load(ordering::Relaxed).into()
+    }
+
+    /// Returns the time that a message waits for a receive WR, in milliseconds. Any context.
+    pub(crate) fn receive_wait_time(&self) -> i64 {
+        self.receive_wait.load(ordering::Relaxed).into()
     }
 
     /// Returns the time of silence before the peer is probed, in seconds; 0: never. Any context.

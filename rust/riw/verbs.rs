@@ -3,12 +3,12 @@
 //! The verbs that ib_core calls. They pass each call to the object that implements it.
 
 use crate::{
-    abi,
+    abi::{self, Provider, WrSizes},
     counters::Counters,
     device::RiwDevice,
     limits::{self, ObjectCharge},
     mr,
-    qp::Qp,
+    qp::{receive_posted, Qp},
     queue::{
         completion::Cq,
         details::{CqDetails, SrqDetails},
@@ -23,10 +23,12 @@ use kernel::{
     sync::{aref::ARef, Arc},
 };
 use rdma::{
+    abi::UserAbi,
     attr::Attributes,
     cq::CqInitAttr,
-    device::DeviceAttr,
-    mr::MrRequest,
+    device::{AtomicCap, DeviceAttr, ATOMIC_GLOB, ATOMIC_NONE},
+    mr::{DmaBufRequest, MrChange, MrRequest},
+    mw::MwKind,
     page_list::PageList,
     pd::Pd as PdHandle,
     port::{self, PortAttr},
@@ -46,6 +48,9 @@ const HW_VERSION: u32 = 1;
 /// Maximum message length in bytes: lengths have 32 bits.
 const MAX_MESSAGE: u32 = u32::MAX;
 
+/// The clock of timestamps, in kHz: they are in nanoseconds.
+const CLOCK_KHZ: u64 = 1_000_000;
+
 /// The driver's part of a protection domain.
 pub(crate) struct Pd {
     /// A number that the device never reuses.
@@ -56,6 +61,20 @@ pub(crate) struct Pd {
 /// The driver's part of a user context.
 pub(crate) struct Ucontext {
     _charge: ObjectCharge,
+}
+
+/// Returns what a device announces of atomic operations, and of masked ones. They are operations of the
+/// CPU on the memory itself, so they are atomic among all devices, and with the consumers' own.
+///
+/// Processes see the first number, which promises that they can post such operations. The second one
+/// is for kernel users only, which always can. Any peer can request operations on the memory of either.
+fn atomic_caps(dev: &Device<Riw>) -> (AtomicCap, AtomicCap) {
+    let plain = match dev.provider {
+        Provider::Own => ATOMIC_GLOB,
+        Provider::Siw => ATOMIC_NONE,
+    };
+
+    (plain, ATOMIC_GLOB)
 }
 
 impl rdma::Driver for Riw {
@@ -69,16 +88,20 @@ impl rdma::Driver for Riw {
     type Mr = mr::Mr;
     type Counter = Arc<Counters>;
 
-    const DRIVER_ID: u32 = rdma::ops::DRIVER_SIW;
-    const ABI_VERSION: u32 = abi::VERSION;
+    const USER_ABIS: &'static [UserAbi] = abi::USER_ABIS;
     const STATS: &'static [StatDesc] = Counters::DESCRIPTIONS;
     const COUNTER_STATS: usize = Counters::STREAM_COUNTERS;
 
-    fn attributes() -> &'static Attributes<Self> {
-        &crate::settings::DIRECTORY
+    fn attributes() -> [&'static Attributes<Self>; 2] {
+        crate::settings::DIRECTORIES
     }
 
-    fn query_device(dev: &Device<Self>, attr: &mut DeviceAttr) {
+    fn query_device(dev: &Device<Self>, for_process: bool, attr: &mut DeviceAttr) {
+        let sizes = match for_process {
+            true => WrSizes::of(dev.provider),
+            false => WrSizes::SIW,
+        };
+
         attr.fw_ver = crate::VERSION.fw_ver();
         attr.sys_image_guid = u64::from_ne_bytes(dev.identity.system_guid);
         attr.vendor_id = u32::from_be_bytes(*b"\0riw");
@@ -88,8 +111,8 @@ impl rdma::Driver for Riw {
         attr.page_size_cap = kernel::page::PAGE_SIZE as u64;
         attr.max_qp = limits::MAX_QP;
         attr.max_qp_wr = limits::MAX_QP_WR;
-        attr.max_send_sge = limits::MAX_SGE;
-        attr.max_recv_sge = limits::MAX_SGE;
+        attr.max_send_sge = sizes.sge;
+        attr.max_recv_sge = sizes.sge;
         attr.max_sge_rd = 1;
         attr.max_cq = limits::MAX_CQ;
         attr.max_cqe = limits::MAX_CQE;
@@ -102,9 +125,16 @@ impl rdma::Driver for Riw {
         attr.kernel_cap_flags = rdma::device::ALLOW_USER_UNREG | rdma::device::LOCAL_DMA_LKEY;
         attr.max_srq = limits::MAX_SRQ;
         attr.max_srq_wr = limits::MAX_SRQ_WR;
-        attr.max_srq_sge = limits::MAX_SGE;
+        attr.max_srq_sge = sizes.sge;
         attr.device_cap_flags = rdma::device::MEM_MGT_EXTENSIONS;
+        if for_process && dev.provider == Provider::Own {
+            attr.device_cap_flags |= rdma::device::MEMORY_WINDOWS;
+            attr.max_mw = limits::MAX_MW;
+            attr.timestamp_mask = u64::MAX;
+            attr.hca_core_clock = CLOCK_KHZ;
+        }
         attr.max_fast_reg_page_list_len = limits::MAX_MR_BLOCKS;
+        (attr.atomic_cap, attr.masked_atomic_cap) = atomic_caps(dev);
     }
 
     fn query_port(dev: &Device<Self>, attr: &mut PortAttr) -> Result {
@@ -135,16 +165,16 @@ impl rdma::Driver for Riw {
     }
 
     fn alloc_ucontext(dev: &Device<Self>, udata: &Exchange<'_>) -> Result<impl PinInit<Ucontext>> {
-        let () = udata.request()?;
+        abi::check_request(dev.provider, udata)?;
         let charge = dev.limits.ucontext.charge()?;
 
-        udata.respond(&abi::UcontextResponse { dev_id: 0, pad: 0 })?;
+        abi::respond_context(dev.provider, udata)?;
         Ok(Ucontext { _charge: charge })
     }
 
     fn alloc_pd(dev: &Device<Self>) -> Result<impl PinInit<Pd>> {
         Ok(Pd {
-            id: dev.next_pd_id(),
+            id: dev.next_id(),
             _charge: dev.limits.pd.charge()?,
         })
     }
@@ -155,6 +185,10 @@ impl rdma::Driver for Riw {
         udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Cq>> {
         Cq::new(dev, attr, udata)
+    }
+
+    fn resize_cq(cq: &rdma::cq::Cq<Self>, len: u32, udata: &Udata<'_, Self>) -> Result<u32> {
+        cq.resize(len, udata)
     }
 
     fn poll_cq(cq: &rdma::cq::Cq<Self>, to: &mut WcRoom<'_, Self>) -> Result {
@@ -215,6 +249,15 @@ impl rdma::Driver for Riw {
         qp.ring_doorbell()
     }
 
+    fn ring_recv_doorbell(qp: &QpObject) -> Result {
+        qp.ring_recv_doorbell()
+    }
+
+    fn ring_srq_doorbell(srq: &rdma::srq::Srq<Self>) -> Result {
+        receive_posted(srq.device(), srq);
+        Ok(())
+    }
+
     fn post_send(qp: &QpObject, wrs: &mut SendWrs<'_, Self>) -> Result {
         qp.post_send(wrs)
     }
@@ -224,7 +267,11 @@ impl rdma::Driver for Riw {
     }
 
     fn post_srq_recv(srq: &rdma::srq::Srq<Self>, wrs: &mut RecvWrs<'_>) -> Result {
-        srq.post(wrs)
+        let posted = srq.post(wrs);
+
+        // Those before the one that failed are posted.
+        receive_posted(srq.device(), srq);
+        posted
     }
 
     fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<QpObject>> {
@@ -237,6 +284,30 @@ impl rdma::Driver for Riw {
         udata: &Udata<'_, Self>,
     ) -> Result<impl PinInit<mr::Mr>> {
         mr::Mr::new(pd, request, udata)
+    }
+
+    fn reg_dmabuf_mr(pd: &PdHandle<Self>, request: &DmaBufRequest) -> Result<impl PinInit<mr::Mr>> {
+        mr::Mr::of_dmabuf(pd, request)
+    }
+
+    fn rereg_user_mr(
+        old: &mr::MrObject,
+        pd: &PdHandle<Self>,
+        change: &MrChange,
+    ) -> Result<impl PinInit<mr::Mr>> {
+        old.replacement(pd, change)
+    }
+
+    fn retire_mr(mr: &mr::MrObject) -> Result {
+        mr.retire()
+    }
+
+    fn keep_mr(mr: &mr::MrObject) {
+        mr.keep();
+    }
+
+    fn alloc_mw(pd: &PdHandle<Self>, kind: MwKind) -> Result<impl PinInit<mr::Mr>> {
+        mr::Mr::window(pd, kind)
     }
 
     fn alloc_mr(pd: &PdHandle<Self>, max: u32, stag: u32) -> Result<impl PinInit<mr::Mr>> {

@@ -23,18 +23,32 @@ pub fn cq_notify<T: Driver>(cq: &Cq<T>) {
     }
 }
 
-/// Traces that a completion of queue pair `qpn` is about to be added to a queue. `opcode` and
-/// `status` are those of the user ABI.
+/// A completion.
+pub struct Completed {
+    /// The number of the queue pair.
+    pub qpn: u32,
+    /// The id of the WR.
+    pub wr_id: u64,
+    /// The opcode of the user ABI.
+    pub opcode: u8,
+    /// The status of the user ABI.
+    pub status: u16,
+    /// The length of the message.
+    pub bytes: u32,
+}
+
+/// Traces that the completion that `completed` returns is about to be added to a queue.
 #[inline]
-pub fn wr_complete<T: Driver>(
-    cq: &Cq<T>,
-    qpn: u32,
-    wr_id: u64,
-    opcode: u8,
-    status: u16,
-    bytes: u32,
-) {
+pub fn wr_complete<T: Driver>(cq: &Cq<T>, completed: impl FnOnce() -> Completed) {
     if tracepoint::wr_complete_enabled() {
+        let Completed {
+            qpn,
+            wr_id,
+            opcode,
+            status,
+            bytes,
+        } = completed();
+
         // SAFETY: `cq` is borrowed, so its `struct ib_cq` and its device are alive.
         unsafe { tracepoint::wr_complete(cq.base(), qpn, wr_id, opcode, status, bytes) }
     }

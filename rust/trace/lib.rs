@@ -17,11 +17,12 @@
 
 mod cm;
 mod cq;
+pub mod opcode;
 mod qp;
 mod stream;
 mod tracepoint;
 
 pub use cm::{cm_phase, cm_phase_enabled, CmPhase, PhaseChange};
-pub use cq::{cq_arm, cq_notify, wr_complete};
+pub use cq::{cq_arm, cq_notify, wr_complete, Completed};
 pub use qp::{qp_state, stream_error, terminate_rx, terminate_tx, Source};
-pub use stream::{doorbell, fpdu_rx, fpdu_tx, place, wr_begin, Placed};
+pub use stream::{doorbell, fpdu_rx, fpdu_tx, place, wr_begin, Begun, Placed};

@@ -70,14 +70,29 @@ enum riw_layer { RIW_LAYERS };
 #undef riw_name
 #undef riw_last
 
-/* Opcodes of the user ABI, by the names of enum ib_wc_opcode. */
+/* Opcodes that siw's user ABI lacks, above its own. */
+enum riw_wr_opcode {
+	RIW_WR_WRITE_WITH_IMM = 64,
+	RIW_WR_RECV_WITH_IMM,
+	RIW_WR_MASKED_COMP_SWAP,
+	RIW_WR_MASKED_FETCH_ADD,
+};
+
+/* Opcodes of WRs and completions, by the names of enum ib_wr_opcode and enum ib_wc_opcode. */
 #define RIW_WC_OPCODES							\
+	riw_name(RIW_WR_WRITE_WITH_IMM, "RDMA_WRITE_WITH_IMM")		\
+	riw_name(RIW_WR_RECV_WITH_IMM, "RECV_RDMA_WITH_IMM")		\
+	riw_name(RIW_WR_MASKED_COMP_SWAP, "MASKED_COMP_SWAP")		\
+	riw_name(RIW_WR_MASKED_FETCH_ADD, "MASKED_FETCH_ADD")		\
 	riw_name(SIW_OP_WRITE, "RDMA_WRITE")				\
 	riw_name(SIW_OP_READ, "RDMA_READ")				\
 	riw_name(SIW_OP_SEND, "SEND")					\
 	riw_name(SIW_OP_SEND_REMOTE_INV, "SEND_WITH_INV")		\
+	riw_name(SIW_OP_FETCH_AND_ADD, "FETCH_ADD")			\
+	riw_name(SIW_OP_COMP_AND_SWAP, "COMP_SWAP")			\
 	riw_name(SIW_OP_INVAL_STAG, "LOCAL_INV")			\
 	riw_name(SIW_OP_REG_MR, "REG_MR")				\
+	riw_name(SIW_NUM_OPCODES, "BIND_MW")				\
 	riw_last(SIW_OP_RECEIVE, "RECV")
 
 /* Statuses of the user ABI, by the names of enum ib_wc_status. */
@@ -87,6 +102,7 @@ enum riw_layer { RIW_LAYERS };
 	riw_name(SIW_WC_LOC_PROT_ERR, "LOC_PROT_ERR")			\
 	riw_name(SIW_WC_LOC_QP_OP_ERR, "LOC_QP_OP_ERR")			\
 	riw_name(SIW_WC_WR_FLUSH_ERR, "WR_FLUSH_ERR")			\
+	riw_name(SIW_NUM_WC_STATUS, "MW_BIND_ERR")			\
 	riw_name(SIW_WC_LOC_ACCESS_ERR, "LOC_ACCESS_ERR")		\
 	riw_name(SIW_WC_REM_ACCESS_ERR, "REM_ACCESS_ERR")		\
 	riw_name(SIW_WC_REM_INV_REQ_ERR, "REM_INV_REQ_ERR")		\

@@ -15,12 +15,28 @@ pub fn doorbell(qp: &impl Source) {
     }
 }
 
-/// Traces that a WR leaves the send queue, for a message of `bytes`. `opcode` and the flags that
-/// `flags` returns are those of the user ABI.
+/// A WR that leaves the send queue.
+pub struct Begun {
+    /// The id of the WR.
+    pub wr_id: u64,
+    /// The opcode of the user ABI.
+    pub opcode: u8,
+    /// The length of its message.
+    pub bytes: u32,
+    /// The flags of the user ABI.
+    pub flags: u16,
+}
+
+/// Traces that the WR that `begun` returns leaves the send queue.
 #[inline]
-pub fn wr_begin(qp: &impl Source, wr_id: u64, opcode: u8, bytes: u32, flags: impl FnOnce() -> u16) {
+pub fn wr_begin(qp: &impl Source, begun: impl FnOnce() -> Begun) {
     if tracepoint::wr_begin_enabled() {
-        let flags = flags();
+        let Begun {
+            wr_id,
+            opcode,
+            bytes,
+            flags,
+        } = begun();
 
         // SAFETY: The device is borrowed, so it is alive.
         unsafe {

@@ -18,26 +18,32 @@
 #define RIW_STAGING_ORDER 3
 
 #ifdef CONFIG_DEBUG_LOCK_ALLOC
-static struct lock_class_key riw_slock_key[2];
-static struct lock_class_key riw_lock_key[2];
+static struct lock_class_key riw_slock_key[2][2];
+static struct lock_class_key riw_lock_key[2][2];
+static const char *const riw_slock_name[2][2] = {
+	{ "slock-AF_INET-RDMA", "slock-AF_INET6-RDMA" },
+	{ "slock-AF_INET-RDMA-SCTP", "slock-AF_INET6-RDMA-SCTP" },
+};
+static const char *const riw_lock_name[2][2] = {
+	{ "sk_lock-AF_INET-RDMA", "sk_lock-AF_INET6-RDMA" },
+	{ "sk_lock-AF_INET-RDMA-SCTP", "sk_lock-AF_INET6-RDMA-SCTP" },
+};
 
 /*
  * Own lock classes: these socket locks nest inside the locks of verbs objects, and user memory is
  * never accessed under them. The lock order that lockdep learns from other sockets does not apply.
  */
-void riw_helper_sk_reclassify(struct sock *sk)
+void riw_helper_sk_reclassify(struct sock *sk, bool sctp)
 {
 	bool v6 = sk->sk_family == AF_INET6;
 
 	if (!sock_allow_reclassification(sk))
 		return;
-	sock_lock_init_class_and_name(sk, v6 ? "slock-AF_INET6-RDMA" : "slock-AF_INET-RDMA",
-				      &riw_slock_key[v6],
-				      v6 ? "sk_lock-AF_INET6-RDMA" : "sk_lock-AF_INET-RDMA",
-				      &riw_lock_key[v6]);
+	sock_lock_init_class_and_name(sk, riw_slock_name[sctp][v6], &riw_slock_key[sctp][v6],
+				      riw_lock_name[sctp][v6], &riw_lock_key[sctp][v6]);
 }
 #else
-void riw_helper_sk_reclassify(struct sock *sk)
+void riw_helper_sk_reclassify(struct sock *sk, bool sctp)
 {
 }
 #endif
@@ -499,6 +505,75 @@ void riw_helper_get_net(struct net *net)
 void riw_helper_put_net(struct net *net)
 {
 	put_net(net);
+}
+
+static size_t riw_dev_ip4_addrs(struct net_device *dev, struct sockaddr_storage *addrs, size_t max)
+{
+	const struct in_device *in_dev = __in_dev_get_rcu(dev);
+	const struct in_ifaddr *ifa;
+	size_t count = 0;
+
+	if (!in_dev)
+		return 0;
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
+		struct sockaddr_in *addr = (struct sockaddr_in *)&addrs[count];
+
+		if (count == max)
+			break;
+		if (ifa->ifa_scope >= RT_SCOPE_LINK)
+			continue;
+		memset(&addrs[count++], 0, sizeof(addrs[0]));
+		addr->sin_family = AF_INET;
+		addr->sin_addr.s_addr = ifa->ifa_local;
+	}
+	return count;
+}
+
+static size_t riw_dev_ip6_addrs(struct net_device *dev, struct sockaddr_storage *addrs, size_t max)
+{
+	size_t count = 0;
+#if IS_ENABLED(CONFIG_IPV6)
+	struct inet6_dev *in6_dev = __in6_dev_get(dev);
+	const struct inet6_ifaddr *ifa;
+
+	if (!in6_dev)
+		return 0;
+	read_lock_bh(&in6_dev->lock);
+	list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
+		struct sockaddr_in6 *addr = (struct sockaddr_in6 *)&addrs[count];
+
+		if (count == max)
+			break;
+		/* Those that cannot be used, or not for long. */
+		if (ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED | IFA_F_DEPRECATED |
+				  IFA_F_TEMPORARY) ||
+		    ipv6_addr_type(&ifa->addr) & (IPV6_ADDR_LINKLOCAL | IPV6_ADDR_LOOPBACK))
+			continue;
+		memset(&addrs[count++], 0, sizeof(addrs[0]));
+		addr->sin6_family = AF_INET6;
+		addr->sin6_addr = ifa->addr;
+	}
+	read_unlock_bh(&in6_dev->lock);
+#endif
+	return count;
+}
+
+/*
+ * Copies the first `max` addresses of a netdev, with port 0, without those that are valid on the host
+ * or the link only. Returns their number.
+ */
+size_t riw_helper_dev_ip_addrs(struct net_device *dev, int family, struct sockaddr_storage *addrs,
+			       size_t max)
+{
+	size_t count;
+
+	rcu_read_lock();
+	if (family == AF_INET)
+		count = riw_dev_ip4_addrs(dev, addrs, max);
+	else
+		count = riw_dev_ip6_addrs(dev, addrs, max);
+	rcu_read_unlock();
+	return count;
 }
 
 /* Returns the index of the netdev that has a local address; 0 if there is none. */

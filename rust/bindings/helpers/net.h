@@ -26,7 +26,7 @@ struct riw_rx_place {
 /* Called with received data, which may change during the call. Must not sleep. */
 typedef void (*riw_rx_actor_t)(void *ctx, const u8 *data, size_t len);
 
-void riw_helper_sk_reclassify(struct sock *sk);
+void riw_helper_sk_reclassify(struct sock *sk, bool sctp);
 void riw_helper_sk_setup(struct sock *sk);
 void riw_helper_sk_callbacks(struct sock *sk, struct riw_sk_callbacks *callbacks);
 int riw_helper_sk_hook(struct sock *sk, void *user_data, const struct riw_sk_callbacks *callbacks);
@@ -87,6 +87,8 @@ bool riw_helper_dev_is_vlan(const struct net_device *dev);
 void riw_helper_dev_name_copy(struct net_device *dev, char *name);
 unsigned int riw_helper_dev_address(const struct net_device *dev, u8 *addr);
 int riw_helper_dev_master(struct net_device *dev);
+size_t riw_helper_dev_ip_addrs(struct net_device *dev, int family, struct sockaddr_storage *addrs,
+			       size_t max);
 struct net_device *riw_helper_netdev_notifier_dev(void *info);
 
 #endif

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /* C wrappers of macros and inline functions that rust/rdma needs. */
+#include <linux/atomic.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/dma-buf.h>
 #include <linux/ethtool.h>
 #include <linux/highmem.h>
+#include <linux/iosys-map.h>
 #include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/netdevice.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
 #include <linux/siphash.h>
+#include <linux/string.h>
+#include <linux/sysfs.h>
 #include <linux/user_namespace.h>
 #include <linux/vmalloc.h>
 #include <net/net_namespace.h>
@@ -174,6 +181,69 @@ struct ib_umem *riw_helper_ib_umem_get_va(struct ib_device *device, unsigned lon
 	return ib_umem_get_va(device, addr, size, access);
 }
 
+bool riw_helper_ib_access_writable(int access)
+{
+	return ib_access_writable(access);
+}
+
+MODULE_IMPORT_NS("DMA_BUF");
+
+/* The direction of the DMA that takes turns with the CPU: a CPU that only reads sees what the device has written. */
+static enum dma_data_direction dmabuf_direction(bool writable)
+{
+	return writable ? DMA_BIDIRECTIONAL : DMA_FROM_DEVICE;
+}
+
+/*
+ * Maps the dma-buf that is open as `fd`, for writing if `access` includes a right to write. Returns 0 or a
+ * negative errno.
+ */
+int riw_helper_dmabuf_map(int fd, int access, struct riw_dmabuf_mapped *mapped)
+{
+	bool writable = ib_access_writable(access);
+	struct iosys_map map;
+	struct dma_buf *buf;
+	int ret;
+
+	buf = dma_buf_get(fd);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	ret = -EACCES;
+	/* As mmap(): a mapping always allows to read. */
+	if (!(buf->file->f_mode & FMODE_READ) || (writable && !(buf->file->f_mode & FMODE_WRITE)))
+		goto put;
+	ret = dma_buf_vmap_unlocked(buf, &map);
+	if (ret)
+		goto put;
+	ret = -EOPNOTSUPP;
+	if (map.is_iomem)
+		goto unmap;
+	ret = dma_buf_begin_cpu_access(buf, dmabuf_direction(writable));
+	if (ret)
+		goto unmap;
+	*mapped = (struct riw_dmabuf_mapped){
+		.buf = buf, .addr = map.vaddr, .size = buf->size, .writable = writable,
+	};
+	return 0;
+
+unmap:
+	dma_buf_vunmap_unlocked(buf, &map);
+put:
+	dma_buf_put(buf);
+	return ret;
+}
+
+void riw_helper_dmabuf_unmap(const struct riw_dmabuf_mapped *mapped)
+{
+	struct iosys_map map = IOSYS_MAP_INIT_VADDR(mapped->addr);
+	struct dma_buf *buf = mapped->buf;
+
+	/* It cannot fail for an exporter that has allowed the access. If it does, nothing is left to do. */
+	dma_buf_end_cpu_access(buf, dmabuf_direction(mapped->writable));
+	dma_buf_vunmap_unlocked(buf, &map);
+	dma_buf_put(buf);
+}
+
 /*
  * Stores the first `count` pages of a region in order. Returns the number of pages: `count` + 1 if
  * there are more.
@@ -207,6 +277,23 @@ void riw_helper_copy_memory(u8 *to, const u8 *from, size_t len)
 	memcpy(to, from, len);
 }
 
+/* `offset` is a multiple of 8. Returns the value before. */
+u64 riw_helper_cmpxchg_page(struct page *page, size_t offset, u64 old, u64 new)
+{
+	void *addr = kmap_local_page(page);
+	u64 before = cmpxchg64((u64 *)(addr + offset), old, new);
+
+	flush_dcache_page(page);
+	kunmap_local(addr);
+	return before;
+}
+
+/* `at` is a multiple of 8. Returns the value before. */
+u64 riw_helper_cmpxchg_memory(u64 *at, u64 old, u64 new)
+{
+	return cmpxchg64(at, old, new);
+}
+
 /*
  * Only rdma_cm creates ids of iw_cm, and `context` is then its rdma_id_private (core/cma_priv.h), which
  * begins with a struct rdma_cm_id.
@@ -238,4 +325,78 @@ bool riw_helper_may_be_kernel_user(void)
 struct net *riw_helper_iw_cm_id_net(struct iw_cm_id *id)
 {
 	return maybe_get_net(iw_cm_id_owner(id)->route.addr.dev_addr.net);
+}
+
+/*
+ * The parameter `provider`. The module! macro of Linux 7.3 has numbers only, and no parameters in
+ * sysfs. The order is that of RIW_PROVIDER_*.
+ */
+static const char *const providers[] = {
+	[RIW_PROVIDER_SIW] = "siw",
+	[RIW_PROVIDER_RIW] = "riw",
+};
+static unsigned int provider = RIW_PROVIDER_SIW;
+
+static int provider_set(const char *value, const struct kernel_param *param)
+{
+	int found = sysfs_match_string(providers, value);
+
+	if (found < 0)
+		return found;
+	WRITE_ONCE(provider, found);
+	return 0;
+}
+
+static int provider_get(char *to, const struct kernel_param *param)
+{
+	return sysfs_emit(to, "%s\n", providers[READ_ONCE(provider)]);
+}
+
+static const struct kernel_param_ops provider_ops = {
+	.set = provider_set,
+	.get = provider_get,
+};
+
+module_param_cb(provider, &provider_ops, NULL, 0644);
+MODULE_PARM_DESC(provider, "user ABI of new devices: siw, for rdma-core's libsiw, or riw, for libriw");
+
+unsigned int riw_helper_provider(void)
+{
+	return READ_ONCE(provider);
+}
+
+/* The parameter `transport`, as `provider`. The order is that of RIW_TRANSPORT_*. */
+static const char *const transports[] = {
+	[RIW_TRANSPORT_TCP] = "tcp",
+	[RIW_TRANSPORT_SCTP] = "sctp",
+	[RIW_TRANSPORT_BOTH] = "both",
+};
+static unsigned int transport = RIW_TRANSPORT_TCP;
+
+static int transport_set(const char *value, const struct kernel_param *param)
+{
+	int found = sysfs_match_string(transports, value);
+
+	if (found < 0)
+		return found;
+	WRITE_ONCE(transport, found);
+	return 0;
+}
+
+static int transport_get(char *to, const struct kernel_param *param)
+{
+	return sysfs_emit(to, "%s\n", transports[READ_ONCE(transport)]);
+}
+
+static const struct kernel_param_ops transport_ops = {
+	.set = transport_set,
+	.get = transport_get,
+};
+
+module_param_cb(transport, &transport_ops, NULL, 0644);
+MODULE_PARM_DESC(transport, "transport of new devices: tcp, sctp, or both: SCTP, and TCP with peers that lack it");
+
+unsigned int riw_helper_transport(void)
+{
+	return READ_ONCE(transport);
 }

@@ -11,6 +11,27 @@ enum riw_core_cap {
 	RIW_RDMA_CORE_PORT_IWARP = RDMA_CORE_PORT_IWARP,
 };
 
+/* The values of the parameter `provider`. */
+enum riw_provider {
+	RIW_PROVIDER_SIW,
+	RIW_PROVIDER_RIW,
+};
+
+/* The values of the parameter `transport`. */
+enum riw_transport {
+	RIW_TRANSPORT_TCP,
+	RIW_TRANSPORT_SCTP,
+	RIW_TRANSPORT_BOTH,
+};
+
+/* A dma-buf that is mapped for the CPU. */
+struct riw_dmabuf_mapped {
+	void *buf;
+	void *addr;
+	size_t size;
+	bool writable;
+};
+
 /* Rust sees a helper under its name without `riw_helper_`. */
 struct net_device *riw_helper_ib_netdev(struct ib_device *dev);
 bool riw_helper_ib_netdev_has_speed(struct ib_device *dev);
@@ -33,12 +54,19 @@ void riw_helper_vfree(const void *addr);
 u32 riw_helper_get_random_u32(void);
 struct ib_umem *riw_helper_ib_umem_get_va(struct ib_device *device, unsigned long addr,
 					  size_t size, int access);
+bool riw_helper_ib_access_writable(int access);
+int riw_helper_dmabuf_map(int fd, int access, struct riw_dmabuf_mapped *mapped);
+void riw_helper_dmabuf_unmap(const struct riw_dmabuf_mapped *mapped);
 size_t riw_helper_ib_umem_pages(struct ib_umem *umem, struct page **pages, size_t count);
 void riw_helper_copy_to_page(struct page *page, size_t offset, const u8 *from, size_t len);
 void riw_helper_copy_from_page(u8 *to, struct page *page, size_t offset, size_t len);
 void riw_helper_copy_memory(u8 *to, const u8 *from, size_t len);
+u64 riw_helper_cmpxchg_page(struct page *page, size_t offset, u64 old, u64 new);
+u64 riw_helper_cmpxchg_memory(u64 *at, u64 old, u64 new);
 struct ib_qp *riw_helper_iw_cm_id_qp(struct iw_cm_id *id);
 bool riw_helper_may_be_kernel_user(void);
 struct net *riw_helper_iw_cm_id_net(struct iw_cm_id *id);
+unsigned int riw_helper_provider(void);
+unsigned int riw_helper_transport(void);
 
 #endif

@@ -159,7 +159,17 @@ fn word<S: Octets>(stream: &S, head: &[u8], at: usize) -> Result<[u8; 4], Error>
 impl Cadence {
     /// Copies octets of the FPDU from `at` on out of `head`, the first octets of the stream. Leaves
     /// the part of `to` unchanged that `head` does not reach.
+    #[inline]
     fn copy(&self, head: &[u8], at: usize, to: &mut [u8]) {
+        if self.enabled() {
+            self.copy_runs(head, at, to);
+        } else {
+            copy(to, split_from(head, at));
+        }
+    }
+
+    /// Does what [`Self::copy`] does, between the markers.
+    fn copy_runs(&self, head: &[u8], at: usize, to: &mut [u8]) {
         let mut at = at;
         let mut left = to;
         while !left.is_empty() {

@@ -10,10 +10,67 @@ use zerocopy::FromBytes;
 /// The operation of an Atomic Request. All values are 64 bits wide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AtomicOp {
-    /// Add, in the fields that the mask separates (RFC 7306 §5.1.1).
-    FetchAdd,
-    /// Swap under a mask if the target equals the compare data under another (RFC 7306 §5.1.2).
-    CmpSwap,
+    /// Adds to each field of the target by itself (RFC 7306 §5.1.1).
+    FetchAdd {
+        /// The number to add.
+        add: u64,
+        /// The most significant bit of each field: no carry leaves it. 0: there is one field.
+        mask: u64,
+    },
+    /// Swaps bits of the target if it has the expected value (RFC 7306 §5.1.2).
+    CmpSwap {
+        /// The new value.
+        swap: u64,
+        /// The bits that are swapped.
+        swap_mask: u64,
+        /// The expected value.
+        compare: u64,
+        /// The bits that are compared.
+        compare_mask: u64,
+    },
+}
+
+impl AtomicOp {
+    /// Returns a FetchAdd of all 64 bits, which carries no mask.
+    pub const fn fetch_add(add: u64) -> Self {
+        Self::FetchAdd { add, mask: 0 }
+    }
+
+    /// Returns a CmpSwap of all 64 bits: compares with `compare`, and stores `swap`.
+    pub const fn cmp_swap(compare: u64, swap: u64) -> Self {
+        Self::CmpSwap {
+            swap,
+            swap_mask: u64::MAX,
+            compare,
+            compare_mask: u64::MAX,
+        }
+    }
+
+    /// Returns the value of the target after the operation, if it was `original` before. The caller
+    /// makes that atomic.
+    #[must_use]
+    pub const fn apply(self, original: u64) -> u64 {
+        match self {
+            Self::FetchAdd { add, mask } => {
+                // Without the top bit of each field there is no carry out of it. Then add that bit,
+                // without carry.
+                let low = (original & !mask).wrapping_add(add & !mask);
+                low ^ ((original ^ add) & mask)
+            }
+            Self::CmpSwap {
+                swap,
+                swap_mask,
+                compare,
+                compare_mask,
+            } => {
+                if (compare ^ original) & compare_mask == 0 {
+                    original ^ ((original ^ swap) & swap_mask)
+                } else {
+                    original
+                }
+            }
+        }
+    }
 }
 
 /// An Atomic Request (RFC 7306 §5.2.1).
@@ -25,18 +82,10 @@ pub struct AtomicRequest {
     pub id: u32,
     /// The target, at the responder.
     pub stag: Stag,
-    /// Tagged Offset of the target. The embedder checks that the address is a multiple of 8,
-    /// because only it knows the address (RFC 7306 §8.2; refuse with
-    /// [`Rdmap::CatastrophicStream`](crate::Rdmap::CatastrophicStream)).
+    /// Tagged Offset of the target. Any value is valid. The embedder checks that the address of the
+    /// target in memory is a multiple of 8, because only it knows the address (RFC 7306 §5.2.1,
+    /// §8.2; refuse with [`Rdmap::UnalignedAtomic`](crate::Rdmap::UnalignedAtomic)).
     pub to: u64,
-    /// Add or swap data.
-    pub data: u64,
-    /// Add or swap mask.
-    pub mask: u64,
-    /// Compare data; ignored for [`AtomicOp::FetchAdd`].
-    pub compare: u64,
-    /// Compare mask; ignored for [`AtomicOp::FetchAdd`].
-    pub compare_mask: u64,
 }
 
 /// An Atomic Response (RFC 7306 §5.2.2).
@@ -55,8 +104,16 @@ impl AtomicRequest {
         let (h, _) = wire::AtomicRequestHeader::read_from_prefix(data).ok()?;
         let [.., opcode] = h.opcode.get().to_be_bytes();
         let op = match opcode & 0xf {
-            wire::ATOMIC_FETCH_ADD => AtomicOp::FetchAdd,
-            wire::ATOMIC_CMP_SWAP => AtomicOp::CmpSwap,
+            wire::ATOMIC_FETCH_ADD => AtomicOp::FetchAdd {
+                add: h.data.get(),
+                mask: h.mask.get(),
+            },
+            wire::ATOMIC_CMP_SWAP => AtomicOp::CmpSwap {
+                swap: h.data.get(),
+                swap_mask: h.mask.get(),
+                compare: h.compare.get(),
+                compare_mask: h.compare_mask.get(),
+            },
             _ => return None,
         };
         Some(Self {
@@ -64,26 +121,33 @@ impl AtomicRequest {
             id: h.id.get(),
             stag: Stag(h.stag.get()),
             to: h.to.get(),
-            data: h.data.get(),
-            mask: h.mask.get(),
-            compare: h.compare.get(),
-            compare_mask: h.compare_mask.get(),
         })
     }
 
     /// Builds the header. The RFC fixes the fields that a FetchAdd does not use.
     pub(crate) fn wire(&self) -> wire::AtomicRequestHeader {
-        let (opcode, compare, compare_mask) = match self.op {
-            AtomicOp::FetchAdd => (wire::ATOMIC_FETCH_ADD, 0, u64::MAX),
-            AtomicOp::CmpSwap => (wire::ATOMIC_CMP_SWAP, self.compare, self.compare_mask),
+        let (opcode, data, mask, compare, compare_mask) = match self.op {
+            AtomicOp::FetchAdd { add, mask } => (wire::ATOMIC_FETCH_ADD, add, mask, 0, u64::MAX),
+            AtomicOp::CmpSwap {
+                swap,
+                swap_mask,
+                compare,
+                compare_mask,
+            } => (
+                wire::ATOMIC_CMP_SWAP,
+                swap,
+                swap_mask,
+                compare,
+                compare_mask,
+            ),
         };
         wire::AtomicRequestHeader {
             opcode: U32::new(u32::from(opcode)),
             id: U32::new(self.id),
             stag: U32::new(self.stag.0),
             to: U64::new(self.to),
-            data: U64::new(self.data),
-            mask: U64::new(self.mask),
+            data: U64::new(data),
+            mask: U64::new(mask),
             compare: U64::new(compare),
             compare_mask: U64::new(compare_mask),
         }

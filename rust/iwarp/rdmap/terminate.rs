@@ -46,20 +46,37 @@ impl Quote {
     /// Quotes the Read Request `request`, received with MSN `msn`. For errors found while its
     /// response is sent; `request` is then [`ReadRequest::advanced`] by the octets sent.
     pub fn read_request(msn: u32, request: &ReadRequest) -> Self {
+        Self::request_header(
+            wire_rdmap::OP_READ_REQUEST,
+            msn,
+            wire_rdmap::READ_REQUEST_LEN,
+            Some(request.wire().as_bytes()),
+        )
+    }
+
+    /// Quotes an Atomic Request, received with MSN `msn`. For errors found when it is executed. A
+    /// Terminate quotes no RDMAP header of it (RFC 7306 §8.1).
+    pub fn atomic_request(msn: u32) -> Self {
+        Self::request_header(
+            wire_rdmap::OP_ATOMIC_REQUEST,
+            msn,
+            wire_rdmap::ATOMIC_REQUEST_LEN,
+            None,
+        )
+    }
+
+    /// Quotes a message on the queue of requests, with `body` octets behind its DDP header.
+    fn request_header(opcode: u8, msn: u32, body: usize, rdmap: Option<&[u8]>) -> Self {
         let ddp = wire_ddp::UntaggedHeader {
             control: wire_ddp::LAST | wire_ddp::VERSION,
-            rdmap: wire_rdmap::VERSION | wire_rdmap::OP_READ_REQUEST,
+            rdmap: wire_rdmap::VERSION | opcode,
             invalidate: U32::ZERO,
             qn: U32::new(wire_rdmap::QN_READ_REQUEST),
             msn: U32::new(msn),
             mo: U32::ZERO,
         };
-        let len = wire_ddp::UNTAGGED_LEN.saturating_add(wire_rdmap::READ_REQUEST_LEN);
-        Self::new(
-            u16::try_from(len).ok(),
-            ddp.as_bytes(),
-            Some(request.wire().as_bytes()),
-        )
+        let len = wire_ddp::UNTAGGED_LEN.saturating_add(body);
+        Self::new(u16::try_from(len).ok(), ddp.as_bytes(), rdmap)
     }
 
     /// Returns the length of the DDP segment in octets, if known.
@@ -77,15 +94,14 @@ impl Quote {
         Header::parse(self.ddp())
     }
 
-    /// Returns the MSN of the quoted Read Request; `None` if the segment is no Read Request or its
-    /// DDP header is not quoted.
-    pub fn read_msn(&self) -> Option<u32> {
-        match self.header()? {
-            Header::Untagged(h)
-                if h.rdmap & wire_rdmap::OPCODE_MASK == wire_rdmap::OP_READ_REQUEST =>
-            {
-                Some(h.msn.get())
-            }
+    /// Returns the MSN of the quoted Read Request or Atomic Request; `None` if the segment is
+    /// neither or its DDP header is not quoted.
+    pub fn request_msn(&self) -> Option<u32> {
+        let Header::Untagged(h) = self.header()? else {
+            return None;
+        };
+        match h.rdmap & wire_rdmap::OPCODE_MASK {
+            wire_rdmap::OP_READ_REQUEST | wire_rdmap::OP_ATOMIC_REQUEST => Some(h.msn.get()),
             _ => None,
         }
     }
@@ -121,7 +137,9 @@ impl Terminate {
     /// too if RDMAP found the error in a Read Request.
     pub fn new(error: Error, quote: Quote) -> Self {
         let quote = match error {
-            Error::Mpa(_) | Error::Local(_) | Error::DdpLocalCatastrophic => Quote::NONE,
+            Error::Mpa(_) | Error::Sctp(_) | Error::Local(_) | Error::DdpLocalCatastrophic => {
+                Quote::NONE
+            }
             Error::DdpTagged(_) | Error::DdpUntagged(_) => Quote {
                 rdmap: None,
                 ..quote

@@ -7,8 +7,8 @@ mod rdmap;
 
 use crate::error::Error;
 use crate::rdmap::terminate::Quote;
-use crate::traits::{Deframed, Deframing, Octets, Placement};
-use rdmap::RdmapReceiver;
+use crate::traits::{Admission, Deframed, Deframing, Octets, Placement};
+use rdmap::{Accepted, RdmapReceiver};
 
 /// The result of one look at the front of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,12 +21,25 @@ pub enum Progress {
         /// Octets that the stream must hold before the next try. More than it holds now.
         needed: usize,
     },
+    /// Nothing is consumed: the frame at the front begins a message that
+    /// [`Placement::take_receive`] has put off. The next try asks it again.
+    Blocked,
+}
+
+/// A checked frame at the front of the stream, whose segment is accepted.
+struct Checked<L> {
+    /// The octets of the stream that it takes.
+    octets: usize,
+    segment: Accepted,
+    layout: L,
 }
 
 /// The receiving half of a stream. It begins behind the startup frame.
-pub struct Receiver<D> {
+pub struct Receiver<D: Deframing> {
     deframing: D,
     rdmap: RdmapReceiver,
+    /// The frame at the front, if its message is put off.
+    blocked: Option<Checked<D::Layout>>,
     /// A valid frame has been received.
     started: bool,
     /// An error or a Terminate ended the stream.
@@ -39,6 +52,7 @@ impl<D: Deframing> Receiver<D> {
         Self {
             deframing,
             rdmap: RdmapReceiver::new(),
+            blocked: None,
             started: false,
             ended: false,
         }
@@ -46,7 +60,8 @@ impl<D: Deframing> Receiver<D> {
 
     /// Consumes the frame at the front of `stream` if it is complete. The caller must not pass
     /// consumed octets again, and must pass all others again. If the lower layer receives messages,
-    /// `stream` is one message.
+    /// `stream` is one message. After [`Progress::Blocked`], `stream` must begin with the same octets
+    /// as before, and any number may follow them.
     ///
     /// After an error or a Terminate the stream is dead, and all further data is consumed.
     ///
@@ -73,14 +88,35 @@ impl<D: Deframing> Receiver<D> {
         stream: &P::Stream<'_>,
         placement: &mut P,
     ) -> Result<Progress, Error> {
-        match self.deframing.next(stream)? {
-            Deframed::Incomplete { needed } => Ok(Progress::Incomplete { needed }),
-            Deframed::Frame { octets, ulpdu } => {
-                self.started = true;
-                self.ended = !self.rdmap.segment::<D, P>(&ulpdu, stream, placement)?;
-                Ok(Progress::Consumed(octets))
+        let frame = match self.blocked.take() {
+            Some(frame) => frame,
+            None => match self.deframing.next(stream)? {
+                Deframed::Incomplete { needed } => return Ok(Progress::Incomplete { needed }),
+                Deframed::Frame { octets, ulpdu } => {
+                    self.started = true;
+                    let segment = self.rdmap.accept::<D, P>(&ulpdu, placement)?;
+                    let layout = ulpdu.layout;
+                    Checked {
+                        octets,
+                        segment,
+                        layout,
+                    }
+                }
+            },
+        };
+        if let Some(taker) = frame.segment.takes_receive() {
+            if placement.take_receive(taker)? == Admission::Later {
+                self.blocked = Some(frame);
+                return Ok(Progress::Blocked);
             }
         }
+        let Checked {
+            octets,
+            segment,
+            layout,
+        } = frame;
+        self.ended = !self.rdmap.segment(segment, &layout, stream, placement)?;
+        Ok(Progress::Consumed(octets))
     }
 
     /// Returns whether the stream may end here gracefully: between frames and inside no message.

@@ -10,7 +10,7 @@ use crate::rdmap::atomic::{AtomicRequest, AtomicResponse};
 use crate::rdmap::read::ReadRequest;
 use crate::rdmap::segment::Segment;
 use crate::rdmap::terminate::{Quote, Terminate};
-use crate::traits::{Deframing, Layout, Placement};
+use crate::traits::{Deframing, Layout, Placement, Taker};
 use crate::types::{count, split, Stag};
 use crate::wire::ddp as wire_ddp;
 use crate::wire::rdmap as wire;
@@ -63,6 +63,26 @@ impl SegmentKind {
             ),
             _ => return None,
         })
+    }
+}
+
+/// A segment whose headers are checked.
+#[derive(Clone, Copy)]
+pub(super) struct Accepted {
+    kind: SegmentKind,
+    /// Where its payload begins: octets of its DDP header.
+    body: usize,
+}
+
+impl Accepted {
+    /// Returns the kind of the message that the segment begins, if it takes a receive WQE.
+    #[inline]
+    pub(super) const fn takes_receive(&self) -> Option<Taker> {
+        match self.kind {
+            SegmentKind::Payload(Segment::Send { mo: 0, .. }) => Some(Taker::Send),
+            SegmentKind::Immediate { .. } => Some(Taker::Immediate),
+            _ => None,
+        }
     }
 }
 
@@ -127,30 +147,43 @@ impl RdmapReceiver {
         Quote::new(Some(self.len), ddp, rdmap)
     }
 
-    /// Handles a segment of `stream`: checks its headers, lets `placement` place its payload and
-    /// deliver its message. Returns whether the stream continues; it ends after a Terminate.
-    pub(super) fn segment<D: Deframing, P: Placement>(
+    /// Takes the headers of the next segment, and checks them.
+    pub(super) fn accept<D: Deframing, P: Placement>(
         &mut self,
         ulpdu: &Ulpdu<D::Layout>,
-        stream: &P::Stream<'_>,
         placement: &mut P,
-    ) -> Result<bool, Error> {
+    ) -> Result<Accepted, Error> {
         self.len = ulpdu.len;
         self.front = ulpdu.front;
         self.kind = None;
-        let front = ulpdu.front();
-        let header = Header::parse(front).ok_or(D::SHORT)?;
-        let (_, body) = split(front, header.octets());
-        let payload = header.octets()..usize::from(ulpdu.len);
-        placement.received(&header, count(payload.len()));
-        let kind = self.classify(&header, count(payload.len()))?;
+        let header = Header::parse(ulpdu.front()).ok_or(D::SHORT)?;
+        let body = header.octets();
+        let len = count((body..usize::from(ulpdu.len)).len());
+        placement.received(&header, len);
+        let kind = self.classify(&header, len)?;
         self.kind = Some(kind);
+        Ok(Accepted { kind, body })
+    }
+
+    /// Handles the segment that [`Self::accept`] has returned last, with this `layout` in `stream`:
+    /// lets `placement` place its payload and deliver its message. Returns whether the stream
+    /// continues; it ends after a Terminate.
+    pub(super) fn segment<L: Layout, P: Placement>(
+        &mut self,
+        accepted: Accepted,
+        layout: &L,
+        stream: &P::Stream<'_>,
+        placement: &mut P,
+    ) -> Result<bool, Error> {
+        let len = usize::from(self.len);
+        let (_, body) = split(split(&self.front, len).0, accepted.body);
+        let payload = accepted.body..len;
 
         let msn = self.msn;
         let short = Error::Rdmap(Rdmap::CatastrophicStream);
-        match kind {
+        match accepted.kind {
             SegmentKind::Payload(segment) => {
-                self.place(&segment, ulpdu.layout.runs(payload), stream, placement)?;
+                self.place(&segment, layout.runs(payload), stream, placement)?;
             }
             SegmentKind::ReadRequest => {
                 self.requests.advance(0, true);

@@ -415,7 +415,7 @@ fn unknown_atomic_opcodes_are_refused() {
         v.events[..],
         [Event::AtomicRequest(
             AtomicRequest {
-                op: AtomicOp::CmpSwap,
+                op: AtomicOp::CmpSwap { .. },
                 ..
             },
             1

@@ -172,14 +172,15 @@ fn read_requests_are_numbered() {
     let mut got = Recorder::default();
     let request = common::READ_REQUEST;
     let atomic = AtomicRequest {
-        op: AtomicOp::CmpSwap,
+        op: AtomicOp::CmpSwap {
+            swap: 1,
+            swap_mask: 2,
+            compare: 3,
+            compare_mask: 4,
+        },
         id: 9,
         stag: STAG,
         to: 8,
-        data: 1,
-        mask: 2,
-        compare: 3,
-        compare_mask: 4,
     };
     for msn in [1, 3] {
         assert_eq!(tx.next_request(), msn);
@@ -245,14 +246,10 @@ fn immediate_data_shares_the_queue_of_the_sends() {
 #[test]
 fn atomics_on_the_wire() {
     let request = AtomicRequest {
-        op: AtomicOp::FetchAdd,
+        op: AtomicOp::FetchAdd { add: 5, mask: 6 },
         id: 0x0102_0304,
         stag: STAG,
         to: 0x10,
-        data: 5,
-        mask: 6,
-        compare: 7,
-        compare_mask: 8,
     };
     let mut tx = segmenter(true, false, 1460);
     let fpdu = common::send(&mut tx, Message::AtomicRequest(request), b"").concat();

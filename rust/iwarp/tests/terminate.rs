@@ -8,8 +8,7 @@ use iwarp::ddp::Header;
 use iwarp::*;
 
 /// Each error with its layer, type and code: RFC 5040 figure 9, RFC 5041 §7.2, RFC 5044 §8 and RFC
-/// 6581 §8 with RFC 6580.
-/// RFC 6581 §8 with RFC 6580.
+/// 6581 §8 with RFC 6580. RFC 5043 has none.
 const CODES: &[(Error, [u8; 3])] = &[
     (Error::Local(Local::Request), [0, 0, 0]),
     (Error::Local(Local::Buffer), [0, 0, 0]),
@@ -26,9 +25,11 @@ const CODES: &[(Error, [u8; 3])] = &[
     (Error::Rdmap(Rdmap::InvalidVersion), [0, 2, 5]),
     (Error::Rdmap(Rdmap::UnexpectedOpcode), [0, 2, 6]),
     (Error::Rdmap(Rdmap::CatastrophicStream), [0, 2, 7]),
+    (Error::Rdmap(Rdmap::UnalignedAtomic), [0, 2, 7]),
     (Error::Rdmap(Rdmap::CatastrophicGlobal), [0, 2, 8]),
     (Error::Rdmap(Rdmap::OperationCannotInvalidate), [0, 2, 9]),
     (Error::Rdmap(Rdmap::Unspecified), [0, 2, 0xff]),
+    (Error::Rdmap(Rdmap::WrongResponse), [0, 2, 0xff]),
     (Error::DdpLocalCatastrophic, [1, 0, 0]),
     (Error::DdpTagged(DdpTagged::InvalidStag), [1, 1, 0]),
     (Error::DdpTagged(DdpTagged::AccessRights), [1, 1, 0]),
@@ -51,6 +52,15 @@ const CODES: &[(Error, [u8; 3])] = &[
     (Error::Mpa(Mpa::LocalCatastrophic), [2, 0, 5]),
     (Error::Mpa(Mpa::InsufficientIrd), [2, 0, 6]),
     (Error::Mpa(Mpa::NoRtr), [2, 0, 7]),
+    (Error::Sctp(Sctp::Length), [0, 2, 7]),
+    (Error::Sctp(Sctp::Ppid), [0, 2, 7]),
+    (Error::Sctp(Sctp::Function), [0, 2, 7]),
+    (Error::Sctp(Sctp::PrivateData), [0, 2, 7]),
+    (Error::Sctp(Sctp::Duplicate), [0, 2, 7]),
+    (Error::Sctp(Sctp::TooFar), [0, 2, 7]),
+    (Error::Sctp(Sctp::TooManyHeld), [0, 2, 7]),
+    (Error::Sctp(Sctp::Order), [0, 2, 7]),
+    (Error::Sctp(Sctp::Sequence), [0, 2, 7]),
 ];
 
 #[test]
@@ -105,7 +115,7 @@ fn nothing_is_quoted_of_errors_below_ddp_and_of_local_ones() {
     for (error, [layer, etype, code]) in CODES.iter().copied() {
         if matches!(
             error,
-            Error::Mpa(_) | Error::Local(_) | Error::DdpLocalCatastrophic
+            Error::Mpa(_) | Error::Sctp(_) | Error::Local(_) | Error::DdpLocalCatastrophic
         ) {
             assert_eq!(body(error, v.quote), [layer << 4 | etype, code, 0, 0]);
         }
@@ -116,17 +126,31 @@ fn nothing_is_quoted_of_errors_below_ddp_and_of_local_ones() {
 }
 
 #[test]
-fn the_read_request_that_is_quoted_is_known_by_its_number() {
+fn the_request_that_is_quoted_is_known_by_its_number() {
     for msn in [1, 3] {
-        assert_eq!(Quote::read_request(msn, &REQUEST).read_msn(), Some(msn));
+        assert_eq!(Quote::read_request(msn, &REQUEST).request_msn(), Some(msn));
+        assert_eq!(Quote::atomic_request(msn).request_msn(), Some(msn));
     }
     for other in [
         Tagged::new(0, 0x1234, 0x5678, b"payload").ulpdu(),
         Untagged::new(3, 0, 1, b"payload").ulpdu(),
     ] {
-        assert_eq!(judge(&[other]).quote.read_msn(), None);
+        assert_eq!(judge(&[other]).quote.request_msn(), None);
     }
-    assert_eq!(Quote::NONE.read_msn(), None);
+    assert_eq!(Quote::NONE.request_msn(), None);
+}
+
+/// Of an Atomic Request, length and DDP header are quoted, whether it fails when it is received or
+/// when it is executed (RFC 7306 §8.1).
+#[test]
+fn of_an_atomic_request_the_rdmap_header_is_not_quoted() {
+    let ulpdu = Untagged::new(0xa, 1, 1, &[0; 52]).ulpdu();
+    let received = judge(std::slice::from_ref(&ulpdu)).quote;
+    let mut want = vec![0x02, 7, 0xc0, 0, 0, 70];
+    want.extend_from_slice(&ulpdu[..18]);
+    for quote in [received, Quote::atomic_request(1)] {
+        assert_eq!(body(Rdmap::UnalignedAtomic.into(), quote), want);
+    }
 }
 
 #[test]

@@ -4,6 +4,8 @@
 //! here.
 
 pub mod ddp;
+pub mod enhanced;
 pub mod mpa;
 pub mod rdmap;
+pub mod sctp;
 pub mod terminate;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! MPA's startup frames and markers (RFC 5044 §4.2, §7.1.1; RFC 6581 §6, §9).
+//! MPA's startup frames and markers (RFC 5044 §4.2, §7.1.1; RFC 6581 §6).
 
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy_derive::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -16,7 +16,7 @@ pub const FLAG_MARKERS: u8 = 0x80;
 pub const FLAG_CRC: u8 = 0x40;
 /// Flag: the connection is rejected. Only in a Reply.
 pub const FLAG_REJECT: u8 = 0x20;
-/// Flag: the private data begins with [`Enhanced`]. From revision 2 on.
+/// Flag: the private data begins with [`Enhanced`](super::enhanced::Enhanced). From revision 2 on.
 pub const FLAG_ENHANCED: u8 = 0x10;
 
 /// The fixed part of a startup frame.
@@ -35,29 +35,6 @@ pub struct StartupHeader {
     pub pd_length: U16,
 }
 
-/// The control words of an enhanced frame, in front of the ULP's private data (RFC 6581 §9).
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
-)]
-#[repr(C)]
-pub struct Enhanced {
-    /// IRD in the low 14 bits; [`ENH_PEER_TO_PEER`], [`ENH_RTR_SEND`].
-    pub ird: U16,
-    /// ORD in the low 14 bits; [`ENH_RTR_WRITE`], [`ENH_RTR_READ`].
-    pub ord: U16,
-}
-
-/// Mask of the depth in both words of [`Enhanced`].
-pub const ENH_DEPTH_MASK: u16 = 0x3fff;
-/// Control flag A, in the first word: peer-to-peer model.
-pub const ENH_PEER_TO_PEER: u16 = 0x8000;
-/// Control flag B, in the first word: the RTR indication may be a zero-length Send.
-pub const ENH_RTR_SEND: u16 = 0x4000;
-/// Control flag C, in the second word: the RTR indication may be a zero-length RDMA Write.
-pub const ENH_RTR_WRITE: u16 = 0x8000;
-/// Control flag D, in the second word: the RTR indication may be a zero-length RDMA Read.
-pub const ENH_RTR_READ: u16 = 0x4000;
-
 /// A marker (RFC 5044 §4.2).
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
@@ -73,11 +50,8 @@ pub struct Marker {
 
 /// Octets of the fixed part of a startup frame.
 pub const STARTUP_LEN: usize = 20;
-/// Octets of the control words of an enhanced frame.
-pub const ENHANCED_LEN: usize = 4;
 /// Maximum octets of private data, control words included.
 pub const PRIVATE_DATA_MAX: usize = 512;
 
 const _: () = assert!(core::mem::size_of::<StartupHeader>() == STARTUP_LEN);
-const _: () = assert!(core::mem::size_of::<Enhanced>() == ENHANCED_LEN);
 const _: () = assert!(core::mem::size_of::<Marker>() == 4);

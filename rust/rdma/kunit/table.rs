@@ -44,6 +44,7 @@ struct Shared {
     #[pin]
     table: Table<Base, (), Data>,
     found: Atomic<u64>,
+    missed: Atomic<u64>,
     wrong: Atomic<u32>,
 }
 
@@ -56,6 +57,7 @@ impl Shared {
             pin_init!(Self {
                 table <- Table::new(),
                 found: Atomic::new(0),
+                missed: Atomic::new(0),
                 wrong: Atomic::new(0),
             }),
             GFP_KERNEL,
@@ -65,6 +67,11 @@ impl Shared {
     /// Registers an object and returns it.
     fn register(&self) -> Result<*mut Base> {
         self.table.reserve(NUMBER)?;
+        self.store()
+    }
+
+    /// Stores an object at the number, which is reserved or has another object, and returns it.
+    fn store(&self) -> Result<*mut Base> {
         let memory = KBox::<MaybeUninit<Thing>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
         let base: *mut Base = KBox::into_raw(memory).cast();
         let data = Data {
@@ -72,8 +79,8 @@ impl Shared {
         };
 
         // SAFETY: The memory is new, zeroed, of the size of a `Thing`, and nothing else accesses
-        // it. It is freed by `deregister`, after a grace period that begins when the object has
-        // left the table.
+        // it. It is freed by `end`, after a grace period that begins when the object has left the
+        // table.
         unsafe {
             Thing::create(base, data);
             self.table.fill(NUMBER, base);
@@ -84,7 +91,20 @@ impl Shared {
     /// Deregisters an object, as `dereg_mr` does.
     fn deregister(&self, base: *mut Base) {
         self.table.remove(NUMBER);
-        // SAFETY: `register` created the object, and each is deregistered once and not used
+        Self::end(base);
+    }
+
+    /// Replaces an object by another one, as `rereg_user_mr` and `dereg_mr` do, and returns the latter.
+    fn replace(&self, base: *mut Base) -> Result<*mut Base> {
+        let new = self.store()?;
+
+        Self::end(base);
+        Ok(new)
+    }
+
+    /// Ends an object that has left the table.
+    fn end(base: *mut Base) {
+        // SAFETY: `store` created the object, and each is ended once and not used
         // afterwards. kfree_rcu() delays the free for lookups that found it in the table.
         unsafe {
             Thing::destroy(base);
@@ -95,6 +115,7 @@ impl Shared {
     /// Looks up the object as the receive path does, and uses it briefly.
     fn look(&self) {
         let Some(thing) = self.table.get(NUMBER) else {
+            self.missed.fetch_add(1, ordering::Relaxed);
             return;
         };
         self.found.fetch_add(1, ordering::Relaxed);
@@ -113,6 +134,7 @@ mod tests {
 
     const LOOKERS: u32 = 2;
     const ROUNDS: usize = 500;
+    const REPLACEMENTS: usize = 20_000;
 
     /// An object that a lookup finds stays whole until its reference is dropped. Once
     /// deregistration returns, nothing uses it.
@@ -146,6 +168,35 @@ mod tests {
         drop(workers);
         assert_eq!(shared.wrong.load(ordering::Relaxed), 0);
         assert_eq!(met, ROUNDS);
+        failed
+    }
+
+    /// A lookup that meets the replacement of an object finds one of the two.
+    #[test]
+    fn a_replaced_object_is_never_missed() -> Result {
+        let shared = Shared::new()?;
+        let mut base = shared.register()?;
+        let workers = Workers::new(LOOKERS)?;
+        let mut failed = Ok(());
+
+        for _ in 0..LOOKERS {
+            let shared = shared.clone();
+            workers.add_loop(move || shared.look())?;
+        }
+        for _ in 0..REPLACEMENTS {
+            match shared.replace(base) {
+                Ok(new) => base = new,
+                Err(e) => {
+                    failed = Err(e);
+                    break;
+                }
+            }
+        }
+        drop(workers);
+        shared.deregister(base);
+        assert_eq!(shared.wrong.load(ordering::Relaxed), 0);
+        assert_eq!(shared.missed.load(ordering::Relaxed), 0);
+        assert!(shared.found.load(ordering::Relaxed) != 0);
         failed
     }
 

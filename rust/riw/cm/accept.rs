@@ -9,15 +9,15 @@ use super::{
     pending::PendingEvent,
     phase::{Phase, Step},
     reason::EndReason,
+    responder::{Awaited, Prepared, Received, Responder},
     subscription::Subscription,
     Endpoint,
 };
 use crate::{
     limits,
-    link::{AddrPair, Connection, Deadline, LinkState},
+    link::{AddrPair, Connection, Deadline},
     qp::{Qp, Role},
 };
-use iwarp::startup::{Kind, OutFrame, Parameters, Reader, Responder};
 use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
@@ -36,7 +36,7 @@ struct Incoming {
 /// first candidate.
 pub(super) struct Request {
     incoming: Incoming,
-    reader: Reader,
+    awaited: Awaited,
     pub(super) deadline: Deadline,
 }
 
@@ -63,21 +63,16 @@ impl Request {
         &self.incoming.addrs
     }
 
-    fn new(
-        dev: &CmDevice,
-        connection: &Connection,
-        candidates: KVec<Arc<Subscription>>,
-    ) -> Result<KBox<Self>> {
+    /// Waits for the request on the link of `endpoint`, which has its connection. May sleep.
+    fn new(endpoint: &Endpoint, incoming: Incoming) -> Result<KBox<Self>, EndReason> {
+        let settings = &endpoint.dev.settings;
         let request = Self {
-            incoming: Incoming {
-                addrs: connection.addrs()?,
-                candidates,
-            },
-            reader: Reader::new(Kind::Request),
-            deadline: Deadline::new(dev.settings.startup_time()),
+            incoming,
+            awaited: Awaited::new(endpoint, &settings.policy())?,
+            deadline: Deadline::new(settings.startup_time()),
         };
 
-        Ok(KBox::new(request, GFP_KERNEL)?)
+        KBox::new(request, GFP_KERNEL).map_err(|e| EndReason::Local(e.into()))
     }
 
     /// Adds the connection to the half-open ones of its subscription. May sleep.
@@ -143,9 +138,11 @@ pub(super) fn incoming(
     connection: Connection,
     candidates: KVec<Arc<Subscription>>,
 ) -> Result {
-    let made = Request::new(dev, &connection, candidates)
-        .and_then(|request| Ok((Endpoint::new(dev)?, request)));
-    let (endpoint, request) = match made {
+    let made = connection.addrs().and_then(|addrs| {
+        let incoming = Incoming { addrs, candidates };
+        Ok((Endpoint::new(dev)?, incoming))
+    });
+    let (endpoint, incoming) = match made {
         Ok(made) => made,
         Err(e) => {
             connection.abort();
@@ -155,22 +152,33 @@ pub(super) fn incoming(
 
     let mut phase = endpoint.phase.lock();
     let begun = match dev.add(endpoint.token, Member::Endpoint(endpoint.clone())) {
-        Ok(()) => endpoint
-            .set_connection(connection)
-            .and_then(|()| request.enter(&endpoint)),
+        Ok(()) => endpoint.await_request(connection, incoming),
         Err(e) => {
             connection.abort();
-            Err(e)
+            Err(EndReason::Local(e))
         }
     };
-    if begun.is_ok() {
+    let begun = begun.map(|request| {
         *phase = Phase::AwaitRequest(request);
         endpoint.note_phase(CmPhase::New, &phase);
-    }
-    endpoint.proceed(phase, begun.map_err(EndReason::Local))
+    });
+    endpoint.proceed(phase, begun)
 }
 
 impl Endpoint {
+    /// Gives the link its connection, and waits for the request. May sleep.
+    fn await_request(
+        self: &Arc<Self>,
+        connection: Connection,
+        incoming: Incoming,
+    ) -> Result<KBox<Request>, EndReason> {
+        self.set_connection(connection).map_err(EndReason::Local)?;
+        let request = Request::new(self, incoming)?;
+
+        request.enter(self).map_err(EndReason::Local)?;
+        Ok(request)
+    }
+
     /// Continues with a connection that is not accepted yet. May sleep.
     pub(super) fn step_accept(self: &Arc<Self>, phase: Phase) -> Step {
         if self.events.has(PendingEvent::Evicted) {
@@ -178,40 +186,39 @@ impl Endpoint {
         }
         match phase {
             Phase::AwaitRequest(request) => self.receive_request(request),
-            Phase::Reported(_) => {
-                // The initiator must not send before the Reply, but it may give up.
-                match self.link.state() {
-                    LinkState::Established => Step::Next(phase),
-                    _ => Step::End(phase, End::abort(EndReason::Closed(ECONNRESET))),
+            // The initiator must not send before the answer, but it may give up.
+            Phase::Reported(reported) => match reported.responder.check(self) {
+                Ok(None) => Step::Next(Phase::Reported(reported)),
+                Ok(Some((answered, reason))) => {
+                    refused(Phase::Reported(reported), answered, reason)
                 }
-            }
+                Err(reason) => Step::End(Phase::Reported(reported), End::abort(reason)),
+            },
             phase => Step::Next(phase),
         }
     }
 
-    /// Receives the Request, or a part of it. May sleep.
+    /// Receives the request, or a part of it. May sleep.
     fn receive_request(&self, mut request: KBox<Request>) -> Step {
-        match self.receive_frame(&mut request.reader) {
-            Ok(true) => {
-                // It is not half-open any more.
-                request.leave(self);
-                self.check_request(request)
+        let policy = self.dev.settings.policy();
+        let received = match request.awaited.receive(self, &policy) {
+            Ok(None) => return Step::Next(Phase::AwaitRequest(request)),
+            Ok(Some(received)) => received,
+            Err(reason) => return Step::End(Phase::AwaitRequest(request), End::abort(reason)),
+        };
+
+        // It is not half-open any more.
+        request.leave(self);
+        match received {
+            Received::Request(responder) => self.consider(request, responder),
+            Received::Refused { answered, reason } => {
+                refused(Phase::AwaitRequest(request), answered, reason)
             }
-            Ok(false) => Step::Next(Phase::AwaitRequest(request)),
-            Err(reason) => Step::End(Phase::AwaitRequest(request), End::abort(reason)),
         }
     }
 
-    /// Checks the Request, and reports it to iw_cm if it is valid. May sleep.
-    fn check_request(&self, mut request: KBox<Request>) -> Step {
-        let responder = match Responder::request(&request.reader, &self.dev.settings.policy()) {
-            Ok(responder) => responder,
-            Err(refusal) => {
-                let reason = EndReason::Startup(refusal.error);
-
-                return self.refuse(Phase::AwaitRequest(request), refusal.reply, reason);
-            }
-        };
+    /// Reports a valid request to iw_cm. May sleep.
+    fn consider(&self, mut request: KBox<Request>, responder: Responder) -> Step {
         let reported = Reported {
             incoming: request.incoming.take(),
             responder,
@@ -221,7 +228,7 @@ impl Endpoint {
         match KBox::new(reported, GFP_KERNEL) {
             // iw_cm would get only a part of the private data.
             Ok(reported) if reported.responder.private_data().len() > CmId::PRIVATE_DATA_MAX => {
-                self.reject_with(reported, &[], EndReason::Local(EMSGSIZE))
+                self.refuse_with(reported, EndReason::Local(EMSGSIZE))
             }
             Ok(reported) => self.report_request(reported),
             Err(e) => Step::End(
@@ -239,7 +246,7 @@ impl Endpoint {
             }
             if !reported.next_candidate() {
                 // All have closed, or their backlogs are full.
-                return self.reject_with(reported, &[], EndReason::Rejected);
+                return self.refuse_with(reported, EndReason::Rejected);
             }
         }
     }
@@ -250,27 +257,12 @@ impl Endpoint {
         Deadline::new(self.dev.settings.accept_time())
     }
 
-    /// Sends a rejecting Reply, and ends the connection for `reason`. May sleep.
-    pub(super) fn reject_with(
-        &self,
-        reported: KBox<Reported>,
-        private_data: &[u8],
-        reason: EndReason,
-    ) -> Step {
-        let reply = reported.responder.reject(private_data).ok();
+    /// Refuses a request on which no consumer has decided, and ends the connection for `reason`. May
+    /// sleep.
+    pub(super) fn refuse_with(&self, reported: KBox<Reported>, reason: EndReason) -> Step {
+        let answered = reported.responder.refuse(self);
 
-        self.refuse(Phase::Reported(reported), reply, reason)
-    }
-
-    /// Ends a connection that is not accepted, after a Reply if there is one. May sleep.
-    fn refuse(&self, phase: Phase, reply: Option<OutFrame>, reason: EndReason) -> Step {
-        let sent = reply.is_some_and(|reply| self.send_frame(reply.as_bytes()).is_ok());
-        let end = match sent {
-            true => End::graceful(reason),
-            false => End::abort(reason),
-        };
-
-        Step::End(phase, end)
+        refused(Phase::Reported(reported), answered, reason)
     }
 
     /// Accepts, as [`CmOperations::accept`](rdma::iw::CmOperations::accept) says. May sleep.
@@ -294,18 +286,22 @@ impl Endpoint {
         param: &ConnParam<'_>,
     ) -> (Step, Result) {
         // Until the Reply is sent, a rejecting one can be sent instead.
-        let (reply, parameters) = match self.prepare(&reported.responder, qp, param) {
+        let prepared = match self.prepare(&reported.responder, qp, param) {
             Ok(prepared) => prepared,
-            Err(e) => return (self.reject_with(reported, &[], EndReason::Local(e)), Err(e)),
+            Err(e) => return (self.refuse_with(reported, EndReason::Local(e)), Err(e)),
         };
-        let started = self
-            .send_frame(reply.as_bytes())
-            .and_then(|()| self.start(&parameters, Role::Responder, reported.incoming.addrs));
-        if let Err(e) = started {
-            let end = End::abort(EndReason::link(e));
+        let started = prepared.send(self).and_then(|parameters| {
+            self.start(&parameters, Role::Responder, reported.incoming.addrs)?;
+            Ok(parameters)
+        });
+        let parameters = match started {
+            Ok(parameters) => parameters,
+            Err(e) => {
+                let end = End::abort(EndReason::link(e));
 
-            return (Step::End(Phase::Reported(reported), end), Err(e));
-        }
+                return (Step::End(Phase::Reported(reported), end), Err(e));
+            }
+        };
 
         // It cannot fail any more, so iw_cm gets its event in any case.
         let id = ARef::from(id);
@@ -325,20 +321,18 @@ impl Endpoint {
         (Step::Next(next), Ok(()))
     }
 
-    /// Makes the Reply that accepts, and attaches the queue pair. May sleep.
-    fn prepare(
+    /// Prepares the answer that accepts, and attaches the queue pair. May sleep.
+    fn prepare<'a>(
         self: &Arc<Self>,
         responder: &Responder,
         qp: &Arc<Qp>,
-        param: &ConnParam<'_>,
-    ) -> Result<(OutFrame, Parameters)> {
+        param: &ConnParam<'a>,
+    ) -> Result<Prepared<'a>> {
         check_depths(param)?;
-        let accepted = responder
-            .accept(param.ird, param.ord, param.private_data)
-            .map_err(|_| EINVAL)?;
+        let prepared = responder.accept(param)?;
 
         self.attach(qp)?;
-        Ok(accepted)
+        Ok(prepared)
     }
 
     /// Ends the connection that was accepted by `id`, as
@@ -383,7 +377,20 @@ impl Endpoint {
             reported.deadline = self.accept_deadline();
             self.report_request(reported)
         } else {
-            self.reject_with(reported, private_data, EndReason::Rejected)
+            let answered = reported.responder.reject(self, private_data);
+
+            refused(Phase::Reported(reported), answered, EndReason::Rejected)
         }
     }
+}
+
+/// Ends a connection that is not accepted. `answered`: the peer has been sent an answer, which it has
+/// to get.
+fn refused(phase: Phase, answered: bool, reason: EndReason) -> Step {
+    let end = match answered {
+        true => End::graceful(reason),
+        false => End::abort(reason),
+    };
+
+    Step::End(phase, end)
 }

@@ -5,6 +5,7 @@
 use super::{
     device::{CmDevice, Member},
     end::End,
+    initiator::{Answer, Startup},
     pending::PendingEvent,
     phase::{Phase, Step},
     reason::EndReason,
@@ -13,14 +14,12 @@ use super::{
 use crate::{
     counters::Counter,
     limits,
-    link::{AddrPair, Connection, Deadline, LinkState},
+    link::{AddrPair, Connection, Deadline, LinkState, Transport},
     qp::{Qp, Role},
+    settings::Transports,
 };
 use core::net::SocketAddr;
-use iwarp::{
-    startup::{Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, StartupError},
-    Mpa,
-};
+use iwarp::{startup::Parameters, Mpa};
 use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
@@ -29,6 +28,9 @@ use net::Netns;
 use rdma::iw::{CmEvent, CmId, ConnParam, Offer, Setup};
 use trace::CmPhase;
 
+/// Milliseconds for SCTP to connect if TCP can be tried after it.
+const FALLBACK_TIME: i64 = 3_000;
+
 /// A connection that is being opened.
 pub(super) struct Opening {
     /// iw_cm's id, which waits for the connect reply.
@@ -36,31 +38,13 @@ pub(super) struct Opening {
     setup: Setup,
     /// The addresses, that of this side as far as it is known.
     pub(super) addrs: AddrPair,
-    attempt: Attempt,
-    /// The same Request may be sent once more, if the peer closes without a Reply.
-    repeat: bool,
-    /// For a peer that does not know revision 2 of MPA.
-    fallback: Option<KBox<Attempt>>,
-    reader: Reader,
+    startup: Startup,
+    /// To be tried over TCP if there is no association.
+    tcp: Option<KBox<Startup>>,
     /// The deadline of the phase.
     pub(super) deadline: Deadline,
     /// When the consumer, which may wait, gets the connect reply at the latest, over all attempts.
     limit: Deadline,
-}
-
-/// A Request, and what checks the Reply to it.
-struct Attempt {
-    initiator: Initiator,
-    request: OutFrame,
-}
-
-impl Attempt {
-    fn new(policy: &Policy, param: &ConnParam<'_>) -> Result<Self> {
-        let (initiator, request) =
-            Initiator::new(policy, param.ird, param.ord, param.private_data).map_err(|_| EINVAL)?;
-
-        Ok(Self { initiator, request })
-    }
 }
 
 impl Opening {
@@ -72,19 +56,18 @@ impl Opening {
         param: &ConnParam<'_>,
     ) -> Result<KBox<Self>> {
         let policy = dev.settings.policy();
-        let enhanced = policy.revision > 1;
-        // Revision 1 lacks the peer-to-peer model. A responder has to wait for the initiator's
-        // first message there, so a consumer that expects the first message from it would hang.
-        let fallback = if enhanced && !policy.peer_to_peer {
-            let policy = Policy {
-                revision: 1,
-                ..policy
-            };
-            Some(KBox::new(Attempt::new(&policy, param)?, GFP_KERNEL)?)
-        } else {
-            None
-        };
+        let wanted = dev.settings.transports();
         let connect_time = dev.settings.connect_time();
+        let (startup, tcp, time) = match wanted {
+            Transports::Tcp => (Transport::Tcp, None, connect_time),
+            Transports::Sctp => (Transport::Sctp, None, connect_time),
+            Transports::Both => {
+                let tcp = Startup::new(Transport::Tcp, &policy, param)?;
+                let time = (connect_time / 2).min(FALLBACK_TIME);
+
+                (Transport::Sctp, Some(KBox::new(tcp, GFP_KERNEL)?), time)
+            }
+        };
         let opening = Self {
             id: ARef::from(id),
             setup: *setup,
@@ -92,45 +75,51 @@ impl Opening {
                 local: setup.local,
                 remote: *remote,
             },
-            attempt: Attempt::new(&policy, param)?,
-            repeat: enhanced,
-            fallback,
-            reader: Reader::new(Kind::Reply),
-            deadline: Deadline::new(connect_time),
+            startup: Startup::new(startup, &policy, param)?,
+            tcp,
+            deadline: Deadline::new(time),
             limit: Deadline::new(connect_time.saturating_add(dev.settings.startup_time())),
         };
 
         Ok(KBox::new(opening, GFP_KERNEL)?)
     }
 
-    /// Makes a connection bound to the address of this end. May sleep.
-    fn bind(&self, dev: &CmDevice, ns: &Netns) -> Result<Connection> {
-        let Setup { local, tos, .. } = &self.setup;
-
-        Connection::new(&dev.shared.pernet, ns, local, &self.addrs.remote, *tos)
+    /// Makes a connection bound to the address of this end. Chooses TCP if there can be none over SCTP, and
+    /// both would do. May sleep.
+    fn bind(&mut self, dev: &CmDevice, ns: &Netns) -> Result<Connection> {
+        match self.bind_by(self.startup.transport(), dev, ns) {
+            Err(_) if self.take_tcp() => {
+                self.deadline = Deadline::new(dev.settings.connect_time()).min(self.limit);
+                self.bind_by(Transport::Tcp, dev, ns)
+            }
+            other => other,
+        }
     }
 
-    /// Chooses the Request that follows a failed attempt. Returns false if there is none.
-    ///
-    /// A peer that knows only revision 1 closes without a Reply (RFC 6581, section 10). But a peer
-    /// also closes if it lacks memory, or room for half-open connections. So the same Request is
-    /// repeated once before revision 1 is tried.
-    fn next_attempt(&mut self, reason: EndReason) -> bool {
-        let no_octets = self.reader.wanted() == Reader::new(Kind::Reply).wanted();
-        let closed = reason.to_error() == ECONNRESET && no_octets;
+    fn bind_by(&self, transport: Transport, dev: &CmDevice, ns: &Netns) -> Result<Connection> {
+        let Setup { local, tos, .. } = &self.setup;
+        let more = dev.further_addrs(transport, local)?;
 
-        if closed && core::mem::replace(&mut self.repeat, false) {
-            return true;
+        Connection::new(
+            transport,
+            &dev.shared.pernet,
+            ns,
+            local,
+            &more,
+            &self.addrs.remote,
+            *tos,
+        )
+    }
+
+    /// Chooses TCP, if it has not been tried. Returns whether it does.
+    fn take_tcp(&mut self) -> bool {
+        match self.tcp.take() {
+            Some(startup) => {
+                self.startup = KBox::into_inner(startup);
+                true
+            }
+            None => false,
         }
-        if !closed && reason != EndReason::Startup(StartupError::Revision) {
-            return false;
-        }
-        let Some(attempt) = self.fallback.take() else {
-            return false;
-        };
-        self.attempt = KBox::into_inner(attempt);
-        self.repeat = false;
-        true
     }
 
     /// Reports the connect reply to iw_cm. May sleep.
@@ -147,7 +136,7 @@ impl Opening {
     pub(super) fn report_failure(&self, reason: EndReason) {
         let error = reason.to_error();
         let offer = match reason {
-            EndReason::Refused => reply_offer(&self.reader, None),
+            EndReason::Refused => self.startup.offer(None),
             _ => Offer::default(),
         };
 
@@ -178,7 +167,7 @@ pub(super) fn connect(
     param: &ConnParam<'_>,
 ) -> Result {
     check_depths(param)?;
-    let opening = Opening::new(dev, id, setup, remote, param)?;
+    let mut opening = Opening::new(dev, id, setup, remote, param)?;
     // Held until the device knows of the connection.
     let ns = dev.netns()?;
     let connection = opening.bind(dev, &ns)?;
@@ -199,7 +188,7 @@ pub(super) fn connect(
 }
 
 impl Endpoint {
-    /// Starts to connect by TCP. May sleep.
+    /// Starts to connect. May sleep.
     fn begin(
         self: &Arc<Self>,
         connection: Connection,
@@ -222,7 +211,7 @@ impl Endpoint {
         }
     }
 
-    /// Sends the Request if TCP has connected. May sleep.
+    /// Sends the request of this side if the transport has connected. May sleep.
     fn send_request(self: &Arc<Self>, mut opening: KBox<Opening>) -> Step {
         match self.try_send_request(&mut opening) {
             Ok(false) => Step::Next(Phase::Connecting(opening)),
@@ -233,11 +222,26 @@ impl Endpoint {
                 self.kick();
                 Step::Next(Phase::AwaitReply(opening))
             }
-            Err(reason) => Step::End(Phase::Connecting(opening), End::abort(reason)),
+            Err(reason) => self.fall_back(opening, reason),
         }
     }
 
-    /// Returns whether TCP has connected and the Request is sent. May sleep.
+    /// Connects by TCP, if there is no association and TCP has not been tried. Otherwise ends the
+    /// connection. May sleep.
+    pub(super) fn fall_back(
+        self: &Arc<Self>,
+        mut opening: KBox<Opening>,
+        reason: EndReason,
+    ) -> Step {
+        if !opening.take_tcp() || self.reconnect(&mut opening).is_err() {
+            return Step::End(Phase::Connecting(opening), End::abort(reason));
+        }
+        // TCP may have connected already.
+        self.kick();
+        Step::Next(Phase::Connecting(opening))
+    }
+
+    /// Returns whether the transport has connected and the request is sent. May sleep.
     fn try_send_request(&self, opening: &mut Opening) -> Result<bool, EndReason> {
         match self.link.state() {
             LinkState::Connecting => return Ok(false),
@@ -245,51 +249,37 @@ impl Endpoint {
             LinkState::Established | LinkState::PeerClosed | LinkState::Closing => {}
         }
         opening.addrs.local = self.link.local_addr().map_err(EndReason::link)?;
-        self.send_frame(opening.attempt.request.as_bytes())
-            .map_err(EndReason::link)?;
+        opening.startup.send_request(self)?;
         Ok(true)
     }
 
-    /// Receives the Reply, or a part of it, and acts on it. May sleep.
+    /// Receives the answer, or a part of it, and acts on it. May sleep.
     fn receive_reply(self: &Arc<Self>, mut opening: KBox<Opening>) -> Step {
-        match self.receive_frame(&mut opening.reader) {
-            Ok(false) => return Step::Next(Phase::AwaitReply(opening)),
-            Ok(true) => {}
-            Err(reason) => return self.try_again(opening, reason),
-        }
+        let answer = match opening.startup.receive(self) {
+            Ok(None) => return Step::Next(Phase::AwaitReply(opening)),
+            Ok(Some(answer)) => answer,
+            Err(reason) => Answer::Failed(reason),
+        };
 
-        match opening.attempt.initiator.reply(&opening.reader) {
-            Ok(Outcome::Established(parameters)) => self.connected(opening, &parameters),
-            Ok(Outcome::Rejected) => Step::End(
+        match answer {
+            Answer::Established(parameters) => self.connected(opening, &parameters),
+            Answer::Rejected => Step::End(
                 Phase::AwaitReply(opening),
                 End::graceful(EndReason::Refused),
             ),
-            Err(error) => match (error.term(), opening.reader.frame()) {
-                (Some(terminate), Some(reply)) => {
-                    let crc = opening.attempt.initiator.crc(&reply);
-
-                    self.withdraw(
-                        opening,
-                        terminate,
-                        crc,
-                        reply.markers,
-                        EndReason::Startup(error),
-                    )
-                }
-                _ if error == StartupError::Revision => {
-                    self.try_again(opening, EndReason::Startup(error))
-                }
-                _ => Step::End(
-                    Phase::AwaitReply(opening),
-                    End::abort(EndReason::Startup(error)),
-                ),
-            },
+            Answer::Withdraw {
+                error,
+                crc,
+                markers,
+                reason,
+            } => self.withdraw(opening, error, crc, markers, reason),
+            Answer::Failed(reason) => self.try_again(opening, reason),
         }
     }
 
     /// Starts the stream and reports the connection. May sleep.
     fn connected(self: &Arc<Self>, opening: KBox<Opening>, parameters: &Parameters) -> Step {
-        let started = if opening.reader.private_data().len() > CmId::PRIVATE_DATA_MAX {
+        let started = if opening.startup.private_data().len() > CmId::PRIVATE_DATA_MAX {
             // iw_cm would get only a part of them.
             Err(EMSGSIZE)
         } else {
@@ -309,7 +299,7 @@ impl Endpoint {
             );
         }
 
-        match opening.report(Ok(()), reply_offer(&opening.reader, Some(parameters))) {
+        match opening.report(Ok(()), opening.startup.offer(Some(parameters))) {
             Ok(()) => {
                 self.dev.counters.inc(Counter::ConnectionsOpened);
                 Step::Next(Phase::Rdma {
@@ -324,7 +314,7 @@ impl Endpoint {
     /// Connects once more, if the peer has closed without a Reply or has replied in another
     /// revision of MPA, and an attempt is left. Otherwise ends the connection. May sleep.
     fn try_again(self: &Arc<Self>, mut opening: KBox<Opening>, reason: EndReason) -> Step {
-        if !opening.next_attempt(reason) || self.reconnect(&mut opening).is_err() {
+        if !opening.startup.next_attempt(reason) || self.reconnect(&mut opening).is_err() {
             return Step::End(Phase::AwaitReply(opening), End::abort(reason));
         }
         // TCP may have connected already.
@@ -345,7 +335,6 @@ impl Endpoint {
         self.begin(connection, &opening.addrs.remote)
             .map_err(EndReason::to_error)?;
 
-        opening.reader = Reader::new(Kind::Reply);
         opening.deadline = Deadline::new(self.dev.settings.connect_time()).min(opening.limit);
         Ok(())
     }
@@ -363,22 +352,5 @@ impl Endpoint {
         // Without memory for it the peer learns no more than the end.
         let _ = self.send_terminate(error, crc, markers);
         Step::End(Phase::AwaitReply(opening), End::graceful(reason))
-    }
-}
-
-/// Returns depths and private data of a Reply as consumers expect them from an iWARP device: the
-/// depths as the peer means them.
-fn reply_offer<'a>(reader: &'a Reader, parameters: Option<&Parameters>) -> Offer<'a> {
-    let depths = reader.frame().and_then(|reply| reply.depths);
-    let (ird, ord) = parameters.map_or((0, 0), |p| (p.ird, p.ord));
-    let (ird, ord) = (
-        depths.and_then(|d| d.negotiated_ord()).unwrap_or(ird),
-        depths.and_then(|d| d.negotiated_ird()).unwrap_or(ord),
-    );
-
-    Offer {
-        ird,
-        ord,
-        private_data: reader.private_data(),
     }
 }

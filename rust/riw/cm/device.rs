@@ -4,8 +4,14 @@
 
 use super::{listen::Listener, subscription::Subscription, Endpoint};
 use crate::{
-    counters::Counters, link::LingerSet, log::DeviceLog, members::Members, settings::Settings, Riw,
+    counters::Counters,
+    link::{LingerSet, Transport},
+    log::DeviceLog,
+    members::Members,
+    settings::Settings,
+    Riw,
 };
+use core::net::SocketAddr;
 use kernel::{
     new_mutex,
     prelude::*,
@@ -16,7 +22,7 @@ use kernel::{
     },
 };
 use kernel_ext::workqueue::Queue;
-use net::{NetDevice, Netns, Pernet};
+use net::{Family, NetDevice, Netns, Pernet};
 use rdma::{device::Registered, Device};
 
 /// The parts of connection management that all devices of the module share.
@@ -70,6 +76,9 @@ impl Shared {
         }
     }
 }
+
+/// Addresses of a socket, at most: the INIT of an association lists all of them.
+const ADDRS_MAX: usize = 8;
 
 /// The connection management of a device.
 #[pin_data]
@@ -197,14 +206,45 @@ impl CmDevice {
     /// A socket made in the namespace must belong to a member of the device before the caller
     /// drops the namespace.
     pub(super) fn netns(&self) -> Result<Netns> {
-        let netdev = {
-            let state = self.state.lock();
-            let shut = state.members.is_shut_down();
+        self.netdev()?.netns().ok_or(ENODEV)
+    }
 
-            state.netdev.clone().filter(|_| !shut).ok_or(ENODEV)?
-        };
+    /// Returns the netdev. `ENODEV` if the device is shut down. May sleep.
+    fn netdev(&self) -> Result<ARef<NetDevice>> {
+        let state = self.state.lock();
+        let shut = state.members.is_shut_down();
 
-        netdev.netns().ok_or(ENODEV)
+        state.netdev.clone().filter(|_| !shut).ok_or(ENODEV)
+    }
+
+    /// Returns the addresses that a socket at `local` has besides, of the same family: none, unless the
+    /// setting `multihoming` is on and `local` is an address of the netdev. So a wildcard address is left
+    /// as it is: to SCTP, it means all addresses of the host. May sleep. `ENODEV` if the device is shut
+    /// down, `ENOMEM`.
+    pub(super) fn further_addrs(
+        &self,
+        transport: Transport,
+        local: &SocketAddr,
+    ) -> Result<KVec<SocketAddr>> {
+        let mut further = KVec::new();
+
+        if transport != Transport::Sctp || !self.settings.is_multihomed() {
+            return Ok(further);
+        }
+        let netdev = self.netdev()?;
+        let ns = netdev.netns().ok_or(ENODEV)?;
+        if ns.owner_of(local) != Some(self.ifindex) {
+            return Ok(further);
+        }
+        let mut addrs = [*local; ADDRS_MAX];
+        let count = netdev.ip_addrs(Family::from(local), &mut addrs);
+
+        for addr in addrs.iter().take(count) {
+            if addr.ip() != local.ip() {
+                further.push(*addr, GFP_KERNEL)?;
+            }
+        }
+        Ok(further)
     }
 
     /// Returns the device of ib_core; `None` if it is not registered. May sleep. Drop it soon: the

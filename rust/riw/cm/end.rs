@@ -19,12 +19,12 @@ pub(super) struct End {
     reason: EndReason,
 }
 
-/// How the TCP connection is closed.
+/// How the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disconnect {
-    /// By a FIN behind all data that TCP has taken.
+    /// By a FIN behind all data that TCP has taken; over SCTP by the end of the session.
     Graceful,
-    /// By a RST.
+    /// By a RST; over SCTP by an ABORT.
     Abort,
 }
 

@@ -10,9 +10,12 @@ use super::{
     reason::EndReason,
 };
 use crate::{
-    link::{AddrPair, Connection, Link, LinkEvents, LinkState, Readable},
+    link::{
+        AddrPair, Connection, Inflow, Link, LinkEvents, LinkState, Readable, Reorder, Transport,
+    },
     qp::{Closed, Qp, QpConnection},
 };
+use iwarp::Local;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
@@ -22,7 +25,10 @@ use kernel::{
     },
     workqueue::{DelayedWork, Work, WorkItem},
 };
-use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue};
+use kernel_ext::{
+    memcg::MemCgroup,
+    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
+};
 use rdma::iw::CmId;
 
 /// A connection, or one that is being set up.
@@ -88,9 +94,23 @@ impl Endpoint {
         )
     }
 
+    /// Returns what happens to chunks of SCTP that arrive out of order. Any context.
+    pub(super) fn reorder(&self) -> Reorder {
+        Reorder {
+            memcg: match self.qp.as_ref() {
+                Some(qp) => qp.memcg().clone(),
+                None => MemCgroup::none(),
+            },
+            early_placement: self.dev.settings.places_early(),
+        }
+    }
+
     /// Lets the queue pair read the link: data may have arrived before the stream was active, or
     /// before the queue pair had a buffer for it. Process context, may sleep.
     pub(super) fn poll_link(self: &Arc<Self>) {
+        if self.link.transport() == Ok(Transport::Sctp) {
+            return self.poll_chunks();
+        }
         // Without a connection there is nothing to read.
         let _ = self.link.with_locked(|data| self.poll_stream(data));
     }
@@ -194,7 +214,8 @@ impl Endpoint {
     /// The step of a phase whose deadline has passed. May sleep.
     fn expire(self: &Arc<Self>, phase: Phase) -> Step {
         match phase {
-            Phase::Reported(reported) => self.reject_with(reported, &[], EndReason::Timeout),
+            Phase::Connecting(opening) => self.fall_back(opening, EndReason::Timeout),
+            Phase::Reported(reported) => self.refuse_with(reported, EndReason::Timeout),
             Phase::Rdma {
                 id,
                 ending: Some(mut ending),
@@ -230,6 +251,12 @@ impl Endpoint {
 
         // Octets that were received before the end count.
         qp.rx_ready(data);
+        self.note_closed(qp, data);
+    }
+
+    /// Notifies the queue pair if the connection has ended, or the peer has closed its half and what it
+    /// has sent before has been read. Atomic context, the connection is locked.
+    fn note_closed(self: &Arc<Self>, qp: &Arc<Qp>, data: &Readable<'_, '_>) {
         let how = match data.state() {
             LinkState::Closed(e) if e == ETIMEDOUT => Closed::Timeout,
             LinkState::Closed(_) => Closed::Reset,
@@ -238,6 +265,42 @@ impl Endpoint {
             LinkState::Connecting | LinkState::Established | LinkState::Closing => return,
         };
 
+        if how == Closed::Graceful && qp.waits_for_receive() {
+            // The FIN is behind a message that has not been read: `catch_up` comes back here.
+            return;
+        }
+        self.closed(qp, how);
+    }
+
+    /// Lets the queue pair receive chunks of SCTP, and notifies it if the session has failed, or the
+    /// peer has ended its direction of it, or the association has ended. Process context, may sleep.
+    fn poll_chunks(self: &Arc<Self>) {
+        let Some(qp) = self.qp.as_ref() else {
+            return;
+        };
+
+        match self.link.receive_chunks(
+            |chunk| qp.rx_chunk(chunk),
+            |segment, payload| qp.place_early(segment, payload),
+        ) {
+            Inflow::Empty | Inflow::Blocked => {}
+            Inflow::More => qp.receive_later(),
+            Inflow::PeerClosed => {
+                self.closed(qp, Closed::Graceful);
+                // The association may have ended, too.
+                qp.receive_later();
+            }
+            Inflow::Failed(error) => qp.session_failed(error),
+            Inflow::Closed(e) if e == ETIMEDOUT => self.closed(qp, Closed::Timeout),
+            Inflow::Closed(e) if e == ENOMEM => qp.session_failed(Local::Memory.into()),
+            // It has been taken away: whoever did so ends the stream.
+            Inflow::Closed(e) if e == ENOTCONN => {}
+            Inflow::Closed(_) => self.closed(qp, Closed::Reset),
+        }
+    }
+
+    /// Notes that the connection, or the peer's half of it, has ended. Process context or softirq.
+    fn closed(self: &Arc<Self>, qp: &Arc<Qp>, how: Closed) {
         if how != Closed::Graceful {
             self.events.set(PendingEvent::ConnectionLost);
         }
@@ -330,7 +393,13 @@ impl LinkEvents for Endpoint {
     /// Atomic context, the connection is locked.
     fn readable(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
         match self.active_qp() {
-            Some(qp) => qp.rx_ready(data),
+            Some(qp) => {
+                qp.rx_ready(data);
+                // A wait for a receive may have ended, behind which the FIN has come.
+                if data.state() == LinkState::PeerClosed {
+                    self.note_closed(qp, data);
+                }
+            }
             None => self.kick(),
         }
     }
@@ -344,7 +413,7 @@ impl LinkEvents for Endpoint {
         }
     }
 
-    /// Atomic context, the connection is locked.
+    /// Any context. The connection may be locked.
     fn room(self: &Arc<Self>) {
         if let Some(qp) = self.active_qp() {
             qp.write_space();
@@ -356,6 +425,14 @@ impl LinkEvents for Endpoint {
         // The end of an established connection is a change of its state.
         if !self.is_stream_active() {
             self.kick();
+        }
+    }
+
+    /// Atomic context. The connection may be locked.
+    fn chunks_arrived(self: &Arc<Self>) {
+        match self.active_qp() {
+            Some(qp) => qp.receive_later(),
+            None => self.kick(),
         }
     }
 }

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Frames of the startup, sent and received.
+//! Frames of MPA's startup, sent and received, and the Terminate that takes a startup back.
 
 use super::{reason::EndReason, Endpoint};
-use crate::stream::crc;
-use iwarp::{mpa::Framer, startup::Reader, Gather, Message, Quote, Segmenter, Terminate, TxConfig};
+use crate::{
+    link::{Frames, Transport},
+    stream::crc,
+};
+use iwarp::{
+    mpa, sctp, startup::Reader, Framing, Gather, Message, Quote, Segmenter, Terminate, TxConfig,
+};
 use kernel::prelude::*;
 use net::SendBuf;
 
@@ -17,26 +22,29 @@ impl Endpoint {
         buf.append(frame)?;
         // At most one such frame has been sent before, so only a lack of memory keeps this one out.
         self.link
-            .send(&mut buf)
+            .send(&mut buf, &mut Frames::new())
             .map_err(|e| if e == EAGAIN { ENOBUFS } else { e })
     }
 
-    /// Sends a Terminate, as the first and only FPDU. May sleep. Fails as [`Self::send_frame`].
+    /// Sends a Terminate, as the first and only segment. `crc` and `markers` are for MPA. May sleep. Fails
+    /// as [`Self::send_frame`].
     pub(super) fn send_terminate(&self, error: iwarp::Error, crc: bool, markers: bool) -> Result {
-        let mut segmenter = Segmenter::new(Framer::<crc::Kernel>::new(TxConfig {
-            crc,
-            markers,
-            emss: self.link.mss()?,
-        }));
-        let mut frame = Frame {
-            bytes: [0; 64],
-            len: 0,
-        };
-        let message = Message::Terminate(Terminate::new(error, Quote::NONE));
+        let mss = self.link.mss()?;
 
-        segmenter.start(message, 0).map_err(|_| EIO)?;
-        while segmenter.poll_transmit(&mut frame)?.is_some() {}
-        self.send_frame(frame.bytes.get(..frame.len).unwrap_or_default())?;
+        match self.link.transport()? {
+            Transport::Tcp => {
+                let framer = mpa::Framer::<crc::Kernel>::new(TxConfig {
+                    crc,
+                    markers,
+                    emss: mss,
+                });
+                self.send_frame(Frame::terminate(framer, error)?.octets())?;
+            }
+            Transport::Sctp => {
+                let frame = Frame::terminate(sctp::Framer::new(mss), error)?;
+                self.link.send_segment(frame.octets())?;
+            }
+        }
         if let Some(qp) = self.qp.as_ref() {
             qp.note_terminate(error.term());
         }
@@ -70,10 +78,30 @@ impl Endpoint {
     }
 }
 
-/// Collects the octets of an FPDU without payload.
+/// Collects the octets of a frame without payload.
 struct Frame {
     bytes: [u8; 64],
     len: usize,
+}
+
+impl Frame {
+    /// Returns the frame of a Terminate that quotes nothing.
+    fn terminate(framing: impl Framing, error: iwarp::Error) -> Result<Self> {
+        let mut segmenter = Segmenter::new(framing);
+        let mut frame = Self {
+            bytes: [0; 64],
+            len: 0,
+        };
+        let message = Message::Terminate(Terminate::new(error, Quote::NONE));
+
+        segmenter.start(message, 0).map_err(|_| EIO)?;
+        while segmenter.poll_transmit(&mut frame)?.is_some() {}
+        Ok(frame)
+    }
+
+    fn octets(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
 }
 
 impl Gather for Frame {

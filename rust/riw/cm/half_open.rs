@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Half-open connections: TCP has established them, but their Request has not arrived.
+//! Half-open connections: TCP or SCTP has established them, but the peer's request has not arrived.
 
 use core::net::IpAddr;
 use kernel::{prelude::*, rbtree::RBTree};

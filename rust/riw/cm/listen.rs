@@ -3,7 +3,7 @@
 //! Listening.
 //!
 //! For a wildcard listener rdma_cm listens on each device. The devices of one network namespace
-//! then share a TCP socket for each address and port. A connection goes to the device whose netdev
+//! then share a socket for each transport, address and port. A connection goes to the device whose netdev
 //! has the local address of the connection. The netdev by which the packets arrive does not count:
 //! packets to an address of this host arrive by `lo`.
 //!
@@ -16,7 +16,10 @@ use super::{
     device::{CmDevice, Member, Shared},
     subscription::Subscription,
 };
-use crate::link::{Connection, ListenEvents, ListenLink, UnboundLink};
+use crate::{
+    link::{Connection, ListenEvents, ListenLink, Transport, UnboundLink},
+    settings::{EachTransport, Transports},
+};
 use core::net::SocketAddr;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
@@ -29,7 +32,7 @@ use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_wor
 use net::{netns, Netns};
 use rdma::iw::{CmId, Setup};
 
-/// The minimum length of TCP's accept queue; a larger backlog of the consumer makes it longer,
+/// The minimum length of the accept queue; a larger backlog of the consumer makes it longer,
 /// although that backlog limits connections whose Request has arrived. The minimum is not higher: a
 /// connection that waits here for too long has been given up by its peer.
 const QUEUE_MIN: u32 = 256;
@@ -41,6 +44,7 @@ const RETRY_TIME: u32 = 100;
 /// The address that a listening link is bound to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
+    transport: Transport,
     ns: netns::Id,
     addr: SocketAddr,
     family_only: bool,
@@ -124,46 +128,93 @@ fn listen_on(
 ) -> Result<usize> {
     let ns = dev.netns()?;
     let home = home.is_some_and(|home| *home == ns);
-    let key = Key {
-        ns: ns.id(),
-        addr: setup.local,
-        family_only: setup.family_only,
-    };
     // Outside of the lock: this may load a module.
-    let link = UnboundLink::new(&dev.shared.pernet, &ns, &setup.local)?;
+    let links = unbound_links(dev, &ns, setup)?;
 
     let mut listeners = dev.shared.listeners.lock();
-    let known = listeners.iter().find(|listener| listener.key == key);
-    let listener = match known.cloned() {
-        Some(listener) => Some(listener),
-        None => match Listener::open(&dev.shared, key, link, setup.tos, backlog) {
-            Ok(listener) => {
-                listeners
-                    .push(listener.clone(), GFP_KERNEL)
-                    .inspect_err(|_| listener.close())?;
-                Some(listener)
-            }
-            // The consumer could not accept the connections anyway.
-            Err(e) if e == EADDRINUSE && !home && is_everywhere(setup) => None,
-            Err(e) => return Err(e),
-        },
-    };
-    let subscription = Subscription::new(dev, home, listener.clone())
-        .and_then(|subscription| {
-            subscription.open(id)?;
-            Ok(subscription)
-        })
-        .inspect_err(|_| {
-            if let Some(listener) = &listener {
-                listener.close_unused(&mut listeners);
-            }
-        })?;
+    let found = find_listeners(&mut listeners, dev, &ns, setup, home, links, backlog)?;
+    let subscription = Subscription::new(dev, home, found)?;
+    if let Err(e) = subscription.open(id) {
+        for listener in subscription.listeners() {
+            listener.drop_subscription(&subscription, &mut listeners);
+        }
+        return Err(e);
+    }
     drop(listeners);
 
     let token = subscription.token;
     dev.add(token, Member::Subscription(subscription.clone()))
         .inspect_err(|_| subscription.close())?;
     Ok(token)
+}
+
+/// Makes a link for each transport that the device uses. If it uses both and the kernel lacks SCTP, only
+/// that for TCP. May sleep.
+fn unbound_links(
+    dev: &Arc<CmDevice>,
+    ns: &Netns,
+    setup: &Setup,
+) -> Result<KVec<(Transport, UnboundLink)>> {
+    let wanted = dev.settings.transports();
+    let mut links = KVec::with_capacity(2, GFP_KERNEL)?;
+
+    for transport in wanted.all() {
+        let more = dev.further_addrs(*transport, &setup.local)?;
+
+        match UnboundLink::new(*transport, &dev.shared.pernet, ns, &setup.local, more) {
+            Ok(link) => links.push((*transport, link), GFP_KERNEL)?,
+            Err(e) if Transport::is_missing(e) && wanted == Transports::Both => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(links)
+}
+
+/// Finds the listener for each transport at the address of `setup`, or opens one on its link. After an
+/// error those that were opened are closed. May sleep.
+fn find_listeners(
+    listeners: &mut KVec<Arc<Listener>>,
+    dev: &Arc<CmDevice>,
+    ns: &Netns,
+    setup: &Setup,
+    home: bool,
+    links: KVec<(Transport, UnboundLink)>,
+    backlog: u32,
+) -> Result<KVec<Arc<Listener>>> {
+    let mut found = KVec::with_capacity(links.len(), GFP_KERNEL)?;
+
+    for (transport, link) in links {
+        let key = Key {
+            transport,
+            ns: ns.id(),
+            addr: setup.local,
+            family_only: setup.family_only,
+        };
+        let known = listeners.iter().find(|listener| listener.key == key);
+        let listener = match known.cloned() {
+            Some(listener) => Ok(listener),
+            None => Listener::open(&dev.shared, key, link, setup.tos, backlog).and_then(|new| {
+                listeners
+                    .push(new.clone(), GFP_KERNEL)
+                    .inspect_err(|_| new.close())?;
+                Ok(new)
+            }),
+        };
+
+        match listener {
+            // There is room.
+            Ok(listener) => found.push(listener, GFP_KERNEL)?,
+            // The consumer could not accept the connections anyway.
+            Err(e) if e == EADDRINUSE && !home && is_everywhere(setup) => {}
+            Err(e) => {
+                for listener in &found {
+                    listener.close_unused(listeners);
+                }
+                return Err(e);
+            }
+        }
+    }
+    Ok(found)
 }
 
 impl Listener {
@@ -229,12 +280,19 @@ impl Listener {
 
     /// Removes a subscription. The last one closes the listener. May sleep.
     pub(super) fn unsubscribe(self: &Arc<Self>, subscription: &Arc<Subscription>, shared: &Shared) {
-        let mut listeners = shared.listeners.lock();
+        self.drop_subscription(subscription, &mut shared.listeners.lock());
+    }
 
+    /// As [`Self::unsubscribe`], with the list of listeners locked.
+    fn drop_subscription(
+        self: &Arc<Self>,
+        subscription: &Arc<Subscription>,
+        listeners: &mut KVec<Arc<Self>>,
+    ) {
         self.subscriptions
             .lock()
             .retain(|other| !Arc::ptr_eq(other, subscription));
-        self.close_unused(&mut listeners);
+        self.close_unused(listeners);
     }
 
     /// Closes the listener if it has no subscription. May sleep.

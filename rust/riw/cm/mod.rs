@@ -4,8 +4,9 @@
 //!
 //! - An [`Endpoint`] is a connection, from its beginning until the queue pair releases it. It goes
 //!   through the phases of `phase.rs`. `connect.rs` and `accept.rs` have those before the stream is
-//!   active, `established.rs` has those after, `end.rs` has the end and `reason.rs` its reasons.
-//!   `note.rs` counts, traces and logs them.
+//!   active; `initiator.rs` and `responder.rs` have what of them depends on the transport.
+//!   `established.rs` has those after, `end.rs` has the end and `reason.rs` its reasons. `note.rs`
+//!   counts, traces and logs them.
 //! - A `Listener` accepts connections. It has a `Subscription` for each listening id of iw_cm.
 //! - A [`CmDevice`] knows all endpoints and subscriptions of a device, so that it can end them.
 //!
@@ -41,12 +42,14 @@ mod endpoint;
 mod established;
 mod frame;
 mod half_open;
+mod initiator;
 mod listen;
 mod note;
 mod ops;
 mod pending;
 mod phase;
 mod reason;
+mod responder;
 mod subscription;
 
 pub(crate) use device::{CmDevice, Shared};

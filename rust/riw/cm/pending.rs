@@ -13,7 +13,7 @@ mod kunit;
 pub(super) enum PendingEvent {
     /// The connection has ended, or the peer's half of it, and the queue pair is notified.
     LlpClosed,
-    /// TCP has no connection any more.
+    /// TCP has no connection any more, or SCTP no association.
     ConnectionLost,
     /// The peer's first FPDU has arrived.
     FirstFpdu,

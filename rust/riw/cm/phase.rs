@@ -7,11 +7,11 @@
 //! | phase | waits for | reported to iw_cm before | reported at the end |
 //! |---|---|---|---|
 //! | `New` | its connection | – | – |
-//! | `Connecting` | TCP | – | connect reply with an error |
-//! | `AwaitReply` | the MPA Reply | – | connect reply with an error |
-//! | `AwaitRequest` | the MPA Request | – | – |
+//! | `Connecting` | TCP or SCTP | – | connect reply with an error |
+//! | `AwaitReply` | the MPA Reply; over SCTP the answer to the Initiate | – | connect reply with an error |
+//! | `AwaitRequest` | the MPA Request; over SCTP the Initiate | – | – |
 //! | `Reported` | `accept` or `reject` | connect request | – |
-//! | `AwaitFirst` | the first FPDU | connect request | established with an error, close |
+//! | `AwaitFirst` | the first FPDU or segment chunk | connect request | established with an error, close |
 //! | `Rdma` | the end | connect reply or established | close |
 //! | `Closed` | – | all | – |
 //!

@@ -3,7 +3,7 @@
 //! Why a connection ends.
 
 use crate::counters::Counter;
-use iwarp::startup::StartupError;
+use iwarp::{startup::StartupError, Mpa};
 use kernel::prelude::*;
 
 /// Why a connection ends. The errno for iw_cm and the counter derive from it.
@@ -11,9 +11,13 @@ use kernel::prelude::*;
 pub(super) enum EndReason {
     /// The startup frame of the peer breaks a rule, or asks for something that this side refuses.
     Startup(StartupError),
-    /// TCP did not connect.
+    /// The session control of the peer breaks a rule.
+    Session(iwarp::Error),
+    /// The peer of an SCTP association does not announce DDP.
+    Adaptation,
+    /// TCP or SCTP did not connect.
     Unreachable(Error),
-    /// The peer closed or reset the connection, or TCP gave it up.
+    /// The peer closed or reset the connection, or the transport gave it up.
     Closed(Error),
     /// The phase has taken too long.
     Timeout,
@@ -32,7 +36,7 @@ pub(super) enum EndReason {
 }
 
 impl EndReason {
-    /// The reason if sending or receiving fails on a connection that TCP had established.
+    /// The reason if sending or receiving fails on a connection that the transport had established.
     pub(super) fn link(error: Error) -> Self {
         if error == ENOMEM || error == ENOBUFS || error == EPERM || error == EACCES {
             Self::Local(error)
@@ -46,7 +50,7 @@ impl EndReason {
     pub(super) fn to_error(self) -> Error {
         match self {
             Self::Startup(StartupError::Revision) => EPROTONOSUPPORT,
-            Self::Startup(_) => EPROTO,
+            Self::Startup(_) | Self::Session(_) | Self::Adaptation => EPROTO,
             Self::Unreachable(e) | Self::Closed(e) if e == ECONNREFUSED => ECONNRESET,
             Self::Unreachable(e) | Self::Closed(e) | Self::Local(e) => e,
             Self::Timeout => ETIMEDOUT,
@@ -64,7 +68,10 @@ impl EndReason {
             Self::Startup(StartupError::InsufficientIrd) => Counter::StartupErrorsIrd,
             Self::Startup(StartupError::NoRtr) => Counter::StartupErrorsRtr,
             // The first FPDU ends the startup of a responder.
-            Self::Startup(_) | Self::Stream => Counter::StartupErrorsFrame,
+            Self::Session(iwarp::Error::Mpa(Mpa::InsufficientIrd)) => Counter::StartupErrorsIrd,
+            Self::Session(iwarp::Error::Mpa(Mpa::NoRtr)) => Counter::StartupErrorsRtr,
+            Self::Startup(_) | Self::Session(_) | Self::Stream => Counter::StartupErrorsFrame,
+            Self::Adaptation => Counter::StartupErrorsAdaptation,
             Self::Unreachable(_) => Counter::StartupErrorsUnreachable,
             Self::Closed(_) => Counter::StartupErrorsClosed,
             Self::Timeout => Counter::ConnectionsTimedOut,
@@ -79,7 +86,9 @@ impl EndReason {
     pub(super) fn rule(self) -> &'static str {
         match self {
             Self::Startup(error) => error.rule(),
-            Self::Unreachable(_) => "TCP does not connect",
+            Self::Session(error) => error.rule(),
+            Self::Adaptation => "the peer does not announce DDP over SCTP",
+            Self::Unreachable(_) => "the transport does not connect",
             Self::Closed(_) => "the peer closed or reset the connection",
             Self::Timeout => "the time is up",
             Self::Evicted => "too many connections are half open, or the listener closed",

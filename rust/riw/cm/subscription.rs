@@ -21,8 +21,9 @@ pub(super) struct Subscription {
     pub(super) token: usize,
     /// The consumer is in the device's network namespace.
     home: bool,
-    /// `None` if the address is in use, in a namespace that is not the consumer's.
-    listener: Option<Arc<Listener>>,
+    /// One for each transport. None if the address is in use, in a namespace that is not the
+    /// consumer's.
+    listeners: KVec<Arc<Listener>>,
     #[pin]
     state: Mutex<State>,
 }
@@ -38,14 +39,14 @@ impl Subscription {
     pub(super) fn new(
         dev: &Arc<CmDevice>,
         home: bool,
-        listener: Option<Arc<Listener>>,
+        listeners: KVec<Arc<Listener>>,
     ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 dev: dev.clone(),
                 token: dev.token(),
                 home,
-                listener,
+                listeners,
                 state <- new_mutex!(State {
                     id: None,
                     half_open: HalfOpen::new(),
@@ -55,13 +56,19 @@ impl Subscription {
         )
     }
 
-    /// Opens the subscription: connect requests at its listener go to `id`. May sleep.
+    /// Opens the subscription: connect requests at its listeners go to `id`. After an error it must
+    /// be closed. May sleep.
     pub(super) fn open(self: &Arc<Self>, id: &CmId) -> Result {
-        if let Some(listener) = &self.listener {
+        for listener in &self.listeners {
             listener.subscribe(self, self.home)?;
         }
         self.state.lock().id = Some(ARef::from(id));
         Ok(())
+    }
+
+    /// Returns its listeners.
+    pub(super) fn listeners(&self) -> &[Arc<Listener>] {
+        &self.listeners
     }
 
     /// Reports an event to iw_cm. `ENOENT` if the subscription is closed; otherwise fails as
@@ -105,7 +112,7 @@ impl Subscription {
             (state.id.take(), half_open)
         };
 
-        if let Some(listener) = &self.listener {
+        for listener in &self.listeners {
             listener.unsubscribe(self, &self.dev.shared);
         }
         for endpoint in half_open.iter() {

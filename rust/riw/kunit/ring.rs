@@ -7,18 +7,18 @@
 #![allow(clippy::arithmetic_side_effects)]
 
 use super::Ring;
-use crate::abi;
+use crate::abi::siw;
 use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
 };
 use kernel_ext::kunit::{wait_until, yield_cpu, Workers};
 
-const WORDS: usize = abi::RQE_WORDS;
+const WORDS: usize = siw::RQE_WORDS;
 
-/// A control word with the flag [`VALID`](abi::VALID).
+/// A control word with the flag [`VALID`](siw::VALID).
 fn control(number: u32) -> u64 {
-    let [a, b] = abi::VALID.to_ne_bytes();
+    let [a, b] = siw::VALID.to_ne_bytes();
     let [e, f, g, h] = number.to_ne_bytes();
 
     u64::from_ne_bytes([a, b, 0, 0, e, f, g, h])
@@ -35,6 +35,18 @@ fn entry(number: u32) -> [u64; WORDS] {
 
     *word = control(number);
     words
+}
+
+impl<const W: usize> Ring<W> {
+    /// Returns a copy of entry `index`, if it is marked valid, with the checked control word.
+    pub(crate) fn copy(&self, index: u32) -> Option<[u64; W]> {
+        let (entry, control) = self.valid_entry(index)?;
+        let mut words = [0; W];
+
+        entry.load(0, &mut words)?;
+        *words.get_mut(1)? = control;
+        Some(words)
+    }
 }
 
 #[kunit_tests(riw_ring)]

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One end of a TCP connection.
+//! One end of a connection.
 
-use super::{events::Hook, LinkEvents, LinkState};
+use super::{
+    events::Hook,
+    sctp::{self, Association},
+    LinkEvents, LinkState,
+};
 use core::net::SocketAddr;
 use kernel::{fmt, prelude::*, sync::Arc};
-use net::{addr, Family, Netns, Pernet, Socket};
+use net::{addr, Base, Family, Netns, Pernet, SctpSocket, Socket};
 
 /// Keepalive probes to an idle peer. All of them together take as long as the silence before the
 /// first one.
@@ -28,83 +32,167 @@ impl fmt::Display for AddrPair {
     }
 }
 
-/// One end of a TCP connection, or of one to be made.
+/// A transport protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// TCP, with MPA above it.
+    Tcp,
+    /// SCTP, with DDP's adaptation to it.
+    Sctp,
+}
+
+impl Transport {
+    /// Whether an error says that the kernel lacks SCTP. It cannot lack TCP.
+    pub(crate) fn is_missing(error: Error) -> bool {
+        sctp::is_missing(error)
+    }
+}
+
+/// One end of a connection, or of one to be made.
 ///
-/// Its drop closes it; TCP retransmits nothing after that ([`Socket`]). It **holds no reference to
+/// Its drop closes it; nothing is retransmitted after that ([`net::Base`]). It **holds no reference to
 /// its network namespace**, which waits for the drop.
 ///
 /// All functions need process context and may sleep.
-pub(crate) struct Connection(Socket);
+pub(crate) enum Connection {
+    Tcp(Socket),
+    Sctp(KBox<Association>),
+}
 
 impl Connection {
-    /// Creates a connection that is bound to `local` and not connected yet. `remote` gives the
-    /// address family; `tos` is the type of service, if set. Fails as `socket()` and `bind()` do.
+    /// Creates a connection that is bound to `local` and not connected yet; over SCTP also to those of
+    /// `more` that can be used. `remote` gives the address family; `tos` is the type of service, if set.
+    /// Fails as `socket()` and `bind()` do.
     pub(crate) fn new(
+        transport: Transport,
         pernet: &Arc<Pernet>,
         ns: &Netns,
         local: &SocketAddr,
+        more: &[SocketAddr],
         remote: &SocketAddr,
         tos: Option<u8>,
     ) -> Result<Self> {
-        let socket = Socket::new(pernet, ns, Family::from(remote))?;
+        Ok(match transport {
+            Transport::Tcp => {
+                let socket = Socket::new(pernet, ns, Family::from(remote))?;
 
-        socket.set_reuseaddr();
-        if let Some(tos) = tos {
-            socket.set_tos(tos);
-        }
-        match socket.bind(local) {
-            // rdma_cm chose the port from a port space of its own, and does not know that TCP uses
-            // it. The consumer did not ask for this port: it is an ephemeral one.
-            Err(e) if e == EADDRINUSE && ns.is_ephemeral(local.port()) => {
-                let mut local = *local;
-
-                local.set_port(0);
-                socket.bind(&local)?;
+                bind(&socket, ns, local, tos)?;
+                Self::Tcp(socket)
             }
-            other => other?,
-        }
-        Ok(Self(socket))
+            Transport::Sctp => {
+                let socket = sctp::new_socket(pernet, ns, remote)?;
+
+                bind(&socket, ns, local, tos)?;
+                sctp::bind_more(&socket, more);
+                Self::accepted_sctp(socket)?
+            }
+        })
     }
 
     /// Wraps an accepted socket.
     pub(super) fn accepted(socket: Socket) -> Self {
-        Self(socket)
+        Self::Tcp(socket)
+    }
+
+    /// Wraps an SCTP socket. May sleep.
+    pub(super) fn accepted_sctp(socket: SctpSocket) -> Result<Self> {
+        Ok(Self::Sctp(KBox::new(
+            Association::new(socket)?,
+            GFP_KERNEL,
+        )?))
     }
 
     /// Sets the options of a connection, and reports its events to `owner`.
     pub(super) fn prepare<T: LinkEvents>(&self, idle: u16, owner: Arc<T>) -> Result {
-        self.0.set_nodelay();
-        if idle != 0 {
-            self.0.set_keepalive(idle, (idle / PROBES).max(1), PROBES)?;
+        match self {
+            Self::Tcp(socket) => {
+                socket.set_nodelay();
+                if idle != 0 {
+                    socket.set_keepalive(idle, (idle / PROBES).max(1), PROBES)?;
+                }
+                socket.set_callbacks(Hook::new(owner)?)
+            }
+            Self::Sctp(association) => association.prepare(idle, owner),
         }
-        self.0.set_callbacks(Hook::new(owner)?)
     }
 
-    pub(super) fn socket(&self) -> &Socket {
-        &self.0
+    /// Returns what the sockets of all transports have.
+    pub(super) fn base(&self) -> &Base {
+        match self {
+            Self::Tcp(socket) => socket,
+            Self::Sctp(association) => &association.socket,
+        }
     }
 
-    /// Returns the current state.
+    /// Returns the transport.
+    pub(crate) fn transport(&self) -> Transport {
+        match self {
+            Self::Tcp(_) => Transport::Tcp,
+            Self::Sctp(_) => Transport::Sctp,
+        }
+    }
+
+    /// Returns the current state. That of an SCTP session is not considered.
     pub(super) fn state(&self) -> LinkState {
-        LinkState::new(self.0.state(), || self.0.error())
+        match self {
+            Self::Tcp(socket) => LinkState::new(socket.state(), || socket.error()),
+            Self::Sctp(association) => association.state(),
+        }
     }
 
     /// Returns the local address.
     pub(crate) fn local_addr(&self) -> Result<SocketAddr> {
-        self.0.local_addr()
+        match self {
+            Self::Tcp(socket) => socket.local_addr(),
+            Self::Sctp(association) => Ok(association.addrs()?.local),
+        }
     }
 
     /// Returns the addresses of both sides. An IPv4-mapped address is returned as IPv4. `ENOTCONN`
     /// if there is no peer.
     pub(crate) fn addrs(&self) -> Result<AddrPair> {
-        Ok(AddrPair {
-            local: addr::unmapped(self.0.local_addr()?),
-            remote: addr::unmapped(self.0.peer_addr()?),
-        })
+        match self {
+            Self::Tcp(socket) => Ok(AddrPair {
+                local: addr::unmapped(socket.local_addr()?),
+                remote: addr::unmapped(socket.peer_addr()?),
+            }),
+            Self::Sctp(association) => association.addrs(),
+        }
     }
 
     /// Resets the connection and discards unsent data.
     pub(crate) fn abort(self) {
-        self.0.abort();
+        match self {
+            Self::Tcp(socket) => socket.abort(),
+            // So does the drop.
+            Self::Sctp(_) => {}
+        }
+    }
+
+    /// Ends this side's half: sends a FIN or, over SCTP, the end of the session.
+    pub(super) fn close_write(&mut self) -> Result {
+        match self {
+            Self::Tcp(socket) => socket.shutdown_write(),
+            Self::Sctp(association) => association.close(),
+        }
+    }
+}
+
+/// Binds a socket to `local`.
+fn bind(socket: &Base, ns: &Netns, local: &SocketAddr, tos: Option<u8>) -> Result {
+    socket.set_reuseaddr();
+    if let Some(tos) = tos {
+        socket.set_tos(tos);
+    }
+    match socket.bind(local) {
+        // rdma_cm chose the port from a port space of its own, and does not know that the transport
+        // uses it. The consumer did not ask for this port: it is an ephemeral one.
+        Err(e) if e == EADDRINUSE && ns.is_ephemeral(local.port()) => {
+            let mut local = *local;
+
+            local.set_port(0);
+            socket.bind(&local)
+        }
+        other => other,
     }
 }

@@ -4,7 +4,7 @@
 
 use super::LinkState;
 use kernel::{prelude::*, sync::Arc};
-use net::{Callbacks, LockedSock, Unread};
+use net::{AnyEvent, Callbacks, LockedSock, Unread};
 
 /// Receives the events of a link.
 ///
@@ -17,7 +17,8 @@ pub(crate) trait LinkEvents: Sized + Send + Sync + 'static {
     /// The state has changed: see [`Readable::state`]. The connection is locked.
     fn state_changed(self: &Arc<Self>, data: &mut Readable<'_, '_>);
 
-    /// At least a third of the send buffer is free again. Reported only after
+    /// At least a third of the send buffer is free again; over SCTP, some of it. Interrupts may be
+    /// disabled then. Reported only after
     /// [`Link::send`](super::Link::send) has failed with `EAGAIN`, or
     /// [`Link::room_and_mss`](super::Link::room_and_mss) has returned no room.
     fn room(self: &Arc<Self>);
@@ -25,6 +26,10 @@ pub(crate) trait LinkEvents: Sized + Send + Sync + 'static {
     /// The connection has failed, or an ICMP error has arrived. The connection may or may not be
     /// locked.
     fn error(self: &Arc<Self>);
+
+    /// Over SCTP, in place of all others but [`Self::room`]: there may be a chunk to receive, or the
+    /// state may have changed. The connection may or may not be locked.
+    fn chunks_arrived(self: &Arc<Self>);
 }
 
 /// A locked connection, for the reader of the stream. Its methods may be called in any such
@@ -79,7 +84,7 @@ impl<'a, 'b> Readable<'a, 'b> {
     }
 }
 
-/// Translates TCP's callbacks to the events of a link.
+/// Translates the callbacks of a socket to the events of a link.
 pub(super) struct Hook<T>(Arc<T>);
 
 impl<T> Hook<T> {
@@ -109,5 +114,15 @@ impl<T: LinkEvents> Callbacks for Hook<T> {
 
     fn error_report(self: &Arc<Self>) {
         self.owner().error();
+    }
+}
+
+impl<T: LinkEvents> AnyEvent for Hook<T> {
+    fn changed(self: &Arc<Self>) {
+        self.owner().chunks_arrived();
+    }
+
+    fn room(self: &Arc<Self>) {
+        self.owner().room();
     }
 }

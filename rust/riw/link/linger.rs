@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections whose FIN is sent.
+//! Connections whose FIN, or the end of whose session, is sent.
 //!
-//! TCP retransmits nothing for a kernel socket that has been released. So a connection is kept
+//! TCP and SCTP retransmit nothing for a kernel socket that riw has released. So a connection is kept
 //! until the peer has acknowledged everything and closed its side, without an owner. It is reset if
 //! the peer makes no progress for a while. Data that arrives is discarded.
 
-use super::{Connection, Deadline, LinkState};
+use super::{sctp::Progress, Connection, Deadline, LinkState};
 use crate::members::Members;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
@@ -16,7 +16,7 @@ use kernel::{
     workqueue::{DelayedWork, Work, WorkItem},
 };
 use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue};
-use net::{Callbacks, LockedSock, TcpState};
+use net::{AnyEvent, Callbacks, LockedSock, TcpState};
 
 /// Milliseconds for the peer to answer a FIN, or to acknowledge something before it.
 const LINGER_TIME: i64 = 10_000;
@@ -101,7 +101,7 @@ impl LingerSet {
     ///
     /// The connection must have been taken from its link. It is reset if there is no memory, if the
     /// set is shut down, or if too many refused connections linger.
-    pub(crate) fn close(self: &Arc<Self>, connection: Connection, refused: bool) {
+    pub(crate) fn close(self: &Arc<Self>, mut connection: Connection, refused: bool) {
         if matches!(connection.state(), LinkState::Closed(_)) {
             return;
         }
@@ -113,8 +113,8 @@ impl LingerSet {
         let mut place = linger.state.lock();
         let ready = self
             .add(&linger)
-            .and_then(|()| connection.socket().set_callbacks(linger.clone()))
-            .and_then(|()| connection.socket().shutdown_write());
+            .and_then(|()| linger.watch(&connection))
+            .and_then(|()| connection.close_write());
         match ready {
             Ok(()) => {
                 *place = Some(State {
@@ -127,7 +127,7 @@ impl LingerSet {
                 linger.kick();
             }
             Err(_) => {
-                connection.socket().clear_callbacks();
+                connection.base().clear_callbacks();
                 connection.abort();
                 drop(place);
                 self.remove(linger.token);
@@ -192,6 +192,14 @@ impl Linger {
         )
     }
 
+    /// Gets the events of the connection from now on. May sleep.
+    fn watch(self: &Arc<Self>, connection: &Connection) -> Result {
+        match connection {
+            Connection::Tcp(socket) => socket.set_callbacks(self.clone()),
+            Connection::Sctp(association) => association.socket.set_callbacks(self.clone()),
+        }
+    }
+
     /// Queues the work item that polls the connection. Any context.
     fn kick(self: &Arc<Self>) {
         self.queue.kick::<_, 0>(self);
@@ -207,8 +215,8 @@ impl Linger {
         };
 
         if let Some(state) = state {
-            state.connection.socket().clear_callbacks();
-            // Without effect on the peer if TCP has closed.
+            state.connection.base().clear_callbacks();
+            // Without effect on the peer if the connection has closed.
             state.connection.abort();
             self.set.remove(self.token);
         }
@@ -227,11 +235,25 @@ impl Linger {
     }
 
     /// Returns the time until the next poll; `None` if there is nothing to wait for. May sleep.
-    fn time_left(&self, state: &mut State) -> Option<Jiffies> {
-        let unacknowledged = state.connection.socket().with_locked(|sk| {
-            sk.discard();
-            (sk.state() != TcpState::Closed).then(|| sk.unacknowledged())
-        })?;
+    fn time_left(self: &Arc<Self>, state: &mut State) -> Option<Jiffies> {
+        let unacknowledged = match &mut state.connection {
+            Connection::Tcp(socket) => socket.with_locked(|sk| {
+                sk.discard();
+                (sk.state() != TcpState::Closed).then(|| sk.unacknowledged())
+            })?,
+            Connection::Sctp(association) => match association.progress() {
+                Progress::Closed => return None,
+                Progress::Open {
+                    unacknowledged,
+                    more,
+                } => {
+                    if more {
+                        self.kick();
+                    }
+                    unacknowledged
+                }
+            },
+        };
 
         if unacknowledged < state.unacknowledged {
             state.unacknowledged = unacknowledged;
@@ -278,4 +300,15 @@ impl Callbacks for Linger {
     fn write_space(self: &Arc<Self>) {}
 
     fn error_report(self: &Arc<Self>) {}
+}
+
+impl AnyEvent for Linger {
+    fn changed(self: &Arc<Self>) {
+        self.kick();
+    }
+
+    /// There may be room for the last chunk.
+    fn room(self: &Arc<Self>) {
+        self.kick();
+    }
 }

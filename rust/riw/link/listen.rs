@@ -2,10 +2,12 @@
 
 //! Listening links.
 
-use super::{events::Hook, Connection};
+use super::{events::Hook, sctp, Connection, Transport};
 use core::net::SocketAddr;
 use kernel::{prelude::*, sync::Arc};
-use net::{Family, ListenSocket, Listener, Netns, Pernet, Socket};
+use net::{
+    Base, Family, ListenSocket, Listener, Netns, Pernet, SctpListenSocket, SctpSocket, Socket,
+};
 
 /// Receives the events of a listening link.
 pub(crate) trait ListenEvents: Sized + Send + Sync + 'static {
@@ -14,20 +16,37 @@ pub(crate) trait ListenEvents: Sized + Send + Sync + 'static {
 }
 
 /// A link that will listen.
-pub(crate) struct UnboundLink(Socket);
+pub(crate) enum UnboundLink {
+    Tcp(Socket),
+    /// With further addresses to listen at.
+    Sctp(SctpSocket, KVec<SocketAddr>),
+}
 
 /// A link that listens.
 ///
 /// Its drop closes it, and waits for an event that is being reported. It **holds no reference to
 /// its network namespace**, which waits for the drop. All functions need process context and may
 /// sleep.
-pub(crate) struct ListenLink(ListenSocket);
+pub(crate) enum ListenLink {
+    Tcp(ListenSocket),
+    Sctp(SctpListenSocket),
+}
 
 impl UnboundLink {
-    /// Creates a link for a local address like `addr`. Process context, may sleep; may load the
-    /// module of the address family. Fails as `socket()` does.
-    pub(crate) fn new(pernet: &Arc<Pernet>, ns: &Netns, addr: &SocketAddr) -> Result<Self> {
-        Ok(Self(Socket::new(pernet, ns, Family::from(addr))?))
+    /// Creates a link for a local address like `addr`; over SCTP also for those of `more` that can be
+    /// used. Process context, may sleep; may load the
+    /// module of the address family or of the transport. Fails as `socket()` does.
+    pub(crate) fn new(
+        transport: Transport,
+        pernet: &Arc<Pernet>,
+        ns: &Netns,
+        addr: &SocketAddr,
+        more: KVec<SocketAddr>,
+    ) -> Result<Self> {
+        Ok(match transport {
+            Transport::Tcp => Self::Tcp(Socket::new(pernet, ns, Family::from(addr))?),
+            Transport::Sctp => Self::Sctp(sctp::new_listener(pernet, ns, addr)?, more),
+        })
     }
 
     /// Binds the link and listens, with up to `backlog` connections in the accept queue.
@@ -44,18 +63,36 @@ impl UnboundLink {
         backlog: u32,
         owner: Arc<T>,
     ) -> Result<ListenLink> {
-        self.0.set_reuseaddr();
+        let base: &Base = match &self {
+            Self::Tcp(socket) => socket,
+            Self::Sctp(socket, _) => socket,
+        };
+
+        base.set_reuseaddr();
         if addr.is_ipv6() {
-            self.0.set_v6only(family_only);
+            base.set_v6only(family_only);
         }
         if let Some(tos) = tos {
-            self.0.set_tos(tos);
+            base.set_tos(tos);
         }
-        self.0.bind(addr)?;
+        base.bind(addr)?;
+        let hook = Hook::new(owner)?;
 
-        let socket = ListenSocket::new(self.0, backlog)?;
-        socket.set_listener(Hook::new(owner)?)?;
-        Ok(ListenLink(socket))
+        Ok(match self {
+            Self::Tcp(socket) => {
+                let socket = ListenSocket::new(socket, backlog)?;
+
+                socket.set_listener(hook)?;
+                ListenLink::Tcp(socket)
+            }
+            Self::Sctp(socket, more) => {
+                sctp::bind_more(&socket, &more);
+                let socket = SctpListenSocket::new(socket, backlog)?;
+
+                socket.set_listener(hook)?;
+                ListenLink::Sctp(socket)
+            }
+        })
     }
 }
 
@@ -63,7 +100,10 @@ impl ListenLink {
     /// Accepts a connection. `EAGAIN` if there is none; otherwise fails as
     /// [`ListenSocket::accept`] does.
     pub(crate) fn accept(&self) -> Result<Connection> {
-        self.0.accept().map(Connection::accepted)
+        match self {
+            Self::Tcp(socket) => socket.accept().map(Connection::accepted),
+            Self::Sctp(socket) => Connection::accepted_sctp(socket.accept()?),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The lower layer of a stream: a TCP connection.
+//! The lower layer of a stream: a TCP connection, or an SCTP association.
 //!
 //! - A [`Connection`] is one end of a connection that nobody shares: new, accepted, or taken from a
 //!   link.
@@ -9,8 +9,9 @@
 //! - A [`ListenLink`] accepts connections.
 //! - A [`LingerSet`] closes connections in an orderly way, with no owner any more.
 //!
-//! Only this module uses TCP's sockets: another transport would be added here. It depends on no
-//! other part of the driver.
+//! Only this module uses sockets: another transport would be added here. It imports no other folder
+//! of the driver. A [`Connection`] and a [`ListenLink`] are of one transport; what only SCTP has is
+//! in [`sctp`].
 //!
 //! # Contexts
 //!
@@ -23,24 +24,29 @@
 //! namespace or its netdev goes, the user has to take each connection from its link and drop it,
 //! and to shut each set of lingering connections down.
 //!
-//! `Link::connection` is held while the connection is in use. A connection is removed from there,
-//! and then loses its callbacks, before it is dropped or lingers. So nothing sends on a dropped
-//! connection, and no event comes from it. A transmit pass takes the lock for each send: one that
-//! is under way finds no connection at its next send.
+//! `Link::connection` is locked while the connection is in use, and over SCTP `Link::inlet` while a
+//! received chunk is handled. [`Link::take`] removes a connection, and then its callbacks, before it
+//! is dropped or lingers. So nothing sends on a dropped connection, and no event comes from it. A
+//! transmit pass locks `connection` for each send: one that is under way finds no connection at its
+//! next send.
 
 mod connection;
 mod deadline;
 mod details;
 mod events;
+mod frames;
 mod linger;
 mod listen;
+mod sctp;
 
-pub(crate) use connection::{AddrPair, Connection};
+pub(crate) use connection::{AddrPair, Connection, Transport};
 pub(crate) use deadline::Deadline;
 pub(crate) use details::LinkDetails;
 pub(crate) use events::{LinkEvents, Readable};
+pub(crate) use frames::Frames;
 pub(crate) use linger::LingerSet;
 pub(crate) use listen::{ListenEvents, ListenLink, UnboundLink};
+pub(crate) use sctp::{Inflow, Reorder, SegmentChunk};
 
 use core::net::SocketAddr;
 use kernel::{
@@ -61,8 +67,8 @@ pub(crate) enum LinkState {
     PeerClosed,
     /// This side has closed its half, and the peer may have, too.
     Closing,
-    /// There is no connection. The reason: `ECONNRESET` if TCP does not know one, `ENOTCONN` if the
-    /// connection has been taken away.
+    /// There is no connection. The reason: `ECONNRESET` if the transport does not know one,
+    /// `ENOTCONN` if the connection has been taken away.
     Closed(Error),
 }
 
@@ -90,6 +96,9 @@ impl LinkState {
 /// `ENOTCONN`, unless they say otherwise.
 #[pin_data]
 pub(crate) struct Link {
+    /// Receives for an association. `None` over TCP, and without a connection.
+    #[pin]
+    inlet: Mutex<Option<KBox<sctp::Inlet>>>,
     /// `None` before the connection begins and after it has been taken away.
     #[pin]
     connection: Mutex<Option<Connection>>,
@@ -99,6 +108,7 @@ impl Link {
     /// Creates a link without a connection.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
+            inlet <- new_mutex!(None, "riw::link::Link::inlet"),
             connection <- new_mutex!(None, "riw::link::Link::connection"),
         })
     }
@@ -108,12 +118,15 @@ impl Link {
     /// connection if anything fails.
     pub(crate) fn attach<T: LinkEvents>(
         &self,
-        connection: Connection,
+        mut connection: Connection,
         idle: u16,
         owner: Arc<T>,
     ) -> Result {
         match connection.prepare(idle, owner) {
             Ok(()) => {
+                if let Connection::Sctp(association) = &mut connection {
+                    *self.inlet.lock() = association.inlet.take();
+                }
                 *self.connection.lock() = Some(connection);
                 Ok(())
             }
@@ -126,16 +139,25 @@ impl Link {
 
     /// Takes the connection away, if there is one. On return no event of it is being reported.
     pub(crate) fn take(&self) -> Option<Connection> {
-        let connection = self.connection.lock().take()?;
+        let mut connection = self.connection.lock().take()?;
 
-        connection.socket().clear_callbacks();
+        connection.base().clear_callbacks();
+        if let Connection::Sctp(association) = &mut connection {
+            // Waits for a chunk that is being handled.
+            association.inlet = self.inlet.lock().take();
+        }
         Some(connection)
+    }
+
+    /// Returns the transport of the connection.
+    pub(crate) fn transport(&self) -> Result<Transport> {
+        self.with(|connection| Ok(connection.transport()))
     }
 
     /// Starts to connect; does not wait for the peer. [`LinkEvents::state_changed`] reports the
     /// result. Fails as `connect()` does.
     pub(crate) fn connect(&self, remote: &SocketAddr) -> Result {
-        match self.with(|connection| connection.socket().connect(remote)) {
+        match self.with(|connection| connection.base().connect(remote)) {
             Err(e) if e != EINPROGRESS => Err(e),
             _ => Ok(()),
         }
@@ -149,14 +171,16 @@ impl Link {
 
     /// Returns the local address.
     pub(crate) fn local_addr(&self) -> Result<SocketAddr> {
-        self.with(Connection::local_addr)
+        self.with(|connection| connection.local_addr())
     }
 
-    /// Makes the receive buffer large enough for `count` unread bytes, within the limits of the
-    /// network namespace.
+    /// Makes TCP's receive buffer large enough for `count` unread bytes, within the limits of the
+    /// network namespace. That of SCTP has its size from the beginning.
     pub(crate) fn reserve(&self, count: u32) -> Result {
         self.with(|connection| {
-            connection.socket().reserve(count);
+            if let Connection::Tcp(socket) = connection {
+                socket.reserve(count);
+            }
             Ok(())
         })
     }
@@ -164,62 +188,82 @@ impl Link {
     /// Lets no allocation for the connection start or await I/O.
     pub(crate) fn avoid_io(&self) -> Result {
         self.with(|connection| {
-            connection.socket().avoid_io();
+            connection.base().avoid_io();
             Ok(())
         })
     }
 
-    /// Sends the bytes of `buf`, as many as the connection takes now, and removes them from `buf`.
+    /// Sends the bytes of `buf`, as many as the connection takes now, and removes them from `buf`. Over
+    /// SCTP, each of `frames` is a message, and they make up `buf`.
     ///
     /// `EAGAIN` if there is no room for the rest: [`LinkEvents::room`] reports room later. No event
     /// follows any other error. Such an error need not end the connection, for example if a
     /// security module refuses.
-    pub(crate) fn send(&self, buf: &mut SendBuf) -> Result {
-        self.with(|connection| connection.socket().send(buf))
-    }
-
-    /// Receives available bytes, as many as fit into `buf`. Returns the number of bytes; 0 after
-    /// the peer's FIN. `EAGAIN` if no bytes are available; otherwise the error that ended the
-    /// connection.
-    pub(crate) fn receive(&self, buf: &mut [u8]) -> Result<usize> {
-        self.with(|connection| connection.socket().recv(buf))
-    }
-
-    /// Returns the free space in the send buffer and the payload of a full segment, both in bytes.
-    /// The space is 0 if less than a third is free: [`LinkEvents::room`] reports room then.
-    pub(crate) fn room_and_mss(&self) -> Result<(usize, u32)> {
-        self.with(|connection| {
-            let socket = connection.socket();
-
-            Ok((socket.room(), socket.mss()))
+    pub(crate) fn send(&self, buf: &mut SendBuf, frames: &mut Frames) -> Result {
+        self.with(|connection| match connection {
+            Connection::Tcp(socket) => socket.send(buf),
+            Connection::Sctp(association) => association.send(buf, frames),
         })
     }
 
-    /// Returns the payload of a full segment in bytes.
-    pub(crate) fn mss(&self) -> Result<u32> {
-        self.with(|connection| Ok(connection.socket().mss()))
+    /// Receives available bytes by TCP, as many as fit into `buf`. Returns the number of bytes; 0 after
+    /// the peer's FIN. `EAGAIN` if no bytes are available; otherwise the error that ended the
+    /// connection.
+    pub(crate) fn receive(&self, buf: &mut [u8]) -> Result<usize> {
+        self.with(|connection| match connection {
+            Connection::Tcp(socket) => socket.recv(buf),
+            Connection::Sctp(_) => Err(ENOTCONN),
+        })
     }
 
-    /// Returns the number of bytes that the peer has acknowledged plus bytes received from it; 0
-    /// without a connection.
-    pub(crate) fn moved(&self) -> u64 {
-        self.with(|connection| Ok(connection.socket().with_locked(|sk| sk.moved())))
-            .unwrap_or(0)
-    }
-
-    /// Calls `f` with the connection locked. `f` must not sleep, nor use the link.
-    pub(crate) fn with_locked(&self, f: impl FnOnce(&mut Readable<'_, '_>)) -> Result {
+    /// Returns the free space in the send buffer and the payload of a full segment or chunk, both in
+    /// bytes. The space is 0 if less than a third is free, or over SCTP, if nothing is:
+    /// [`LinkEvents::room`] reports room then.
+    pub(crate) fn room_and_mss(&self) -> Result<(usize, u32)> {
         self.with(|connection| {
-            connection
-                .socket()
-                .with_locked(|sk| f(&mut Readable::new(sk)));
-            Ok(())
+            Ok(match connection {
+                Connection::Tcp(socket) => (socket.room(), socket.mss()),
+                Connection::Sctp(association) => association.socket.room(),
+            })
+        })
+    }
+
+    /// Returns the payload of a full segment or chunk in bytes.
+    pub(crate) fn mss(&self) -> Result<u32> {
+        self.with(|connection| {
+            Ok(match connection {
+                Connection::Tcp(socket) => socket.mss(),
+                Connection::Sctp(association) => association.socket.look().chunk,
+            })
+        })
+    }
+
+    /// Returns a number that changes when the peer has acknowledged bytes or sent some; 0 without a
+    /// connection.
+    pub(crate) fn moved(&self) -> u64 {
+        self.with(|connection| {
+            Ok(match connection {
+                Connection::Tcp(socket) => socket.with_locked(|sk| sk.moved()),
+                Connection::Sctp(association) => association.socket.look().moved,
+            })
+        })
+        .unwrap_or(0)
+    }
+
+    /// Calls `f` with the TCP connection locked. `f` must not sleep, nor use the link.
+    pub(crate) fn with_locked(&self, f: impl FnOnce(&mut Readable<'_, '_>)) -> Result {
+        self.with(|connection| match connection {
+            Connection::Tcp(socket) => {
+                socket.with_locked(|sk| f(&mut Readable::new(sk)));
+                Ok(())
+            }
+            Connection::Sctp(_) => Err(ENOTCONN),
         })
     }
 
     /// Calls `f` with the connection. `f` may sleep, but must not wait for the peer: [`Self::take`]
     /// waits for it.
-    fn with<R>(&self, f: impl FnOnce(&Connection) -> Result<R>) -> Result<R> {
-        f(self.connection.lock().as_ref().ok_or(ENOTCONN)?)
+    fn with<R>(&self, f: impl FnOnce(&mut Connection) -> Result<R>) -> Result<R> {
+        f(Option::as_mut(&mut self.connection.lock()).ok_or(ENOTCONN)?)
     }
 }

@@ -48,9 +48,10 @@ struct Registration {
     /// The address of the first byte, as work requests and the wire name it.
     base: u64,
     access: Access,
-    /// The number of the queue pair that registered it. Only its peer may invalidate it: other peers of
-    /// the protection domain have no business with it (RFC 5040 §8.1.1).
-    qp: u32,
+    /// The number of the queue pair that registered it, which is never reused. Only its peer may
+    /// invalidate it: other peers of the protection domain have no business with it (RFC 5040
+    /// §8.1.1).
+    qp: u64,
 }
 
 /// The page lists that are not registered.
@@ -171,9 +172,9 @@ impl KernelRegion {
         })
     }
 
-    /// Registers a mapping for queue pair `qp`. Process context or softirq. Fails with `InvalidStag` if a registration is
-    /// in force.
-    pub(super) fn register(&self, mut mapping: Mapping, qp: u32) -> Result<(), Denied> {
+    /// Registers a mapping for queue pair `qp`. Process context or softirq. Fails with
+    /// `InvalidStag` if a registration is in force.
+    pub(super) fn register(&self, mut mapping: Mapping, qp: u64) -> Result<(), Denied> {
         let mut current = self.current.lock();
 
         if current.registration.is_some() {
@@ -205,7 +206,7 @@ impl KernelRegion {
     /// Invalidates the registration for the peer of queue pair `qp`. Process context or softirq. Fails
     /// with `InvalidStag` if there is none with this STag, `Rights` if another queue pair registered it
     /// or the peer has no right to it.
-    pub(super) fn invalidate_remote(&self, stag: Stag, qp: u32) -> Result<(), Denied> {
+    pub(super) fn invalidate_remote(&self, stag: Stag, qp: u64) -> Result<(), Denied> {
         self.end_registration(|registration| {
             let registration = registration.ok_or(Denied::InvalidStag)?;
 

@@ -1,39 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory regions: registration, checks of access, and copies.
+//! Memory regions and windows: registration, checks of access, and copies.
 
 mod kernel;
+mod memory;
 mod regions;
 mod user;
+mod window;
 
 pub(crate) use kernel::Mapping;
-pub(crate) use regions::{Regions, Sink, Target};
+pub(crate) use regions::{Regions, Sink, Target, ATOMIC_LEN};
+pub(crate) use window::BindRequest;
 
 use crate::{
+    abi::Provider,
     limits::{self, ObjectCharge},
     Riw,
 };
 use ::kernel::{ffi::c_int, prelude::*};
-use iwarp::{Denied, Stag};
+use iwarp::Stag;
 use kernel::KernelRegion;
 use kernel_ext::sync::BhUses;
 use rdma::{
+    mr::{DmaBufRequest, MrChange},
+    mw::MwKind,
     page_list::PageList,
     pd::Pd,
     restrack::{Details, DetailsWriter, MessageFull},
     Device, Udata,
 };
 use user::UserRegion;
+use window::{Window, WindowCount};
 
 /// A memory region, as a verbs object.
 pub(crate) type MrObject = rdma::mr::Mr<Riw>;
 
 /// The rights among the access flags (`enum ib_access_flags`).
 const RIGHTS: u32 = 0xf;
-/// The rights of the peer among them: to write, and to read.
-const REMOTE_RIGHTS: u32 = 1 << 1 | 1 << 2;
-/// `IB_ACCESS_MW_BIND`. riw has no memory windows; here the flag allows a peer to invalidate the
-/// region.
+/// The rights of the peer among them: to write, to read, and to do atomic operations.
+const REMOTE_RIGHTS: u32 = 1 << 1 | 1 << 2 | 1 << 3;
+/// `IB_ACCESS_MW_BIND`: memory windows may be bound to the region, and a peer may invalidate it.
 const MW_BIND: u32 = 1 << 4;
 /// The access flags that riw accepts: [`RIGHTS`], [`MW_BIND`], huge pages, and the flags that a
 /// driver may ignore.
@@ -48,6 +54,8 @@ pub(crate) struct Mr {
     /// Invalidate, the consumer may rely on no further access to the region (RFC 5040 §5.3).
     #[pin]
     copies: BhUses,
+    /// The windows that are bound to it.
+    windows: WindowCount,
     _charge: ObjectCharge,
 }
 
@@ -57,6 +65,8 @@ enum MrMemory {
     User(UserRegion),
     /// Memory of a kernel user, which registers and invalidates it by WRs.
     Kernel(Pin<KBox<KernelRegion>>),
+    /// A window, which has no memory of its own.
+    Window(Pin<KBox<Window>>),
 }
 
 impl Mr {
@@ -76,6 +86,17 @@ impl Mr {
         Ok(Self::of(pd, MrMemory::User(region), charge))
     }
 
+    /// Registers memory of a dma-buf. Process context; may sleep.
+    ///
+    /// Fails with `EOPNOTSUPP` for atomic operations or an unknown access flag, `EINVAL` for a range that wraps,
+    /// `ENOMEM` above the limit of regions, and with the errors of [`rdma::dmabuf::DmaBuf::map`].
+    pub(crate) fn of_dmabuf(pd: &Pd<Riw>, request: &DmaBufRequest) -> Result<impl PinInit<Self>> {
+        let charge = pd.device().limits.mr.charge()?;
+        let region = UserRegion::of_dmabuf(request)?;
+
+        Ok(Self::of(pd, MrMemory::User(region), charge))
+    }
+
     /// Creates a region for at most `max` blocks of memory of a kernel user. Process context; may
     /// sleep. Fails with `EINVAL` for more blocks than riw supports, `ENOMEM` above the limit of
     /// regions or without memory.
@@ -89,6 +110,49 @@ impl Mr {
         Ok(Self::of(pd, MrMemory::Kernel(region), charge))
     }
 
+    /// Returns the region that replaces this one, with the same STag, in domain `pd`. Process context; may
+    /// sleep.
+    ///
+    /// Fails with `EINVAL` for the region of a kernel user or a range that wraps, `EOPNOTSUPP` for
+    /// an unknown access flag or a dma-buf, `EACCES` if memory has to be pinned for writing that
+    /// another process has pinned, `ENOMEM` above the limit of regions, and with the errors of
+    /// [`rdma::umem::Umem::pin`].
+    pub(crate) fn replacement(
+        &self,
+        pd: &Pd<Riw>,
+        change: &MrChange,
+    ) -> Result<impl PinInit<Self>> {
+        let MrMemory::User(region) = &self.memory else {
+            return Err(EINVAL);
+        };
+        let charge = pd.device().limits.mr.charge()?;
+        let region = region.changed(pd.device(), change)?;
+
+        Ok(Self::of(pd, MrMemory::User(region), charge))
+    }
+
+    /// Creates a memory window. Process context; may sleep. Fails with `EOPNOTSUPP` for siw's ABI,
+    /// in which it could not be bound, `ENOMEM` above the limit of windows or without memory.
+    pub(crate) fn window(pd: &Pd<Riw>, kind: MwKind) -> Result<impl PinInit<Self>> {
+        if pd.device().provider != Provider::Own {
+            return Err(EOPNOTSUPP);
+        }
+        let charge = pd.device().limits.mw.charge()?;
+        let window = KBox::pin_init(Window::new(kind), GFP_KERNEL_ACCOUNT)?;
+
+        Ok(Self::of(pd, MrMemory::Window(window), charge))
+    }
+
+    /// Keeps windows from being bound to the region. Any context. Fails with `EBUSY` if there is one.
+    pub(crate) fn retire(&self) -> Result {
+        self.windows.retire()
+    }
+
+    /// Undoes [`Self::retire`]. Any context.
+    pub(crate) fn keep(&self) {
+        self.windows.keep();
+    }
+
     fn of(pd: &Pd<Riw>, memory: MrMemory, charge: ObjectCharge) -> impl PinInit<Self> {
         let pd = pd.id;
 
@@ -96,6 +160,7 @@ impl Mr {
             pd: pd,
             memory: memory,
             copies <- BhUses::new(),
+            windows: WindowCount::new(),
             _charge: charge,
         })
     }
@@ -124,19 +189,8 @@ impl Mr {
 
     fn of_kernel(&self) -> Result<&KernelRegion> {
         match &self.memory {
-            MrMemory::User(_) => Err(EINVAL),
             MrMemory::Kernel(region) => Ok(region),
-        }
-    }
-
-    /// Invalidates the registration `stag` for its consumer. On return no copy to or from it is running
-    /// or begins. Process context or softirq; the caller must not be in a copy of any region.
-    ///
-    /// Fails with `InvalidStag` if the region has another STag now, or belongs to a process.
-    fn invalidate_local(&self, stag: Stag) -> Result<(), Denied> {
-        match &self.memory {
-            MrMemory::User(_) => Err(Denied::InvalidStag),
-            MrMemory::Kernel(region) => region.invalidate_local(stag),
+            MrMemory::User(_) | MrMemory::Window(_) => Err(EINVAL),
         }
     }
 
@@ -145,6 +199,7 @@ impl Mr {
         match &self.memory {
             MrMemory::User(region) => region.details(),
             MrMemory::Kernel(region) => region.details(),
+            MrMemory::Window(window) => window.details(),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 //! The regions that a queue pair may name, and the ranges of them that it accesses.
 
-use super::{Mapping, MrMemory, MrObject};
+use super::{BindRequest, Mapping, MrMemory, MrObject};
 use crate::Riw;
-use iwarp::{Access, Denied, Region, Stag};
+use iwarp::{Access, AtomicRequest, Denied, Error, Rdmap, Region, Stag};
 use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
@@ -15,13 +15,21 @@ use rdma::{
     wr::{Memory, LOCAL_DMA_LKEY},
 };
 
+/// Length of the target of an atomic operation, in bytes.
+pub(crate) const ATOMIC_LEN: u32 = 8;
+
+/// Rounds of tries before an atomic operation fails. Others can change the target all the time, but
+/// each of their changes is one that succeeds, so only a consumer that prevents the operation on
+/// purpose fails so often.
+const ATOMIC_ROUNDS: u32 = 1024;
+
 /// The regions that a queue pair may name: those of its protection domain.
 pub(crate) struct Regions {
     pub(crate) mrs: Arc<MrTable<Riw>>,
     /// The number of the protection domain.
     pub(crate) pd: u64,
-    /// The number of the queue pair.
-    pub(crate) qp: u32,
+    /// The number of the queue pair, which the device never reuses.
+    pub(crate) qp: u64,
 }
 
 impl Regions {
@@ -39,6 +47,7 @@ impl Regions {
         let (offset, generation) = match &mr.memory {
             MrMemory::User(region) => (check(&region.region(mr.pd))?, 0),
             MrMemory::Kernel(region) => region.check(mr.pd, check)?,
+            MrMemory::Window(window) => window.check(mr.pd, self.qp, want, check)?,
         };
 
         Ok(Target {
@@ -46,6 +55,39 @@ impl Regions {
             offset,
             generation,
         })
+    }
+
+    /// Finds the target of an atomic operation of the peer. Process context or softirq. Fails as a Read
+    /// Request does, and if the target is not aligned.
+    ///
+    /// The address in memory counts (RFC 7306, section 5.2.1): the Tagged Offset of an aligned target
+    /// may be any number, as a consumer may give its memory any first address on the wire.
+    pub(crate) fn find_atomic(&self, request: &AtomicRequest) -> Result<Target, Error> {
+        let target = self
+            .find(request.stag, Access::REMOTE_ATOMIC, request.to, ATOMIC_LEN)
+            .map_err(Denied::read_source)?;
+
+        match target.is_word().map_err(Denied::read_source)? {
+            true => Ok(target),
+            false => Err(Rdmap::UnalignedAtomic.into()),
+        }
+    }
+
+    /// Executes an atomic operation of the peer. Process context or softirq. Returns the original
+    /// value of the target. Fails as [`Self::find_atomic`] does, with nothing changed.
+    pub(crate) fn atomic(&self, request: &AtomicRequest) -> Result<u64, Error> {
+        let target = self.find_atomic(request)?;
+
+        for _ in 0..ATOMIC_ROUNDS {
+            let updated = target
+                .update(|value| request.op.apply(value))
+                .map_err(Denied::read_source)?;
+
+            if let Some(original) = updated {
+                return Ok(original);
+            }
+        }
+        Err(Rdmap::Unspecified.into())
     }
 
     /// Finds the region `stag` in the protection domain.
@@ -71,14 +113,42 @@ impl Regions {
         match &mr.memory {
             MrMemory::User(region) => region.invalidate(stag, &mr.copies),
             MrMemory::Kernel(region) => region.invalidate_remote(stag, self.qp),
+            MrMemory::Window(window) => window.invalidate_remote(stag, self.qp),
         }
     }
 
-    /// Invalidates a registration for its consumer, as [`Self::invalidate`] does. Fails with
-    /// `InvalidStag` if the region does not exist, has another STag now, or belongs to a process,
-    /// `PdMismatch` if it is in another protection domain.
+    /// Invalidates a registration or a window for its consumer, as [`Self::invalidate`] does. Fails with
+    /// `InvalidStag` if the region does not exist, has another STag now, or is a window of type 1,
+    /// `PdMismatch` if it is in another protection domain, `Rights` if its registration does not allow this
+    /// or another queue pair has bound the window.
     pub(crate) fn invalidate_local(&self, stag: Stag) -> Result<(), Denied> {
-        self.region(stag)?.invalidate_local(stag)
+        let mr = self.region(stag)?;
+
+        match &mr.memory {
+            MrMemory::User(region) => region.invalidate(stag, &mr.copies),
+            MrMemory::Kernel(region) => region.invalidate_local(stag),
+            MrMemory::Window(window) => window.invalidate_local(stag, self.qp),
+        }
+    }
+
+    /// Binds a memory window, or ends its binding. Process context or softirq; the caller must not be in a
+    /// copy of any region. On return no access by an earlier binding is running or begins.
+    ///
+    /// Fails with `InvalidStag` if the window or the region does not exist, or the window is of type 2B and
+    /// bound, `PdMismatch` if either is in another protection domain, `Rights` if the region does not allow
+    /// the window or an access flag is unknown, `Bounds` or `Wrap` if the region does not contain it, or a
+    /// window of type 2B would be empty.
+    pub(crate) fn bind(&self, bind: &BindRequest) -> Result<(), Denied> {
+        let mr = self.region(bind.stag)?;
+        let MrMemory::Window(window) = &mr.memory else {
+            return Err(Denied::InvalidStag);
+        };
+        let region = match bind.len {
+            0 => None,
+            _ => Some(self.region(bind.region)?),
+        };
+
+        window.bind(region, bind, self.qp)
     }
 
     /// Registers memory of a kernel user. Process context or softirq. Fails with `InvalidStag` if the
@@ -88,7 +158,7 @@ impl Regions {
         let mr = self.region(mapping.stag())?;
 
         match &mr.memory {
-            MrMemory::User(_) => Err(Denied::InvalidStag),
+            MrMemory::User(_) | MrMemory::Window(_) => Err(Denied::InvalidStag),
             MrMemory::Kernel(region) => region.register(mapping, self.qp),
         }
     }
@@ -102,7 +172,7 @@ pub(crate) struct Target {
     mr: ARef<MrObject>,
     /// Offset of the range from the start of the region, in bytes.
     offset: u64,
-    /// The registration that was in force, of a kernel user.
+    /// The registration of a kernel user, or the binding of a window, that was in force.
     generation: u32,
 }
 
@@ -115,6 +185,7 @@ impl Target {
         match &self.mr.memory {
             MrMemory::User(region) => (region.stag(), region.addr(offset)),
             MrMemory::Kernel(region) => region.name(offset),
+            MrMemory::Window(window) => window.name(offset),
         }
     }
 
@@ -128,6 +199,9 @@ impl Target {
         match &self.mr.memory {
             MrMemory::User(region) => region.copy(&self.mr.copies, |umem| umem.write(at, from)),
             MrMemory::Kernel(region) => region.copy(self.generation, |list| list.write(at, from)),
+            MrMemory::Window(window) => window.copy(self.generation, |umem, first| {
+                umem.write(first.checked_add(at).ok_or(EINVAL)?, from)
+            }),
         }
     }
 
@@ -142,7 +216,55 @@ impl Target {
         match &self.mr.memory {
             MrMemory::User(region) => region.copy(&self.mr.copies, |umem| umem.read(at, len, to)),
             MrMemory::Kernel(region) => region.copy(self.generation, |list| list.read(at, len, to)),
+            MrMemory::Window(window) => window.copy(self.generation, |umem, first| {
+                umem.read(first.checked_add(at).ok_or(EINVAL)?, len, to)
+            }),
         }
+    }
+
+    /// Whether the range begins at a multiple of 8 in memory. Process context or softirq. Fails with
+    /// `InvalidStag` if the region was invalidated meanwhile.
+    fn is_word(&self) -> Result<bool, Denied> {
+        let mut is_word = false;
+
+        match &self.mr.memory {
+            MrMemory::User(region) => is_word = region.is_word(self.offset),
+            MrMemory::Kernel(region) => region.copy(self.generation, |list| {
+                is_word = list.is_word(self.offset);
+                Ok(())
+            })?,
+            MrMemory::Window(window) => window.copy(self.generation, |umem, first| {
+                is_word = umem.is_word(first.wrapping_add(self.offset));
+                Ok(())
+            })?,
+        }
+        Ok(is_word)
+    }
+
+    /// Replaces the 8 bytes at the start of the range by what `f` makes of them, atomically: see
+    /// [`Umem::update`](rdma::umem::Umem::update). Process context or softirq. Returns the original
+    /// value, or `None` if others have changed it with each try.
+    ///
+    /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` outside of the
+    /// region.
+    fn update(&self, f: impl Fn(u64) -> u64) -> Result<Option<u64>, Denied> {
+        let mut original = None;
+
+        match &self.mr.memory {
+            MrMemory::User(region) => region.copy(&self.mr.copies, |umem| {
+                original = umem.update(self.offset, f)?;
+                Ok(())
+            })?,
+            MrMemory::Kernel(region) => region.copy(self.generation, |list| {
+                original = list.update(self.offset, f)?;
+                Ok(())
+            })?,
+            MrMemory::Window(window) => window.copy(self.generation, |umem, first| {
+                original = umem.update(first.checked_add(self.offset).ok_or(EINVAL)?, f)?;
+                Ok(())
+            })?,
+        }
+        Ok(original)
     }
 }
 

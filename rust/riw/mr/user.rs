@@ -1,28 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Regions of memory of a process.
+//! Regions of memory of a process: pinned pages, or a dma-buf.
 
-use super::{MrDetails, KNOWN_ACCESS, MW_BIND, RIGHTS};
-use crate::{abi, Riw};
+use super::{memory::UserMemory, window::BindRequest, MrDetails, KNOWN_ACCESS, MW_BIND, RIGHTS};
+use crate::{
+    abi::{self, siw, Provider},
+    Riw,
+};
 use iwarp::{Access, Denied, Region, Stag};
 use kernel::{
     prelude::*,
-    sync::atomic::{ordering, Atomic},
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc,
+    },
 };
 use kernel_ext::sync::BhUses;
-use rdma::{mr::MrRequest, umem::Umem, Device, Udata};
+use rdma::{
+    dmabuf::DmaBuf,
+    mr::{DmaBufRequest, MrChange, MrRange, MrRequest},
+    umem::Umem,
+    Device, Udata,
+};
+use riw_abi::udata::RegMrResponse;
 
 /// Memory of a process.
 pub(super) struct UserRegion {
-    umem: Umem,
+    /// Shared with the region that replaces this one, unless it has other memory.
+    memory: Arc<UserMemory>,
     stag: Stag,
     /// The address of the first byte, as work requests and the wire name it.
     base: u64,
-    access: Access,
-    /// Whether a peer's Send with Invalidate may invalidate the region.
-    remote_invalidate: bool,
+    /// The access flags: of [`KNOWN_ACCESS`].
+    flags: u32,
     /// Cleared when a peer invalidates the region.
     valid: Atomic<bool>,
+}
+
+/// Fails with `EOPNOTSUPP` for an unknown access flag.
+fn check_access(flags: u32) -> Result {
+    match flags & !KNOWN_ACCESS {
+        0 => Ok(()),
+        _ => Err(EOPNOTSUPP),
+    }
+}
+
+/// Pins memory of the calling process. Fails with `EINVAL` if its addresses wrap, and as [`Umem::pin`] does.
+fn pin(dev: &Device<Riw>, memory: &MrRange, access: u32) -> Result<Arc<UserMemory>> {
+    memory.iova.checked_add(memory.length).ok_or(EINVAL)?;
+    let umem = Umem::pin(dev, memory.start, memory.length, access)?;
+
+    Ok(Arc::new(UserMemory::Pages(umem), GFP_KERNEL_ACCOUNT)?)
 }
 
 impl UserRegion {
@@ -33,36 +61,133 @@ impl UserRegion {
         request: &MrRequest,
         udata: &Udata<'_, Riw>,
     ) -> Result<Self> {
-        if request.access & !KNOWN_ACCESS != 0 {
-            return Err(EOPNOTSUPP);
+        let MrRequest {
+            memory,
+            access,
+            stag,
+        } = request;
+
+        check_access(*access)?;
+        match dev.provider {
+            // libsiw proposes a key, which riw ignores.
+            Provider::Siw => {
+                let _: siw::MrRequest = udata.request()?;
+            }
+            Provider::Own => abi::check_request(dev.provider, udata)?,
         }
-        request.iova.checked_add(request.length).ok_or(EINVAL)?;
-        // libsiw proposes a key, which riw ignores.
-        let _: abi::MrRequest = udata.request()?;
 
-        let umem = Umem::pin(dev, request.start, request.length, request.access)?;
+        let pinned = pin(dev, memory, *access)?;
 
-        udata.respond(&abi::MrResponse {
-            stag: request.stag,
-            pad: 0,
-        })?;
+        match dev.provider {
+            Provider::Siw => udata.respond(&siw::MrResponse {
+                stag: *stag,
+                pad: 0,
+            })?,
+            Provider::Own => udata.respond(&RegMrResponse::default())?,
+        }
         Ok(Self {
-            umem,
-            stag: Stag(request.stag),
-            base: request.iova,
-            access: Access::from_bits(request.access & RIGHTS),
-            remote_invalidate: request.access & MW_BIND != 0,
+            memory: pinned,
+            stag: Stag(*stag),
+            base: memory.iova,
+            flags: *access,
             valid: Atomic::new(true),
         })
     }
 
+    /// Registers memory of a dma-buf. Process context; may sleep. Fails as
+    /// [`Mr::of_dmabuf`](super::Mr::of_dmabuf) does.
+    pub(super) fn of_dmabuf(request: &DmaBufRequest) -> Result<Self> {
+        let DmaBufRequest {
+            fd,
+            offset,
+            length,
+            iova,
+            access,
+            stag,
+        } = *request;
+
+        check_access(access)?;
+        // The exporter may map the memory write-combined or uncached, where exclusive accesses of the CPU
+        // can fault.
+        if access & Access::REMOTE_ATOMIC.bits() != 0 {
+            return Err(EOPNOTSUPP);
+        }
+        iova.checked_add(length).ok_or(EINVAL)?;
+        let buf = UserMemory::DmaBuf(DmaBuf::map(fd, offset, length, access)?);
+
+        Ok(Self {
+            memory: Arc::new(buf, GFP_KERNEL_ACCOUNT)?,
+            stag: Stag(stag),
+            base: iova,
+            flags: access,
+            valid: Atomic::new(true),
+        })
+    }
+
+    /// Returns a valid region that differs as `change` says. Process context; may sleep. Fails as
+    /// [`Mr::replacement`](super::Mr::replacement) does.
+    pub(super) fn changed(&self, dev: &Device<Riw>, change: &MrChange) -> Result<Self> {
+        let flags = change.access.unwrap_or(self.flags);
+
+        check_access(flags)?;
+        let UserMemory::Pages(umem) = &*self.memory else {
+            return Err(EOPNOTSUPP);
+        };
+        let (memory, base) = match &change.memory {
+            Some(memory) => (pin(dev, memory, flags)?, memory.iova),
+            None if umem.suits(flags) => (self.memory.clone(), self.base),
+            None => {
+                let again = UserMemory::Pages(umem.pin_again(dev, flags)?);
+
+                (Arc::new(again, GFP_KERNEL_ACCOUNT)?, self.base)
+            }
+        };
+
+        Ok(Self {
+            memory,
+            stag: self.stag,
+            base,
+            flags,
+            valid: Atomic::new(true),
+        })
+    }
+
+    fn access(&self) -> Access {
+        Access::from_bits(self.flags & RIGHTS)
+    }
+
+    /// Checks that the region, in protection domain `pd`, may have a window. Any context. Returns
+    /// the offset of its first byte. Fails as [`Binding::new`](super::window) does.
+    pub(super) fn check_window(
+        &self,
+        pd: u64,
+        bind: &BindRequest,
+        access: Access,
+    ) -> Result<u64, Denied> {
+        let region = self.region(pd);
+        let writes = access.bits() & Access::REMOTE_READ.bits() != access.bits();
+
+        if !region.valid || region.stag != bind.region {
+            return Err(Denied::InvalidStag);
+        }
+        if self.flags & MW_BIND == 0 || (writes && !region.access.contains(Access::LOCAL_WRITE)) {
+            return Err(Denied::Rights);
+        }
+        if bind.addr.checked_add(bind.len).is_none() {
+            return Err(Denied::Wrap);
+        }
+        let offset = bind.addr.checked_sub(region.base).ok_or(Denied::Bounds)?;
+        match region.len.checked_sub(offset) {
+            Some(left) if left >= bind.len => Ok(offset),
+            _ => Err(Denied::Bounds),
+        }
+    }
+
     /// Returns the details. Any context.
     pub(super) fn details(&self) -> MrDetails {
-        let invalidate = if self.remote_invalidate { MW_BIND } else { 0 };
-
         MrDetails {
-            access: self.access.bits() | invalidate,
-            pages: self.umem.pages(),
+            access: self.flags & (RIGHTS | MW_BIND),
+            pages: self.memory.pages(),
             valid: self.valid.load(ordering::Relaxed),
         }
     }
@@ -73,8 +198,8 @@ impl UserRegion {
             stag: self.stag,
             pd,
             base: self.base,
-            len: self.umem.len(),
-            access: self.access,
+            len: self.memory.len(),
+            access: self.access(),
             valid: self.valid.load(ordering::Relaxed),
         }
     }
@@ -85,18 +210,24 @@ impl UserRegion {
         self.base.wrapping_add(offset)
     }
 
+    /// Whether the byte `offset` bytes from the start of the region is at a multiple of 8 in memory. Any
+    /// context.
+    pub(super) fn is_word(&self, offset: u64) -> bool {
+        self.memory.is_word(offset)
+    }
+
     /// Returns the STag. Any context.
     pub(super) fn stag(&self) -> Stag {
         self.stag
     }
 
-    /// Invalidates the region for a peer. Process context or softirq. Fails with `InvalidStag` if it
-    /// has another STag or is invalid, `Rights` if its registration does not allow this.
+    /// Invalidates the region for a peer or for a WR. Process context or softirq. Fails with `InvalidStag` if
+    /// it has another STag or is invalid, `Rights` if its registration does not allow this.
     pub(super) fn invalidate(&self, stag: Stag, copies: &BhUses) -> Result<(), Denied> {
         if self.stag != stag {
             return Err(Denied::InvalidStag);
         }
-        if !self.remote_invalidate {
+        if self.flags & MW_BIND == 0 {
             return Err(Denied::Rights);
         }
         // Clear `valid` first: no new copy begins, so the wait is short.
@@ -112,13 +243,13 @@ impl UserRegion {
     pub(super) fn copy(
         &self,
         copies: &BhUses,
-        f: impl FnOnce(&Umem) -> Result,
+        f: impl FnOnce(&UserMemory) -> Result,
     ) -> Result<(), Denied> {
         copies.during(|| {
             // `invalidate` clears `valid` and then waits for copies, so a copy that starts after
             // the wait fails here.
             match self.valid.load(ordering::Relaxed) {
-                true => f(&self.umem).map_err(|_| Denied::Bounds),
+                true => f(&self.memory).map_err(|_| Denied::Bounds),
                 false => Err(Denied::InvalidStag),
             }
         })

@@ -8,16 +8,17 @@ use super::{
     Qp, HOLD_WORK,
 };
 use crate::{
-    link::{AddrPair, Link, Readable},
+    link::{AddrPair, Link, Readable, SegmentChunk, Transport},
     queue::QpObject,
-    stream::{RxEnd, Start, StreamError, RX_ROOM},
+    stream::{Received, RxEnd, Start, StreamError, RX_ROOM},
     Riw,
 };
-use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote};
+use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote, Segment};
 use kernel::{
     prelude::*,
     sync::{aref::ARef, atomic::ordering, Arc, ArcBorrow},
 };
+use kernel_ext::memcg::MemCgroup;
 use rdma::{
     iw::{CmId, ConnParam},
     Device,
@@ -93,7 +94,12 @@ impl Qp {
             .then_some((qp, object))
     }
 
-    /// Starts the stream: MPA's startup has succeeded. Process context; may sleep. Fails with
+    /// Returns the memory cgroup that the stream's memory is charged to. Any context.
+    pub(crate) fn memcg(&self) -> &MemCgroup {
+        self.stream.memcg()
+    }
+
+    /// Starts the stream: the startup has succeeded. Process context; may sleep. Fails with
     /// `ENOTCONN` if the connection has ended, `ENOMEM` without memory.
     pub(crate) fn start(self: &Arc<Self>, parameters: &Parameters, role: Role) -> Result {
         let connection = self.connection().ok_or(ENOTCONN)?;
@@ -102,19 +108,28 @@ impl Qp {
             Role::Responder => None,
         };
 
+        let transport = connection.link().transport()?;
+
         connection.link().reserve(RX_ROOM)?;
         if self.owner.is_kernel() {
             connection.link().avoid_io()?;
             self.below_reclaim
                 .store(role == Role::Initiator, ordering::Relaxed);
         }
+        // Over SCTP either side may send first, unless the initiator has asked to (RFC 6581, section
+        // 7).
+        let may_send =
+            role == Role::Initiator || (transport == Transport::Sctp && parameters.rtr.is_none());
+
         self.stream.start(&Start {
+            transport,
             parameters,
             first,
-            may_send: role == Role::Initiator,
+            may_send,
             mss: connection.link().mss()?,
         })?;
         self.set_startup(Startup {
+            transport,
             parameters: *parameters,
             role,
         });
@@ -129,6 +144,35 @@ impl Qp {
         }
         let received = self.stream.receive(data);
 
+        self.after_receive(received);
+    }
+
+    /// Receives a chunk of SCTP. Process context; may sleep. Returns whether it has been taken;
+    /// otherwise it waits for a receive WR, and [`QpConnection::catch_up`] will be called.
+    pub(crate) fn rx_chunk(self: &Arc<Self>, chunk: SegmentChunk<'_>) -> bool {
+        if !self.is_stream_active() {
+            return true;
+        }
+        let received = self.stream.receive_chunk(chunk);
+        let later = received.later;
+
+        self.after_receive(received);
+        !later
+    }
+
+    /// Places the payload of an RDMA Write whose turn has not come. Process context. Returns whether it is
+    /// placed.
+    pub(crate) fn place_early(&self, segment: &Segment, payload: &[u8]) -> bool {
+        self.is_stream_active() && self.stream.place_early(segment, payload)
+    }
+
+    /// Does what a receive calls for. Process context or softirq; the caller holds none of the queue
+    /// pair's locks.
+    fn after_receive(self: &Arc<Self>, received: Received) {
+        if received.wait_begins {
+            self.arm_receive_timer();
+        }
+        self.pass_turn(received.next);
         if received.hold {
             self.queue.kick::<_, HOLD_WORK>(self);
         }
@@ -155,9 +199,24 @@ impl Qp {
         if self.without_io(|| self.stream.hold()).is_err() {
             return self.fail(StreamError::local(Local::Memory));
         }
+        self.catch_up();
+    }
+
+    /// Receives what the socket has. Process context; may sleep.
+    pub(super) fn catch_up(&self) {
         if let Some(connection) = self.connection() {
             connection.as_arc_borrow().catch_up();
         }
+    }
+
+    /// Has a worker receive what the link has. Any context.
+    pub(crate) fn receive_later(self: &Arc<Self>) {
+        self.retry_receive();
+    }
+
+    /// Ends the stream, as the session of its association has failed. Process context; may sleep.
+    pub(crate) fn session_failed(self: &Arc<Self>, error: iwarp::Error) {
+        self.end_in_error(StreamErrorReason::Found(error), Quote::NONE);
     }
 
     /// The socket has room again. Any context.

@@ -4,13 +4,14 @@
 
 use super::{owner::Owner, post::Posting, runner::Runner, state::Status, Qp};
 use crate::{
-    abi,
+    abi::{self, siw, Provider, WrSizes},
     limits::{self, ObjectCharge},
     mr::Regions,
     queue::{
+        counted::CountedRing,
         posted::PostedWrs,
         qp_receive::{QpRecvQueue, RecvSource},
-        receive::{RecvQueue, RecvWrs, SrqObject},
+        receive::{counted_ring, RecvQueue, RecvWrs, SrqObject},
         ring::Ring,
         send::SendQueue,
         wr::SendWr,
@@ -28,33 +29,58 @@ use rdma::{
     pd::Pd,
     qp::{QpCap, QpInitAttr},
     ucontext::Ucontext,
-    Udata,
+    Device, Udata,
+};
+use riw_abi::{
+    udata::{CreateQpResponse, RingMap},
+    wr::Sqe,
 };
 
-/// The queues of a new queue pair, and what a process needs to map their rings.
+/// The queues of a new queue pair.
 struct Queues {
     sends: SendWrs,
     receives: RecvSource,
-    /// Their sizes in WRs. 0 for a shared receive queue.
-    sizes: (u32, u32),
-    /// The mmap offsets. 0 for a shared receive queue, and for a kernel user.
-    keys: (u64, u64),
+    /// The sizes that the consumer gets.
+    cap: QpCap,
+    response: Response,
+}
+
+/// The response to a process: what it needs to map the rings.
+enum Response {
+    /// A kernel user gets none.
+    None,
+    Siw(siw::QpResponse),
+    Own(CreateQpResponse),
+}
+
+impl Response {
+    /// Sends the response. Process context; may sleep. Fails as [`rdma::Exchange::respond`] does.
+    fn send(&self, udata: &Udata<'_, Riw>) -> Result {
+        match self {
+            Self::None => Ok(()),
+            Self::Siw(response) => udata.respond(response),
+            Self::Own(response) => udata.respond(response),
+        }
+    }
 }
 
 /// Send WRs as they are posted.
-type SendWrs = PostedWrs<SendWr, { abi::SQE_WORDS }>;
+type SendWrs = PostedWrs<SendWr, { siw::SQE_WORDS }>;
 
 impl Queues {
-    /// Creates the queues of a process, or those of a kernel user, who has no `udata`. Process context;
-    /// may sleep.
+    /// Creates the queues of queue pair `number`: of a process, or without `udata` of a kernel user.
+    /// Process context; may sleep.
     fn new(
+        provider: Provider,
+        number: u32,
         cap: &QpCap,
         srq: Option<ARef<SrqObject>>,
         udata: Option<&Udata<'_, Riw>>,
     ) -> Result<Self> {
-        match udata {
-            Some(udata) => Self::of_process(cap, srq, udata.ucontext()),
-            None => Self::of_kernel(cap, srq),
+        match (udata, provider) {
+            (None, _) => Self::of_kernel(cap, srq),
+            (Some(udata), Provider::Siw) => Self::of_siw(number, cap, srq, udata.ucontext()),
+            (Some(udata), Provider::Own) => Self::of_own(cap, srq, udata),
         }
     }
 
@@ -67,16 +93,21 @@ impl Queues {
         };
 
         Ok(Self {
-            // Not the places that are left: consumers reckon with what they asked for.
-            sizes: (cap.max_send_wr, cap.max_recv_wr),
             sends,
             receives,
-            keys: (0, 0),
+            // Not the places that are left: consumers reckon with what they asked for.
+            cap: QpCap {
+                max_inline_data: WrSizes::SIW.inline,
+                ..*cap
+            },
+            response: Response::None,
         })
     }
 
-    /// Creates the queues of a process, and offers them for mmap(). Process context; may sleep.
-    fn of_process(
+    /// Creates the queues of a process with siw's ABI, and offers them for mmap(). Process context; may
+    /// sleep.
+    fn of_siw(
+        number: u32,
         cap: &QpCap,
         srq: Option<ARef<SrqObject>>,
         context: &Ucontext<Riw>,
@@ -97,21 +128,55 @@ impl Queues {
         Ok(Self {
             sends: SendWrs::Ring(ring),
             receives,
-            sizes: (num_sqe, num_rqe),
-            keys: (sq_key, rq_key),
+            cap: QpCap {
+                max_send_wr: num_sqe,
+                max_recv_wr: num_rqe,
+                max_inline_data: WrSizes::SIW.inline,
+                ..*cap
+            },
+            response: Response::Siw(siw::QpResponse {
+                qp_id: number,
+                num_sqe,
+                num_rqe,
+                pad: 0,
+                sq_key,
+                rq_key,
+            }),
         })
     }
 
-    /// Returns the response to the process.
-    fn response(&self, number: u32) -> abi::QpResponse {
-        abi::QpResponse {
-            qp_id: number,
-            num_sqe: self.sizes.0,
-            num_rqe: self.sizes.1,
-            pad: 0,
-            sq_key: self.keys.0,
-            rq_key: self.keys.1,
-        }
+    /// Creates the queues of a process with riw's own ABI, and offers them for mmap(). Process context;
+    /// may sleep.
+    fn of_own(cap: &QpCap, srq: Option<ARef<SrqObject>>, udata: &Udata<'_, Riw>) -> Result<Self> {
+        let mut cap = *cap;
+        // CAST: 32-bit numbers fit.
+        let stride = Sqe::stride(cap.max_send_sge as usize, cap.max_inline_data as usize);
+        let mut ring = CountedRing::new(cap.max_send_wr.max(1), stride)?;
+        let sq = ring.offer(udata.ucontext())?;
+        let (receives, rq) = match srq {
+            Some(srq) => (RecvSource::Shared(srq), RingMap::default()),
+            None => {
+                let (wrs, map) =
+                    counted_ring(cap.max_recv_wr.max(1), &mut cap.max_recv_sge, udata)?;
+
+                (own(wrs, &cap)?, map)
+            }
+        };
+
+        // CAST: Small numbers.
+        cap.max_send_sge = Sqe::max_sge(stride) as u32;
+        cap.max_inline_data = Sqe::max_inline(stride) as u32;
+        (cap.max_send_wr, cap.max_recv_wr) = (sq.entries, rq.entries);
+        Ok(Self {
+            sends: SendWrs::Counted(ring),
+            receives,
+            cap,
+            response: Response::Own(CreateQpResponse {
+                comp_mask: 0,
+                sq,
+                rq,
+            }),
+        })
     }
 }
 
@@ -120,6 +185,30 @@ fn own(wrs: RecvWrs, cap: &QpCap) -> Result<RecvSource> {
     let queue = RecvQueue::new(wrs, cap.max_recv_sge, 0, None);
 
     Ok(RecvSource::Own(Arc::pin_init(queue, GFP_KERNEL)?))
+}
+
+/// Checks what is asked of a queue pair, and clears the sizes that a shared receive queue makes
+/// meaningless. Fails with `EOPNOTSUPP` and `EINVAL` as [`Qp::new`] does.
+fn check_attr(
+    dev: &Device<Riw>,
+    attr: &mut QpInitAttr<'_, Riw>,
+    udata: Option<&Udata<'_, Riw>>,
+) -> Result {
+    let sizes = match udata {
+        None => WrSizes::SIW,
+        Some(udata) => {
+            abi::check_request(dev.provider, udata)?;
+            WrSizes::of(dev.provider)
+        }
+    };
+    if !attr.is_connected() || attr.create_flags() != 0 {
+        return Err(EOPNOTSUPP);
+    }
+    if attr.srq().is_some() {
+        attr.cap().max_recv_wr = 0;
+        attr.cap().max_recv_sge = 0;
+    }
+    check_cap(attr.cap(), sizes)
 }
 
 impl Qp {
@@ -137,40 +226,29 @@ impl Qp {
         let dev = pd.device();
         let srq = attr.srq();
 
-        if let Some(udata) = &udata {
-            let () = udata.request()?;
-        }
-        if !attr.is_connected() || attr.create_flags() != 0 {
-            return Err(EOPNOTSUPP);
-        }
-        if srq.is_some() {
-            // Ignore sizes for a receive queue of its own.
-            attr.cap().max_recv_wr = 0;
-            attr.cap().max_recv_sge = 0;
-        }
-        check_cap(attr.cap())?;
+        check_attr(dev, attr, udata.as_ref())?;
         let (Some(send_cq), Some(recv_cq)) = (attr.send_cq(), attr.recv_cq()) else {
             return Err(EINVAL);
         };
 
         let charge = dev.limits.qp.charge()?;
         let number = dev.qps.free_number()?;
-        let queues = Queues::new(attr.cap(), srq, udata.as_ref())?;
+        let queues = Queues::new(dev.provider, number, attr.cap(), srq, udata.as_ref())?;
         let (owner, memcg) = match &udata {
             Some(_) => (Owner::current()?, MemCgroup::current()),
             // The calling process, if any, is not the one that uses it.
             None => (Owner::Kernel, MemCgroup::none()),
         };
-        let response = queues.response(number);
+        let (cap, response) = (queues.cap, queues.response);
 
-        let cap = grant(attr.cap(), queues.sizes);
+        *attr.cap() = cap;
         let regions = Regions {
             mrs: dev.mrs().clone(),
             pd: pd.id,
-            qp: number,
+            qp: dev.next_id(),
         };
         let sq = SendQueue::new(queues.sends, send_cq, number, attr.signal_all())?;
-        let rq = QpRecvQueue::new(queues.receives, recv_cq, number);
+        let rq = QpRecvQueue::new(queues.receives, recv_cq, number)?;
         let stream = Stream::new(regions, memcg, dev.counters().clone(), sq, rq);
         let queue = dev.queue.clone();
         let this = Arc::pin_init(
@@ -180,8 +258,8 @@ impl Qp {
 
         dev.qps.insert(number, this.clone())?;
         if let Some(udata) = &udata {
-            udata
-                .respond(&response)
+            response
+                .send(udata)
                 .inspect_err(|_| dev.qps.remove(number))?;
         }
         Ok(this)
@@ -212,24 +290,19 @@ impl Qp {
             transmit_work <- new_work!("riw::Qp::transmit_work"),
             flush_work <- new_delayed_work!("riw::Qp::flush_work"),
             hold_work <- new_work!("riw::Qp::hold_work"),
+            receive_work <- new_work!("riw::Qp::receive_work"),
+            receive_timer <- new_delayed_work!("riw::Qp::receive_timer"),
         })
     }
 }
 
-/// Sets the sizes that the consumer gets, and returns them.
-fn grant(cap: &mut QpCap, sizes: (u32, u32)) -> QpCap {
-    (cap.max_send_wr, cap.max_recv_wr) = sizes;
-    cap.max_inline_data = limits::MAX_INLINE;
-    *cap
-}
-
-/// Checks sizes against the limits. Fails with `EINVAL`.
-fn check_cap(cap: &QpCap) -> Result {
+/// Checks sizes against the limits, and those of a WR. Fails with `EINVAL`.
+fn check_cap(cap: &QpCap, sizes: WrSizes) -> Result {
     if cap.max_send_wr > limits::MAX_QP_WR
-        || cap.max_send_sge > limits::MAX_SGE
-        || cap.max_inline_data > limits::MAX_INLINE
+        || cap.max_send_sge > sizes.sge
+        || cap.max_inline_data > sizes.inline
         || cap.max_recv_wr > limits::MAX_QP_WR
-        || cap.max_recv_sge > limits::MAX_SGE
+        || cap.max_recv_sge > sizes.sge
     {
         return Err(EINVAL);
     }

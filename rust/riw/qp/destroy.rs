@@ -2,7 +2,7 @@
 
 //! destroy_qp.
 
-use super::{Qp, FLUSH_WORK};
+use super::{Qp, FLUSH_WORK, RECEIVE_TIMER};
 use iwarp::qp::Event;
 use kernel::sync::Arc;
 use kernel_ext::workqueue::cancel_delayed_work;
@@ -21,7 +21,7 @@ impl Qp {
     /// 5. The connection ends: waits for a work item that sets it up or ends it, and for callbacks of
     ///    the socket.
     /// 6. The stream stops: waits for a receive or a transmit run that still has a reference.
-    /// 7. The flush timer is canceled. Work items that are queued hold a reference and find nothing to
+    /// 7. The timers are canceled. Work items that are queued hold a reference and find nothing to
     ///    do; nothing waits for them.
     ///
     /// `rdma::qp` then waits for the verbs object's last reference. The number stays taken until iw_cm
@@ -38,7 +38,8 @@ impl Qp {
         if let Some(connection) = connection {
             connection.as_arc_borrow().teardown();
         }
-        self.stream.stop();
+        self.pass_turn(self.stream.stop());
         cancel_delayed_work::<Self, FLUSH_WORK>(self);
+        cancel_delayed_work::<Self, RECEIVE_TIMER>(self);
     }
 }

@@ -3,7 +3,10 @@
 //! The state of a queue pair and its connection, for an administrator to see.
 
 use super::{state::Startup, Qp, Role};
-use crate::{link::LinkDetails, stream::details::StreamDetails};
+use crate::{
+    link::{LinkDetails, Transport},
+    stream::details::StreamDetails,
+};
 use iwarp::qp::State;
 use kernel::prelude::*;
 use rdma::restrack::{Details, DetailsWriter, MessageFull};
@@ -60,17 +63,27 @@ impl Details for LinkDetails {
 
 impl Details for Startup {
     fn write(&self, to: &mut DetailsWriter<'_>) -> Result<(), MessageFull> {
-        let Self { parameters, role } = self;
+        let Self {
+            transport,
+            parameters,
+            role,
+        } = self;
         let role: &CStr = match role {
             Role::Initiator => c"initiator",
             Role::Responder => c"responder",
         };
 
         to.text(c"role", role)?;
-        to.u32(c"mpa_revision", parameters.revision.into())?;
-        to.u32(c"crc", parameters.crc.into())?;
-        to.u32(c"tx_markers", parameters.tx_markers.into())?;
-        to.u32(c"rx_markers", parameters.rx_markers.into())?;
+        match transport {
+            Transport::Tcp => {
+                to.text(c"transport", c"tcp")?;
+                to.u32(c"mpa_revision", parameters.revision.into())?;
+                to.u32(c"crc", parameters.crc.into())?;
+                to.u32(c"tx_markers", parameters.tx_markers.into())?;
+                to.u32(c"rx_markers", parameters.rx_markers.into())?;
+            }
+            Transport::Sctp => to.text(c"transport", c"sctp")?,
+        }
         to.u32(c"ord", parameters.ord)?;
         to.u32(c"ird", parameters.ird)
     }

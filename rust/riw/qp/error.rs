@@ -40,7 +40,13 @@ impl Qp {
     /// Flushes all WRs. Process context; the caller holds `tx`, so that no reset comes in between.
     /// The result is for [`Self::report_flushed`].
     pub(super) fn flush(self: &Arc<Self>, tx: &mut Tx) -> QpFlushed {
-        let flushed = self.stream.flush(tx);
+        let mut flushed = self.stream.flush(tx);
+        let wakes = match flushed.more {
+            true => None,
+            false => self.stream.rq.wake_for_next(),
+        };
+        // Posted before the process could see that it must ring the doorbell.
+        flushed.more |= wakes == Some(true);
         let mut status = self.status.lock();
         let mut last_wqe = false;
 
@@ -51,7 +57,7 @@ impl Qp {
                 status.flush.interval_ms = 0;
             }
             // Under the lock: `destroy` marks the queue pair first, and then cancels the work.
-            if !flushed.more && !status.is_destroyed() {
+            if !flushed.more && wakes.is_none() && !status.is_destroyed() {
                 self.flush_later(status.flush.interval_ms.max(INTERVAL_MS));
             }
         }
@@ -62,13 +68,14 @@ impl Qp {
     pub(super) fn report_flushed(&self, flushed: &QpFlushed) {
         // A lost completion changes nothing any more: the stream has ended.
         let _ = self.stream.report(&flushed.flushed.unreported);
+        self.pass_turn(flushed.flushed.next);
         if flushed.last_wqe {
             self.report_event(AsyncEvent::LastWqeReached);
         }
     }
 
-    /// Flushes again after `ms` milliseconds. A process rings no doorbell for receive WRs, and may
-    /// wait for the flush of one that it posts in ERROR. Any context.
+    /// Flushes again after `ms` milliseconds. With siw's ABI, a process rings no doorbell for receive WRs,
+    /// and may wait for the flush of one that it posts in ERROR. Any context.
     fn flush_later(self: &Arc<Self>, ms: u32) {
         mod_delayed_work::<Self, FLUSH_WORK>(self, msecs_to_jiffies(ms));
     }

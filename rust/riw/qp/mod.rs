@@ -12,6 +12,7 @@ mod error;
 mod modify;
 mod owner;
 mod post;
+mod receive_wait;
 mod runner;
 mod state;
 mod stream_error;
@@ -43,6 +44,7 @@ use kernel_ext::{
 use rdma::{event::AsyncEvent, qp::QpCap, Device};
 
 pub(crate) use connection::{Closed, QpConnection, Role};
+pub(crate) use receive_wait::receive_posted;
 
 use owner::Owner;
 use runner::Runner;
@@ -73,7 +75,7 @@ pub(crate) struct Qp {
     /// What becomes of posted WRs. Changes under `status`, and may be read without it.
     posting: Atomic<u32>,
     /// Whether reclaim may wait for the queue pair: it connects a kernel user to storage elsewhere.
-    /// Transmitting then uses memory reserves. Changes before the stream starts.
+    /// Transmitting, and receiving in a worker, then use memory reserves. Changes before the stream starts.
     below_reclaim: Atomic<bool>,
     #[pin]
     stream: Stream,
@@ -84,19 +86,27 @@ pub(crate) struct Qp {
     flush_work: DelayedWork<Qp, FLUSH_WORK>,
     #[pin]
     hold_work: Work<Qp, HOLD_WORK>,
+    #[pin]
+    receive_work: Work<Qp, RECEIVE_WORK>,
+    #[pin]
+    receive_timer: DelayedWork<Qp, RECEIVE_TIMER>,
 }
 
 /// The ids of the work items.
 const TRANSMIT_WORK: u64 = 0;
 const FLUSH_WORK: u64 = 1;
 const HOLD_WORK: u64 = 2;
+const RECEIVE_WORK: u64 = 3;
+const RECEIVE_TIMER: u64 = 4;
 
 impl_has_work! {
     impl HasWork<Qp, TRANSMIT_WORK> for Qp { self.transmit_work }
     impl HasWork<Qp, HOLD_WORK> for Qp { self.hold_work }
+    impl HasWork<Qp, RECEIVE_WORK> for Qp { self.receive_work }
 }
 impl_has_delayed_work! {
     impl HasDelayedWork<Qp, FLUSH_WORK> for Qp { self.flush_work }
+    impl HasDelayedWork<Qp, RECEIVE_TIMER> for Qp { self.receive_timer }
 }
 impl_has_queue! {
     impl HasQueue for Qp { self.queue }
@@ -107,13 +117,7 @@ impl WorkItem<TRANSMIT_WORK> for Qp {
 
     /// A transmit run in a worker.
     fn run(this: Arc<Self>) {
-        let run = || this.transmit(Counter::TxDeferredRuns);
-
-        if this.below_reclaim.load(ordering::Relaxed) {
-            without_reclaim(run);
-        } else {
-            this.without_io(run);
-        }
+        this.in_worker(|| this.transmit(Counter::TxDeferredRuns));
     }
 }
 
@@ -135,6 +139,25 @@ impl WorkItem<HOLD_WORK> for Qp {
     }
 }
 
+impl WorkItem<RECEIVE_WORK> for Qp {
+    type Pointer = Arc<Self>;
+
+    /// Receives what waits for a receive WR, and over SCTP all: see [`Qp::retry_receive`].
+    fn run(this: Arc<Self>) {
+        this.in_worker(|| this.catch_up());
+    }
+}
+
+impl WorkItem<RECEIVE_TIMER> for Qp {
+    type Pointer = Arc<Self>;
+
+    /// As the item before, and again while the stream waits: see [`Qp::arm_receive_timer`].
+    fn run(this: Arc<Self>) {
+        this.in_worker(|| this.catch_up());
+        this.arm_receive_timer();
+    }
+}
+
 impl Qp {
     /// Publishes the verbs object, which is complete. Process context.
     pub(crate) fn publish(&self, object: &QpObject) {
@@ -149,6 +172,16 @@ impl Qp {
         match self.owner.is_kernel() {
             true => without_io(f),
             false => f(),
+        }
+    }
+
+    /// Calls `f` and returns its result, in a worker that others may have to wait for when they free
+    /// memory: without I/O for a kernel user, and without waiting for reclaim if reclaim may wait for
+    /// the queue pair.
+    fn in_worker<R>(&self, f: impl FnOnce() -> R) -> R {
+        match self.below_reclaim.load(ordering::Relaxed) {
+            true => without_reclaim(f),
+            false => self.without_io(f),
         }
     }
 

@@ -42,7 +42,7 @@ impl Qp {
         let mut tx = self.stream.tx.lock();
 
         self.reset_state()?;
-        self.stream.reset(&mut tx);
+        self.pass_turn(self.stream.reset(&mut tx));
         Ok(())
     }
 }

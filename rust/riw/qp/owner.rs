@@ -19,10 +19,9 @@ pub(crate) enum Owner {
     /// users. This breaks no working program:
     ///
     /// - The queues of a queue pair are mapped in the address space that created it.
-    /// - A child of `fork()`, or a process that has changed its credentials, can use neither its old
-    ///   uverbs files nor its old rdma_cm files: both refuse a `write()` with credentials other than
-    ///   those of `open()`, and the doorbell is a write. A process that was passed such a file is
-    ///   refused likewise.
+    /// - A child of `fork()`, or a process that has changed its credentials, cannot use its old rdma_cm
+    ///   files: they refuse a `write()` with credentials other than those of `open()`. A process that
+    ///   was passed such a file is refused likewise.
     /// - Threads, and io_uring work on their behalf, share the address space.
     ///
     /// A process that connects on behalf of another one is refused: nothing shows that the other one

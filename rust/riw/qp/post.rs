@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! WRs that kernel users post. They post in any context, also with interrupts off: nothing here
-//! sleeps, transmits, or calls the consumer. A worker does that.
+//! WRs that kernel users post, and the doorbell of receive queues. Kernel users post in any context, also
+//! with interrupts off: nothing here sleeps, transmits, or calls the consumer. A worker does that.
 
-use super::Qp;
-use crate::{queue::wr::SendWr, Riw};
+use super::{receive_wait::receive_posted, Qp};
+use crate::{queue::kernel_wr::PostedSend, Riw};
 use iwarp::qp::State;
 use kernel::{
     prelude::*,
     sync::{
         atomic::{ordering, Atomic},
-        barrier, Arc,
+        Arc,
     },
 };
 use rdma::wr::{RecvWrs, SendWrs};
@@ -49,14 +49,14 @@ impl Posting {
 
 impl Qp {
     /// Posts send WRs of a kernel user. Any context. Fails with `EINVAL` if the queue pair has not been
-    /// connected, and as [`SendWr::posted`] and
+    /// connected, and as [`PostedSend::new`] and
     /// [`PostedWrs::post`](crate::queue::posted::PostedWrs::post) do.
     pub(crate) fn post_send(self: &Arc<Self>, wrs: &mut SendWrs<'_, Riw>) -> Result {
         if Posting::load(&self.posting) == Posting::Unconnected {
             return Err(EINVAL);
         }
         let dev = self.device();
-        let posted = wrs.try_for_each(|wr| self.stream.sq.post(SendWr::posted(dev, wr)?));
+        let posted = wrs.try_for_each(|wr| self.stream.sq.post(PostedSend::new(dev, wr)?));
 
         // Those before the one that failed are posted.
         self.kick();
@@ -68,12 +68,28 @@ impl Qp {
     pub(crate) fn post_recv(self: &Arc<Self>, wrs: &mut RecvWrs<'_>) -> Result {
         let posted = self.stream.rq.post(wrs);
 
-        // Post before the check: either this sees the error, or the flush, which a full barrier in
-        // `kick` precedes, sees the WRs.
-        barrier::smp_mb(ordering::Full);
+        self.receive_posted();
+        posted
+    }
+
+    /// Handles the doorbell of the receive queue: a process has posted a WR that riw has asked for
+    /// ([`RecvQueue::wake_for_next`](crate::queue::receive::RecvQueue::wake_for_next)). Any context. Fails
+    /// with `EINVAL` if the queue is shared.
+    pub(crate) fn ring_recv_doorbell(self: &Arc<Self>) -> Result {
+        if self.stream.rq.is_shared() {
+            return Err(EINVAL);
+        }
+        self.receive_posted();
+        Ok(())
+    }
+
+    /// Notes that a WR has been posted to the receive queue. Any context.
+    fn receive_posted(self: &Arc<Self>) {
+        // A full barrier, so that the WR is posted before the check: either this sees the error, or the
+        // flush, which a full barrier in `kick` precedes, sees the WR.
+        receive_posted(self.device(), self.stream.rq.queue());
         if Posting::load(&self.posting) == Posting::Error {
             self.kick();
         }
-        posted
     }
 }

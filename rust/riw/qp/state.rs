@@ -3,6 +3,7 @@
 //! The state of a queue pair. Nothing else changes it.
 
 use super::{connection::QpConnection, error::FlushState, post::Posting, Qp, Role};
+use crate::link::Transport;
 use iwarp::{
     qp::{next, Event, State},
     startup::Parameters,
@@ -42,6 +43,7 @@ struct Attributes {
 /// The result of a connection's startup.
 #[derive(Clone, Copy)]
 pub(super) struct Startup {
+    pub(super) transport: Transport,
     pub(super) parameters: Parameters,
     pub(super) role: Role,
 }

@@ -57,7 +57,8 @@ impl StreamErrorReason {
                 | Rdmap::ToWrap
                 | Rdmap::CannotInvalidate,
             ) => AsyncEvent::QpAccessError,
-            Error::DdpUntagged(_) | Error::Rdmap(Rdmap::UnexpectedOpcode) => {
+            Error::DdpUntagged(_)
+            | Error::Rdmap(Rdmap::UnexpectedOpcode | Rdmap::UnalignedAtomic) => {
                 AsyncEvent::QpRequestError
             }
             _ => AsyncEvent::QpFatal,
@@ -106,7 +107,7 @@ impl StreamErrorReason {
 fn counter_of(error: Error) -> Counter {
     match error {
         Error::Mpa(Mpa::Crc) => Counter::StreamErrorsCrc,
-        Error::Mpa(Mpa::Marker | Mpa::Length) => Counter::StreamErrorsFraming,
+        Error::Mpa(Mpa::Marker | Mpa::Length) | Error::Sctp(_) => Counter::StreamErrorsFraming,
         Error::Mpa(Mpa::Closed) => Counter::StreamErrorsClosedEarly,
         Error::DdpTagged(DdpTagged::InvalidStag | DdpTagged::StagNotAssociated)
         | Error::Rdmap(Rdmap::InvalidStag | Rdmap::StagNotAssociated) => Counter::StreamErrorsStag,
@@ -135,8 +136,10 @@ fn counter_of(error: Error) -> Counter {
             Rdmap::InvalidVersion
             | Rdmap::UnexpectedOpcode
             | Rdmap::CatastrophicStream
+            | Rdmap::UnalignedAtomic
             | Rdmap::CatastrophicGlobal
-            | Rdmap::Unspecified,
+            | Rdmap::Unspecified
+            | Rdmap::WrongResponse,
         ) => Counter::StreamErrorsProtocol,
     }
 }
@@ -165,12 +168,14 @@ impl Qp {
 
     /// Ends the stream for an error that this side has found. Process context or softirq; the
     /// caller holds none of the queue pair's locks except `tx`.
+    #[cold]
     pub(super) fn fail(self: &Arc<Self>, error: StreamError) {
         self.end_in_error(StreamErrorReason::Found(error.error), error.quote);
     }
 
     /// Ends the stream as its receiving side has ended. Process context or softirq; the caller
     /// holds none of the queue pair's locks.
+    #[cold]
     pub(super) fn receive_ended(self: &Arc<Self>, end: RxEnd) {
         match end {
             RxEnd::Error(error) => self.fail(error),

@@ -73,6 +73,13 @@ impl QpTable {
         drop(node);
     }
 
+    /// Lets a queue pair look for a receive WR, if it exists. Any context.
+    pub(super) fn retry_receive(&self, number: u32) {
+        if let Some(qp) = self.qps.lock().get(&number) {
+            qp.retry_receive();
+        }
+    }
+
     /// Calls `f` with a queue pair of the calling process or of a kernel user, with interrupts off.
     /// Process context, maybe with a spin lock held.
     pub(crate) fn with<R>(&self, number: u32, f: impl FnOnce(&Arc<Qp>) -> Option<R>) -> Option<R> {

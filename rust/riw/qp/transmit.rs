@@ -115,6 +115,7 @@ impl Qp {
     }
 
     /// Flushes WRs, sends the Terminate if one is due, and closes this half of the connection.
+    #[cold]
     fn pass_in_error(
         self: &Arc<Self>,
         mut tx: MutexGuard<'_, Tx>,

@@ -3,13 +3,13 @@
 //! Completion queues.
 
 use crate::{
-    abi,
+    abi::{self, siw, Provider},
     counters::Counter,
     limits::{self, ObjectCharge},
     queue::{
         kernel_cq::KernelCq,
         user_cq::UserCq,
-        wr::{WcOpcode, WcStatus, WrId},
+        wr::{Immediate, WcOpcode, WcStatus, WrId},
         QpObject,
     },
     Riw,
@@ -43,6 +43,8 @@ pub(crate) struct Completion {
     pub(crate) bytes: u32,
     /// The STag that a received message invalidated.
     pub(crate) invalidated: Option<Stag>,
+    /// The Immediate Data that was received.
+    pub(crate) immediate: Option<Immediate>,
     /// The number of the queue pair.
     pub(crate) qp: u32,
 }
@@ -126,24 +128,21 @@ impl Cq {
         udata: Option<Udata<'_, Riw>>,
     ) -> Result<Self> {
         if let Some(udata) = &udata {
-            let () = udata.request()?;
+            abi::check_request(dev.provider, udata)?;
         }
-        if attr.cqe == 0 || attr.cqe > limits::MAX_CQE || attr.flags != 0 {
+        let timestamps = attr.flags == rdma::cq::TIMESTAMPS && dev.provider == Provider::Own;
+
+        if attr.cqe == 0 || attr.cqe > limits::MAX_CQE || (attr.flags != 0 && !timestamps) {
             return Err(EINVAL);
         }
         let charge = dev.limits.cq.charge()?;
         let entries = match udata {
             None => Entries::Kernel(KBox::pin_init(KernelCq::new(attr.cqe)?, GFP_KERNEL)?),
             Some(udata) => {
-                let (queue, key) = UserCq::offer(attr.cqe, udata.ucontext())?;
-                let queue = KBox::pin_init(queue, GFP_KERNEL_ACCOUNT)?;
+                let queue =
+                    UserCq::offer(dev.provider, attr.cqe, dev.next_cq_id(), timestamps, &udata)?;
 
-                udata.respond(&abi::CqResponse {
-                    cq_id: dev.next_cq_id(),
-                    num_cqe: queue.len(),
-                    cq_key: key,
-                })?;
-                Entries::User(queue)
+                Entries::User(KBox::pin_init(queue, GFP_KERNEL_ACCOUNT)?)
             }
         };
 
@@ -155,6 +154,28 @@ impl Cq {
             entries,
             _charge: charge,
         })
+    }
+
+    /// Resizes the queue of a process to at least `len` entries, with its completions. Process context; may
+    /// sleep. Returns the new size. Fails with `EINVAL` for a size that riw does not support, and as
+    /// [`UserCq::resize`] does.
+    pub(crate) fn resize(&self, len: u32, udata: &Udata<'_, Riw>) -> Result<u32> {
+        if len == 0 || len > limits::MAX_CQE {
+            return Err(EINVAL);
+        }
+        match &self.entries {
+            Entries::User(queue) => queue.resize(len, udata),
+            Entries::Kernel(_) => Err(EOPNOTSUPP),
+        }
+    }
+
+    /// Whether a completion can carry Immediate Data to the consumer. libsiw's CQE cannot. Any
+    /// context.
+    pub(super) fn carries_immediate(&self) -> bool {
+        match &self.entries {
+            Entries::User(queue) => queue.carries_immediate(),
+            Entries::Kernel(_) => true,
+        }
     }
 
     /// Moves completions to a kernel user. Any context. Fails with `EOPNOTSUPP` for the queue of a
@@ -227,14 +248,13 @@ pub(crate) fn add_completion(
 ) -> PendingNotify {
     // Before the consumer can see it.
     let trace = |completion: &Completion| {
-        trace::wr_complete(
-            cq,
-            completion.qp,
-            completion.id.number(),
-            abi::wc_opcode(completion.opcode),
-            abi::wc_status(completion.status),
-            completion.bytes,
-        );
+        trace::wr_complete(cq, || trace::Completed {
+            qpn: completion.qp,
+            wr_id: completion.id.number(),
+            opcode: siw::trace_opcode(completion.opcode),
+            status: siw::wc_status(completion.status),
+            bytes: completion.bytes,
+        });
     };
 
     match &cq.entries {

@@ -16,7 +16,7 @@ use kernel::{
     prelude::*,
     sync::{aref::ARef, SpinLockIrq},
 };
-use rdma::wc::{Wc, WcRoom};
+use rdma::wc::{Wc, WcEx, WcRoom};
 
 /// The completions for a kernel user, which polls and arms in any context: the lock disables
 /// interrupts.
@@ -144,7 +144,11 @@ impl KernelCq {
                 opcode: completion.opcode,
                 status: completion.status,
                 bytes: completion.bytes,
-                invalidated: completion.invalidated.map(|stag| stag.0),
+                ex: match (completion.invalidated, completion.immediate) {
+                    (Some(stag), _) => WcEx::Invalidated(stag.0),
+                    (None, Some(immediate)) => WcEx::Immediate(immediate.0),
+                    (None, None) => WcEx::None,
+                },
                 qp: &qp,
             })?;
         }

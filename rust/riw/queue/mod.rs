@@ -3,14 +3,21 @@
 //! The queues of the verbs: WRs of processes and of kernel users, and their completions.
 
 pub(crate) mod completion;
+pub(crate) mod counted;
+mod cq_ring;
 pub(crate) mod details;
+mod entry;
 pub(crate) mod fifo;
 mod kernel_cq;
+pub(crate) mod kernel_wr;
+mod line;
+mod own_wr;
 pub(crate) mod posted;
 pub(crate) mod qp_receive;
 pub(crate) mod receive;
 pub(crate) mod ring;
 pub(crate) mod send;
+mod siw_wr;
 mod user_cq;
 pub(crate) mod wr;
 

@@ -1,20 +1,85 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Posted WRs: in a ring that a process writes to, or in a list of the WRs of a kernel user.
+//! Posted WRs: in a ring that a process writes to, of either ABI, or in a list of the WRs of a kernel user.
 
-use super::{fifo::Fifo, ring::Ring};
-use kernel::{new_spinlock_irq, prelude::*, sync::SpinLockIrq};
+use super::{
+    counted::CountedRing,
+    entry::Entry,
+    fifo::Fifo,
+    kernel_wr::PostedSend,
+    ring::Ring,
+    wr::{Buffers, RecvWr, SendData, SendWr},
+};
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{atomic::ordering, barrier, SpinLockIrq},
+};
+
+/// A WR of a queue, without its data. The data are decoded in place: the taker keeps one [`Self::Data`]
+/// for all WRs, and a WR overwrites only what it uses.
+pub(crate) trait Wr: Sized {
+    /// Where the data of a WR go.
+    type Data;
+    /// A WR as the list of a kernel user keeps it.
+    type Posted;
+
+    /// Decodes an entry of siw's ABI with this control word. Any context.
+    fn of_siw(entry: &Entry<'_>, control: u64, data: &mut Self::Data) -> Self;
+
+    /// Decodes an entry of riw's own ABI. Any context.
+    fn of_own(entry: &Entry<'_>, data: &mut Self::Data) -> Self;
+
+    /// Takes a WR of a kernel user apart. Any context.
+    fn of_kernel(posted: Self::Posted, data: &mut Self::Data) -> Self;
+}
+
+impl Wr for SendWr {
+    type Data = SendData;
+    type Posted = PostedSend;
+
+    fn of_siw(entry: &Entry<'_>, control: u64, data: &mut SendData) -> Self {
+        Self::of_siw(entry, control, data)
+    }
+
+    fn of_own(entry: &Entry<'_>, data: &mut SendData) -> Self {
+        Self::of_own(entry, data)
+    }
+
+    fn of_kernel(posted: PostedSend, data: &mut SendData) -> Self {
+        posted.take(data)
+    }
+}
+
+impl Wr for RecvWr {
+    type Data = Buffers;
+    type Posted = rdma::wr::Posted;
+
+    fn of_siw(entry: &Entry<'_>, control: u64, buffers: &mut Buffers) -> Self {
+        Self::of_siw(entry, control, buffers)
+    }
+
+    fn of_own(entry: &Entry<'_>, buffers: &mut Buffers) -> Self {
+        Self::of_own(entry, buffers)
+    }
+
+    fn of_kernel(posted: rdma::wr::Posted, buffers: &mut Buffers) -> Self {
+        Self::of_kernel(posted, buffers)
+    }
+}
 
 /// Posted WRs of type `T`, numbered in the order of posting, modulo 2^32. Their taker counts them
 /// and knows the number of the next one. Only one taker at a time may call the methods that take it.
-pub(crate) enum PostedWrs<T, const W: usize> {
-    /// A process marks entries of `W` words.
+pub(crate) enum PostedWrs<T: Wr, const W: usize> {
+    /// A process marks entries of `W` words: siw's ABI.
     Ring(Ring<W>),
+    /// A process counts entries: riw's own ABI.
+    Counted(CountedRing),
     /// A kernel user posts in any context, so the lock disables interrupts.
-    List(Pin<KBox<SpinLockIrq<Fifo<T>>>>),
+    List(Pin<KBox<SpinLockIrq<Fifo<T::Posted>>>>),
 }
 
-impl<T, const W: usize> PostedWrs<T, W> {
+impl<T: Wr, const W: usize> PostedWrs<T, W> {
     /// Creates an empty list for at least `len` WRs, and one more: a consumer that drains the queue
     /// posts a WR for that, maybe when it has used its places (`ib_drain_qp()`). Process context; may
     /// sleep. Fails with `EINVAL` if it is too large, `ENOMEM` without memory.
@@ -29,15 +94,16 @@ impl<T, const W: usize> PostedWrs<T, W> {
     pub(crate) fn len(&self) -> u32 {
         match self {
             Self::Ring(ring) => ring.len(),
+            Self::Counted(ring) => ring.len(),
             Self::List(list) => list.lock().size(),
         }
     }
 
     /// Posts a WR of a kernel user. Any context. Fails with `ENOMEM` if the list is full,
     /// `EOPNOTSUPP` for the queue of a process.
-    pub(crate) fn post(&self, wr: T) -> Result {
+    pub(crate) fn post(&self, wr: T::Posted) -> Result {
         match self {
-            Self::Ring(_) => Err(EOPNOTSUPP),
+            Self::Ring(_) | Self::Counted(_) => Err(EOPNOTSUPP),
             // Drop a WR that does not fit when the lock is free.
             Self::List(list) => {
                 let pushed = list.lock().push(wr).map(drop);
@@ -46,24 +112,50 @@ impl<T, const W: usize> PostedWrs<T, W> {
         }
     }
 
-    /// Returns WR `next`, if it is posted; it stays in its place until [`Self::release`]. Any
-    /// context.
-    pub(super) fn peek(&self, next: u32) -> Option<T>
-    where
-        T: From<[u64; W]>,
-    {
+    /// Returns WR `next`, if it is posted, and stores its data in `data`. The WR stays in its place until
+    /// [`Self::release`]. Any context.
+    pub(super) fn peek(&self, next: u32, data: &mut T::Data) -> Option<T> {
         match self {
-            Self::Ring(ring) => ring.copy(next).map(T::from),
-            Self::List(list) => list.lock().lend(),
+            Self::Ring(ring) => {
+                let (entry, control) = ring.valid_entry(next)?;
+
+                Some(T::of_siw(&entry, control, data))
+            }
+            Self::Counted(ring) => Some(T::of_own(&ring.posted_entry(next)?, data)),
+            Self::List(list) => {
+                let posted = list.lock().lend()?;
+
+                Some(T::of_kernel(posted, data))
+            }
         }
     }
 
-    /// Takes the WR of [`Self::peek`] back, so that it can be peeked at again. Any context.
-    pub(super) fn put_back(&self, wr: T) {
+    /// Does what [`Self::peek`] does, for a queue with a doorbell. If there is no WR, the doorbell will
+    /// ring for it. Any context.
+    pub(super) fn peek_or_idle(&self, next: u32, data: &mut T::Data) -> Option<T> {
         match self {
-            // The ring still has it.
-            Self::Ring(_) => drop(wr),
-            Self::List(list) => list.lock().put_back(wr),
+            // The process stores a WR, and then checks whether riw took the WR before it. The taker
+            // released that one, and the load below checks for the new one. Full barriers on both
+            // sides: at least one of the two sees the other's store.
+            Self::Ring(_) => barrier::smp_mb(ordering::Full),
+            Self::Counted(ring) => {
+                if ring.posted(next) == 0 && !ring.wake_at(next) {
+                    return None;
+                }
+            }
+            Self::List(_) => {}
+        }
+        self.peek(next, data)
+    }
+
+    /// Has the poster ring the doorbell when it posts WR `next`. Any context. Returns whether the WR is
+    /// posted already; `None` if there is no doorbell for that, and so the queue must be checked again.
+    pub(super) fn wake_at(&self, next: u32) -> Option<bool> {
+        match self {
+            Self::Ring(_) => None,
+            Self::Counted(ring) => Some(ring.wake_at(next)),
+            // A kernel user posts by a call.
+            Self::List(list) => Some(!list.lock().is_empty()),
         }
     }
 
@@ -71,6 +163,7 @@ impl<T, const W: usize> PostedWrs<T, W> {
     pub(super) fn release(&self, next: u32) {
         match self {
             Self::Ring(ring) => ring.release(next),
+            Self::Counted(ring) => ring.release(next),
             Self::List(list) => {
                 let unpeeked = list.lock().pop();
                 drop(unpeeked);
@@ -82,6 +175,7 @@ impl<T, const W: usize> PostedWrs<T, W> {
     pub(super) fn is_posted(&self, at: u32, next: u32) -> bool {
         match self {
             Self::Ring(ring) => ring.is_valid(at),
+            Self::Counted(ring) => at.wrapping_sub(next) < ring.posted(next),
             Self::List(list) => at.wrapping_sub(next) < list.lock().len(),
         }
     }
@@ -90,7 +184,23 @@ impl<T, const W: usize> PostedWrs<T, W> {
     pub(super) fn posted(&self, next: u32) -> u32 {
         match self {
             Self::Ring(ring) => ring.run(next, true),
+            Self::Counted(ring) => ring.posted(next),
             Self::List(list) => list.lock().len(),
+        }
+    }
+}
+
+impl<const W: usize> PostedWrs<SendWr, W> {
+    /// Takes the WR of [`Self::peek`] back with its data, so that it can be peeked at again. Any context.
+    pub(super) fn put_back(&self, wr: SendWr, data: &mut SendData) {
+        match self {
+            // The ring still has it.
+            Self::Ring(_) | Self::Counted(_) => drop(wr),
+            Self::List(list) => {
+                let posted = PostedSend::put_back(wr, data);
+
+                list.lock().put_back(posted);
+            }
         }
     }
 }

@@ -4,8 +4,8 @@
 
 use crate::queue::{
     completion::{add_completion, Completion, CqObject, PendingNotify},
-    receive::{RecvQueue, SrqObject, TakenWr},
-    wr::{WcOpcode, WcStatus, WrId},
+    receive::{NextTurn, RecvQueue, SrqObject, TakenWr},
+    wr::{Buffers, Immediate, WcOpcode, WcStatus, WrId},
     QpObject,
 };
 use iwarp::Stag;
@@ -21,10 +21,37 @@ pub(crate) enum RecvSource {
     Shared(ARef<SrqObject>),
 }
 
+impl RecvSource {
+    /// Returns the queue. Any context.
+    fn queue(&self) -> &RecvQueue {
+        match self {
+            Self::Own(queue) => queue,
+            Self::Shared(queue) => queue,
+        }
+    }
+}
+
+/// A source with the queue pair as a user of its queue.
+struct UsedSource(RecvSource);
+
+impl UsedSource {
+    /// Process context; may sleep. Fails with `ENOMEM` without memory.
+    fn new(source: RecvSource) -> Result<Self> {
+        source.queue().add_user()?;
+        Ok(Self(source))
+    }
+}
+
+impl Drop for UsedSource {
+    fn drop(&mut self) {
+        self.0.queue().remove_user();
+    }
+}
+
 /// A queue pair's receive queue, or its part in a shared one, and its receive completions.
 #[pin_data]
 pub(crate) struct QpRecvQueue {
-    source: RecvSource,
+    source: UsedSource,
     cq: ARef<CqObject>,
     /// The number of the queue pair.
     qp: u32,
@@ -42,6 +69,7 @@ pub(crate) struct RecvDone {
     /// Length of the message in bytes.
     pub(crate) bytes: u32,
     pub(crate) invalidated: Option<Stag>,
+    pub(crate) immediate: Option<Immediate>,
     pub(crate) solicited: bool,
 }
 
@@ -53,47 +81,80 @@ impl RecvDone {
             status,
             bytes: 0,
             invalidated: None,
+            immediate: None,
             solicited: false,
         }
     }
 }
 
 impl QpRecvQueue {
-    /// Creates the receive side of queue pair `qp`. Any context.
-    pub(crate) fn new(source: RecvSource, cq: ARef<CqObject>, qp: u32) -> impl PinInit<Self> {
-        pin_init!(Self {
+    /// Creates the receive side of queue pair `qp`. Process context; may sleep. Fails with `ENOMEM`
+    /// without memory.
+    pub(crate) fn new(
+        source: RecvSource,
+        cq: ARef<CqObject>,
+        qp: u32,
+    ) -> Result<impl PinInit<Self>> {
+        let source = UsedSource::new(source)?;
+
+        Ok(pin_init!(Self {
             source,
             cq,
             qp,
             object <- new_bh_spinlock!(None, "riw::QpRecvQueue::object"),
-        })
+        }))
+    }
+
+    /// Returns the queue. Any context.
+    pub(crate) fn queue(&self) -> &RecvQueue {
+        self.source.0.queue()
     }
 
     /// Whether other queue pairs use the queue, too. Any context.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.source, RecvSource::Shared(_))
+        matches!(self.source.0, RecvSource::Shared(_))
     }
 
     /// Returns the number of posted WRs; `None` for a shared queue. Process context or softirq.
     pub(crate) fn posted(&self) -> Option<u32> {
-        match &self.source {
+        match &self.source.0 {
             RecvSource::Own(queue) => Some(queue.posted()),
             RecvSource::Shared(_) => None,
         }
     }
 
-    /// Takes the oldest WR, if there is one. Process context or softirq.
-    pub(crate) fn take(&self) -> Option<TakenWr> {
-        match &self.source {
-            RecvSource::Own(queue) => queue.take(),
-            RecvSource::Shared(queue) => queue.take(),
+    /// Whether Immediate Data can be delivered to the consumer. Any context.
+    pub(crate) fn takes_immediate(&self) -> bool {
+        self.cq.carries_immediate()
+    }
+
+    /// Takes the oldest WR in turn, as [`RecvQueue::take_in_turn`] does. Process context or softirq.
+    pub(crate) fn take_in_turn(
+        &self,
+        waits: bool,
+        buffers: &mut Buffers,
+    ) -> (Option<TakenWr>, NextTurn) {
+        self.queue().take_in_turn(self.qp, waits, buffers)
+    }
+
+    /// Waits for a WR no longer. Process context or softirq.
+    pub(crate) fn leave(&self) -> NextTurn {
+        self.queue().leave(self.qp)
+    }
+
+    /// Has the poster ring the doorbell for the next WR of a queue of its own: see
+    /// [`RecvQueue::wake_for_next`]. Process context or softirq. `None` for a shared queue.
+    pub(crate) fn wake_for_next(&self) -> Option<bool> {
+        match &self.source.0 {
+            RecvSource::Own(queue) => queue.wake_for_next(),
+            RecvSource::Shared(_) => None,
         }
     }
 
     /// Posts WRs of a kernel user. Any context. Fails with `EINVAL` if the queue is shared, and as
     /// [`RecvQueue::post`] does.
     pub(crate) fn post(&self, wrs: &mut rdma::wr::RecvWrs<'_>) -> Result {
-        match &self.source {
+        match &self.source.0 {
             RecvSource::Own(queue) => queue.post(wrs),
             RecvSource::Shared(_) => Err(EINVAL),
         }
@@ -107,10 +168,15 @@ impl QpRecvQueue {
         };
         let completion = Completion {
             id: done.id,
-            opcode: WcOpcode::Receive,
+            opcode: match done.immediate {
+                None => WcOpcode::Receive,
+                // As Chelsio's and Intel's adapters, also if no RDMA Write came before it.
+                Some(_) => WcOpcode::ReceiveImmediate,
+            },
             status: done.status,
             bytes: done.bytes,
             invalidated: done.invalidated,
+            immediate: done.immediate,
             qp: self.qp,
         };
 
@@ -120,15 +186,18 @@ impl QpRecvQueue {
     /// Flushes the WRs of a queue of its own. Process context.
     pub(crate) fn flush(&self) -> (PendingNotify, FlushedReceives) {
         let mut pending = PendingNotify::default();
-        let RecvSource::Own(queue) = &self.source else {
+        let RecvSource::Own(queue) = &self.source.0 else {
             return (pending, FlushedReceives::default());
         };
         let mut flushed = FlushedReceives::default();
+        let mut buffers = Buffers::none();
 
         for _ in 0..queue.len() {
-            let Some(taken) = queue.take() else {
+            let Some(taken) = queue.take(&mut buffers) else {
                 return (pending, flushed);
             };
+
+            buffers.clear();
             let done = RecvDone::failed(taken.wr.id, WcStatus::Flushed);
 
             pending = pending.and(self.complete(done));
@@ -141,9 +210,11 @@ impl QpRecvQueue {
 
     /// Drops the WRs of a queue of its own without completions. Process context.
     pub(crate) fn discard(&self) {
-        if let RecvSource::Own(queue) = &self.source {
+        let mut buffers = Buffers::none();
+
+        if let RecvSource::Own(queue) = &self.source.0 {
             for _ in 0..queue.len() {
-                if queue.take().is_none() {
+                if queue.take(&mut buffers).is_none() {
                     break;
                 }
             }
@@ -172,7 +243,7 @@ impl QpRecvQueue {
 
     /// Reports that the shared queue has fallen below its limit. Any context; no lock is held.
     pub(crate) fn report_limit(&self) {
-        if let RecvSource::Shared(srq) = &self.source {
+        if let RecvSource::Shared(srq) = &self.source.0 {
             srq.limit_reached();
         }
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rings of WRs and CQEs, shared with user space.
+//! Rings of siw's ABI, shared with user space: of WRs, and of CQEs.
 
-use crate::{abi, Riw};
+use super::entry::Entry;
+use crate::{abi::siw, Riw};
 use kernel::{
     prelude::*,
     sync::{
@@ -21,7 +22,7 @@ mod kunit;
 
 /// A ring of entries of `W` words. Its user counts the entries and knows which is next.
 ///
-/// The second word of an entry holds the flag [`abi::VALID`]. The producer sets it last, the
+/// The second word of an entry holds the flag [`siw::VALID`]. The producer sets it last, the
 /// consumer clears it. User space may write anything at any time: copy an entry before validating
 /// it, and infer nothing from it but its contents.
 pub(crate) struct Ring<const W: usize> {
@@ -54,7 +55,7 @@ impl<const W: usize> Ring<W> {
     /// Offers the ring to a process for mmap(). Returns the offset in bytes. Process context; may
     /// sleep. Fails as [`Ucontext::offer`] does.
     pub(crate) fn offer(&mut self, to: &Ucontext<Riw>) -> Result<u64> {
-        let mapping = to.offer(&self.mem, abi::INVALID_KEY)?;
+        let mapping = to.offer(&self.mem, siw::INVALID_KEY)?;
         let key = mapping.key();
 
         self.mapping = Some(mapping);
@@ -91,7 +92,7 @@ impl<const W: usize> Ring<W> {
     /// Whether entry `index` is marked valid. Any context.
     pub(crate) fn is_valid(&self, index: u32) -> bool {
         self.control(index)
-            .is_some_and(|word| abi::flags(word.load(ordering::Acquire)) & abi::VALID != 0)
+            .is_some_and(|word| siw::flags(word.load(ordering::Acquire)) & siw::VALID != 0)
     }
 
     /// Returns how many entries, from entry `first` on, are marked valid, or not marked, before the
@@ -115,19 +116,14 @@ impl<const W: usize> Ring<W> {
         low
     }
 
-    /// Returns a copy of entry `index`, if it is marked valid. Any context.
-    pub(crate) fn copy(&self, index: u32) -> Option<[u64; W]> {
+    /// Returns entry `index` and its control word, if that marks it valid. Any context. User space may
+    /// change the word: use the one that this returns.
+    pub(crate) fn valid_entry(&self, index: u32) -> Option<(Entry<'_>, u64)> {
         // Acquire: words that were written before the flag are read after it.
         let control = self.control(index)?.load(ordering::Acquire);
-        if abi::flags(control) & abi::VALID == 0 {
-            return None;
-        }
 
-        let mut copy = [0; W];
-        self.mem.load(self.at(index), &mut copy)?;
-        // Keep the control word in which the flag was seen: user space may have changed it since.
-        *copy.get_mut(1)? = control;
-        Some(copy)
+        (siw::flags(control) & siw::VALID != 0)
+            .then(|| (Entry::new(&self.mem, self.at(index), W), control))
     }
 
     /// Returns entry `index` to its producer. Any context.

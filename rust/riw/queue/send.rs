@@ -3,12 +3,13 @@
 //! Send queues: WRs in the order of posting, and their completions in the same order.
 
 use crate::{
-    abi,
+    abi::siw,
     queue::{
         completion::{add_completion, Completion, CqObject, PendingNotify},
         fifo::Fifo,
+        kernel_wr::PostedSend,
         posted::PostedWrs,
-        wr::{SendWr, WcOpcode, WcStatus, WrId},
+        wr::{SendData, SendWr, WcOpcode, WcStatus, WrId},
         QpObject,
     },
     Riw,
@@ -18,7 +19,6 @@ use kernel::{
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
-        barrier,
     },
 };
 use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
@@ -29,12 +29,12 @@ const CHUNK: u32 = 64;
 
 /// The send queue of a queue pair.
 ///
-/// A WR leaves the ring when riw begins it. The process sees that, and by it knows whether the next
-/// WR needs a doorbell: that is the ABI. The WR is then in `begun` until it and all WRs before it
+/// A WR leaves the ring when riw begins it. With siw's ABI the process sees that, and by it knows
+/// whether the next WR needs a doorbell. The WR is then in `begun` until it and all WRs before it
 /// are done, as completions come in the order of posting.
 #[pin_data]
 pub(crate) struct SendQueue {
-    wrs: PostedWrs<SendWr, { abi::SQE_WORDS }>,
+    wrs: PostedWrs<SendWr, { siw::SQE_WORDS }>,
     cq: ARef<CqObject>,
     /// The number of the queue pair.
     qp: u32,
@@ -97,7 +97,7 @@ impl SendQueue {
     /// Creates a queue of `wrs` for queue pair `qp`. Process context; may sleep. Fails with `ENOMEM`
     /// without memory.
     pub(crate) fn new(
-        wrs: PostedWrs<SendWr, { abi::SQE_WORDS }>,
+        wrs: PostedWrs<SendWr, { siw::SQE_WORDS }>,
         cq: ARef<CqObject>,
         qp: u32,
         signal_all: bool,
@@ -119,21 +119,17 @@ impl SendQueue {
     }
 
     /// Posts a WR of a kernel user. Any context. Fails as [`PostedWrs::post`] does.
-    pub(crate) fn post(&self, wr: SendWr) -> Result {
+    pub(crate) fn post(&self, wr: PostedSend) -> Result {
         self.wrs.post(wr)
     }
 
-    /// Returns the next WR, which keeps its place until [`Self::begin`]. For the transmitter: process
-    /// context.
-    pub(crate) fn peek(&self) -> Option<SendWr> {
-        // The process stores a WR, and then checks whether riw took the WR before it. `begin` took
-        // that one, and the load below checks for the new one. Full barriers on both sides: at
-        // least one of the two sees the other's store.
-        barrier::smp_mb(ordering::Full);
-        let wr = self.wrs.peek(self.next())?;
+    /// Returns the next WR, which keeps its place until [`Self::begin`], and stores its data in `data`. For
+    /// the transmitter: process context.
+    pub(crate) fn peek(&self, data: &mut SendData) -> Option<SendWr> {
+        let wr = self.wrs.peek_or_idle(self.next(), data)?;
 
         if self.ended.load(ordering::Relaxed) && self.state.lock().is_past_end(self.next()) {
-            self.wrs.put_back(wr);
+            self.wrs.put_back(wr, data);
             return None;
         }
         Some(wr)
@@ -141,13 +137,13 @@ impl SendQueue {
 
     /// Takes the WR that [`Self::peek`] returned back: it cannot begin yet. For the transmitter:
     /// process context.
-    pub(crate) fn put_back(&self, wr: SendWr) {
-        self.wrs.put_back(wr);
+    pub(crate) fn put_back(&self, wr: SendWr, data: &mut SendData) {
+        self.wrs.put_back(wr, data);
     }
 
     /// Begins the WR that [`Self::peek`] returned, a message of `bytes`. Process context. Returns its
     /// number; `None` if too many WRs are begun: there is room when an earlier one has completed.
-    pub(crate) fn begin(&self, wr: &SendWr, bytes: u32) -> Option<u32> {
+    pub(crate) fn begin(&self, wr: &SendWr, data: &SendData, bytes: u32) -> Option<u32> {
         let mut state = self.state.lock();
         let begun = Begun {
             opcode: wr.opcode,
@@ -157,8 +153,12 @@ impl SendQueue {
         };
         let number = state.begun.push(begun).ok()?;
 
-        let opcode = abi::wc_opcode(wr.opcode);
-        trace::wr_begin(self, wr.id.number(), opcode, bytes, || wr.flags());
+        trace::wr_begin(self, || trace::Begun {
+            wr_id: wr.id.number(),
+            opcode: wr.trace_opcode(),
+            bytes,
+            flags: wr.flags(data),
+        });
         self.release_next();
         Some(number)
     }
@@ -248,6 +248,7 @@ impl SendQueue {
             status,
             bytes: wr.bytes,
             invalidated: None,
+            immediate: None,
             qp: self.qp,
         };
         add_completion(&self.cq, completion, object, false)
@@ -324,20 +325,21 @@ impl SendQueue {
 
     /// Completes the oldest WRs as [`Self::flush`] does, a limited number. Process context or
     /// softirq. Returns whether there may be more.
+    #[cold]
     pub(crate) fn flush_some(&self, discard: bool) -> (PendingNotify, bool) {
         let mut state = self.state.lock();
         let mut pending = PendingNotify::default();
+        let mut data = SendData::none();
 
         for _ in 0..CHUNK {
             let wr = match state.begun.pop() {
                 Some(begun) => begun,
                 None => {
-                    // As in `peek`.
-                    barrier::smp_mb(ordering::Full);
-                    let Some(wr) = self.wrs.peek(self.next()) else {
+                    let Some(wr) = self.wrs.peek_or_idle(self.next(), &mut data) else {
                         return (pending, false);
                     };
 
+                    data.clear();
                     self.release_next();
                     Begun {
                         opcode: wr.opcode,

@@ -3,68 +3,169 @@
 //! Completion queues of processes: a ring that the process polls.
 
 use crate::{
-    abi,
+    abi::{self, Provider},
     queue::{
         completion::{Arm, Completion, FillLevel, PendingNotify},
-        ring::Ring,
+        counted::CountedRing,
+        cq_ring::{CqRing, SiwCqRing},
     },
     Riw,
 };
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::{ordering, Atomic},
-        barrier,
-    },
+    sync::{atomic::ordering, barrier, Arc},
+    time::{ClockSource, Monotonic},
 };
 use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
-use rdma::ucontext::Ucontext;
+use rdma::Udata;
+use riw_abi::{cqe::Cqe, udata::CreateCqResponse};
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../kunit/completion.rs"]
 mod kunit;
 
+/// Completions that [`UserCq::replace`] may copy with the lock held.
+const MAX_LOCKED_COPIES: u32 = 64;
+
 /// The completions for a process.
 #[pin_data]
 pub(super) struct UserCq {
-    ring: Ring<{ abi::CQE_WORDS }>,
+    provider: Provider,
+    /// Completions have the time at which they were added.
+    timestamps: bool,
     #[pin]
     producer: BhSpinLock<Producer>,
 }
 
 struct Producer {
+    /// Dropped in process context only.
+    ring: Arc<CqRing>,
     /// Counts completions: the ring entry of the next one.
     put: u32,
+    /// How many the process has taken: see [`CqRing::is_full`].
+    taken: u32,
     /// A completion was lost, because the process did not keep up. No more are added.
     overflowed: bool,
 }
 
 impl UserCq {
-    /// Creates a queue of at least `len` entries, and offers it to a process for mmap(). Process
-    /// context; may sleep. Returns the offset in bytes, too. Fails as [`Ring::new`] and [`Ring::offer`]
-    /// do.
-    pub(super) fn offer(len: u32, to: &Ucontext<Riw>) -> Result<(impl PinInit<Self>, u64)> {
-        // The control word follows the last entry.
-        let mut ring = Ring::new(len, 1)?;
-        let key = ring.offer(to)?;
+    /// Creates a queue of at least `len` entries, offers it to a process for mmap(), and responds
+    /// to the process. `number` names the queue. With `timestamps` completions have the time.
+    /// Process context; may sleep. Fails as [`CountedRing::new`], [`CountedRing::offer`] and
+    /// [`rdma::Exchange::respond`] do.
+    pub(super) fn offer(
+        provider: Provider,
+        len: u32,
+        number: u32,
+        timestamps: bool,
+        udata: &Udata<'_, Riw>,
+    ) -> Result<impl PinInit<Self>> {
+        let context = udata.ucontext();
+        let ring = match provider {
+            Provider::Siw => {
+                // The control word follows the last entry.
+                let mut ring = SiwCqRing::new(len, 1)?;
 
-        Ok((Self::of(ring), key))
+                udata.respond(&abi::siw::CqResponse {
+                    cq_id: number,
+                    num_cqe: ring.len(),
+                    cq_key: ring.offer(context)?,
+                })?;
+                CqRing::Siw(ring)
+            }
+            Provider::Own => {
+                let mut ring = CountedRing::new(len, Cqe::STRIDE)?;
+
+                udata.respond(&CreateCqResponse {
+                    comp_mask: 0,
+                    ring: ring.offer(context)?,
+                })?;
+                CqRing::Own(ring)
+            }
+        };
+
+        Ok(Self::of(provider, timestamps, Arc::new(ring, GFP_KERNEL)?))
     }
 
-    /// Creates a queue on `ring`, which has the control word after its entries.
-    fn of(ring: Ring<{ abi::CQE_WORDS }>) -> impl PinInit<Self> {
-        pin_init!(Self {
+    /// Creates a queue on `ring`.
+    fn of(provider: Provider, timestamps: bool, ring: Arc<CqRing>) -> impl PinInit<Self> {
+        let producer = Producer {
             ring,
-            producer <- new_bh_spinlock!(
-                Producer { put: 0, overflowed: false },
-                "riw::UserCq::producer"
-            ),
+            put: 0,
+            taken: 0,
+            overflowed: false,
+        };
+
+        pin_init!(Self {
+            provider,
+            timestamps,
+            producer <- new_bh_spinlock!(producer, "riw::UserCq::producer"),
         })
     }
 
-    /// Returns the size in entries. Any context.
+    /// Returns the size in entries. Process context or softirq.
     pub(super) fn len(&self) -> u32 {
-        self.ring.len()
+        self.producer.lock().ring.len()
+    }
+
+    /// Whether a completion can carry Immediate Data. libsiw's CQE has no room. Any context.
+    pub(super) fn carries_immediate(&self) -> bool {
+        self.provider == Provider::Own
+    }
+
+    /// Makes a ring of at least `len` entries, offers it to the process and responds to it, and moves the
+    /// completions that the process has not taken to it. Process context; may sleep. Returns the new size.
+    ///
+    /// Fails with `EOPNOTSUPP` for siw's ABI, `EINVAL` if the completions do not fit, `EBUSY` if another
+    /// thread resizes the queue, and as [`Self::offer`] does. The ring stays as it was then.
+    pub(super) fn resize(&self, len: u32, udata: &Udata<'_, Riw>) -> Result<u32> {
+        if self.provider != Provider::Own {
+            return Err(EOPNOTSUPP);
+        }
+        abi::check_request(self.provider, udata)?;
+        let mut ring = CountedRing::new(len, Cqe::STRIDE)?;
+        let len = ring.len();
+
+        udata.respond(&CreateCqResponse {
+            comp_mask: 0,
+            ring: ring.offer(udata.ucontext())?,
+        })?;
+        self.replace(Arc::new(CqRing::Own(ring), GFP_KERNEL)?)?;
+        Ok(len)
+    }
+
+    /// Replaces the ring by an empty one. Process context; may sleep. Fails as [`Self::resize`] does.
+    fn replace(&self, new: Arc<CqRing>) -> Result {
+        let (old, mut put) = {
+            let producer = self.producer.lock();
+
+            (producer.ring.clone(), producer.put)
+        };
+        let first = put.wrapping_sub(old.used(put));
+        let mut copied = 0;
+
+        // There may be millions of completions. Nobody changes them: the process waits for this call, and
+        // producers only add some. If the process does not keep to the rules, it gets some twice.
+        loop {
+            let pending = put.wrapping_sub(first);
+
+            if pending > new.len() {
+                return Err(EINVAL);
+            }
+            while copied < pending {
+                old.copy_to(first.wrapping_add(copied), &new, copied);
+                copied = copied.wrapping_add(1);
+            }
+            let mut producer = self.producer.lock();
+
+            if !Arc::ptr_eq(&producer.ring, &old) {
+                return Err(EBUSY);
+            }
+            put = producer.put;
+            if put.wrapping_sub(first).wrapping_sub(copied) <= MAX_LOCKED_COPIES {
+                return producer.switch(&new, first, copied);
+            }
+        }
     }
 
     /// Adds a completion. Calls `trace` before the consumer can see it. Process context or softirq.
@@ -75,9 +176,11 @@ impl UserCq {
         trace: impl FnOnce(&Completion),
     ) -> PendingNotify {
         {
-            let mut producer = self.producer.lock();
+            let mut guard = self.producer.lock();
+            let producer = &mut *guard;
+            let ring = &producer.ring;
 
-            if producer.overflowed || self.ring.is_valid(producer.put) {
+            if producer.overflowed || ring.is_full(producer.put, &mut producer.taken) {
                 let overflow = !producer.overflowed;
 
                 producer.overflowed = true;
@@ -88,111 +191,99 @@ impl UserCq {
                 };
             }
             trace(completion);
-            self.ring
-                .publish(producer.put, &abi::Cqe::from(completion).words());
-            producer.put = producer.put.wrapping_add(1);
-        }
+            // With the lock held: the times of a queue do not decrease.
+            let timestamp = match self.timestamps {
+                true => now(),
+                false => 0,
+            };
 
-        PendingNotify {
-            event: self.disarm(|arm| arm.is_met(completion, solicited)),
-            ..PendingNotify::default()
+            ring.publish(producer.put, completion, timestamp);
+            producer.put = producer.put.wrapping_add(1);
+            PendingNotify {
+                event: disarm(&producer.ring, |arm| arm.is_met(completion, solicited)),
+                ..PendingNotify::default()
+            }
         }
     }
 
     /// Returns how full the queue is. Process context or softirq.
     pub(super) fn fill_level(&self) -> FillLevel {
-        let (put, overflowed) = {
-            let producer = self.producer.lock();
+        let producer = self.producer.lock();
+        let ring = &producer.ring;
 
-            (producer.put, producer.overflowed)
-        };
-
-        // From the next entry on, the free entries come first, and then the oldest completion.
-        let free = self.ring.run(put, false);
         FillLevel {
-            used: self.ring.len().saturating_sub(free),
-            overflowed,
-            armed: self
+            used: ring.used(producer.put),
+            overflowed: producer.overflowed,
+            armed: ring
                 .control()
-                .and_then(|control| armed(control.load(ordering::Relaxed))),
+                .and_then(|control| ring.armed(control.load(ordering::Relaxed))),
         }
-    }
-
-    fn control(&self) -> Option<&Atomic<u64>> {
-        self.ring.extra(0)
     }
 
     /// Arms the queue, as the process does by its control word. Process context or softirq. Returns
     /// whether there is a completion already.
     pub(super) fn arm(&self, arm: Arm) -> bool {
-        let flags = match arm {
-            Arm::Solicited => abi::NOTIFY_SOLICITED,
-            Arm::Next => abi::NOTIFY_SOLICITED | abi::NOTIFY_NEXT,
-        };
+        let producer = self.producer.lock();
 
-        if let Some(control) = self.control() {
-            control.store(control_word(flags), ordering::Relaxed);
-        }
+        producer.ring.arm(arm);
         // Arm before the check for earlier completions. Pairs with `disarm`.
         barrier::smp_mb(ordering::Full);
-        let put = self.producer.lock().put;
-        self.ring.is_valid(put.wrapping_sub(1))
+        producer.ring.has_last(producer.put)
     }
+}
 
-    /// Disarms the queue if it is armed and `is_met` says so. Returns whether it was.
-    fn disarm(&self, is_met: impl Fn(Arm) -> bool) -> bool {
-        let Some(control) = self.control() else {
+impl Producer {
+    /// Makes `new` the ring, to which `copied` completions from `first` on are copied already. Process
+    /// context. Fails with `EINVAL` if the others do not fit.
+    fn switch(&mut self, new: &Arc<CqRing>, first: u32, copied: u32) -> Result {
+        let pending = self.put.wrapping_sub(first);
+
+        if pending > new.len() {
+            return Err(EINVAL);
+        }
+        for at in copied..pending {
+            self.ring.copy_to(first.wrapping_add(at), new, at);
+        }
+        let armed = self
+            .ring
+            .control()
+            .and_then(|control| self.ring.armed(control.load(ordering::Relaxed)));
+
+        if let Some(arm) = armed {
+            new.arm(arm);
+        }
+        self.ring = new.clone();
+        self.put = pending;
+        self.taken = 0;
+        Ok(())
+    }
+}
+
+/// Returns the time in nanoseconds of `CLOCK_MONOTONIC`, which is not negative. Any context.
+fn now() -> u64 {
+    Monotonic::ktime_get().unsigned_abs()
+}
+
+/// Disarms a ring if it is armed and `is_met` says so. Process context or softirq. Returns whether it was.
+fn disarm(ring: &CqRing, is_met: impl Fn(Arm) -> bool) -> bool {
+    let Some(control) = ring.control() else {
+        return false;
+    };
+    // Publish the completion before the check: either this sees the process's arming, or the
+    // process, which polls again after it has armed, sees the completion.
+    barrier::smp_mb(ordering::Full);
+    let mut word = control.load(ordering::Relaxed);
+
+    // The process changes the word at any time. A consumer that keeps re-arming meanwhile is running; a
+    // spurious wakeup is harmless.
+    for _ in 0..4 {
+        if !ring.armed(word).is_some_and(&is_met) {
             return false;
-        };
-        // Publish the completion before the check: either this sees the process's arming, or the
-        // process, which polls again after it has armed, sees the completion.
-        barrier::smp_mb(ordering::Full);
-        let mut word = control.load(ordering::Relaxed);
-
-        // One of several producers disarms. A consumer that keeps re-arming meanwhile is running; a
-        // spurious wakeup is harmless.
-        for _ in 0..4 {
-            if !armed(word).is_some_and(&is_met) {
-                return false;
-            }
-            match control.cmpxchg(word, 0, ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(now) => word = now,
-            }
         }
-        true
-    }
-}
-
-impl From<&Completion> for abi::Cqe {
-    fn from(completion: &Completion) -> Self {
-        Self {
-            id: completion.id.number(),
-            opcode: abi::wc_opcode(completion.opcode),
-            status: abi::wc_status(completion.status),
-            bytes: completion.bytes,
-            invalidated: completion.invalidated.map(|stag| stag.0),
-            qp: completion.qp,
+        match control.cmpxchg(word, 0, ordering::Relaxed) {
+            Ok(_) => return true,
+            Err(now) => word = now,
         }
     }
-}
-
-/// Returns how a control word arms the queue. Its first four bytes have the flags.
-fn armed(word: u64) -> Option<Arm> {
-    let [a, b, c, d, ..] = word.to_ne_bytes();
-    let flags = u32::from_ne_bytes([a, b, c, d]);
-
-    if flags & abi::NOTIFY_NEXT != 0 {
-        Some(Arm::Next)
-    } else if flags & abi::NOTIFY_SOLICITED != 0 {
-        Some(Arm::Solicited)
-    } else {
-        None
-    }
-}
-
-/// Returns the control word with `flags`.
-fn control_word(flags: u32) -> u64 {
-    let [a, b, c, d] = flags.to_ne_bytes();
-    u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])
+    true
 }

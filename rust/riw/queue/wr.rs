@@ -1,31 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests, decoded from their ring entries and checked. The stream uses only these, and sees
-//! nothing of the user ABI.
+//! Work requests, checked. The stream uses only these, and sees nothing of the user ABI. They come from
+//! ring entries of siw's ABI (`siw_wr.rs`) or riw's own (`own_wr.rs`), or from kernel users
+//! (`kernel_wr.rs`).
 
-use crate::{abi, mr::Mapping, Riw};
-use iwarp::Stag;
-use kernel::prelude::*;
-use rdma::{
-    wr::{Lent, Memory, Posted, PostedSge, SendOperation, LOCAL_DMA_LKEY},
-    Device,
+mod buffers;
+mod data;
+mod immediate;
+
+pub(crate) use buffers::{Buffers, Sge};
+pub(crate) use data::{Inline, SendData};
+pub(crate) use immediate::{Immediate, SendImmediate};
+
+use crate::{
+    abi::siw,
+    mr::{BindRequest, Mapping, ATOMIC_LEN},
 };
+use iwarp::{AtomicOp, Stag};
+use kernel::prelude::*;
+use rdma::wr::{Lent, LentSge, Memory};
 
 pub(crate) use rdma::wc::{WcOpcode, WcStatus};
 
-// A WR of either kind fits.
-const _: () = assert!(rdma::wr::MAX_SGE <= abi::MAX_SGE);
+/// SGEs of a process's WR, with any ABI.
+pub(super) const MAX_SGE: usize = riw_abi::MAX_SGE;
+/// Inline data of a WR, in bytes.
+pub(super) const MAX_INLINE: usize = riw_abi::MAX_INLINE;
 
-/// Returns the operation of a send queue entry, or `None` if the opcode is unknown or not supported.
-fn send_opcode(raw: u8) -> Option<WcOpcode> {
-    Some(match raw {
-        abi::OP_SEND => WcOpcode::Send,
-        abi::OP_SEND_INVALIDATE => WcOpcode::SendInvalidate,
-        abi::OP_WRITE => WcOpcode::Write,
-        abi::OP_READ => WcOpcode::Read,
-        _ => return None,
-    })
-}
+// A WR of any kind fits.
+const _: () = assert!(siw::MAX_SGE <= MAX_SGE && siw::MAX_INLINE <= MAX_INLINE);
+// Kernel users get siw's sizes.
+const _: () = assert!(siw::MAX_SGE <= rdma::wr::MAX_SGE);
 
 /// Identifies a WR to its consumer.
 #[derive(Debug)]
@@ -50,182 +55,59 @@ impl WrId {
     }
 }
 
-/// A buffer: part of a memory region, or memory of the kernel.
-#[derive(Clone, Copy)]
-pub(crate) struct Sge {
-    pub(crate) addr: u64,
-    /// Length in bytes.
-    pub(crate) len: u32,
-    pub(crate) stag: Stag,
+/// Where the original value of an atomic operation goes: one buffer of [`ATOMIC_LEN`] bytes. The
+/// peer does not name it, so for a kernel user it need not be in a region.
+pub(crate) enum AtomicSink {
+    /// Of a process: part of a region.
+    Process(Sge),
+    Kernel(LentSge),
 }
 
-impl Sge {
-    const EMPTY: Self = Self {
-        addr: 0,
-        len: 0,
-        stag: Stag(0),
-    };
-}
+impl AtomicSink {
+    /// Returns `None` unless there is one buffer of the right length.
+    pub(super) fn new(buffers: &Buffers) -> Option<Self> {
+        let sge = buffers.single()?;
 
-/// The buffers of a WR.
-pub(crate) enum Buffers {
-    /// A process lends memory by its regions only.
-    Process(SgList),
-    Kernel(Lent),
-}
-
-impl Buffers {
-    /// Iterates over the buffers in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Sge> + '_ {
-        let (process, kernel) = match self {
-            Self::Process(list) => (list.iter().copied(), Default::default()),
-            Self::Kernel(lent) => (Default::default(), lent.sges()),
-        };
-
-        Iterator::chain(process, kernel.iter().map(Sge::from))
+        (sge.len == ATOMIC_LEN).then_some(Self::Process(sge))
     }
 
-    /// Returns the only buffer, or an empty one if there is none; `None` if there are several.
-    fn single(&self) -> Option<Sge> {
-        let mut sges = self.iter();
-        let first = sges.next().unwrap_or(Sge::EMPTY);
+    /// Does what [`Self::new`] does, for a kernel user.
+    pub(super) fn of_kernel(lent: Lent) -> Option<Self> {
+        let sge = lent.into_single()?;
 
-        sges.next().is_none().then_some(first)
+        (sge.sge().len == ATOMIC_LEN).then_some(Self::Kernel(sge))
     }
 
-    /// Returns the sum of the lengths, in bytes; `None` if it exceeds a message.
-    pub(crate) fn len(&self) -> Option<u32> {
-        self.iter()
-            .try_fold(0u32, |sum, sge| sum.checked_add(sge.len))
-    }
-
-    /// Returns `len` bytes at `addr` of a kernel user's buffer with the key `stag`. Any context. `None`
-    /// if `stag` names a region.
-    pub(crate) fn memory(&self, stag: Stag, addr: u64, len: u32) -> Option<Memory<'_>> {
+    /// Returns the buffer. Any context.
+    pub(crate) fn sge(&self) -> Sge {
         match self {
-            Self::Kernel(lent) if stag.0 == LOCAL_DMA_LKEY => lent.memory(addr, len),
-            _ => None,
+            Self::Process(sge) => *sge,
+            Self::Kernel(lent) => lent.sge().into(),
+        }
+    }
+
+    /// Returns the buffer, if it is a kernel user's memory and not part of a region. Any context.
+    pub(crate) fn memory(&self) -> Option<Memory<'_>> {
+        match self {
+            Self::Process(_) => None,
+            Self::Kernel(lent) => lent.memory(),
         }
     }
 }
 
-impl From<&PostedSge> for Sge {
-    fn from(sge: &PostedSge) -> Self {
-        Self {
-            addr: sge.addr,
-            len: sge.len,
-            stag: Stag(sge.lkey),
-        }
-    }
-}
-
-/// The buffers of a process's WR.
-#[derive(Clone, Copy)]
-pub(crate) struct SgList {
-    sges: [Sge; abi::MAX_SGE],
-    count: usize,
-}
-
-impl SgList {
-    /// Fails with `LocalOperation` if there are too many SGEs.
-    fn new(from: &abi::Sges) -> Result<Self, WcStatus> {
-        let count = checked_count(from)?;
-        let mut sges = [Sge::EMPTY; abi::MAX_SGE];
-
-        for (to, sge) in sges.iter_mut().zip(from.iter()) {
-            *to = Sge {
-                addr: sge.addr,
-                len: sge.len,
-                stag: Stag(sge.lkey),
-            };
-        }
-        Ok(Self { sges, count })
-    }
-
-    /// Iterates over the buffers in order.
-    fn iter(&self) -> core::slice::Iter<'_, Sge> {
-        self.sges.get(..self.count).unwrap_or_default().iter()
-    }
-}
-
-/// Returns the number of SGEs. Fails with `LocalOperation` if there are too many.
-fn checked_count(sges: &abi::Sges) -> Result<usize, WcStatus> {
-    match sges.count() {
-        count @ 0..=abi::MAX_SGE => Ok(count),
-        _ => Err(WcStatus::LocalOperation),
-    }
-}
-
-/// Data that the WR itself holds.
-#[derive(Clone, Copy)]
-pub(crate) struct Inline {
-    data: [u8; abi::MAX_INLINE],
-    len: u32,
-}
-
-impl Inline {
-    /// Fails with `LocalOperation` if there are too many SGEs, `LocalLength` if there is more data
-    /// than fits.
-    fn new(from: &abi::Sges) -> Result<Self, WcStatus> {
-        checked_count(from)?;
-        let len = from.iter().next().map_or(0, |sge| sge.len);
-
-        // CAST: A 32-bit number fits.
-        if len as usize > abi::MAX_INLINE {
-            return Err(WcStatus::LocalLength);
-        }
-        Ok(Self {
-            data: from.inline_data(),
-            len,
-        })
-    }
-
-    /// Copies the data of a kernel user's WR. Fails with `EINVAL` if there is more than fits, or if
-    /// it is not memory of the kernel.
-    fn of_kernel(lent: &Lent) -> Result<Self> {
-        let mut data = [0; abi::MAX_INLINE];
-        let mut len = 0u32;
-
-        for sge in lent.sges().iter().filter(|sge| sge.len != 0) {
-            // CAST: 32-bit numbers fit.
-            let to = data.get_mut(len as usize..).ok_or(EINVAL)?;
-            let to = to.get_mut(..sge.len as usize).ok_or(EINVAL)?;
-
-            lent.memory(sge.addr, sge.len).ok_or(EINVAL)?.copy_to(to)?;
-            len = len.checked_add(sge.len).ok_or(EINVAL)?;
-        }
-        Ok(Self { data, len })
-    }
-
-    /// Returns `len` bytes from `offset` on; `None` if the WR has fewer.
-    pub(crate) fn get(&self, offset: u32, len: usize) -> Option<&[u8]> {
-        // CAST: 32-bit numbers fit.
-        let data = self.data.get(..self.len as usize)?;
-        let start = offset as usize;
-
-        data.get(start..start.checked_add(len)?)
-    }
-}
-
-/// Where the payload of a message is.
-pub(crate) enum Payload {
-    Buffers(Buffers),
-    Inline(Inline),
-}
-
-/// The operation of a send WR.
+/// The operation of a send WR. The data of a Send or Write is apart: [`SendData`].
 pub(crate) enum SendRequest {
     Send {
-        payload: Payload,
         solicited: bool,
         /// The STag of the peer that it invalidates.
         invalidate: Option<Stag>,
     },
     /// RDMA Write to the peer's region `stag`.
     Write {
-        payload: Payload,
         stag: Stag,
         to: u64,
+        /// Immediate Data that follows, as a message of its own: RDMA Write with Immediate.
+        immediate: Option<SendImmediate>,
     },
     /// RDMA Read from the peer's region `stag`. The request names the sink to the peer by one
     /// STag, so there is one buffer.
@@ -236,10 +118,22 @@ pub(crate) enum SendRequest {
         /// The completion invalidates the sink's STag.
         invalidate: bool,
     },
+    /// Atomic operation on the 8 bytes at `to` in the peer's region `stag`. It counts as an RDMA
+    /// Read (ORD, read fence).
+    Atomic {
+        op: AtomicOp,
+        /// It was posted as a masked operation. Only the opcode of its completion shows that.
+        masked: bool,
+        sink: AtomicSink,
+        stag: Stag,
+        to: u64,
+    },
     /// Registers memory of a kernel user.
     Register(Mapping),
-    /// Invalidates the registration `stag` of a kernel user.
+    /// Invalidates a registration or a memory window of this side.
     LocalInvalidate(Stag),
+    /// Binds a memory window of a process.
+    Bind(BindRequest),
 }
 
 /// A WR of a send queue.
@@ -248,33 +142,57 @@ pub(crate) struct SendWr {
     pub(crate) opcode: WcOpcode,
     /// The WR gives a completion even if it succeeds.
     pub(crate) signaled: bool,
-    /// The WR waits for all earlier RDMA Reads (read fence).
+    /// The WR waits for all earlier RDMA Reads and atomic operations (read fence).
     pub(crate) fence: bool,
     /// The operation and the length of the message in bytes; or the error of an invalid WR.
     pub(crate) request: Result<(SendRequest, u32), WcStatus>,
 }
 
 impl SendWr {
-    /// Returns the flags of the WR, as far as they mean something for it. Any context.
-    pub(crate) fn flags(&self) -> u16 {
-        let (inline, solicited) = match &self.request {
+    /// Whether the WR completes when the peer has answered: an RDMA Read or an atomic operation. Any
+    /// context.
+    pub(crate) fn awaits_response(&self) -> bool {
+        matches!(
+            self.opcode,
+            WcOpcode::Read
+                | WcOpcode::FetchAdd
+                | WcOpcode::CmpSwap
+                | WcOpcode::MaskedFetchAdd
+                | WcOpcode::MaskedCmpSwap
+        )
+    }
+
+    /// Returns the opcode of the WR in trace events. Any context.
+    pub(super) fn trace_opcode(&self) -> u8 {
+        match &self.request {
             Ok((
-                SendRequest::Send {
-                    payload, solicited, ..
+                SendRequest::Write {
+                    immediate: Some(_), ..
                 },
                 _,
-            )) => (matches!(payload, Payload::Inline(_)), *solicited),
-            Ok((SendRequest::Write { payload, .. }, _)) => {
-                (matches!(payload, Payload::Inline(_)), false)
-            }
+            )) => trace::opcode::WRITE_WITH_IMM,
+            _ => siw::trace_opcode(self.opcode),
+        }
+    }
+
+    /// Returns the flags of the WR, with its data, in siw's encoding, as far as they mean something for it.
+    /// Any context.
+    pub(crate) fn flags(&self, data: &SendData) -> u16 {
+        let inline = matches!(data, SendData::Inline(_));
+        let (inline, solicited) = match &self.request {
+            Ok((SendRequest::Send { solicited, .. }, _)) => (inline, *solicited),
+            Ok((SendRequest::Write { immediate, .. }, _)) => (
+                inline,
+                immediate.is_some_and(|immediate| immediate.solicited),
+            ),
             _ => (false, false),
         };
 
         [
-            (inline, abi::INLINE),
-            (self.signaled, abi::SIGNALLED),
-            (solicited, abi::SOLICITED),
-            (self.fence, abi::READ_FENCE),
+            (inline, siw::INLINE),
+            (self.signaled, siw::SIGNALLED),
+            (solicited, siw::SOLICITED),
+            (self.fence, siw::READ_FENCE),
         ]
         .into_iter()
         .filter(|(set, _)| *set)
@@ -282,47 +200,29 @@ impl SendWr {
     }
 }
 
-impl From<[u64; abi::SQE_WORDS]> for SendWr {
-    fn from(words: [u64; abi::SQE_WORDS]) -> Self {
-        let sqe = abi::Sqe::from(words);
-        let opcode = send_opcode(sqe.opcode);
-
-        Self {
-            id: WrId::Process(sqe.id),
-            opcode: opcode.unwrap_or(WcOpcode::Send),
-            signaled: sqe.flags & abi::SIGNALLED != 0,
-            // A WR with an unknown opcode fails at once.
-            fence: sqe.flags & abi::READ_FENCE != 0 && opcode.is_some(),
-            request: opcode
-                .ok_or(WcStatus::LocalOperation)
-                .and_then(|opcode| SendRequest::decode(&sqe, opcode)),
-        }
-    }
-}
-
-impl SendWr {
-    /// Takes a WR that a kernel user of `dev` posts. Any context. Fails with `EOPNOTSUPP` for an operation that
-    /// riw does not support, `EINVAL` for an invalid WR.
-    pub(crate) fn posted(dev: &Device<Riw>, wr: rdma::wr::SendWr<'_, Riw>) -> Result<Self> {
-        let operation = wr.operation().ok_or(EOPNOTSUPP)?;
-        let (signaled, fence) = (wr.is_signaled(), wr.is_fenced());
-        let (solicited, inline) = (wr.is_solicited(), wr.is_inline());
-        let Posted { id, lent } = wr.take()?;
-        let (request, len) = SendRequest::posted(dev, operation, lent, solicited, inline)?;
-
-        Ok(Self {
-            id: WrId::Kernel(id),
-            opcode: request.opcode(),
-            signaled,
-            fence,
-            request: Ok((request, len)),
-        })
-    }
-}
-
 impl SendRequest {
+    /// Returns an atomic operation whose original value goes to `sink`, and the length that its
+    /// completion reports. Any context.
+    pub(super) fn atomic(
+        op: AtomicOp,
+        masked: bool,
+        sink: AtomicSink,
+        stag: Stag,
+        to: u64,
+    ) -> (Self, u32) {
+        let request = Self::Atomic {
+            op,
+            masked,
+            sink,
+            stag,
+            to,
+        };
+
+        (request, ATOMIC_LEN)
+    }
+
     /// Returns the opcode of its completion.
-    fn opcode(&self) -> WcOpcode {
+    pub(super) fn opcode(&self) -> WcOpcode {
         match self {
             Self::Send {
                 invalidate: Some(_),
@@ -331,162 +231,42 @@ impl SendRequest {
             Self::Send { .. } => WcOpcode::Send,
             Self::Write { .. } => WcOpcode::Write,
             Self::Read { .. } => WcOpcode::Read,
+            Self::Atomic { op, masked, .. } => match (op, masked) {
+                (AtomicOp::FetchAdd { .. }, false) => WcOpcode::FetchAdd,
+                (AtomicOp::FetchAdd { .. }, true) => WcOpcode::MaskedFetchAdd,
+                (AtomicOp::CmpSwap { .. }, false) => WcOpcode::CmpSwap,
+                (AtomicOp::CmpSwap { .. }, true) => WcOpcode::MaskedCmpSwap,
+            },
             Self::Register(_) => WcOpcode::Register,
             Self::LocalInvalidate(_) => WcOpcode::LocalInvalidate,
+            Self::Bind(_) => WcOpcode::BindWindow,
         }
     }
 
-    /// Takes the request of a kernel user of `dev`, and returns the length of its message, too. Fails
-    /// with `EINVAL` if it is invalid.
-    fn posted(
-        dev: &Device<Riw>,
-        operation: SendOperation<'_, Riw>,
-        lent: Lent,
-        solicited: bool,
-        inline: bool,
-    ) -> Result<(Self, u32)> {
-        Ok(match operation {
-            SendOperation::Send { invalidate } => {
-                let (payload, len) = Payload::of_kernel(lent, inline)?;
-                let request = Self::Send {
-                    payload,
-                    solicited,
-                    invalidate: invalidate.map(Stag),
-                };
-
-                (request, len)
-            }
-            SendOperation::Write { rkey, addr } => {
-                let (payload, len) = Payload::of_kernel(lent, inline)?;
-                let request = Self::Write {
-                    payload,
-                    stag: Stag(rkey),
-                    to: addr,
-                };
-
-                (request, len)
-            }
-            SendOperation::Read {
-                rkey,
-                addr,
-                invalidate,
-            } => {
-                let buffers = Buffers::Kernel(lent);
-                let request = Self::Read {
-                    sink: buffers.single().ok_or(EINVAL)?,
-                    stag: Stag(rkey),
-                    to: addr,
-                    invalidate,
-                };
-
-                (request, buffers.len().ok_or(EINVAL)?)
-            }
-            SendOperation::LocalInvalidate { stag } => (Self::LocalInvalidate(Stag(stag)), 0),
-            SendOperation::Register {
-                mr,
-                iova,
-                stag,
-                access,
-            } => {
-                let mapping = mr.take_mapping(dev, Stag(stag), iova, access)?;
-
-                (Self::Register(mapping), 0)
-            }
-        })
-    }
-
-    /// Returns the request and the length of its message.
-    fn decode(sqe: &abi::Sqe, opcode: WcOpcode) -> Result<(Self, u32), WcStatus> {
-        let (stag, to) = (Stag(sqe.rkey), sqe.raddr);
-
-        if opcode == WcOpcode::Read {
-            let (sink, len) = decode_sink(sqe)?;
-
-            let request = Self::Read {
-                sink,
-                stag,
-                to,
-                invalidate: false,
-            };
-            return Ok((request, len));
-        }
-        let (payload, len) = Payload::decode(sqe)?;
-        let request = match opcode {
-            WcOpcode::Write => Self::Write { payload, stag, to },
-            _ => Self::Send {
-                payload,
-                solicited: sqe.flags & abi::SOLICITED != 0,
-                invalidate: (opcode == WcOpcode::SendInvalidate).then_some(stag),
-            },
+    /// Returns an RDMA Read, whose completion invalidates the sink's STag if `invalidate`, and the length
+    /// of its message. Any context. Fails with `LocalLength` if it is too long, `LocalOperation` if it has
+    /// several buffers.
+    pub(super) fn read(
+        buffers: &Buffers,
+        stag: Stag,
+        to: u64,
+        invalidate: bool,
+    ) -> Result<(Self, u32), WcStatus> {
+        let len = buffers.len().ok_or(WcStatus::LocalLength)?;
+        let request = Self::Read {
+            sink: buffers.single().ok_or(WcStatus::LocalOperation)?,
+            stag,
+            to,
+            invalidate,
         };
 
         Ok((request, len))
     }
 }
 
-impl Payload {
-    /// Returns the payload of a kernel user's WR and its length. Fails with `EINVAL` if it is too long.
-    fn of_kernel(lent: Lent, inline: bool) -> Result<(Self, u32)> {
-        if inline {
-            let inline = Inline::of_kernel(&lent)?;
-
-            return Ok((Self::Inline(inline), inline.len));
-        }
-        let buffers = Buffers::Kernel(lent);
-        let len = buffers.len().ok_or(EINVAL)?;
-
-        Ok((Self::Buffers(buffers), len))
-    }
-
-    /// Returns the payload and its length.
-    fn decode(sqe: &abi::Sqe) -> Result<(Self, u32), WcStatus> {
-        if sqe.flags & abi::INLINE != 0 {
-            let inline = Inline::new(&sqe.sges)?;
-
-            return Ok((Self::Inline(inline), inline.len));
-        }
-        let buffers = Buffers::Process(SgList::new(&sqe.sges)?);
-        let len = buffers.len().ok_or(WcStatus::LocalLength)?;
-
-        Ok((Self::Buffers(buffers), len))
-    }
-}
-
-/// Returns the sink of an RDMA Read and the length of the message.
-fn decode_sink(sqe: &abi::Sqe) -> Result<(Sge, u32), WcStatus> {
-    if sqe.flags & abi::INLINE != 0 {
-        return Err(WcStatus::LocalOperation);
-    }
-    let buffers = Buffers::Process(SgList::new(&sqe.sges)?);
-    let len = buffers.len().ok_or(WcStatus::LocalLength)?;
-    let sink = buffers.single().ok_or(WcStatus::LocalOperation)?;
-
-    Ok((sink, len))
-}
-
-/// A WR of a receive queue.
+/// A WR of a receive queue. Its buffers are apart: [`Buffers`].
 pub(crate) struct RecvWr {
     pub(crate) id: WrId,
-    /// The buffers, or why the WR is invalid.
-    pub(crate) buffers: Result<Buffers, WcStatus>,
-}
-
-impl From<[u64; abi::RQE_WORDS]> for RecvWr {
-    fn from(words: [u64; abi::RQE_WORDS]) -> Self {
-        let rqe = abi::Rqe::from(words);
-
-        Self {
-            id: WrId::Process(rqe.id),
-            buffers: SgList::new(&rqe.sges).map(Buffers::Process),
-        }
-    }
-}
-
-impl From<Posted> for RecvWr {
-    fn from(posted: Posted) -> Self {
-        Self {
-            id: WrId::Kernel(posted.id),
-            buffers: Ok(Buffers::Kernel(posted.lent)),
-        }
-    }
+    /// Why the WR is invalid.
+    pub(crate) valid: Result<(), WcStatus>,
 }

@@ -7,7 +7,8 @@
 //! | message | function | completes |
 //! |---|---|---|
 //! | Send, received | [`Stream::deliver_send`] | the receive WR that it filled |
-//! | Read Response, received | [`Stream::finish_read`] | the oldest read |
+//! | Immediate Data, received | [`Stream::deliver_immediate`] | a receive WR |
+//! | Read or Atomic Response, received | [`Stream::finish_read`] | the oldest read |
 //! | Send or Write, gathered | [`Stream::complete_sent`] | its send WR |
 //! | any, with an error | [`Stream::finish_wr`], [`Stream::fail_read`], [`Stream::fail_recv`] | its WR |
 //! | none: the queue pair is in error | [`Stream::flush`] | all WRs |
@@ -19,9 +20,13 @@ use crate::{
     queue::{
         completion::PendingNotify,
         qp_receive::{FlushedReceives, RecvDone},
-        wr::{WcStatus, WrId},
+        wr::{Immediate, WcStatus, WrId},
     },
-    stream::{gather::Active, Stream, StreamError},
+    stream::{
+        gather::Active,
+        reads::{Awaited, Outbound},
+        Stream, StreamError,
+    },
 };
 use iwarp::{Denied, Local, Stag};
 use kernel::{prelude::*, sync::atomic::ordering};
@@ -61,11 +66,34 @@ impl Stream {
             status: WcStatus::Success,
             bytes,
             invalidated: invalidate,
+            immediate: None,
             solicited,
         };
 
         unreported.recv = unreported.recv.and(self.rq.complete(done));
         Ok(())
+    }
+
+    /// Delivers Immediate Data: completes the receive WR `id`. `bytes` is the length of the RDMA Write
+    /// in front of it. Softirq or process context.
+    pub(super) fn deliver_immediate(
+        &self,
+        id: WrId,
+        bytes: u32,
+        data: Immediate,
+        solicited: bool,
+        unreported: &mut Unreported,
+    ) {
+        let done = RecvDone {
+            id,
+            status: WcStatus::Success,
+            bytes,
+            invalidated: None,
+            immediate: Some(data),
+            solicited,
+        };
+
+        unreported.recv = unreported.recv.and(self.rq.complete(done));
     }
 
     /// Completes receive WR `id` with an error. Softirq or process context.
@@ -81,12 +109,22 @@ impl Stream {
         // Under the lock: to the transmitter, a read that has left the queue is complete.
         let mut reads = self.reads.lock();
 
-        if let Some(read) = reads.outbound.pop() {
-            if let (WcStatus::Success, Some(stag)) = (status, read.invalidate) {
+        if let Some(Outbound {
+            number, awaited, ..
+        }) = reads.outbound.pop()
+        {
+            // Nothing uses the memory that an original value goes to any more: a kernel user has it again
+            // with the completion.
+            let invalidate = match awaited {
+                Awaited::ReadResponse { invalidate, .. } => invalidate,
+                Awaited::AtomicResponse { .. } | Awaited::Nothing => None,
+            };
+
+            if let (WcStatus::Success, Some(stag)) = (status, invalidate) {
                 // The sink may be invalid already: a peer can invalidate it, too.
                 let _ = self.regions.invalidate_local(stag);
             }
-            if let Some(number) = read.number {
+            if let Some(number) = number {
                 let pending = self.sq.finish_waiting(number, status);
 
                 unreported.send = unreported.send.and(pending);

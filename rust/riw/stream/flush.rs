@@ -3,7 +3,7 @@
 //! Flushing: completes WRs of a queue pair in error.
 
 use crate::{
-    queue::wr::WcStatus,
+    queue::{receive::NextTurn, wr::WcStatus},
     stream::{deliver::Unreported, transmit::Tx, Stream},
 };
 use kernel::sync::atomic::ordering;
@@ -15,6 +15,8 @@ pub(crate) struct Flushed {
     pub(crate) receives: bool,
     /// The process posts faster than its WRs are flushed: flush again later.
     pub(crate) more: bool,
+    /// The stream has waited for a receive WR of a shared queue.
+    pub(crate) next: NextTurn,
 }
 
 impl Stream {
@@ -23,10 +25,9 @@ impl Stream {
     pub(crate) fn flush(&self, tx: &mut Tx) -> Flushed {
         // Stop placing before the first completion: the peer's data must not reach the sink of a
         // flushed read.
-        let filling = {
+        let (next, filling) = {
             let mut rx = self.rx.lock();
-            rx.end();
-            rx.take_filling()
+            (rx.end(self), rx.take_filling())
         };
         {
             let mut reads = self.reads.lock();
@@ -45,6 +46,7 @@ impl Stream {
             unreported,
             receives: receives.any,
             more: more_sends || receives.more,
+            next,
         }
     }
 

@@ -4,7 +4,7 @@
 
 use crate::{
     mr::Regions,
-    queue::wr::{Buffers, Payload, WrId},
+    queue::wr::{Buffers, SendData, SendImmediate, WrId},
     stream::{crc, reads::Inbound},
 };
 use iwarp::{Access, Crc, Denied, Gather, Stag};
@@ -13,27 +13,17 @@ use net::{Room, SendBuf};
 
 /// The message that is being sent.
 pub(super) enum Active {
-    /// Send WR `number`.
+    /// Send WR `number`, whose data [`Sender`](super::transmit::Sender) has.
     Request {
         number: u32,
         id: WrId,
-        payload: Payload,
+        /// Immediate Data that follows at once. The WR is complete after it.
+        immediate: Option<SendImmediate>,
     },
-    /// The response to the peer's oldest read.
+    /// The response to the peer's oldest read or atomic operation.
     Response(Inbound),
     /// A message without payload that completes nothing when it is sent.
     Control,
-}
-
-impl Active {
-    /// Returns send WR `number`, whose message has this payload.
-    pub(super) fn request(number: u32, id: WrId, payload: Payload) -> Self {
-        Self::Request {
-            number,
-            id,
-            payload,
-        }
-    }
 }
 
 /// Why gathering stopped.
@@ -54,25 +44,22 @@ pub(super) struct Gatherer<'a> {
 struct PayloadSource<'a> {
     regions: &'a Regions,
     active: Option<&'a Active>,
+    /// The data of a send WR.
+    data: &'a SendData,
 }
 
 impl PayloadSource<'_> {
     /// Fills `to` with the payload from `offset` on.
     fn copy(&self, offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
         match self.active {
-            Some(Active::Request {
-                payload: Payload::Buffers(buffers),
-                ..
-            }) => self.gather(buffers, offset, to),
-            Some(Active::Request {
-                payload: Payload::Inline(inline),
-                ..
-            }) => {
-                let data = inline.get(offset, to.len()).ok_or(Denied::Bounds)?;
-                to.put(data).map_err(|_| Denied::Bounds)
-            }
-            Some(Active::Response(inbound)) => {
-                let request = &inbound.request;
+            Some(Active::Request { .. }) => match self.data {
+                SendData::Buffers(buffers) => self.gather(buffers, offset, to),
+                SendData::Inline(inline) => {
+                    let data = inline.get(offset, to.len()).ok_or(Denied::Bounds)?;
+                    to.put(data).map_err(|_| Denied::Bounds)
+                }
+            },
+            Some(Active::Response(Inbound::Read { request, .. })) => {
                 let addr = request
                     .src_to
                     .checked_add(offset.into())
@@ -126,16 +113,20 @@ impl PayloadSource<'_> {
 }
 
 impl<'a> Gatherer<'a> {
-    /// Gathers for `active`, at the end of `buf`.
+    /// Gathers for `active`, at the end of `buf`. `data` are those of a send WR.
     pub(super) fn new(
         regions: &'a Regions,
         active: Option<&'a Active>,
+        data: &'a SendData,
         buf: &'a mut SendBuf,
     ) -> Self {
-        Self {
-            from: PayloadSource { regions, active },
-            buf,
-        }
+        let from = PayloadSource {
+            regions,
+            active,
+            data,
+        };
+
+        Self { from, buf }
     }
 }
 

@@ -5,8 +5,10 @@
 //!
 //! Transmitting: [`transmit`] fills a batch, [`next`] chooses the next message, [`gather`] copies
 //! its payload. Receiving: [`receive`] feeds the socket's octets to the protocol, [`place`] puts
-//! them into memory. [`deliver`] completes WRs in both directions, [`flush`] when the stream is
-//! over.
+//! them into memory, [`early`] before their turn, [`wait`] holds them back while no receive WR is
+//! posted. [`deliver`] completes WRs in both directions, [`flush`] when the stream is over.
+//!
+//! [`framing`] has what depends on the lower layer: MPA or SCTP's chunks.
 //!
 //! The stream knows neither the state of the queue pair nor connection management. It returns what
 //! happened, and [`Qp`](crate::qp::Qp) acts on it.
@@ -14,7 +16,9 @@
 pub(crate) mod crc;
 mod deliver;
 pub(crate) mod details;
+mod early;
 pub(crate) mod flush;
+mod framing;
 mod gather;
 mod next;
 mod octets;
@@ -23,13 +27,15 @@ mod reads;
 mod receive;
 mod tally;
 pub(crate) mod transmit;
+mod wait;
 
-pub(crate) use receive::{RxEnd, RX_ROOM};
+pub(crate) use receive::{Received, RxEnd, RX_ROOM};
 
 use crate::{
     counters::Counters,
+    link::Transport,
     mr::Regions,
-    queue::{qp_receive::QpRecvQueue, send::SendQueue},
+    queue::{qp_receive::QpRecvQueue, receive::NextTurn, send::SendQueue},
 };
 use iwarp::{startup::Parameters, Error, Local, Message, Quote};
 use kernel::{
@@ -64,8 +70,8 @@ pub(crate) struct Stream {
     /// Whether the peer waits for the response to a read. Changes under `reads`, and may be read
     /// without it.
     response_due: Atomic<bool>,
-    /// Whether this side may send. A responder may not before the first FPDU of its peer (RFC 5044,
-    /// section 7.1.2). Changes under `rx`, and may be read without it.
+    /// Whether this side may send. Over TCP, a responder may not before the first FPDU of its peer (RFC
+    /// 5044, section 7.1.2). Changes under `rx`, and may be read without it.
     may_send: Atomic<bool>,
     #[pin]
     pub(crate) tx: Mutex<Tx>,
@@ -91,12 +97,13 @@ impl StreamError {
 
 /// How a stream starts.
 pub(crate) struct Start<'a> {
+    pub(crate) transport: Transport,
     pub(crate) parameters: &'a Parameters,
     /// The frame that the peer waits for before any other.
     pub(crate) first: Option<Message>,
     /// This side may send before it has received.
     pub(crate) may_send: bool,
-    /// The largest TCP segment, in bytes.
+    /// The payload of a full TCP segment, or of a full SCTP chunk, in bytes.
     pub(crate) mss: u32,
 }
 
@@ -141,26 +148,34 @@ impl Stream {
         {
             let mut rx = self.rx.lock();
 
-            rx.start(start.parameters);
+            rx.start(start);
             self.may_send.store(start.may_send, ordering::Relaxed);
         }
         Ok(())
     }
 
+    /// Returns the memory cgroup that the stream's memory is charged to. Any context.
+    pub(crate) fn memcg(&self) -> &MemCgroup {
+        &self.memcg
+    }
+
     /// Stops the stream: nothing more is sent or placed. On return, no transmit run or receive
     /// that began earlier is still at work. Process context; may sleep.
-    pub(crate) fn stop(&self) {
-        self.rx.lock().stop();
+    pub(crate) fn stop(&self) -> NextTurn {
+        let next = self.rx.lock().stop(self);
+
         self.tx.lock().stop();
+        next
     }
 
     /// Returns to the state of a new stream with empty queues. Process context; may sleep; the
     /// caller holds `tx`.
-    pub(crate) fn reset(&self, tx: &mut Tx) {
+    pub(crate) fn reset(&self, tx: &mut Tx) -> NextTurn {
         tx.stop();
-        self.rx.lock().stop();
+        let next = self.rx.lock().stop(self);
         self.replace_reads(Reads::none());
         self.discard_wrs();
+        next
     }
 
     /// Replaces the reads in flight. Process context; may sleep.

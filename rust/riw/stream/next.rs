@@ -1,77 +1,122 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The next message to send: the first frame, WRs of the send queue, and Read Responses.
+//! The next message to send: the first frame, WRs of the send queue, Read and Atomic Responses.
 
 use crate::{
     mr::Regions,
-    queue::wr::{Payload, SendRequest, SendWr, Sge, WcOpcode, WcStatus, WrId},
+    queue::wr::{AtomicSink, SendData, SendImmediate, SendRequest, SendWr, Sge, WcStatus, WrId},
     stream::{
-        deliver::Lost, gather::Active, reads::Outbound, transmit::Sender, Stream, StreamError,
+        deliver::Lost,
+        gather::Active,
+        reads::{Awaited, Inbound, Outbound},
+        transmit::Sender,
+        Stream, StreamError,
     },
 };
-use iwarp::{Access, Denied, Local, Message, Outstanding, Quote, ReadRequest, Stag};
+use iwarp::{
+    Access, AtomicOp, AtomicRequest, AtomicResponse, Denied, Local, Message, Outstanding, Quote,
+    ReadRequest, Stag,
+};
 use kernel::{prelude::*, sync::atomic::ordering};
 
 impl Stream {
-    /// Begins the next message. Returns whether there is one. Responses and WRs take turns.
-    pub(super) fn next_message(&self, sender: &mut Sender) -> Result<bool, StreamError> {
+    /// Begins the next message, if there is one. Responses and WRs take turns.
+    pub(super) fn next_message(&self, sender: &mut Sender) -> Result<Next, StreamError> {
         if let Some(first) = sender.first.take() {
             if let Message::ReadRequest(request) = &first {
-                self.note_outstanding(None, sender.segmenter.next_request(), request, None)?;
+                let awaited = read_response(request, None);
+
+                self.note_outstanding(None, sender.segmenter.next_request(), awaited)?;
             }
-            return Ok(sender.begin(first, 0, Active::Control));
+            return Ok(match sender.begin(first, 0, Active::Control) {
+                true => Next::Message,
+                false => Next::Nothing,
+            });
         }
-        if sender.response_next {
-            sender.response_next = false;
-            return Ok(self.next_response(sender) || self.next_wr(sender)?);
+        sender.response_next = !sender.response_next;
+        if !sender.response_next && self.next_response(sender)? {
+            return Ok(Next::Message);
         }
-        sender.response_next = true;
-        Ok(self.next_wr(sender)? || self.next_response(sender))
+        let next = self.next_wr(sender)?;
+
+        if sender.response_next && next != Next::Message && self.next_response(sender)? {
+            return Ok(Next::Message);
+        }
+        Ok(next)
     }
 
-    /// Begins the response to the peer's oldest read. Returns whether one is due.
-    fn next_response(&self, sender: &mut Sender) -> bool {
+    /// Begins the response to the peer's oldest read or atomic operation. Returns whether one is due.
+    ///
+    /// An atomic operation is executed here, when its turn comes, and not when its request is
+    /// received: it must not change what the response to an earlier read contains, and it may begin
+    /// only when the response to an earlier atomic operation has been generated (RFC 7306, section
+    /// 7). The messages before its request have been placed, as they were when the request was
+    /// queued (section 5.4, rule 5).
+    fn next_response(&self, sender: &mut Sender) -> Result<bool, StreamError> {
         if !self.response_due.load(ordering::Relaxed) {
-            return false;
+            return Ok(false);
         }
         // The read stays in the queue until the response is gathered: it counts against the IRD.
         let Some(inbound) = self.reads.lock().inbound.front().copied() else {
-            return false;
+            return Ok(false);
         };
-        let message = Message::ReadResponse {
-            stag: inbound.request.sink_stag,
-            to: inbound.request.sink_to,
+        let (message, len) = match &inbound {
+            Inbound::Read { request, .. } => {
+                let message = Message::ReadResponse {
+                    stag: request.sink_stag,
+                    to: request.sink_to,
+                };
+
+                (message, request.len)
+            }
+            Inbound::Atomic { request, .. } => {
+                // Once: the response is the active message then, until it is gathered or the stream
+                // ends.
+                let original = self.regions.atomic(request).map_err(|error| StreamError {
+                    error,
+                    quote: inbound.quote(0),
+                })?;
+                let id = request.id;
+
+                (Message::AtomicResponse(AtomicResponse { id, original }), 0)
+            }
         };
 
-        sender.begin(message, inbound.request.len, Active::Response(inbound))
+        Ok(sender.begin(message, len, Active::Response(inbound)))
     }
 
-    /// Begins the next WR that sends a message, and executes those before it that send none. Returns
-    /// whether there is one that may begin now.
-    fn next_wr(&self, sender: &mut Sender) -> Result<bool, StreamError> {
-        // Only kernel users post WRs without a message, and each belongs to one with a message.
-        while let Some(wr) = self.sq.peek() {
+    /// Begins the next WR that sends a message, if one may begin now, and executes those before it that send
+    /// none.
+    fn next_wr(&self, sender: &mut Sender) -> Result<Next, StreamError> {
+        // A process may post WRs without a message as fast as they are executed.
+        for _ in 0..MAX_EXECUTED {
+            let Some(wr) = self.sq.peek(&mut sender.data) else {
+                return Ok(Next::Nothing);
+            };
+
             match self.read_order(&wr) {
                 ReadOrder::Clear => {}
                 ReadOrder::Wait => {
-                    self.sq.put_back(wr);
-                    return Ok(false);
+                    self.sq.put_back(wr, &mut sender.data);
+                    return Ok(Next::Nothing);
                 }
-                ReadOrder::Never => return Err(self.refuse_wr(wr, WcStatus::LocalOperation)),
+                ReadOrder::Never => {
+                    return Err(self.refuse_wr(sender, wr, WcStatus::LocalOperation));
+                }
             }
             let len = match self.check_wr(sender, &wr) {
                 Ok(len) => len,
-                Err(status) => return Err(self.refuse_wr(wr, status)),
+                Err(status) => return Err(self.refuse_wr(sender, wr, status)),
             };
-            let Some(number) = self.begin_wr(&wr, len) else {
-                self.sq.put_back(wr);
-                return Ok(false);
+            let Some(number) = self.begin_wr(&wr, &sender.data, len) else {
+                self.sq.put_back(wr, &mut sender.data);
+                return Ok(Next::Nothing);
             };
             if let Begun::Message = self.start_wr(sender, number, wr, len)? {
-                return Ok(true);
+                return Ok(Next::Message);
             }
         }
-        Ok(false)
+        Ok(Next::Later)
     }
 
     /// Checks that a WR may use its local buffers. Returns the length of its message.
@@ -79,7 +124,7 @@ impl Stream {
         let (request, len) = wr.request.as_ref().map_err(|status| *status)?;
         let at_once = sender.segmenter.takes_at_once(*len);
 
-        check_access(&self.regions, request, at_once)?;
+        check_access(&self.regions, request, &sender.data, at_once)?;
         Ok(*len)
     }
 
@@ -95,13 +140,20 @@ impl Stream {
         let (request, _) = wr.request.map_err(|_| StreamError::local(Local::Request))?;
 
         let began = match request {
-            SendRequest::Write { payload, stag, to } => {
-                let message = Message::Write { stag, to };
+            SendRequest::Write {
+                stag,
+                to,
+                immediate,
+            } => {
+                let active = Active::Request {
+                    number,
+                    id,
+                    immediate,
+                };
 
-                sender.begin(message, len, Active::request(number, id, payload))
+                sender.begin(Message::Write { stag, to }, len, active)
             }
             SendRequest::Send {
-                payload,
                 solicited,
                 invalidate,
             } => {
@@ -109,8 +161,13 @@ impl Stream {
                     solicited,
                     invalidate,
                 };
+                let active = Active::Request {
+                    number,
+                    id,
+                    immediate: None,
+                };
 
-                sender.begin(message, len, Active::request(number, id, payload))
+                sender.begin(message, len, active)
             }
             SendRequest::Read {
                 sink,
@@ -130,11 +187,26 @@ impl Stream {
                 self.sq.wait(number, id);
                 self.start_read(sender, number, request, invalidate)?
             }
+            SendRequest::Atomic {
+                op, sink, stag, to, ..
+            } => {
+                self.sq.wait(number, id);
+                self.start_atomic(sender, number, op, sink, stag, to)?
+            }
             SendRequest::Register(mapping) => {
-                return self.executed(number, id, self.regions.register(mapping));
+                let done = self.regions.register(mapping);
+
+                return self.executed(number, id, done, WcStatus::LocalProtection);
             }
             SendRequest::LocalInvalidate(stag) => {
-                return self.executed(number, id, self.regions.invalidate_local(stag));
+                let done = self.regions.invalidate_local(stag);
+
+                return self.executed(number, id, done, WcStatus::LocalProtection);
+            }
+            SendRequest::Bind(bind) => {
+                let done = self.regions.bind(&bind);
+
+                return self.executed(number, id, done, WcStatus::Bind);
             }
         };
 
@@ -153,22 +225,43 @@ impl Stream {
         invalidate: bool,
     ) -> Result<bool, StreamError> {
         let msn = sender.segmenter.next_request();
-        let invalidated = invalidate.then_some(request.sink_stag);
+        let awaited = read_response(&request, invalidate.then_some(request.sink_stag));
 
-        self.note_outstanding(Some(number), msn, &request, invalidated)?;
+        self.note_outstanding(Some(number), msn, awaited)?;
         Ok(sender.begin(Message::ReadRequest(request), 0, Active::Control))
     }
 
-    /// Completes a WR that sends no message. Returns the error that ends the stream if it failed.
+    /// Starts the request of an atomic operation, as [`Self::start_read`] does.
+    fn start_atomic(
+        &self,
+        sender: &mut Sender,
+        number: u32,
+        op: AtomicOp,
+        sink: AtomicSink,
+        stag: Stag,
+        to: u64,
+    ) -> Result<bool, StreamError> {
+        let msn = sender.segmenter.next_request();
+        // The peer returns the id. Its responses come in order, so any number would do.
+        let id = msn;
+
+        self.note_outstanding(Some(number), msn, Awaited::AtomicResponse { id, sink })?;
+        let request = AtomicRequest { op, id, stag, to };
+        Ok(sender.begin(Message::AtomicRequest(request), 0, Active::Control))
+    }
+
+    /// Completes a WR that sends no message; with status `failure` if it failed. Returns the error that ends
+    /// the stream then.
     fn executed(
         &self,
         number: u32,
         id: WrId,
         done: Result<(), Denied>,
+        failure: WcStatus,
     ) -> Result<Begun, StreamError> {
         let status = match done {
             Ok(()) => WcStatus::Success,
-            Err(_) => WcStatus::LocalProtection,
+            Err(_) => failure,
         };
         let finished = self.finish_wr(number, id, status);
 
@@ -182,10 +275,10 @@ impl Stream {
         }
     }
 
-    /// Checks a WR against the reads in flight: a read needs room for one more (ORD), and a fence
-    /// waits for all of them.
+    /// Checks a WR against the reads and atomic operations in flight: another one needs room (ORD),
+    /// and a fence waits for all of them.
     fn read_order(&self, wr: &SendWr) -> ReadOrder {
-        let is_read = wr.opcode == WcOpcode::Read;
+        let is_read = wr.awaits_response();
 
         if !is_read && !wr.fence {
             return ReadOrder::Clear;
@@ -205,22 +298,26 @@ impl Stream {
 
     /// Begins a WR if there is room. If there is none, the end of a read makes room and wakes the
     /// transmitter.
-    fn begin_wr(&self, wr: &SendWr, len: u32) -> Option<u32> {
-        self.sq.begin(wr, len).or_else(|| {
+    fn begin_wr(&self, wr: &SendWr, data: &SendData, len: u32) -> Option<u32> {
+        self.sq.begin(wr, data, len).or_else(|| {
             let mut reads = self.reads.lock();
 
             // The read may have ended before this is noted: try once more.
             reads.tx_blocked = true;
-            self.sq.begin(wr, len)
+            self.sq.begin(wr, data, len)
         })
     }
 
     /// Completes a WR that cannot begin with an error. Returns the error that ends the stream.
-    fn refuse_wr(&self, wr: SendWr, status: WcStatus) -> StreamError {
-        match self.sq.begin(&wr, 0) {
-            // The stream ends, so a lost completion changes nothing.
-            Some(number) => drop(self.finish_wr(number, wr.id, status)),
-            None => self.sq.put_back(wr),
+    #[cold]
+    fn refuse_wr(&self, sender: &mut Sender, wr: SendWr, status: WcStatus) -> StreamError {
+        match self.sq.begin(&wr, &sender.data, 0) {
+            Some(number) => {
+                sender.data.clear();
+                // The stream ends, so a lost completion changes nothing.
+                let _ = self.finish_wr(number, wr.id, status);
+            }
+            None => self.sq.put_back(wr, &mut sender.data),
         }
         StreamError::local(match status {
             WcStatus::LocalProtection => Local::Buffer,
@@ -234,14 +331,12 @@ impl Stream {
         &self,
         number: Option<u32>,
         msn: u32,
-        request: &ReadRequest,
-        invalidate: Option<Stag>,
+        awaited: Awaited,
     ) -> Result<(), StreamError> {
         let outbound = Outbound {
             number,
             msn,
-            progress: Outstanding::new(request.sink_stag, request.sink_to, request.len),
-            invalidate,
+            awaited,
         };
 
         // `read_order` found room, and the receiver only makes more.
@@ -250,6 +345,20 @@ impl Stream {
             Err(_) => Err(StreamError::local(Local::Request)),
         }
     }
+}
+
+/// WRs without a message that are executed in a row.
+const MAX_EXECUTED: u32 = 64;
+
+/// Whether there is a message to send.
+#[derive(PartialEq, Eq)]
+pub(super) enum Next {
+    /// One has begun.
+    Message,
+    /// There is none. What brings one kicks the queue pair.
+    Nothing,
+    /// There may be one, but other work comes first.
+    Later,
 }
 
 /// What became of a WR.
@@ -270,17 +379,55 @@ enum ReadOrder {
 }
 
 impl Sender {
+    /// Takes the active message: its WR has its buffers no longer.
+    pub(super) fn take_active(&mut self) -> Option<Active> {
+        self.data.clear();
+        self.active.take()
+    }
+
     /// Begins a message. Returns whether it has begun, which is so if no other is active.
     pub(super) fn begin(&mut self, message: Message, len: u32, active: Active) -> bool {
         self.kind = (&message).into();
         self.active = Some(active);
         self.segmenter.start(message, len).is_ok()
     }
+
+    /// Begins the Immediate Data of the WR whose RDMA Write is gathered. No other message comes in
+    /// between. Returns whether the WR has Immediate Data.
+    pub(super) fn begin_immediate(&mut self) -> bool {
+        let immediate = match &mut self.active {
+            Some(Active::Request { immediate, .. }) => immediate.take(),
+            _ => None,
+        };
+        let Some(SendImmediate { data, solicited }) = immediate else {
+            return false;
+        };
+        let message = Message::Immediate {
+            data: data.to_wire(),
+            solicited,
+        };
+
+        self.kind = (&message).into();
+        self.segmenter.start(message, 0).is_ok()
+    }
 }
 
-/// Checks that a request may use its local buffers. With `at_once` the payload fits into one FPDU:
-/// then gathering checks the buffers, before anything is sent.
-fn check_access(regions: &Regions, request: &SendRequest, at_once: bool) -> Result<(), WcStatus> {
+/// Returns the response that a Read Request waits for.
+fn read_response(request: &ReadRequest, invalidate: Option<Stag>) -> Awaited {
+    Awaited::ReadResponse {
+        progress: Outstanding::new(request.sink_stag, request.sink_to, request.len),
+        invalidate,
+    }
+}
+
+/// Checks that a request with its data may use its local buffers. With `at_once` the payload fits into one
+/// FPDU: then gathering checks the buffers, before anything is sent.
+fn check_access(
+    regions: &Regions,
+    request: &SendRequest,
+    data: &SendData,
+    at_once: bool,
+) -> Result<(), WcStatus> {
     let check = |sge: &Sge, want| match sge.len {
         0 => Ok(()),
         len => regions
@@ -291,13 +438,17 @@ fn check_access(regions: &Regions, request: &SendRequest, at_once: bool) -> Resu
 
     match request {
         SendRequest::Read { sink, .. } => check(sink, Access::LOCAL_WRITE),
-        SendRequest::Send { payload, .. } | SendRequest::Write { payload, .. } => match payload {
-            Payload::Buffers(buffers) if !at_once => buffers
+        SendRequest::Atomic { sink, .. } => match sink.memory() {
+            Some(_) => Ok(()),
+            None => check(&sink.sge(), Access::LOCAL_WRITE),
+        },
+        SendRequest::Send { .. } | SendRequest::Write { .. } => match data {
+            SendData::Buffers(buffers) if !at_once => buffers
                 .iter()
                 .filter(|sge| buffers.memory(sge.stag, sge.addr, sge.len).is_none())
                 .try_for_each(|sge| check(&sge, Access::NONE)),
             _ => Ok(()),
         },
-        SendRequest::Register(_) | SendRequest::LocalInvalidate(_) => Ok(()),
+        SendRequest::Register(_) | SendRequest::LocalInvalidate(_) | SendRequest::Bind(_) => Ok(()),
     }
 }

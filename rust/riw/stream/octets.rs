@@ -2,6 +2,7 @@
 
 //! Received octets that are not consumed yet.
 
+use crate::link::SegmentChunk;
 use core::ops::Range;
 use iwarp::Crc;
 use kernel::prelude::*;
@@ -14,15 +15,29 @@ pub(crate) enum RxOctets<'a> {
     Socket(Unread<'a>),
     /// In a buffer: the part of an FPDU that the socket has no room for.
     Buffer(&'a RecvBuf),
+    /// In a message of SCTP, which is one frame. The payload may have been placed already.
+    Message(SegmentChunk<'a>),
 }
 
 impl RxOctets<'_> {
+    /// Whether the payload has been placed already, and is not here any more. Any context.
+    pub(super) fn is_placed(&self) -> bool {
+        match self {
+            Self::Socket(_) | Self::Buffer(_) => false,
+            Self::Message(chunk) => chunk.is_placed(),
+        }
+    }
+
     /// Calls `f` with the octets of `range`, piece by piece. Any context; `f` must not sleep. Fails
     /// with `EFAULT` if they cannot be read.
-    pub(crate) fn each(&self, range: Range<usize>, f: impl FnMut(Fragment<'_>)) -> Result {
+    pub(crate) fn each(&self, range: Range<usize>, mut f: impl FnMut(Fragment<'_>)) -> Result {
         match self {
             Self::Socket(unread) => unread.each(range, f),
             Self::Buffer(buffer) => buffer.each(range, f),
+            Self::Message(chunk) => {
+                f(chunk.bytes.get(range).ok_or(EFAULT)?.into());
+                Ok(())
+            }
         }
     }
 }
@@ -37,6 +52,7 @@ impl iwarp::Octets for RxOctets<'_> {
         match self {
             Self::Socket(unread) => unread.len(),
             Self::Buffer(buffer) => buffer.len(),
+            Self::Message(chunk) => chunk.len,
         }
     }
 

@@ -4,59 +4,147 @@
 
 use crate::{
     mr::{Sink, Target},
-    queue::wr::{RecvWr, WcStatus},
+    queue::{
+        receive::{NextTurn, TakenWr},
+        wr::{AtomicSink, Buffers, Immediate, RecvWr, Sge, WcStatus, WrId},
+    },
     stream::{
         deliver::Unreported,
         octets::RxOctets,
         reads::Inbound,
         tally::{Kind, Tally},
+        wait::ReceiveWait,
         Stream,
     },
 };
 use core::ops::Range;
 use iwarp::{
-    ddp::Header, Access, DdpUntagged, Denied, Error, Local, Placement, Rdmap, ReadRequest, Segment,
-    Stag, Terminated,
+    ddp::Header, Access, Admission, AtomicRequest, AtomicResponse, DdpUntagged, Denied, Error,
+    Local, Placement, Rdmap, ReadRequest, Segment, Stag, Taker, Terminated,
 };
 use kernel::{prelude::*, sync::atomic::ordering};
+use trace::Source;
 
-/// A receive WR that a message is being placed into.
+/// The receive WR that a message is being placed into, if there is one. Its buffers have one place for all
+/// WRs.
 pub(super) struct Filling {
-    pub(super) wr: RecvWr,
-    /// Size of its buffers, in bytes.
-    room: u32,
+    buffers: Buffers,
+    /// The id of the WR, and the size of its buffers in bytes.
+    wr: Option<(WrId, u32)>,
+}
+
+impl Filling {
+    /// Returns no WR. Any context.
+    pub(super) const fn none() -> Self {
+        Self {
+            buffers: Buffers::none(),
+            wr: None,
+        }
+    }
+
+    /// Takes the WR: the consumer has its buffers again. Returns its id.
+    pub(super) fn take(&mut self) -> Option<WrId> {
+        self.buffers.clear();
+        self.wr.take().map(|(id, _)| id)
+    }
+
+    /// Returns the size of the buffers in bytes; 0 if there is no WR.
+    fn room(&self) -> u32 {
+        self.wr.as_ref().map_or(0, |(_, room)| *room)
+    }
+}
+
+/// The length of the RDMA Write that the peer has sent last, if no other request came behind it:
+/// verbs report it with the Immediate Data that follows.
+#[derive(Default)]
+pub(super) struct Written {
+    /// In bytes. Longer Writes than a message may have count modulo 2^32.
+    bytes: u32,
+    /// More of the Write is to come.
+    open: bool,
+}
+
+impl Written {
+    /// Notes a segment that is placed. Responses do not count: they can come in between.
+    fn note(&mut self, segment: &Segment) {
+        match segment {
+            Segment::Write { len, last, .. } => {
+                let before = if self.open { self.bytes } else { 0 };
+
+                self.bytes = before.wrapping_add(*len);
+                self.open = !last;
+            }
+            Segment::Send { .. } => *self = Self::default(),
+            Segment::ReadResponse { .. } => {}
+        }
+    }
+
+    /// Returns the length, and forgets it.
+    fn take(&mut self) -> u32 {
+        core::mem::take(self).bytes
+    }
 }
 
 /// Places the segments that a receiver finds.
 pub(super) struct Placer<'a> {
     stream: &'a Stream,
-    filling: &'a mut Option<Filling>,
+    filling: &'a mut Filling,
+    wait: &'a mut Option<ReceiveWait>,
     /// Where the tagged segment goes.
     target: Option<Sink<'static>>,
+    written: &'a mut Written,
     pub(super) tally: Tally,
     pub(super) unreported: Unreported,
     /// The transmitter has new work.
     pub(super) kick: bool,
+    /// A message has begun to wait for a receive WR.
+    pub(super) wait_begins: bool,
+    /// The queue pair that waits next for a WR of the same receive queue.
+    pub(super) next: NextTurn,
     /// The peer's Terminate.
     pub(super) terminated: Option<Terminated>,
 }
 
 impl<'a> Placer<'a> {
-    /// Places the next segments of `stream`; `filling` is the WR of the message that is incomplete.
-    pub(super) fn new(stream: &'a Stream, filling: &'a mut Option<Filling>) -> Self {
+    /// Places the next segments of `stream`; `filling` is the WR of the message that is incomplete,
+    /// `wait` the wait of one for a WR.
+    pub(super) fn new(
+        stream: &'a Stream,
+        filling: &'a mut Filling,
+        wait: &'a mut Option<ReceiveWait>,
+        written: &'a mut Written,
+    ) -> Self {
         Self {
             stream,
             filling,
+            wait,
             target: None,
+            written,
             tally: Tally::default(),
             unreported: Unreported::default(),
             kick: false,
+            wait_begins: false,
+            next: NextTurn::default(),
             terminated: None,
         }
     }
 
     fn find(&self, stag: Stag, want: Access, addr: u64, len: u32) -> Result<Target, Denied> {
         self.stream.regions.find(stag, want, addr, len)
+    }
+
+    /// Queues a read or an atomic operation of the peer for its response.
+    fn queue_response(&mut self, inbound: Inbound) -> Result<(), Error> {
+        let mut reads = self.stream.reads.lock();
+
+        if !reads.peer_may_read() || reads.inbound.push(inbound).is_err() {
+            return Err(DdpUntagged::TooManyReads.into());
+        }
+        self.stream.response_due.store(true, ordering::Relaxed);
+        self.kick = true;
+        // The length of a Write counts only for Immediate Data right behind it.
+        self.written.take();
+        Ok(())
     }
 
     /// Finds where a tagged segment goes.
@@ -85,45 +173,48 @@ impl<'a> Placer<'a> {
         self.kick |= self.stream.finish_read(status, &mut self.unreported);
     }
 
-    /// Takes a receive WR for a message that begins.
-    fn take_wr(&mut self) -> Result<(), Error> {
-        let taken = self.stream.rq.take().ok_or(DdpUntagged::NoBuffer)?;
+    /// Puts off a message for which there is no receive WR. Fails if its time is over.
+    fn put_off(&mut self) -> Result<Admission, Error> {
+        let (dev, rq) = (self.stream.sq.device(), &self.stream.rq);
+        let begins = self.wait.is_none();
+        let wait = self
+            .wait
+            .get_or_insert_with(|| ReceiveWait::new(dev.receive_wait(), rq.queue().is_ring()));
+
+        if wait.is_over() {
+            return Err(DdpUntagged::NoBuffer.into());
+        }
+        self.wait_begins |= begins;
+        Ok(Admission::Later)
+    }
+
+    /// Takes a receive WR for a message that begins. `filling` has its buffers.
+    fn fill(&mut self, taken: TakenWr) -> Result<(), Error> {
+        let RecvWr { id, valid } = taken.wr;
 
         self.unreported.srq_limit |= taken.limit_reached;
-        match &taken.wr.buffers {
-            Ok(buffers) => {
-                // More buffer than a message can fill is not wrong.
-                let room = buffers.len().unwrap_or(u32::MAX);
-
-                *self.filling = Some(Filling { wr: taken.wr, room });
-                Ok(())
-            }
-            Err(status) => {
-                let status = *status;
-
-                self.stream
-                    .fail_recv(taken.wr.id, status, &mut self.unreported);
-                Err(Local::Request.into())
-            }
+        if let Err(status) = valid {
+            self.stream.fail_recv(id, status, &mut self.unreported);
+            return Err(Local::Request.into());
         }
+        // More buffer than a message can fill is not wrong.
+        let room = self.filling.buffers.len().unwrap_or(u32::MAX);
+
+        self.filling.wr = Some((id, room));
+        Ok(())
     }
 
     /// Completes the receive WR with an error, and passes `error` on.
     fn refuse(&mut self, status: WcStatus, error: Error) -> Error {
-        if let Some(filling) = self.filling.take() {
-            self.stream
-                .fail_recv(filling.wr.id, status, &mut self.unreported);
+        if let Some(id) = self.filling.take() {
+            self.stream.fail_recv(id, status, &mut self.unreported);
         }
         error
     }
 
     /// Copies octets to the buffers of the receive WR, `at` bytes from the start of the message.
     fn scatter(&mut self, at: u32, octets: &RxOctets<'_>, from: Range<usize>) -> Result<(), Error> {
-        let Some(filling) = self.filling.as_ref() else {
-            return Err(Local::Buffer.into());
-        };
-
-        match filling.scatter(self.stream, at, octets, from)? {
+        match self.filling.scatter(self.stream, at, octets, from)? {
             Ok(()) => Ok(()),
             Err((status, error)) => Err(self.refuse(status, error)),
         }
@@ -136,19 +227,27 @@ impl<'a> Placer<'a> {
         solicited: bool,
         invalidate: Option<Stag>,
     ) -> Result<(), Error> {
-        let Some(filling) = self.filling.take() else {
-            return Err(Local::Buffer.into());
-        };
+        let id = self.filling.take().ok_or(Local::Buffer)?;
 
         self.stream
-            .deliver_send(
-                filling.wr.id,
-                bytes,
-                solicited,
-                invalidate,
-                &mut self.unreported,
-            )
+            .deliver_send(id, bytes, solicited, invalidate, &mut self.unreported)
             .map_err(Denied::invalidate)
+    }
+}
+
+impl Stream {
+    /// Stores the original value of an atomic operation. Softirq or process context.
+    fn store(&self, sink: &AtomicSink, value: &[u8]) -> Result<(), Denied> {
+        let sink = match sink.memory() {
+            Some(memory) => Sink::Memory(memory),
+            None => {
+                let Sge { addr, len, stag } = sink.sge();
+
+                Sink::Region(self.regions.find(stag, Access::LOCAL_WRITE, addr, len)?)
+            }
+        };
+
+        sink.write(0, value.into())
     }
 }
 
@@ -162,11 +261,10 @@ impl Filling {
         octets: &RxOctets<'_>,
         mut from: Range<usize>,
     ) -> Result<Result<(), (WcStatus, Error)>, Error> {
-        let Ok(buffers) = &self.wr.buffers else {
+        if self.wr.is_none() {
             return Err(Local::Buffer.into());
-        };
-
-        for sge in buffers.iter() {
+        }
+        for sge in self.buffers.iter() {
             if from.is_empty() {
                 break;
             }
@@ -179,7 +277,7 @@ impl Filling {
             // CAST: A 32-bit number fits, and it is at most the length of the range.
             let middle = from.start.saturating_add(n as usize);
             let found = match sge.addr.checked_add(at.into()) {
-                Some(addr) => match buffers.memory(sge.stag, addr, n) {
+                Some(addr) => match self.buffers.memory(sge.stag, addr, n) {
                     Some(memory) => Ok(Sink::Memory(memory)),
                     None => stream
                         .regions
@@ -207,7 +305,7 @@ impl Filling {
 }
 
 /// Copies received octets to memory, `at` bytes from the start of `sink`.
-fn copy(
+pub(super) fn copy(
     stream: &Stream,
     sink: &Sink<'_>,
     at: u32,
@@ -248,13 +346,27 @@ impl Placement for Placer<'_> {
         trace::fpdu_rx(&self.stream.sq, header, len);
     }
 
+    fn take_receive(&mut self, taker: Taker) -> Result<Admission, Error> {
+        if taker == Taker::Immediate && !self.stream.rq.takes_immediate() {
+            return Err(Rdmap::UnexpectedOpcode.into());
+        }
+        let waits = self.wait.is_some();
+        let buffers = &mut self.filling.buffers;
+        let (taken, next) = self.stream.rq.take_in_turn(waits, buffers);
+
+        self.next = next;
+        let Some(taken) = taken else {
+            return self.put_off();
+        };
+        *self.wait = None;
+        self.fill(taken)?;
+        Ok(Admission::Now)
+    }
+
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
         match *segment {
             Segment::Send { mo, len, .. } => {
-                if mo == 0 && self.filling.is_none() {
-                    self.take_wr()?;
-                }
-                let room = self.filling.as_ref().map_or(0, |filling| filling.room);
+                let room = self.filling.room();
                 if mo.checked_add(len).is_none_or(|end| end > room) {
                     return Err(self.refuse(WcStatus::LocalLength, DdpUntagged::TooLong.into()));
                 }
@@ -263,20 +375,8 @@ impl Placement for Placer<'_> {
             // A Write without payload is not checked (RFC 5041, section 5.2).
             Segment::Write { len: 0, .. } => Ok(()),
             Segment::Write { .. } => self.find_tagged(segment),
-            Segment::ReadResponse {
-                stag,
-                to,
-                len,
-                last,
-            } => {
-                self.stream
-                    .reads
-                    .lock()
-                    .outbound
-                    .front()
-                    .ok_or(Rdmap::UnexpectedOpcode)?
-                    .progress
-                    .accept(stag, to, len, last)?;
+            Segment::ReadResponse { len, .. } => {
+                self.stream.reads.lock().accept(segment)?;
                 if len == 0 {
                     return Ok(());
                 }
@@ -298,6 +398,9 @@ impl Placement for Placer<'_> {
         let Some(target) = &self.target else {
             return Err(Local::Buffer.into());
         };
+        if octets.is_placed() {
+            return Ok(());
+        }
         let placed = copy(self.stream, target, offset, octets, from)?;
         placed.map_err(|denied| match segment {
             Segment::ReadResponse { .. } => self.refuse_sink(denied),
@@ -319,6 +422,7 @@ impl Placement for Placer<'_> {
             Segment::ReadResponse { last: true, .. } => self.finish_read(WcStatus::Success),
             _ => {}
         }
+        self.written.note(segment);
         self.tally
             .fpdu(segment.into(), segment.len(), segment.last());
         Ok(())
@@ -336,20 +440,51 @@ impl Placement for Placer<'_> {
             .map_err(Denied::read_source)?;
         }
 
-        let mut reads = self.stream.reads.lock();
-        if !reads.peer_may_read() {
-            return Err(DdpUntagged::TooManyReads.into());
-        }
-        let inbound = Inbound {
+        self.queue_response(Inbound::Read {
             request: *request,
             msn,
-        };
-        if reads.inbound.push(inbound).is_err() {
-            return Err(DdpUntagged::TooManyReads.into());
-        }
-        self.stream.response_due.store(true, ordering::Relaxed);
-        self.kick = true;
+        })?;
         self.tally.fpdu(Kind::ReadRequest, 0, true);
+        Ok(())
+    }
+
+    fn atomic_request(&mut self, request: &AtomicRequest, msn: u32) -> Result<(), Error> {
+        // It is executed, and checked once more, when its response is due.
+        self.stream.regions.find_atomic(request)?;
+        self.queue_response(Inbound::Atomic {
+            request: *request,
+            msn,
+        })?;
+        self.tally.fpdu(request.op.into(), 0, true);
+        Ok(())
+    }
+
+    fn atomic_response(&mut self, response: &AtomicResponse, _: u32) -> Result<(), Error> {
+        let value = response.original.to_ne_bytes();
+        let stored = {
+            let mut reads = self.stream.reads.lock();
+            let sink = reads.accept_atomic(response)?;
+
+            self.stream.store(sink, &value)
+        };
+
+        stored.map_err(|denied| self.refuse_sink(denied))?;
+        self.finish_read(WcStatus::Success);
+        self.tally.fpdu(Kind::AtomicResponse, 0, true);
+        Ok(())
+    }
+
+    fn immediate(&mut self, data: [u8; 8], solicited: bool, _: u32) -> Result<(), Error> {
+        let id = self.filling.take().ok_or(Local::Buffer)?;
+
+        self.stream.deliver_immediate(
+            id,
+            self.written.take(),
+            Immediate::from_wire(data),
+            solicited,
+            &mut self.unreported,
+        );
+        self.tally.fpdu(Kind::Immediate, 0, true);
         Ok(())
     }
 

@@ -1,29 +1,60 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RDMA Reads in flight: those of this side, and those of the peer.
+//! RDMA Reads and atomic operations in flight: those of this side, and those of the peer.
+//!
+//! An atomic operation counts as a read: it has its place among the reads, in the order of the
+//! requests, and takes part of ORD and IRD (RFC 7306, section 5.2). Where this file says read, it
+//! means both.
 
-use crate::queue::fifo::Fifo;
-use iwarp::{Outstanding, ReadRequest, Stag};
+use crate::queue::{fifo::Fifo, wr::AtomicSink};
+use iwarp::{
+    AtomicRequest, AtomicResponse, Error, Outstanding, Quote, Rdmap, ReadRequest, Segment, Stag,
+};
 use kernel::prelude::*;
 
 /// A read of this side.
 pub(super) struct Outbound {
     /// The number of its WR in the send queue; `None` for the read that opens a connection.
     pub(super) number: Option<u32>,
-    /// The MSN of the Read Request.
+    /// The MSN of the request.
     pub(super) msn: u32,
-    /// The sink, and how much of the data has arrived.
-    pub(super) progress: Outstanding,
-    /// The STag that its completion invalidates.
-    pub(super) invalidate: Option<Stag>,
+    pub(super) awaited: Awaited,
 }
 
-/// A read of the peer.
+/// The response that a read of this side waits for.
+pub(super) enum Awaited {
+    ReadResponse {
+        /// The sink, and how much of the data has arrived.
+        progress: Outstanding,
+        /// The STag that the completion invalidates.
+        invalidate: Option<Stag>,
+    },
+    AtomicResponse {
+        /// The identifier of the request.
+        id: u32,
+        /// Where the original value goes. For a kernel user it can be memory that is lent until the
+        /// WR completes.
+        sink: AtomicSink,
+    },
+    /// None: the peer has refused the request.
+    Nothing,
+}
+
+/// A read of the peer, with the MSN of its request, for a Terminate to quote.
 #[derive(Clone, Copy)]
-pub(super) struct Inbound {
-    pub(super) request: ReadRequest,
-    /// The MSN of the Read Request, for a Terminate to quote.
-    pub(super) msn: u32,
+pub(super) enum Inbound {
+    Read { request: ReadRequest, msn: u32 },
+    Atomic { request: AtomicRequest, msn: u32 },
+}
+
+impl Inbound {
+    /// Returns the quote for a Terminate, after `sent` bytes of the response. Any context.
+    pub(super) fn quote(&self, sent: u32) -> Quote {
+        match self {
+            Self::Read { request, msn } => Quote::read_request(*msn, &request.advanced(sent)),
+            Self::Atomic { msn, .. } => Quote::atomic_request(*msn),
+        }
+    }
 }
 
 /// The reads in flight, in queues of the depths that the startup agreed on.
@@ -76,12 +107,47 @@ impl Reads {
         let quoted = (0..self.outbound.len()).find_map(|at| {
             let number = self.outbound.number(at);
             let outbound = self.outbound.get(number)?;
-            (outbound.msn == msn).then_some(outbound.number)
+            (outbound.msn == msn).then_some(number)
         });
+        let outbound = match quoted {
+            Some(number) => self.outbound.get(number),
+            None => self.outbound.front(),
+        }?;
 
-        match quoted {
-            Some(number) => number,
-            None => self.outbound.front().and_then(|oldest| oldest.number),
+        // Its WR completes now, so its memory is the consumer's again.
+        outbound.awaited = Awaited::Nothing;
+        outbound.number
+    }
+
+    /// Checks a segment of a Read Response against the oldest read of this side. Any context. Fails if
+    /// that waits for another response.
+    pub(super) fn accept(&mut self, segment: &Segment) -> Result<(), Error> {
+        let oldest = self.outbound.front().map(|oldest| &mut oldest.awaited);
+
+        match (oldest, segment) {
+            (
+                Some(Awaited::ReadResponse { progress, .. }),
+                Segment::ReadResponse {
+                    stag,
+                    to,
+                    len,
+                    last,
+                },
+            ) => progress.accept(*stag, *to, *len, *last).map(drop),
+            _ => Err(Rdmap::UnexpectedOpcode.into()),
+        }
+    }
+
+    /// Checks an Atomic Response against the oldest read of this side. Any context. Returns where the
+    /// original value goes. Fails if that read waits for another response.
+    pub(super) fn accept_atomic(
+        &mut self,
+        response: &AtomicResponse,
+    ) -> Result<&AtomicSink, Error> {
+        match self.outbound.front().map(|oldest| &oldest.awaited) {
+            Some(Awaited::AtomicResponse { id, sink }) if *id == response.id => Ok(sink),
+            Some(Awaited::AtomicResponse { .. }) => Err(Rdmap::WrongResponse.into()),
+            _ => Err(Rdmap::UnexpectedOpcode.into()),
         }
     }
 

@@ -6,28 +6,32 @@
 //! largest one ([`RX_ROOM`]), and calls back when the FPDU is complete. Sometimes TCP cannot keep it all
 //! (a small `tcp_rmem`, no memory, very small segments). Then a worker gives the stream a buffer for
 //! this one FPDU ([`Stream::hold`]).
+//!
+//! Over SCTP a worker passes one chunk after the other ([`Stream::receive_chunk`]).
 
 use crate::{
-    counters::Counters,
-    link::Readable,
-    queue::wr::{WcStatus, WrId},
+    counters::{Counter, Counters},
+    link::{Readable, SegmentChunk},
+    queue::{
+        receive::NextTurn,
+        wr::{WcStatus, WrId},
+    },
     stream::{
-        crc,
         deliver::Unreported,
+        framing::RxFraming,
         octets::RxOctets,
-        place::{Filling, Placer},
-        Stream, StreamError,
+        place::{Filling, Placer, Written},
+        tally::Tally,
+        wait::ReceiveWait,
+        Start, Stream, StreamError,
     },
 };
-use iwarp::{
-    mpa::{fpdu::FPDU_MAX, Deframer},
-    startup::Parameters,
-    Error, Local, Progress, Quote, Rdmap, Receiver, RxConfig, Terminated,
-};
+use iwarp::{mpa::fpdu::FPDU_MAX, Error, Local, Progress, Quote, Rdmap, Terminated};
 use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
 };
+use kernel_ext::sync::BhSpinLockGuard;
 use net::RecvBuf;
 
 /// Unread bytes that a socket must have room for. They are several FPDUs, so that the window stays
@@ -38,13 +42,18 @@ pub(crate) const RX_ROOM: u32 = 4 * FPDU_MAX as u32;
 /// The receiving side of a stream.
 pub(super) struct Rx {
     /// `None` before the stream has started, and when nothing more may be placed.
-    receiver: Option<Receiver<Deframer<crc::Kernel>>>,
+    receiver: Option<RxFraming>,
     /// The receive WR that a message is being placed into.
-    filling: Option<Filling>,
+    filling: Filling,
+    written: Written,
     /// The incomplete FPDU, if the socket has no room for it.
     held: Option<RecvBuf>,
-    /// Bytes of the incomplete FPDU in the socket.
+    /// Bytes in the socket: of an incomplete FPDU, or all from a message on that waits. Over SCTP, those
+    /// of a chunk that waits.
     left: usize,
+    /// The wait of the message at the front, if there is no receive WR for it. It is not in `filling`
+    /// then.
+    pub(super) wait: Option<ReceiveWait>,
     /// Where the stream counts what it receives.
     pub(super) counters: Arc<Counters>,
 }
@@ -54,40 +63,43 @@ impl Rx {
     pub(super) fn new(counters: Arc<Counters>) -> Self {
         Self {
             receiver: None,
-            filling: None,
+            filling: Filling::none(),
+            written: Written::default(),
             held: None,
             left: 0,
+            wait: None,
             counters,
         }
     }
 
-    pub(super) fn start(&mut self, parameters: &Parameters) {
+    pub(super) fn start(&mut self, start: &Start<'_>) {
         *self = Self {
-            receiver: Some(Receiver::new(Deframer::new(RxConfig {
-                crc: parameters.crc,
-                markers: parameters.rx_markers,
-            }))),
+            receiver: Some(RxFraming::new(start.transport, start.parameters)),
             ..Self::new(self.counters.clone())
         };
     }
 
-    /// Places nothing more. The receive WR stays, to be flushed.
-    pub(super) fn end(&mut self) {
+    /// Places nothing more of `stream`. The receive WR stays, to be flushed.
+    pub(super) fn end(&mut self, stream: &Stream) -> NextTurn {
         self.receiver = None;
         self.held = None;
+        self.end_wait(stream)
     }
 
-    /// Places nothing more, and drops the receive WR.
-    pub(super) fn stop(&mut self) {
-        self.end();
-        self.filling = None;
+    /// Places nothing more of `stream`, and drops the receive WR.
+    pub(super) fn stop(&mut self, stream: &Stream) -> NextTurn {
+        self.filling.take();
+        self.end(stream)
+    }
+
+    /// Whether octets of the peer may be placed.
+    pub(super) fn may_place(&self) -> bool {
+        self.receiver.is_some()
     }
 
     /// Takes the receive WR that was being filled. Returns its id.
     pub(super) fn take_filling(&mut self) -> Option<WrId> {
-        let filling = self.filling.take()?;
-
-        Some(filling.wr.id)
+        self.filling.take()
     }
 
     /// Whether the stream is between messages.
@@ -119,7 +131,26 @@ pub(crate) struct Received {
     pub(crate) hold: bool,
     /// The transmitter has new work.
     pub(crate) kick: bool,
+    /// A message has begun to wait for a receive WR: see [`Stream::while_waiting`].
+    pub(crate) wait_begins: bool,
+    pub(crate) next: NextTurn,
+    /// The chunk of SCTP waits for a receive WR.
+    pub(crate) later: bool,
     pub(crate) end: Option<RxEnd>,
+}
+
+impl Received {
+    /// Takes the results of `placer`. Returns the numbers to be counted.
+    fn take_from(&mut self, placer: Placer<'_>) -> Tally {
+        self.unreported = placer.unreported;
+        self.kick = placer.kick;
+        self.wait_begins = placer.wait_begins;
+        self.next = placer.next;
+        if let (None, Some(terminated)) = (&self.end, placer.terminated) {
+            self.end = Some(RxEnd::Terminated(terminated));
+        }
+        placer.tally
+    }
 }
 
 impl Stream {
@@ -130,9 +161,11 @@ impl Stream {
         let Rx {
             receiver: Some(receiver),
             filling,
+            written,
             held,
             left,
-            ..
+            wait,
+            counters: _,
         } = &mut *rx
         else {
             drop(rx);
@@ -140,18 +173,23 @@ impl Stream {
             return Received::default();
         };
         let had_started = receiver.started();
-        // TCP does not call back for new octets if it had to drop some.
-        let dropped = data.unread().len() == *left;
-        let mut placer = Placer::new(self, filling);
+        let waited = wait.is_some();
+        let mut placer = Placer::new(self, filling, wait, written);
         let mut received = Received::default();
 
         match consume(data, receiver, held, &mut placer) {
-            Ok(needed) => {
-                *left = data.unread().len();
-                // CAST: At most `FPDU_MAX`.
-                let waits = data.wait_for(needed as u32);
+            Ok(consumed) => {
+                // TCP does not call back for new octets if it had to drop some. A stream that waits for a
+                // receive WR looks again without new octets.
+                let dropped = !waited && consumed.had == *left;
 
-                received.hold = held.is_none() && *left != 0 && (dropped || !waits);
+                *left = consumed.left;
+                if let Pause::Incomplete { needed } = consumed.pause {
+                    // CAST: At most `FPDU_MAX`.
+                    let waits = data.wait_for(needed as u32);
+
+                    received.hold = held.is_none() && *left != 0 && (dropped || !waits);
+                }
                 if data.has_urgent() {
                     // RDMAP has no urgent data, and nothing behind it can be read.
                     received.end = Some(RxEnd::Error(StreamError {
@@ -167,23 +205,83 @@ impl Stream {
                 }));
             }
         }
-        received.unreported = placer.unreported;
-        received.kick = placer.kick;
-        if let (None, Some(terminated)) = (&received.end, placer.terminated) {
-            received.end = Some(RxEnd::Terminated(terminated));
+        let began = !had_started && receiver.started();
+        let placed = received.take_from(placer);
+        self.settle(&mut rx, &mut received, began, &placed);
+        if received.end.is_some() {
+            data.discard();
         }
-        if !had_started && receiver.started() {
+        received
+    }
+
+    /// Takes a chunk of SCTP. Process context; may sleep. If nothing more may be placed, discards it.
+    /// `Received::later` says that it has to be passed once more: it waits for a receive WR.
+    pub(crate) fn receive_chunk(&self, chunk: SegmentChunk<'_>) -> Received {
+        let mut rx = self.rx.lock();
+        let Rx {
+            receiver: Some(receiver),
+            filling,
+            written,
+            left,
+            wait,
+            ..
+        } = &mut *rx
+        else {
+            return Received::default();
+        };
+        let had_started = receiver.started();
+        let mut placer = Placer::new(self, filling, wait, written);
+        let mut received = Received::default();
+
+        *left = 0;
+        match receiver.consume(&RxOctets::Message(chunk), &mut placer) {
+            Ok(Progress::Consumed(_)) => {}
+            Ok(Progress::Blocked) => {
+                *left = chunk.len;
+                received.later = true;
+            }
+            // A chunk is a frame.
+            Ok(Progress::Incomplete { .. }) => {
+                received.end = Some(RxEnd::Error(StreamError::local(Local::LowerLayer)));
+            }
+            Err(error) => {
+                received.end = Some(RxEnd::Error(StreamError {
+                    error,
+                    quote: receiver.quote(),
+                }));
+            }
+        }
+        let began = !had_started && receiver.started();
+        let placed = received.take_from(placer);
+        self.settle(&mut rx, &mut received, began, &placed);
+        received
+    }
+
+    /// Notes the results of a receive. `began`: it took the first frame of the peer. Ends the receiving side
+    /// if the stream ends.
+    fn settle(
+        &self,
+        rx: &mut BhSpinLockGuard<'_, Rx>,
+        received: &mut Received,
+        began: bool,
+        placed: &Tally,
+    ) {
+        if began {
             received.first = true;
             self.may_send.store(true, ordering::Relaxed);
         }
-        let tally = placer.tally;
-        tally.count_received(&rx);
-        if received.end.is_some() {
-            rx.end();
-            data.discard();
-            received.hold = false;
+        placed.count_received(rx);
+        if received.wait_begins {
+            rx.counters.inc(Counter::RxWaits);
         }
-        received
+        if received.end.is_some() {
+            let next = rx.end(self);
+
+            received.next = next.or(received.next);
+            received.hold = false;
+            received.wait_begins = false;
+            received.later = false;
+        }
     }
 
     /// Gives the incomplete FPDU a buffer. The caller then calls [`Self::receive`]. Process context;
@@ -192,17 +290,18 @@ impl Stream {
         let buffer = RecvBuf::new(FPDU_MAX, &self.memcg)?;
         let mut rx = self.rx.lock();
 
-        // The FPDU may have become complete since the worker was scheduled.
-        if rx.receiver.is_some() && rx.held.is_none() && rx.left != 0 {
+        // The FPDU may have become complete since the worker was scheduled. One that waits for a
+        // receive WR is complete.
+        if rx.receiver.is_some() && rx.held.is_none() && rx.left != 0 && rx.wait.is_none() {
             rx.held = Some(buffer);
         }
         Ok(())
     }
 
-    /// Completes the read that the peer's Terminate refuses, if it names one. Softirq or process
-    /// context; no lock is held.
+    /// Completes the read or atomic operation that the peer's Terminate refuses, if it names one.
+    /// Softirq or process context; no lock is held.
     ///
-    /// Only a read can be refused and incomplete: Sends and Writes complete when they are sent.
+    /// Only these can be refused and incomplete: Sends and Writes complete when they are sent.
     pub(crate) fn refused(&self, terminated: &Terminated) {
         let status = match (terminated.code.layer, terminated.code.etype) {
             // RDMAP's remote protection errors, DDP's tagged buffer errors.
@@ -211,7 +310,7 @@ impl Stream {
         };
         let number = terminated
             .quote
-            .read_msn()
+            .request_msn()
             .and_then(|msn| self.reads.lock().refused(msn));
 
         if let Some(number) = number {
@@ -220,28 +319,58 @@ impl Stream {
     }
 }
 
-/// Consumes the complete FPDUs. Returns how many bytes the socket must have before this can go on.
+/// Why no more FPDUs are consumed for now.
+enum Pause {
+    /// The next FPDU is incomplete. The socket must have so many bytes before this can go on.
+    Incomplete { needed: usize },
+    /// The next message waits for a receive WR.
+    NoReceive,
+}
+
+/// The outcome of [`consume`].
+struct Consumed {
+    pause: Pause,
+    /// Bytes in the socket before.
+    had: usize,
+    /// Bytes in the socket now.
+    left: usize,
+}
+
+/// Consumes the complete FPDUs, until there are no more, or until a message waits for a receive WR.
 fn consume(
     data: &mut Readable<'_, '_>,
-    receiver: &mut Receiver<Deframer<crc::Kernel>>,
+    receiver: &mut RxFraming,
     held: &mut Option<RecvBuf>,
     placer: &mut Placer<'_>,
-) -> Result<usize, Error> {
+) -> Result<Consumed, Error> {
+    // Octets that the buffer has taken from the socket.
+    let mut moved = 0usize;
+    let ended = |pause, taken: usize, left: usize| Consumed {
+        pause,
+        had: left.saturating_add(taken),
+        left,
+    };
+
     while let Some(buffer) = held {
         match receiver.consume(&RxOctets::Buffer(buffer), placer)? {
             // The buffer holds one FPDU.
             Progress::Consumed(_) => *held = None,
+            Progress::Blocked => {
+                return Ok(ended(Pause::NoReceive, moved, data.unread().len()));
+            }
             Progress::Incomplete { needed } => {
                 let unread = data.unread();
                 let count = needed.saturating_sub(buffer.len()).min(unread.len());
 
                 if count == 0 {
-                    return Ok(1);
+                    let left = unread.len();
+                    return Ok(ended(Pause::Incomplete { needed: 1 }, moved, left));
                 }
                 buffer
                     .append(&unread, count)
                     .map_err(|_| Local::LowerLayer)?;
                 data.take(count);
+                moved = moved.saturating_add(count);
             }
         }
     }
@@ -250,15 +379,17 @@ fn consume(
     let before = unread.len();
     let outcome = loop {
         if unread.is_empty() {
-            break Ok(1);
+            break Ok(Pause::Incomplete { needed: 1 });
         }
         match receiver.consume(&RxOctets::Socket(unread), placer) {
             Ok(Progress::Consumed(octets)) => unread.advance(octets),
-            Ok(Progress::Incomplete { needed }) => break Ok(needed),
+            Ok(Progress::Incomplete { needed }) => break Ok(Pause::Incomplete { needed }),
+            Ok(Progress::Blocked) => break Ok(Pause::NoReceive),
             Err(e) => break Err(e),
         }
     };
-    let taken = before.saturating_sub(unread.len());
+    let left = unread.len();
+    let taken = before.saturating_sub(left);
     data.take(taken);
-    outcome
+    Ok(ended(outcome?, moved.saturating_add(taken), left))
 }

@@ -4,16 +4,17 @@
 
 use crate::{
     counters::{Counter, Counters},
-    link::{Link, LinkState},
-    queue::wr::WcStatus,
+    link::{Frames, Link, LinkState},
+    queue::wr::{SendData, WcStatus},
     stream::{
-        crc,
+        framing::TxFraming,
         gather::{Active, Gatherer, Stop},
+        next::Next,
         tally::{Kind, Tally},
         Start, Stream, StreamError,
     },
 };
-use iwarp::{mpa::Framer, Local, Message, Quote, Segmenter, Terminate, TxConfig};
+use iwarp::{Local, Message, Quote, Segmenter, Terminate};
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::memcg::MemCgroup;
 use net::SendBuf;
@@ -28,6 +29,8 @@ pub(crate) struct Tx {
     sender: Option<Sender>,
     /// The batch. It is complete: it refers to no memory of the process.
     buf: SendBuf,
+    /// Where its frames end, over SCTP.
+    frames: Frames,
     /// Octets of the batch, or of a message that was begun, have been dropped.
     cut: bool,
     /// The transmit run that is at work, until it is counted.
@@ -38,9 +41,11 @@ pub(crate) struct Tx {
 
 /// The transmitting side of a connected stream.
 pub(super) struct Sender {
-    pub(super) segmenter: Segmenter<Framer<crc::Kernel>>,
+    pub(super) segmenter: Segmenter<TxFraming>,
     /// The message that the segmenter works on.
     pub(super) active: Option<Active>,
+    /// The data of the WR that is being sent, or that is looked at: one place for all WRs.
+    pub(super) data: SendData,
     /// The kind of the last message that has begun.
     pub(super) kind: Kind,
     /// Messages and bytes that are not counted yet.
@@ -67,6 +72,7 @@ impl Tx {
         Self {
             sender: None,
             buf: SendBuf::charged_to(memcg),
+            frames: Frames::new(),
             cut: false,
             run: None,
             counters,
@@ -74,15 +80,12 @@ impl Tx {
     }
 
     pub(super) fn start(&mut self, start: &Start<'_>) {
-        self.buf.clear();
+        self.clear_batch();
         self.cut = false;
         self.sender = Some(Sender {
-            segmenter: Segmenter::new(Framer::new(TxConfig {
-                crc: start.parameters.crc,
-                markers: start.parameters.tx_markers,
-                emss: start.mss,
-            })),
+            segmenter: Segmenter::new(TxFraming::new(start.transport, start.parameters, start.mss)),
             active: None,
+            data: SendData::none(),
             kind: Kind::Other,
             tally: Tally::default(),
             first: start.first,
@@ -98,11 +101,11 @@ impl Tx {
     /// Counts what has been gathered since the last time, and the transmit run that has begun.
     pub(crate) fn count(&mut self) {
         let run = self.run.take();
-        let tally = (self.sender.as_mut())
-            .map(|sender| core::mem::take(&mut sender.tally))
-            .unwrap_or_default();
 
-        tally.count_sent(&self.counters, run);
+        match &mut self.sender {
+            Some(sender) => sender.tally.count_sent(&self.counters, run),
+            None => Tally::default().count_sent(&self.counters, run),
+        }
     }
 
     /// Sends nothing more, and remembers whether that cuts something off.
@@ -115,7 +118,12 @@ impl Tx {
     pub(crate) fn discard(&mut self) {
         self.count();
         self.sender = None;
+        self.clear_batch();
+    }
+
+    fn clear_batch(&mut self) {
         self.buf.clear();
+        self.frames.clear();
     }
 
     /// Whether an end of the stream now would cut off part of the batch or of a message.
@@ -130,7 +138,7 @@ impl Tx {
 
     /// Takes the message that was being sent, if it is not complete. No more of it can be sent.
     pub(super) fn take_active(&mut self) -> Option<Active> {
-        self.sender.as_mut()?.active.take()
+        self.sender.as_mut()?.take_active()
     }
 
     /// Whether a Terminate has been gathered.
@@ -143,7 +151,7 @@ impl Tx {
     /// Sends the batch, as far as the link takes it. Process context; may sleep. Fails as
     /// [`Link::send`] does.
     pub(crate) fn send_batch(&mut self, link: &Link) -> Result {
-        link.send(&mut self.buf)
+        link.send(&mut self.buf, &mut self.frames)
     }
 }
 
@@ -163,7 +171,7 @@ impl Stream {
                 return Ok(PassResult::Done);
             }
             if let Some(sender) = &mut tx.sender {
-                sender.segmenter.framing_mut().set_emss(mss);
+                sender.segmenter.framing_mut().set_room(mss);
             }
             let more = self.fill(tx, room.min(BATCH))?;
 
@@ -189,55 +197,75 @@ impl Stream {
         let Tx {
             sender: Some(sender),
             buf,
+            frames,
             ..
         } = tx
         else {
             return Ok(false);
         };
 
-        while buf.len() < size {
-            if !sender.segmenter.busy() && !self.next_message(sender)? {
-                return Ok(false);
+        while buf.len() < size && !frames.is_full() {
+            if !sender.segmenter.busy() {
+                match self.next_message(sender)? {
+                    Next::Message => {}
+                    Next::Nothing => return Ok(false),
+                    Next::Later => return Ok(true),
+                }
             }
-            self.gather_fpdu(sender, buf)?;
+            self.gather_fpdu(sender, buf, frames)?;
         }
         Ok(true)
     }
 
     /// Gathers one FPDU. If it is the last of its message, completes the message.
-    fn gather_fpdu(&self, sender: &mut Sender, buf: &mut SendBuf) -> Result<(), StreamError> {
+    fn gather_fpdu(
+        &self,
+        sender: &mut Sender,
+        buf: &mut SendBuf,
+        frames: &mut Frames,
+    ) -> Result<(), StreamError> {
         let mark = buf.mark();
-        let mut gatherer = Gatherer::new(&self.regions, sender.active.as_ref(), buf);
+        let active = sender.active.as_ref();
+        let before = buf.len();
+        let has_messages = sender.segmenter.framing_mut().has_messages();
+        let mut gatherer = Gatherer::new(&self.regions, active, &sender.data, buf);
 
-        match sender.segmenter.poll_transmit(&mut gatherer) {
+        let polled = match has_messages {
+            true if frames.reserve().is_err() => Err(Stop::Memory),
+            _ => sender.segmenter.poll_transmit(&mut gatherer),
+        };
+        match polled {
             Ok(Some(emitted)) => {
+                if has_messages {
+                    // There is room.
+                    let _ = frames.add(buf.len().saturating_sub(before));
+                }
                 trace::fpdu_tx(&self.sq, &emitted.header, emitted.len);
                 sender.tally.fpdu(sender.kind, emitted.len, emitted.last);
-                match emitted.last {
-                    true => self.complete_sent(sender.active.take()),
-                    false => Ok(()),
+                if !emitted.last || sender.begin_immediate() {
+                    return Ok(());
                 }
+                self.complete_sent(sender.take_active())
             }
             Ok(None) => Ok(()),
             Err(stop) => {
                 buf.rollback(mark);
                 let gathered = sender.segmenter.offset();
-                Err(self.stop_message(sender.active.take(), gathered, stop))
+                Err(self.stop_message(sender.take_active(), gathered, stop))
             }
         }
     }
 
     /// Fails the message of which `gathered` bytes are on their way. Returns the error that ends the
     /// stream.
+    #[cold]
     fn stop_message(&self, active: Option<Active>, gathered: u32, stop: Stop) -> StreamError {
         let (error, status) = match stop {
             Stop::Denied(denied) => match active {
                 Some(Active::Response(inbound)) => {
-                    let left = inbound.request.advanced(gathered);
-
                     return StreamError {
                         error: denied.read_source(),
-                        quote: Quote::read_request(inbound.msn, &left),
+                        quote: inbound.quote(gathered),
                     };
                 }
                 _ => (denied.local(), WcStatus::LocalProtection),
@@ -264,7 +292,9 @@ impl Stream {
         };
 
         sender.begin(Message::Terminate(terminate), 0, Active::Control)
-            && self.gather_fpdu(sender, &mut tx.buf).is_ok()
+            && self
+                .gather_fpdu(sender, &mut tx.buf, &mut tx.frames)
+                .is_ok()
     }
 
     /// Whether a FIN would cut something off: the socket has not taken the whole batch, which the

@@ -3,6 +3,7 @@
 //! Why a connection is not established, and what the peer is told.
 
 use crate::error::{Error, Mpa};
+use crate::negotiation::Disagreement;
 
 /// The reason a connection is not established.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +57,15 @@ impl StartupError {
             Self::NoRtr => Some(Error::Mpa(Mpa::NoRtr)),
             Self::Crc => Some(Error::Mpa(Mpa::LocalCatastrophic)),
             _ => None,
+        }
+    }
+}
+
+impl From<Disagreement> for StartupError {
+    fn from(disagreement: Disagreement) -> Self {
+        match disagreement {
+            Disagreement::InsufficientIrd => Self::InsufficientIrd,
+            Disagreement::NoRtr => Self::NoRtr,
         }
     }
 }

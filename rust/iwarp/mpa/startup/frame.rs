@@ -2,10 +2,10 @@
 
 //! Startup frames: collected from the stream, parsed, and built.
 
-use super::depths::Depths;
 use super::error::StartupError;
-use super::rtr::RtrTypes;
+use crate::negotiation::{Depths, RtrTypes, Words};
 use crate::types::{copy, split};
+use crate::wire::enhanced::ENHANCED_LEN;
 use crate::wire::mpa as wire;
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy::{FromBytes, IntoBytes};
@@ -52,6 +52,14 @@ pub struct Frame {
     pub depths: Option<Depths>,
     /// The RTR indications, if the frame is enhanced and for the peer-to-peer model.
     pub rtr: Option<RtrTypes>,
+}
+
+impl Frame {
+    /// Returns the control words, if the frame is enhanced.
+    pub(super) fn words(&self) -> Option<Words> {
+        let rtr = self.rtr;
+        self.depths.map(|depths| Words { depths, rtr })
+    }
 }
 
 /// Collects a startup frame. About 550 octets.
@@ -113,11 +121,8 @@ impl Reader {
             crc: header.flags & wire::FLAG_CRC != 0,
             reject: header.flags & wire::FLAG_REJECT != 0,
             revision: header.revision,
-            depths: enhanced.map(|e| Depths {
-                ird: u32::from(e.ird.get() & wire::ENH_DEPTH_MASK),
-                ord: u32::from(e.ord.get() & wire::ENH_DEPTH_MASK),
-            }),
-            rtr: enhanced.and_then(|e| rtr_types(e.ird.get(), e.ord.get())),
+            depths: enhanced.map(|words| words.depths),
+            rtr: enhanced.and_then(|words| words.rtr),
         })
     }
 
@@ -125,7 +130,7 @@ impl Reader {
     /// the frame is complete.
     pub fn private_data(&self) -> &[u8] {
         let skip = if self.enhanced().is_some() {
-            wire::ENHANCED_LEN
+            ENHANCED_LEN
         } else {
             0
         };
@@ -151,12 +156,11 @@ impl Reader {
             .is_some_and(|h| h.revision >= 2 && h.flags & wire::FLAG_ENHANCED != 0)
     }
 
-    fn enhanced(&self) -> Option<wire::Enhanced> {
+    fn enhanced(&self) -> Option<Words> {
         if !self.says_enhanced() {
             return None;
         }
-        let (words, _) = wire::Enhanced::read_from_prefix(self.all_private()).ok()?;
-        Some(words)
+        Words::parse(self.all_private())
     }
 
     fn header(&self) -> Option<wire::StartupHeader> {
@@ -191,25 +195,6 @@ impl Reader {
     }
 }
 
-/// Returns the RTR indications in the two words. Without flag A the other flags are ignored (RFC
-/// 6581 §9.2).
-fn rtr_types(first: u16, second: u16) -> Option<RtrTypes> {
-    if first & wire::ENH_PEER_TO_PEER == 0 {
-        return None;
-    }
-    let mut types = RtrTypes::NONE;
-    if first & wire::ENH_RTR_SEND != 0 {
-        types = types.union(RtrTypes::SEND);
-    }
-    if second & wire::ENH_RTR_WRITE != 0 {
-        types = types.union(RtrTypes::WRITE);
-    }
-    if second & wire::ENH_RTR_READ != 0 {
-        types = types.union(RtrTypes::READ);
-    }
-    Some(types)
-}
-
 /// A startup frame to send. About 540 octets.
 #[derive(Clone, Debug)]
 pub struct OutFrame {
@@ -233,7 +218,7 @@ impl OutFrame {
                 flags |= flag;
             }
         }
-        let words = frame.depths.map(|depths| control_words(&depths, frame.rtr));
+        let words = frame.words().map(|words| words.wire());
         let words: &[u8] = words.as_ref().map_or(&[], IntoBytes::as_bytes);
         let pd_length = words.len().saturating_add(private.len());
         if pd_length > wire::PRIVATE_DATA_MAX {
@@ -259,27 +244,5 @@ impl OutFrame {
     /// Returns the octets to send.
     pub fn as_bytes(&self) -> &[u8] {
         split(&self.bytes, self.len).0
-    }
-}
-
-/// Builds the control words of an enhanced frame.
-fn control_words(depths: &Depths, rtr: Option<RtrTypes>) -> wire::Enhanced {
-    let word = |depth: u32| u16::try_from(depth).unwrap_or(u16::MAX) & wire::ENH_DEPTH_MASK;
-    let (mut first, mut second) = (word(depths.ird), word(depths.ord));
-    if let Some(types) = rtr {
-        first |= wire::ENH_PEER_TO_PEER;
-        if types.contains(RtrTypes::SEND) {
-            first |= wire::ENH_RTR_SEND;
-        }
-        if types.contains(RtrTypes::WRITE) {
-            second |= wire::ENH_RTR_WRITE;
-        }
-        if types.contains(RtrTypes::READ) {
-            second |= wire::ENH_RTR_READ;
-        }
-    }
-    wire::Enhanced {
-        ird: U16::new(first),
-        ord: U16::new(second),
     }
 }

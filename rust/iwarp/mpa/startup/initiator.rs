@@ -2,18 +2,17 @@
 
 //! The initiator's side of the startup.
 
-use super::depths::Depths;
 use super::error::StartupError;
 use super::frame::{Frame, Kind, OutFrame, Reader};
 use super::parameters::Parameters;
 use super::policy::{CrcPolicy, Policy};
-use super::rtr::{Rtr, RtrTypes};
+use crate::negotiation::{Proposal, RtrTypes};
 
 /// An initiator that has built its Request and waits for the Reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Initiator {
     policy: Policy,
-    depths: Depths,
+    proposal: Proposal,
 }
 
 /// The responder's answer.
@@ -43,9 +42,10 @@ impl Initiator {
         ord: u32,
         private: &[u8],
     ) -> Result<(Self, OutFrame), StartupError> {
+        let rtr = policy.peer_to_peer.then_some(policy.rtr);
         let this = Self {
             policy: *policy,
-            depths: Depths::clamped(ird, ord),
+            proposal: Proposal::new(ird, ord, policy.ird_max, rtr),
         };
         let enhanced = match policy.revision {
             1 => false,
@@ -60,8 +60,8 @@ impl Initiator {
             crc: policy.crc == CrcPolicy::Require,
             reject: false,
             revision: policy.revision,
-            depths: enhanced.then_some(this.depths),
-            rtr: policy.peer_to_peer.then_some(policy.rtr),
+            depths: enhanced.then_some(this.proposal.words().depths),
+            rtr,
         };
         Ok((this, OutFrame::new(Kind::Request, &frame, private)?))
     }
@@ -92,47 +92,22 @@ impl Initiator {
         if reply.crc && self.policy.crc == CrcPolicy::Off {
             return Err(StartupError::Crc);
         }
-        let peer_ird = reply.depths.and_then(|d| d.negotiated_ird());
-        let peer_ord = reply.depths.and_then(|d| d.negotiated_ord());
-        // The responder's ORD is the minimum for this side's IRD. Its IRD is the maximum for this
-        // side's ORD (RFC 6581 §9.1).
-        let ird = self.depths.ird.max(peer_ord.unwrap_or(0));
-        if ird > self.depths.ird.max(self.policy.ird_max) {
-            return Err(StartupError::InsufficientIrd);
-        }
-        let ord = match peer_ird {
-            Some(peer) => self.depths.ord.min(peer),
-            None => self.depths.ord,
-        };
+        let agreed = self.proposal.conclude(reply.words())?;
         Ok(Outcome::Established(Parameters {
             crc: self.crc(&reply),
             rx_markers: self.policy.markers,
             tx_markers: reply.markers,
-            ird,
-            ord,
+            ird: agreed.ird,
+            ord: agreed.ord,
             revision: reply.revision,
-            rtr: self.rtr(&reply, peer_ird)?,
-            peer_ird,
-            peer_ord,
+            rtr: agreed.rtr,
+            peer_ird: agreed.peer_ird,
+            peer_ord: agreed.peer_ord,
         }))
     }
 
     /// Returns whether the stream uses CRCs, given the responder's `reply`.
     pub fn crc(&self, reply: &Frame) -> bool {
         reply.crc || self.policy.crc == CrcPolicy::Require
-    }
-
-    /// Returns the RTR indication to send, in the peer-to-peer model (RFC 6581 §9.2).
-    fn rtr(&self, reply: &Frame, peer_ird: Option<u32>) -> Result<Option<Rtr>, StartupError> {
-        if !self.policy.peer_to_peer {
-            return Ok(None);
-        }
-        let offered = reply.rtr.ok_or(StartupError::NoRtr)?;
-        let mut common = self.policy.rtr.intersection(offered);
-        if peer_ird == Some(0) {
-            // A responder with IRD 0 cannot accept a zero-length RDMA Read.
-            common = common.intersection(RtrTypes::SEND.union(RtrTypes::WRITE));
-        }
-        common.choose().map(Some).ok_or(StartupError::NoRtr)
     }
 }

@@ -6,20 +6,17 @@
 //! behind the frame stays in the socket. The [`Initiator`] sends a Request and checks the Reply;
 //! the [`Responder`] checks a Request and builds the Reply. The embedder handles time-outs.
 
-mod depths;
 mod error;
 mod frame;
 mod initiator;
 mod parameters;
 mod policy;
 mod responder;
-mod rtr;
 
-pub use depths::{Depths, DEPTH_MAX, NO_NEGOTIATION};
+pub use crate::negotiation::{Depths, Rtr, RtrTypes, DEPTH_MAX, NO_NEGOTIATION};
 pub use error::StartupError;
 pub use frame::{Frame, Kind, OutFrame, Reader};
 pub use initiator::{Initiator, Outcome};
 pub use parameters::Parameters;
 pub use policy::{CrcPolicy, Policy};
 pub use responder::{Refusal, Responder};
-pub use rtr::{Rtr, RtrTypes};

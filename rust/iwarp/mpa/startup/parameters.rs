@@ -2,7 +2,7 @@
 
 //! The parameters that both sides have agreed on.
 
-use super::rtr::Rtr;
+use crate::negotiation::Rtr;
 
 /// The negotiated parameters, from this side's view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

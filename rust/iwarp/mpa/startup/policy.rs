@@ -2,7 +2,7 @@
 
 //! The settings of one side for a connection.
 
-use super::rtr::RtrTypes;
+use crate::negotiation::RtrTypes;
 
 /// CRC policy of this side. Both sides use CRCs if either sets the C bit (RFC 5044 §7.1.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

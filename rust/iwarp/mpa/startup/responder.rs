@@ -2,12 +2,11 @@
 
 //! The responder's side of the startup.
 
-use super::depths::{Depths, NO_NEGOTIATION};
 use super::error::StartupError;
 use super::frame::{Frame, Kind, OutFrame, Reader};
 use super::parameters::Parameters;
 use super::policy::{CrcPolicy, Policy};
-use super::rtr::{Rtr, RtrTypes};
+use crate::negotiation::{Request, Words};
 
 /// A Request to be refused without asking the ULP.
 #[derive(Clone, Debug)]
@@ -74,13 +73,13 @@ impl Responder {
     /// Returns the number of Read Requests that the initiator accepts at a time, if it negotiates
     /// it. This side's ORD cannot exceed it.
     pub fn peer_ird(&self) -> Option<u32> {
-        self.request.depths.and_then(|d| d.negotiated_ird())
+        self.negotiation().peer_ird()
     }
 
     /// Returns the number of Read Requests that the initiator wants outstanding, if it negotiates
     /// it. This side's IRD should be at least that.
     pub fn peer_ord(&self) -> Option<u32> {
-        self.request.depths.and_then(|d| d.negotiated_ord())
+        self.negotiation().peer_ord()
     }
 
     /// Builds the accepting Reply and the negotiated parameters.
@@ -101,30 +100,19 @@ impl Responder {
         ord: u32,
         private: &[u8],
     ) -> Result<(OutFrame, Parameters), StartupError> {
-        let rtr = self.rtr();
-        let Depths { mut ird, mut ord } = Depths::clamped(ird, ord);
-        if rtr == Some(Rtr::Read) {
-            ird = ird.max(1);
-        }
-        if let Some(peer) = self.peer_ird() {
-            ord = ord.min(peer);
-        }
-        let depths = self.request.depths.map(|peer| Depths {
-            ird: answer(peer.ord, ird),
-            ord: answer(peer.ird, ord),
-        });
+        let (words, agreed) = self.negotiation().accept(ird, ord);
         let crc = self.request.crc || self.policy.crc == CrcPolicy::Require;
-        let frame = self.reply(crc, false, depths, rtr);
+        let frame = self.reply(crc, false, words);
         let parameters = Parameters {
             crc,
             rx_markers: self.policy.markers,
             tx_markers: self.request.markers,
-            ird,
-            ord,
+            ird: agreed.ird,
+            ord: agreed.ord,
             revision: self.request.revision,
-            rtr,
-            peer_ird: self.peer_ird(),
-            peer_ord: self.peer_ord(),
+            rtr: agreed.rtr,
+            peer_ird: agreed.peer_ird,
+            peer_ord: agreed.peer_ord,
         };
         Ok((OutFrame::new(Kind::Reply, &frame, private)?, parameters))
     }
@@ -135,44 +123,25 @@ impl Responder {
     ///
     /// The private data does not fit: 512 octets, 508 if the Request is enhanced.
     pub fn reject(&self, private: &[u8]) -> Result<OutFrame, StartupError> {
-        let depths = self.request.depths.map(|peer| Depths {
-            ird: peer.ord,
-            ord: peer.ird,
-        });
         let crc = self.policy.crc == CrcPolicy::Require;
-        let frame = self.reply(crc, true, depths, self.rtr());
+        let frame = self.reply(crc, true, self.negotiation().reject());
         OutFrame::new(Kind::Reply, &frame, private)
     }
 
     /// Builds a Reply in the revision and format of the Request (RFC 6581 §10).
-    fn reply(&self, crc: bool, reject: bool, depths: Option<Depths>, rtr: Option<Rtr>) -> Frame {
+    fn reply(&self, crc: bool, reject: bool, words: Option<Words>) -> Frame {
         Frame {
             markers: self.policy.markers,
             crc,
             reject,
             revision: self.request.revision,
-            depths,
-            rtr: rtr.map(RtrTypes::from),
+            depths: words.map(|words| words.depths),
+            rtr: words.and_then(|words| words.rtr),
         }
     }
 
-    /// Returns the RTR indication for the Reply if the Request asks for the peer-to-peer model: one
-    /// that both sides support, else one of this side (RFC 6581 §9.2). It is a single one, so that
-    /// both sides know it.
-    fn rtr(&self) -> Option<Rtr> {
-        let wanted = self.request.rtr?;
-        let mine = self.policy.rtr;
-        let common = mine.intersection(wanted);
-        // A responder must support at least one; the receiver supports all.
-        common.choose().or(mine.choose()).or(Some(Rtr::Write))
-    }
-}
-
-/// Returns this side's depth for the Reply, unless the initiator leaves the depth to the ULP.
-const fn answer(peer: u32, mine: u32) -> u32 {
-    if peer == NO_NEGOTIATION {
-        NO_NEGOTIATION
-    } else {
-        mine
+    /// Returns what the Request negotiates.
+    fn negotiation(&self) -> Request {
+        Request::new(self.request.words(), self.policy.rtr)
     }
 }

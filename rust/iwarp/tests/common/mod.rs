@@ -4,6 +4,8 @@
 
 #![allow(dead_code)]
 
+pub mod messages;
+pub mod sctp;
 pub mod startup;
 pub mod unread;
 
@@ -137,6 +139,12 @@ pub struct Recorder {
     pub open: Option<(Segment, Vec<u8>)>,
     /// Number of calls of any method.
     pub calls: usize,
+    /// Number of calls of `take_receive`, and how many of the next ones put the message off.
+    pub asked: usize,
+    pub last_taker: Option<Taker>,
+    pub put_off: usize,
+    /// Returned by `take_receive`, when no more are put off.
+    pub refuse_receive: Option<Error>,
     /// Returned by `begin`.
     pub refuse_begin: Option<Error>,
     /// Returned by `place`.
@@ -185,6 +193,18 @@ impl Placement for Recorder {
     fn received(&mut self, header: &ddp::Header, len: u32) {
         assert!(self.open.is_none(), "a header within a segment");
         self.headers.push((*header, len));
+    }
+
+    fn take_receive(&mut self, taker: Taker) -> Result<Admission, Error> {
+        assert!(self.open.is_none(), "a message within a segment");
+        self.asked += 1;
+        self.last_taker = Some(taker);
+        if self.put_off > 0 {
+            self.put_off -= 1;
+            return Ok(Admission::Later);
+        }
+        refuse(self.refuse_receive)?;
+        Ok(Admission::Now)
     }
 
     fn begin(&mut self, segment: &Segment) -> Result<(), Error> {

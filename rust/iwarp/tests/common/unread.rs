@@ -58,6 +58,7 @@ impl Unread {
                     assert!(needed > self.0.len() && needed <= FPDU_MAX);
                     break;
                 }
+                Progress::Blocked => break,
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The user ABI: siw's, version 1, so that rdma-core's libsiw works with riw.
+//! siw's user ABI, version 1, so that rdma-core's libsiw works with riw.
 //!
 //! C header: `include/uapi/rdma/siw-abi.h`. The rings are arrays of entries of 64-bit words. The
 //! second word of an entry has the flags; [`VALID`] marks which side owns the entry.
@@ -49,11 +49,26 @@ pub(crate) const OP_WRITE: u8 = 0;
 pub(crate) const OP_READ: u8 = 1;
 pub(crate) const OP_SEND: u8 = 3;
 pub(crate) const OP_SEND_INVALIDATE: u8 = 5;
+const OP_FETCH_ADD: u8 = 6;
+const OP_CMP_SWAP: u8 = 7;
 const OP_RECEIVE: u8 = 8;
 const OP_LOCAL_INVALIDATE: u8 = 10;
 const OP_REGISTER: u8 = 11;
+/// Not one of siw: only for traces.
+const OP_BIND_WINDOW: u8 = 12;
 
-/// Returns the opcode of a completion.
+/// Returns the opcode of a WR or completion in trace events.
+pub(crate) fn trace_opcode(opcode: WcOpcode) -> u8 {
+    match opcode {
+        WcOpcode::MaskedFetchAdd => trace::opcode::MASKED_FETCH_ADD,
+        WcOpcode::MaskedCmpSwap => trace::opcode::MASKED_COMP_SWAP,
+        WcOpcode::ReceiveImmediate => trace::opcode::RECV_WITH_IMM,
+        other => wc_opcode(other),
+    }
+}
+
+/// Returns the opcode of a completion. Processes neither post masked atomic operations nor get Immediate
+/// Data by this ABI.
 pub(crate) fn wc_opcode(opcode: WcOpcode) -> u8 {
     match opcode {
         WcOpcode::Send => OP_SEND,
@@ -62,7 +77,10 @@ pub(crate) fn wc_opcode(opcode: WcOpcode) -> u8 {
         WcOpcode::Read => OP_READ,
         WcOpcode::LocalInvalidate => OP_LOCAL_INVALIDATE,
         WcOpcode::Register => OP_REGISTER,
-        WcOpcode::Receive => OP_RECEIVE,
+        WcOpcode::BindWindow => OP_BIND_WINDOW,
+        WcOpcode::FetchAdd | WcOpcode::MaskedFetchAdd => OP_FETCH_ADD,
+        WcOpcode::CmpSwap | WcOpcode::MaskedCmpSwap => OP_CMP_SWAP,
+        WcOpcode::Receive | WcOpcode::ReceiveImmediate => OP_RECEIVE,
     }
 }
 
@@ -74,6 +92,8 @@ pub(crate) fn wc_status(status: WcStatus) -> u16 {
         WcStatus::LocalProtection => 2,
         WcStatus::LocalOperation => 3,
         WcStatus::Flushed => 4,
+        // Not one of siw: only for traces.
+        WcStatus::Bind => 10,
         WcStatus::LocalAccess => 6,
         WcStatus::RemoteAccess => 7,
         WcStatus::RemoteInvalid => 8,
@@ -137,120 +157,73 @@ pub(crate) struct MrResponse {
     pub(crate) pad: u32,
 }
 
-/// An SGE of a WR (`struct siw_sge`).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RawSge {
-    /// The address within the region.
-    pub(crate) addr: u64,
-    /// The length in bytes.
-    pub(crate) len: u32,
-    /// The STag of the region.
-    pub(crate) lkey: u32,
-}
-
-/// The SGEs of a WR, copied from its ring entry.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sges {
-    words: [u64; 2 * MAX_SGE],
-    count: u8,
-}
-
-impl Sges {
-    /// Returns the number of SGEs as user space wrote it. It can exceed [`MAX_SGE`].
-    pub(crate) fn count(&self) -> usize {
-        usize::from(self.count)
-    }
-
-    /// Iterates over the SGEs in order, at most [`MAX_SGE`].
-    pub(crate) fn iter(&self) -> impl Iterator<Item = RawSge> + '_ {
-        self.words
-            .chunks_exact(2)
-            .take(self.count())
-            .filter_map(|pair| {
-                let [addr, rest] = *pair else { return None };
-                let [a, b, c, d, e, f, g, h] = rest.to_ne_bytes();
-
-                Some(RawSge {
-                    addr,
-                    len: u32::from_ne_bytes([a, b, c, d]),
-                    lkey: u32::from_ne_bytes([e, f, g, h]),
-                })
-            })
-    }
-
-    /// Returns the data of an inline WR. It is in the room of all SGEs but the first. The length of
-    /// the first SGE is that of the data.
-    pub(crate) fn inline_data(&self) -> [u8; MAX_INLINE] {
-        let mut data = [0; MAX_INLINE];
-
-        for (to, word) in data.chunks_exact_mut(8).zip(self.words.iter().skip(2)) {
-            to.copy_from_slice(&word.to_ne_bytes());
-        }
-        data
-    }
-}
-
 /// Returns the flags in the second word of an entry.
 pub(crate) fn flags(word: u64) -> u16 {
     let [a, b, ..] = word.to_ne_bytes();
     u16::from_ne_bytes([a, b])
 }
 
-/// A send queue entry (`struct siw_sqe`), copied from the ring.
+/// The head of a send queue entry (`struct siw_sqe`), copied from the ring. [`MAX_SGE`] SGEs follow
+/// (`struct siw_sge`: those of riw's own ABI are the same).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sqe {
     /// The `wr_id` of the consumer.
     pub(crate) id: u64,
     /// [`INLINE`], [`SIGNALLED`], [`SOLICITED`], [`READ_FENCE`].
     pub(crate) flags: u16,
+    /// The number of SGEs as user space wrote it. It can exceed [`MAX_SGE`].
+    pub(crate) sge_count: u8,
     /// The opcode, not validated: any value.
     pub(crate) opcode: u8,
     /// The STag of the peer's region.
     pub(crate) rkey: u32,
     /// The address in the peer's region.
     pub(crate) raddr: u64,
-    /// The SGEs.
-    pub(crate) sges: Sges,
 }
 
-impl From<[u64; SQE_WORDS]> for Sqe {
-    fn from([id, control, raddr, words @ ..]: [u64; SQE_WORDS]) -> Self {
-        let [a, b, num_sge, opcode, e, f, g, h] = control.to_ne_bytes();
+impl Sqe {
+    /// Words of the head.
+    pub(crate) const WORDS: usize = 3;
+    /// The offset of the SGEs, in octets. The length of the first one is that of inline data.
+    pub(crate) const SGES: usize = 8 * Self::WORDS;
+    /// The offset of inline data: it is in the room of all SGEs but the first.
+    pub(crate) const INLINE: usize = Self::SGES + size_of::<riw_abi::wr::Sge>();
+
+    /// Returns the head with this control word.
+    pub(crate) fn new([id, _, raddr]: [u64; Self::WORDS], control: u64) -> Self {
+        let [a, b, sge_count, opcode, e, f, g, h] = control.to_ne_bytes();
 
         Self {
             id,
             flags: u16::from_ne_bytes([a, b]),
+            sge_count,
             opcode,
             rkey: u32::from_ne_bytes([e, f, g, h]),
             raddr,
-            sges: Sges {
-                words,
-                count: num_sge,
-            },
         }
     }
 }
 
-/// A receive queue entry (`struct siw_rqe`), copied from the ring.
+/// The head of a receive queue entry (`struct siw_rqe`), copied from the ring. SGEs follow as in [`Sqe`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rqe {
     /// The `wr_id` of the consumer.
     pub(crate) id: u64,
-    /// The SGEs.
-    pub(crate) sges: Sges,
+    /// The number of SGEs as user space wrote it. It can exceed [`MAX_SGE`].
+    pub(crate) sge_count: u8,
 }
 
-impl From<[u64; RQE_WORDS]> for Rqe {
-    fn from([id, control, words @ ..]: [u64; RQE_WORDS]) -> Self {
-        let [_, _, num_sge, ..] = control.to_ne_bytes();
+impl Rqe {
+    /// Words of the head.
+    pub(crate) const WORDS: usize = 2;
+    /// The offset of the SGEs, in octets.
+    pub(crate) const SGES: usize = 8 * Self::WORDS;
 
-        Self {
-            id,
-            sges: Sges {
-                words,
-                count: num_sge,
-            },
-        }
+    /// Returns the head with this control word.
+    pub(crate) fn new([id, _]: [u64; Self::WORDS], control: u64) -> Self {
+        let [_, _, sge_count, ..] = control.to_ne_bytes();
+
+        Self { id, sge_count }
     }
 }
 

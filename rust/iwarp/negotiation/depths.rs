@@ -18,7 +18,7 @@ pub struct Depths {
 
 impl Depths {
     /// Creates depths that fit in a frame: values above the maximum become the maximum.
-    pub(super) const fn clamped(ird: u32, ord: u32) -> Self {
+    pub(crate) const fn clamped(ird: u32, ord: u32) -> Self {
         Self {
             ird: clamp(ird),
             ord: clamp(ord),

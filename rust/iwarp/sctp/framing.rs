@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Segment chunks (RFC 5043 §5.2.2): a DDP-SSN and a segment. A chunk is a frame.
+
+use super::chunk::ssn;
+use super::early::HEAD_LEN;
+use super::session::FIRST_SSN;
+use crate::ddp::{Ulpdu, FRONT_LEN};
+use crate::error::{Error, Local, Sctp};
+use crate::traits::{Deframed, Deframing, Framing, Gather, Layout, Octets};
+use crate::types::{copy, count};
+use crate::wire::sctp::SSN_LEN;
+use core::ops::Range;
+
+/// Minimum MULPDU, however small the packets (RFC 5043 §9).
+pub const MULPDU_MIN: u16 = 516;
+/// Octets of a packet that segments leave free, so that a SACK fits in it (RFC 5043 §9).
+pub const BUNDLE_ROOM: u32 = 16;
+
+/// Returns the longest segment for chunks with at most `chunk` octets of user data: those that IP and
+/// SCTP do not fragment. Chunks are padded to four octets.
+pub fn mulpdu(chunk: u32) -> u16 {
+    let room = (chunk & !3)
+        .saturating_sub(BUNDLE_ROOM)
+        .saturating_sub(count(SSN_LEN));
+    u16::try_from(room).unwrap_or(u16::MAX).max(MULPDU_MIN)
+}
+
+/// The sending side of an open session.
+pub struct Framer {
+    /// The DDP-SSN of the next chunk.
+    next: u16,
+    mulpdu: u16,
+}
+
+impl Framer {
+    /// Creates a framer for a session whose first chunk, a session control chunk, is sent. A chunk
+    /// has at most `chunk` octets of user data without fragmentation.
+    pub fn new(chunk: u32) -> Self {
+        Self {
+            next: FIRST_SSN.wrapping_add(1),
+            mulpdu: mulpdu(chunk),
+        }
+    }
+
+    /// Sets the octets of user data that a chunk can have, from the next chunk on.
+    pub fn set_chunk(&mut self, chunk: u32) {
+        self.mulpdu = mulpdu(chunk);
+    }
+
+    /// Returns the DDP-SSN of the next chunk. When all segments are sent, it is that of the Terminate
+    /// Chunk, for [`SessionEvent::Close`](super::SessionEvent::Close).
+    pub const fn next_ssn(&self) -> u16 {
+        self.next
+    }
+}
+
+impl Framing for Framer {
+    const PREFIX_LEN: usize = SSN_LEN;
+
+    #[inline]
+    fn mulpdu(&self) -> u16 {
+        self.mulpdu
+    }
+
+    /// Writes one chunk. An error leaves the DDP-SSN unchanged.
+    fn emit<G: Gather>(
+        &mut self,
+        head: &mut [u8],
+        offset: u32,
+        len: u32,
+        out: &mut G,
+    ) -> Result<u32, G::Error> {
+        copy(head, &self.next.to_be_bytes());
+        out.bytes(head)?;
+        if len != 0 {
+            out.payload(offset, len, None)?;
+        }
+        self.next = self.next.wrapping_add(1);
+        Ok(count(head.len()).saturating_add(len))
+    }
+}
+
+/// The receiving side of an open session. A stream is one chunk, in the order of the DDP-SSNs: those
+/// for which [`Session::handle`](super::Session::handle) returned
+/// [`SessionAction::Deliver`](super::SessionAction::Deliver).
+pub struct Deframer {
+    /// The DDP-SSN of the next chunk.
+    next: u16,
+}
+
+impl Deframer {
+    /// Creates a deframer for a session whose first chunk, a session control chunk, has been
+    /// received.
+    pub const fn new() -> Self {
+        Self {
+            next: FIRST_SSN.wrapping_add(1),
+        }
+    }
+}
+
+impl Default for Deframer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Deframing for Deframer {
+    type Layout = BehindSsn;
+
+    const SHORT: Error = Error::Sctp(Sctp::Length);
+
+    /// Takes the segment out of the chunk `stream`. A chunk is never incomplete.
+    ///
+    /// # Errors
+    ///
+    /// The chunk has no DDP-SSN, is longer than any segment, or is not the next one; or its octets
+    /// cannot be read.
+    fn next<S: Octets>(&mut self, stream: &S) -> Result<Deframed<BehindSsn>, Error> {
+        let octets = stream.len();
+        let len = octets.checked_sub(SSN_LEN).ok_or(Sctp::Length)?;
+        let len = u16::try_from(len).map_err(|_| Sctp::Length)?;
+        let mut head = [0; HEAD_LEN];
+        let (part, _) = head.split_at_mut(octets.min(HEAD_LEN));
+        stream.copy(0, part).ok_or(Local::LowerLayer)?;
+        if ssn(&head)? != self.next {
+            return Err(Sctp::Order.into());
+        }
+        self.next = self.next.wrapping_add(1);
+        let mut front = [0; FRONT_LEN];
+        let (_, behind) = head.split_at(SSN_LEN);
+        copy(&mut front, behind);
+        let layout = BehindSsn;
+        Ok(Deframed::Frame {
+            octets,
+            ulpdu: Ulpdu { len, front, layout },
+        })
+    }
+
+    /// Returns whether nothing of a chunk is left.
+    fn may_end(&self, unread: usize) -> bool {
+        unread == 0
+    }
+}
+
+/// A segment that lies behind the DDP-SSN of its chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BehindSsn;
+
+impl Layout for BehindSsn {
+    #[inline]
+    fn runs(&self, part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let run = SSN_LEN.saturating_add(part.start)..SSN_LEN.saturating_add(part.end);
+        (!run.is_empty()).then_some(run).into_iter()
+    }
+}

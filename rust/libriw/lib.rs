@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! libibverbs provider for riw devices in the mode `provider=riw`.
+//!
+//! libibverbs loads this library, `libriw-rdmav34.so`, for the line `driver riw` in
+//! `/etc/libibverbs.d`.
+
+#![deny(
+    missing_docs,
+    unsafe_op_in_unsafe_fn,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects,
+        clippy::as_conversions
+    )
+)]
+
+mod ffi;
+mod lock;
+mod ring;
+mod verbs;

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Doorbells: the calls to the kernel that begin to work on posted WRs.
+
+use super::errno::{last, Errno, Result};
+use crate::ffi::ioctl::*;
+use core::ffi::{c_int, c_ulong, c_void};
+use core::mem::offset_of;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
+use riw_abi::doorbell::Doorbell;
+
+/// A queue whose doorbell can ring.
+pub(crate) struct Bell {
+    /// The file of the device.
+    fd: c_int,
+    /// The handle of the queue pair or SRQ.
+    handle: u32,
+    /// The kind of the queue: a constructor of [`Doorbell`].
+    kind: fn(handle: u32, response: u64) -> Doorbell,
+    /// The kernel has refused write(), which it takes only with the credentials of open().
+    write_refused: AtomicBool,
+    /// A call has failed, and the kernel may wait for another one.
+    due: AtomicBool,
+}
+
+impl Bell {
+    pub(crate) fn new(
+        fd: c_int,
+        handle: u32,
+        kind: fn(handle: u32, response: u64) -> Doorbell,
+    ) -> Self {
+        Self {
+            fd,
+            handle,
+            kind,
+            write_refused: AtomicBool::new(false),
+            due: AtomicBool::new(false),
+        }
+    }
+
+    /// Rings after a post, if that `must_ring` or an earlier call has failed. The kernel may transmit before
+    /// this returns.
+    ///
+    /// If the call fails, the WRs are in the ring all the same, and the kernel will process them: they count
+    /// as posted, and the next post rings again. Errors: only those after which the kernel processes no
+    /// WR of this post: see [`ends_wrs`].
+    pub(crate) fn ring_if(&self, must_ring: bool) -> Result {
+        // Relaxed: WRs are ordered by the ring itself, and a doorbell without need is harmless.
+        if !must_ring && !self.due.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.due.store(false, Ordering::Relaxed);
+        match self.ring() {
+            Err(error) if !ends_wrs(error) => {
+                self.due.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            rung => rung,
+        }
+    }
+
+    /// Rings by write(), which is faster, or by ioctl(), for which the kernel does not compare credentials.
+    fn ring(&self) -> Result {
+        // The kernel writes to it.
+        let mut response = 0u32;
+        let doorbell = (self.kind)(self.handle, address(ptr::addr_of_mut!(response).cast())?);
+
+        if !self.write_refused.load(Ordering::Relaxed) {
+            // SAFETY: The buffer is a structure without padding, of that length. The response of the command
+            // is one `u32`, to the address above.
+            let written =
+                unsafe { libc::write(self.fd, ptr::addr_of!(doorbell).cast(), Doorbell::LEN) };
+            if written >= 0 {
+                return Ok(());
+            }
+            match last() {
+                Errno(libc::EACCES) => self.write_refused.store(true, Ordering::Relaxed),
+                error => return Err(error),
+            }
+        }
+
+        let mut call = InvokeWrite::new(&doorbell)?;
+        // SAFETY: `call` is what this request takes: a header, and as many attributes as it says. They point
+        // to the body of the command, of the length that is said, and to its response.
+        let status = unsafe {
+            libc::ioctl(
+                self.fd,
+                c_ulong::from(RDMA_VERBS_IOCTL),
+                ptr::addr_of_mut!(call),
+            )
+        };
+        if status < 0 {
+            return Err(last());
+        }
+        Ok(())
+    }
+}
+
+/// Whether the kernel processes no WR of a queue whose doorbell fails with this error: it has dropped them
+/// (`ENOTCONN`), the device is gone (`EIO`), or the queue is (`ENOENT`).
+fn ends_wrs(Errno(number): Errno) -> bool {
+    matches!(number, libc::ENOTCONN | libc::EIO | libc::ENOENT)
+}
+
+/// Returns an address as the kernel takes it, which may write there.
+fn address(to: *mut c_void) -> Result<u64> {
+    u64::try_from(to.expose_provenance()).map_err(|_| Errno(libc::EOVERFLOW))
+}
+
+/// The argument of the ioctl() that executes a command of write().
+#[repr(C)]
+struct InvokeWrite {
+    header: ib_uverbs_ioctl_hdr,
+    attrs: [ib_uverbs_attr; 3],
+}
+
+impl InvokeWrite {
+    /// Octets of the header of a command, which ioctl() does not take.
+    const COMMAND_HEADER: usize = offset_of!(Doorbell, response);
+
+    /// Returns the call of a doorbell, which must stay where it is until the call returns.
+    fn new(doorbell: &Doorbell) -> Result<Self> {
+        let attr = |attr_id, len: usize, data| -> Result<ib_uverbs_attr> {
+            Ok(ib_uverbs_attr {
+                attr_id,
+                len: u16::try_from(len).map_err(|_| Errno(libc::EOVERFLOW))?,
+                flags: UVERBS_ATTR_F_MANDATORY,
+                attr_data: 0,
+                data,
+            })
+        };
+        let body = ptr::from_ref(doorbell).wrapping_byte_add(Self::COMMAND_HEADER);
+        let body_len = Doorbell::LEN.saturating_sub(Self::COMMAND_HEADER);
+
+        Ok(Self {
+            header: ib_uverbs_ioctl_hdr {
+                length: u16::try_from(size_of::<Self>()).map_err(|_| Errno(libc::EOVERFLOW))?,
+                object_id: UVERBS_OBJECT_DEVICE,
+                method_id: UVERBS_METHOD_INVOKE_WRITE,
+                num_attrs: 3,
+                reserved1: 0,
+                driver_id: riw_abi::DRIVER_ID,
+                reserved2: 0,
+            },
+            attrs: [
+                attr(
+                    UVERBS_ATTR_CORE_IN,
+                    body_len,
+                    address(body.cast_mut().cast())?,
+                )?,
+                attr(UVERBS_ATTR_CORE_OUT, size_of::<u32>(), doorbell.response)?,
+                // The data of this attribute is a number of 64 bits, in place.
+                attr(
+                    UVERBS_ATTR_WRITE_CMD,
+                    size_of::<u64>(),
+                    doorbell.command.into(),
+                )?,
+            ],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bell, Errno, InvokeWrite};
+    use riw_abi::doorbell::Doorbell;
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "calls the kernel")]
+    fn after_a_call_that_fails_the_next_post_rings() {
+        let (mut from, to) = UnixStream::pair().unwrap();
+        let mut bell = Bell::new(-1, 7, Doorbell::send);
+        let mut rung = [0; Doorbell::LEN];
+
+        assert_eq!(bell.ring_if(false), Ok(()));
+        assert!(!bell.due.load(Ordering::Relaxed), "no call is needed");
+        // EBADF: the kernel has not been called, but finds the WRs in the ring later.
+        assert_eq!(bell.ring_if(true), Ok(()));
+        assert!(bell.due.load(Ordering::Relaxed));
+        bell.fd = to.as_raw_fd();
+        assert_eq!(bell.ring_if(false), Ok(()));
+        from.read_exact(&mut rung).unwrap();
+        assert!(!bell.due.load(Ordering::Relaxed));
+        assert_eq!(bell.ring_if(false), Ok(()));
+        drop(to);
+        assert_eq!(from.read(&mut rung).unwrap(), 0, "rung once");
+    }
+
+    #[test]
+    fn errors_after_which_no_wr_is_processed_are_reported() {
+        for (number, ends) in [
+            (libc::ENOTCONN, true),
+            (libc::EIO, true),
+            (libc::ENOENT, true),
+            (libc::ENOMEM, false),
+            (libc::EACCES, false),
+            (libc::EINTR, false),
+        ] {
+            assert_eq!(super::ends_wrs(Errno(number)), ends, "errno {number}");
+        }
+    }
+
+    #[test]
+    fn a_call_by_ioctl_has_the_body_of_the_command() {
+        let doorbell = Doorbell::recv(7, 0x1234);
+        let InvokeWrite { header, attrs } = InvokeWrite::new(&doorbell).unwrap();
+        let [body, response, command] = attrs;
+
+        assert_eq!(usize::from(header.length), 24 + 3 * 16);
+        assert_eq!(body.data, (&raw const doorbell.response).addr() as u64);
+        assert_eq!((body.len, response.len, command.len), (24, 4, 8));
+        assert_eq!(response.data, 0x1234);
+        assert_eq!(command.data, u64::from(doorbell.command));
+    }
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The common part of the kernel sockets of TCP and SCTP.
+//!
+//! C headers: [`include/linux/net.h`](srctree/include/linux/net.h),
+//! [`include/net/sock.h`](srctree/include/net/sock.h)
+
+use crate::{addr, callbacks, hook, pernet::Counted, Netns, Pernet};
+use core::{net::SocketAddr, ptr::NonNull};
+use kernel::{
+    bindings::{sock, socket},
+    error::to_result,
+    prelude::*,
+    sync::Arc,
+};
+use riw_bindings as bindings;
+
+/// An address family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4
+    V4,
+    /// IPv6, and IPv4 by mapped addresses unless [`Base::set_v6only`] turns it off
+    V6,
+}
+
+impl From<&SocketAddr> for Family {
+    fn from(addr: &SocketAddr) -> Self {
+        match addr {
+            SocketAddr::V4(_) => Self::V4,
+            SocketAddr::V6(_) => Self::V6,
+        }
+    }
+}
+
+/// A transport protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Tcp,
+    Sctp,
+}
+
+/// A kernel socket.
+///
+/// It has no file and **holds no reference to its network namespace**. The teardown of the
+/// namespace waits for its last socket ([`Pernet`]), without a timeout. So drop the socket when its
+/// network device goes away, before the callback for
+/// [`Event::Unregister`](crate::Event::Unregister) returns.
+///
+/// All methods, and the drop, need process context. They may sleep to wait for other users of the
+/// socket, but never wait for the peer. Several threads may call them at once.
+///
+/// # Invariants
+///
+/// This object owns `sock`, a socket of the protocol that it was made for, with a `struct sock`.
+/// `original` are the callbacks that it had at first.
+pub struct Base {
+    sock: NonNull<socket>,
+    original: bindings::riw_sk_callbacks,
+    /// A field, so that it is dropped after `drop` has released the socket.
+    counted: Counted,
+}
+
+// SAFETY: A socket is not bound to a thread: any thread may use and release it.
+unsafe impl Send for Base {}
+// SAFETY: The socket's functions take the socket lock where they need it, so that threads may call
+// them at once.
+unsafe impl Sync for Base {}
+
+impl Base {
+    /// Makes a socket in a network namespace. Process context, may sleep; may load the module of the
+    /// protocol. `EAFNOSUPPORT` if the kernel lacks the address family, `EPROTONOSUPPORT` or
+    /// `ESOCKTNOSUPPORT` if it lacks the protocol; otherwise the errors of `sock_create_kern()`.
+    pub(crate) fn new(
+        pernet: &Arc<Pernet>,
+        ns: &Netns,
+        family: Family,
+        protocol: Protocol,
+    ) -> Result<Self> {
+        let counted = Counted::new(pernet, ns);
+        let family = match family {
+            Family::V4 => bindings::AF_INET,
+            Family::V6 => bindings::AF_INET6,
+        };
+        let number = match protocol {
+            Protocol::Tcp => bindings::IPPROTO_TCP,
+            Protocol::Sctp => bindings::IPPROTO_SCTP,
+        };
+        let mut sock = core::ptr::null_mut();
+
+        // SAFETY: `ns` keeps the namespace alive, and `counted` does after that. `sock` is valid
+        // for the write of the result.
+        to_result(unsafe {
+            bindings::sock_create_kern(
+                ns.as_raw(),
+                family as c_int,
+                bindings::sock_type_SOCK_STREAM as c_int,
+                number as c_int,
+                &mut sock,
+            )
+        })?;
+
+        let mut original = bindings::riw_sk_callbacks::default();
+        let sock = NonNull::new(sock).ok_or(ENOMEM)?;
+        // SAFETY: The socket is new, with a `struct sock`, and no other code uses it: its lock
+        // class and settings may change.
+        unsafe {
+            let sk = (*sock.as_ptr()).sk;
+
+            bindings::sk_reclassify(sk, protocol == Protocol::Sctp);
+            bindings::sk_setup(sk);
+            bindings::sk_callbacks(sk, &mut original);
+        }
+        // INVARIANT: The socket is new and owned, and its callbacks are still the first ones.
+        Ok(Self {
+            sock,
+            original,
+            counted,
+        })
+    }
+
+    pub(crate) fn sock(&self) -> NonNull<socket> {
+        self.sock
+    }
+
+    pub(crate) fn sk(&self) -> NonNull<sock> {
+        // SAFETY: By the type's invariants the socket is valid, and its `struct sock` exists.
+        unsafe { NonNull::new_unchecked((*self.sock.as_ptr()).sk) }
+    }
+
+    /// Allows binding to an address that old connections still use (`SO_REUSEADDR`).
+    pub fn set_reuseaddr(&self) {
+        // SAFETY: By the type's invariants the socket is valid. The function locks it.
+        unsafe { bindings::sock_set_reuseaddr(self.sk().as_ptr()) }
+    }
+
+    /// Restricts an IPv6 socket to IPv6, or not. Call it before [`bind`](Self::bind).
+    pub fn set_v6only(&self, on: bool) {
+        // SAFETY: By the type's invariants the socket is valid. The helper locks it.
+        unsafe { bindings::sk_set_v6only(self.sk().as_ptr(), on) }
+    }
+
+    /// Sets the type of service (traffic class) of sent packets; ignores the two ECN bits.
+    pub fn set_tos(&self, tos: u8) {
+        // SAFETY: By the type's invariants the socket is valid, of IPv4 or IPv6. The helper locks
+        // it.
+        unsafe { bindings::sk_set_tos(self.sk().as_ptr(), tos.into()) }
+    }
+
+    /// Lets no allocation for the socket start or await I/O, which may wait for what the socket sends.
+    pub fn avoid_io(&self) {
+        // SAFETY: By the type's invariants the socket is valid. The helper locks it.
+        unsafe { bindings::sk_avoid_io(self.sk().as_ptr()) }
+    }
+
+    /// Binds the socket to the network device with this index. `EINVAL` if `ifindex` is no valid
+    /// index; otherwise the errors of `sock_bindtoindex()`.
+    pub fn bind_to(&self, ifindex: u32) -> Result {
+        let ifindex = i32::try_from(ifindex).map_err(|_| EINVAL)?;
+        // SAFETY: By the type's invariants the socket is valid. The function locks it: the last
+        // argument is true.
+        to_result(unsafe { bindings::sock_bindtoindex(self.sk().as_ptr(), ifindex, true) })
+    }
+
+    /// Binds the socket to a local address; port 0 chooses a free port. Fails as `bind()` does, for
+    /// example with `EADDRINUSE` or `EADDRNOTAVAIL`.
+    pub fn bind(&self, addr: &SocketAddr) -> Result {
+        let mut storage = addr::to_storage(addr);
+        // SAFETY: By the type's invariants the socket is valid. `storage` holds an address of the
+        // length passed.
+        to_result(unsafe {
+            bindings::kernel_bind(
+                self.sock.as_ptr(),
+                (&raw mut storage).cast(),
+                Self::addr_len(addr),
+            )
+        })
+    }
+
+    /// Starts to connect to a peer; does not wait for it.
+    ///
+    /// Normally returns `EINPROGRESS`; callbacks then report the result. Otherwise fails as `connect()`
+    /// does.
+    pub fn connect(&self, addr: &SocketAddr) -> Result {
+        let mut storage = addr::to_storage(addr);
+        // SAFETY: By the type's invariants the socket is valid. `storage` holds an address of the
+        // length passed.
+        to_result(unsafe {
+            bindings::kernel_connect(
+                self.sock.as_ptr(),
+                (&raw mut storage).cast(),
+                Self::addr_len(addr),
+                bindings::SOCK_NONBLOCK as c_int,
+            )
+        })
+    }
+
+    pub(crate) fn addr_len(addr: &SocketAddr) -> c_int {
+        match addr {
+            SocketAddr::V4(_) => size_of::<bindings::sockaddr_in>() as c_int,
+            SocketAddr::V6(_) => size_of::<bindings::sockaddr_in6>() as c_int,
+        }
+    }
+
+    /// Returns the local address.
+    pub fn local_addr(&self) -> Result<SocketAddr> {
+        let mut storage = bindings::__kernel_sockaddr_storage::default();
+        // SAFETY: By the type's invariants the socket is valid, and the storage has room for every
+        // address.
+        let len =
+            unsafe { bindings::kernel_getsockname(self.sock.as_ptr(), (&raw mut storage).cast()) };
+
+        to_result(len.min(0))?;
+        addr::from_storage(&storage).ok_or(EAFNOSUPPORT)
+    }
+
+    /// Returns the address of the peer. `ENOTCONN` if there is none.
+    pub fn peer_addr(&self) -> Result<SocketAddr> {
+        let mut storage = bindings::__kernel_sockaddr_storage::default();
+        // SAFETY: By the type's invariants the socket is valid, and the storage has room for every
+        // address.
+        let len =
+            unsafe { bindings::kernel_getpeername(self.sock.as_ptr(), (&raw mut storage).cast()) };
+
+        to_result(len.min(0))?;
+        addr::from_storage(&storage).ok_or(EAFNOSUPPORT)
+    }
+
+    /// Returns the error that ended the connection, if any.
+    pub fn error(&self) -> Option<Error> {
+        // SAFETY: By the type's invariants the socket is valid.
+        unsafe { callbacks::error_of(self.sk()) }
+    }
+
+    /// Ends the sending side after all sent data: TCP sends a FIN (half-close), SCTP shuts the
+    /// association down in both directions. `ENOTCONN` if there is no connection.
+    pub fn shutdown_write(&self) -> Result {
+        // SAFETY: By the type's invariants the socket is valid.
+        to_result(unsafe {
+            bindings::kernel_sock_shutdown(self.sock.as_ptr(), bindings::sock_shutdown_cmd_SHUT_WR)
+        })
+    }
+
+    /// Lets the drop reset the connection, and discard unsent data.
+    pub(crate) fn set_no_linger(&self) {
+        // SAFETY: By the type's invariants the socket is valid. The function locks it.
+        unsafe { bindings::sock_no_linger(self.sk().as_ptr()) }
+    }
+
+    /// Removes the callbacks. After it returns, no callback runs.
+    ///
+    /// Not from a callback, nor with the socket locked.
+    pub fn clear_callbacks(&self) {
+        // SAFETY: By the type's invariants the socket is valid, and `original` are its first
+        // callbacks. A callback must not call this; it would deadlock before the hook is dropped.
+        unsafe { hook::remove(self.sk(), &self.original) }
+    }
+
+    /// Makes the socket listen, with up to `backlog` connections in the accept queue. Fails as
+    /// `listen()` does.
+    pub(crate) fn listen(&self, backlog: u32) -> Result {
+        let backlog = c_int::try_from(backlog).unwrap_or(c_int::MAX);
+
+        // SAFETY: By the type's invariants the socket is valid.
+        to_result(unsafe { bindings::kernel_listen(self.sock.as_ptr(), backlog) })
+    }
+
+    /// Accepts a connection. The socket must listen. `EAGAIN` if the accept queue is empty, `EBUSY`
+    /// if other code uses the child's `sk_user_data`; otherwise the errors of `kernel_accept()`.
+    pub(crate) fn accept(&self) -> Result<Self> {
+        let mut child = core::ptr::null_mut();
+
+        // SAFETY: By the type's invariants the socket is valid. `child` is valid for the write of
+        // the result.
+        to_result(unsafe {
+            bindings::kernel_accept(
+                self.sock.as_ptr(),
+                &mut child,
+                bindings::SOCK_NONBLOCK as c_int,
+            )
+        })?;
+
+        // INVARIANT: `kernel_accept()` passes ownership of the child. It inherited the listener's
+        // callbacks; `sk_disinherit()` below gives it the original ones, or it is dropped.
+        let child = Self {
+            sock: NonNull::new(child).ok_or(EAGAIN)?,
+            original: self.original,
+            counted: self.counted.clone(),
+        };
+        // SAFETY: By the type's invariants the child is valid. `original` are callbacks for a socket
+        // of its protocol, installed under `sk_callback_lock`. `sk_setup()` changes a setting that
+        // only senders read, and nothing sends on the child yet.
+        unsafe {
+            to_result(bindings::sk_disinherit(
+                child.sk().as_ptr(),
+                &child.original,
+            ))?;
+            bindings::sk_setup(child.sk().as_ptr());
+        }
+        Ok(child)
+    }
+}
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        self.clear_callbacks();
+        // SAFETY: By the type's invariants this object owns the socket. It is not used after this.
+        unsafe { bindings::sock_release(self.sock.as_ptr()) }
+    }
+}

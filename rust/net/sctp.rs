@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Kernel SCTP sockets, in the one-to-one style: a socket has one association.
+//!
+//! Messages are sent unordered, on the only stream. What arrives is received in process context;
+//! callbacks only say that there is something ([`AnyEvent`]).
+//!
+//! C headers: [`include/net/sctp/structs.h`](srctree/include/net/sctp/structs.h),
+//! [`include/uapi/linux/sctp.h`](srctree/include/uapi/linux/sctp.h)
+
+use crate::{
+    addr,
+    base::{Base, Family, Protocol},
+    callbacks::{AnyEvent, Listener},
+    hook, Netns, Pernet, SendBuf,
+};
+use core::{net::SocketAddr, ops::Deref};
+use kernel::{alloc::AllocError, bindings::bio_vec, error::to_result, prelude::*, sync::Arc};
+use kernel_ext::memcg::MemCgroup;
+use riw_bindings as bindings;
+
+/// The state of an association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It is not established yet.
+    Connecting,
+    /// Both sides may send.
+    Established,
+    /// Either side shuts it down: no message can be sent any more. What was sent before still arrives.
+    ShuttingDown,
+    /// There is none, or none any more. Messages that were received before can still be read.
+    Gone,
+}
+
+/// An association, at one moment. Without an association, the numbers are 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Its state.
+    pub phase: Phase,
+    /// The error that ended it, if any.
+    pub error: Option<Error>,
+    /// The peer's adaptation indication (RFC 5061, section 4.2.6); 0 if it has sent none.
+    pub adaptation: u32,
+    /// The user data of the largest message that is not fragmented, in bytes.
+    pub chunk: u32,
+    /// Bytes of user data that were queued and that the peer has not acknowledged.
+    pub unacknowledged: u32,
+    /// Those of them that SCTP has not sent.
+    pub unsent: u32,
+    /// A number that changes when either side has received something new.
+    pub moved: u64,
+}
+
+/// A received part of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Its length in bytes; not 0.
+    pub len: usize,
+    /// The message ends here.
+    pub last: bool,
+    /// The kind of the message.
+    pub kind: PartKind,
+}
+
+/// The kind of a received message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartKind {
+    /// User data of the peer, with this payload protocol identifier.
+    Data(u32),
+    /// A notification of the socket: see [`is_restart`].
+    Event,
+}
+
+/// A kernel SCTP socket: [`Base`] has what it shares with other protocols.
+///
+/// Its drop aborts the association, if there is one: SCTP would go on to shut it down, in a network
+/// namespace that nobody holds. For an orderly close, first call
+/// [`shutdown_write`](Base::shutdown_write) and wait for [`Phase::Gone`].
+///
+/// # Invariants
+///
+/// It is an SCTP socket in the one-to-one style.
+pub struct SctpSocket(Base);
+
+impl Deref for SctpSocket {
+    type Target = Base;
+
+    fn deref(&self) -> &Base {
+        &self.0
+    }
+}
+
+impl Drop for SctpSocket {
+    fn drop(&mut self) {
+        self.0.set_no_linger();
+    }
+}
+
+impl SctpSocket {
+    /// Messages without an answer until an association ends, over all its paths.
+    pub const RETRANS: u32 = bindings::RIW_SCTP_RETRANS;
+
+    /// Makes a socket in a network namespace, which will send this adaptation indication and have
+    /// `send` bytes to send from, and `receive` bytes to receive into, half of which the peer may use for
+    /// its data. Children of a listener have the same. Process context, may sleep; may load sctp.ko. `EPROTONOSUPPORT` or `ESOCKTNOSUPPORT` if the kernel lacks SCTP,
+    /// `EAFNOSUPPORT` if it lacks the address family; otherwise the errors of `sock_create_kern()`.
+    pub fn new(
+        pernet: &Arc<Pernet>,
+        ns: &Netns,
+        family: Family,
+        adaptation: u32,
+        send: u32,
+        receive: u32,
+    ) -> Result<Self> {
+        // INVARIANT: It is new, of SCTP and SOCK_STREAM.
+        let this = Self(Base::new(pernet, ns, family, Protocol::Sctp)?);
+
+        // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
+        to_result(unsafe {
+            bindings::sctp_setup(this.sock().as_ptr(), adaptation, send, receive)
+        })?;
+        Ok(this)
+    }
+
+    /// Makes the receive buffer larger, to `receive` bytes. May sleep. Without an association, nothing
+    /// changes.
+    pub fn widen(&self, receive: u32) {
+        // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
+        unsafe { bindings::sctp_widen(self.sk().as_ptr(), receive) }
+    }
+
+    /// Binds the socket, which must be bound, to one more address: an association then uses each path
+    /// that the peer's addresses give, one at a time. The port of `addr` must be 0, or that of the
+    /// socket. Call it before the socket listens or connects. Process context; may sleep. Fails as
+    /// `bind()` does.
+    pub fn bind_more(&self, addr: &SocketAddr) -> Result {
+        let mut storage = addr::to_storage(addr);
+
+        // SAFETY: By the type's invariants it is a valid SCTP socket. `storage` holds an address of
+        // the length passed. SCTP locks the socket.
+        to_result(unsafe {
+            bindings::sctp_bind_more(self.sock().as_ptr(), &mut storage, Base::addr_len(addr))
+        })
+    }
+
+    /// Sets what depends on the association, which must be established: when it is acknowledged, and
+    /// if there are several paths, when another one is used. May sleep.
+    pub fn tune(&self) -> Result {
+        // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
+        to_result(unsafe { bindings::sctp_tune(self.sock().as_ptr()) })
+    }
+
+    /// Sets the time between the heartbeats on an idle association, in milliseconds; 0: there are
+    /// none. May sleep.
+    pub fn set_heartbeat(&self, ms: u32) -> Result {
+        // SAFETY: By the type's invariants it is a valid SCTP socket. SCTP locks it.
+        to_result(unsafe { bindings::sctp_set_heartbeat(self.sock().as_ptr(), ms) })
+    }
+
+    /// Returns the state of the association. May sleep.
+    pub fn look(&self) -> Look {
+        let mut look = bindings::riw_sctp_look::default();
+
+        // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
+        unsafe { bindings::sctp_look(self.sk().as_ptr(), &mut look) };
+        Look {
+            phase: match look.phase {
+                bindings::riw_sctp_phase_RIW_SCTP_CONNECTING => Phase::Connecting,
+                bindings::riw_sctp_phase_RIW_SCTP_ESTABLISHED => Phase::Established,
+                bindings::riw_sctp_phase_RIW_SCTP_SHUTDOWN => Phase::ShuttingDown,
+                _ => Phase::Gone,
+            },
+            error: (look.err != 0).then(|| Error::from_errno(-look.err)),
+            adaptation: look.adaptation,
+            chunk: look.chunk,
+            unacknowledged: look.unacked,
+            unsent: look.unsent,
+            moved: look.moved,
+        }
+    }
+
+    /// Returns the local and the peer's address of the primary path. May sleep. `ENOTCONN` if there is
+    /// no association.
+    pub fn addrs(&self) -> Result<(SocketAddr, SocketAddr)> {
+        let mut local = bindings::__kernel_sockaddr_storage::default();
+        let mut remote = bindings::__kernel_sockaddr_storage::default();
+
+        // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it. Each
+        // storage has room for every address.
+        if !unsafe { bindings::sctp_addrs(self.sk().as_ptr(), &mut local, &mut remote) } {
+            return Err(ENOTCONN);
+        }
+        let read = |storage| addr::from_storage(storage).ok_or(EAFNOSUPPORT);
+        Ok((read(&local)?, read(&remote)?))
+    }
+
+    /// Returns the free space in the send buffer, with what SCTP needs for each message beside its
+    /// data, and the user data of the largest message that is not fragmented, both in bytes. If there
+    /// is no space, [`AnyEvent::room`] reports some later. May sleep. Without an association there
+    /// is some: sending then fails.
+    pub fn room(&self) -> (usize, u32) {
+        let mut chunk = 0;
+
+        // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
+        let room = unsafe { bindings::sctp_room(self.sk().as_ptr(), &mut chunk) };
+        (room, chunk)
+    }
+
+    /// Sends the first `len` bytes of `buf` as one message, all or nothing, and removes them from
+    /// `buf`. May sleep.
+    ///
+    /// `EAGAIN` if there is no room: [`AnyEvent::room`] reports room later. `EINVAL` if `buf` has
+    /// fewer bytes, or in too many pieces. No callback follows any other error.
+    pub fn send_from(&self, buf: &mut SendBuf, len: usize, ppid: u32) -> Result {
+        /// Pieces of 64 KiB in single pages that begin anywhere, and some more.
+        const VECS: usize = 20;
+        let mut vecs = [bio_vec::default(); VECS];
+        let (count, offered) = buf.describe(&mut vecs);
+
+        if offered < len {
+            return Err(EINVAL);
+        }
+        // SAFETY: By the type's invariants it is a valid SCTP socket. The first `count` entries of
+        // `vecs` describe pages that `buf` has references to, with at least `len` bytes.
+        let ret = unsafe {
+            bindings::sctp_send_pages(self.sock().as_ptr(), vecs.as_ptr(), count, len, ppid)
+        };
+        to_result(ret.min(0))?;
+        buf.consume(len);
+        Ok(())
+    }
+
+    /// Sends both parts as one message, all or nothing. May sleep. Fails as
+    /// [`send_from`](Self::send_from) does.
+    pub fn send(&self, parts: [&[u8]; 2], ppid: u32) -> Result {
+        let [first, second] = parts;
+
+        // SAFETY: By the type's invariants it is a valid SCTP socket. The slices are valid for reads
+        // of their lengths; SCTP copies them.
+        let ret = unsafe {
+            bindings::sctp_send(
+                self.sock().as_ptr(),
+                first.as_ptr(),
+                first.len(),
+                second.as_ptr(),
+                second.len(),
+                ppid,
+            )
+        };
+        to_result(ret.min(0))
+    }
+
+    /// Receives the next message, or its next part, into `to`, which must not be empty. May sleep.
+    ///
+    /// `EAGAIN` if there is none now, `ENOTCONN` if none will come; otherwise the error that ended
+    /// the association.
+    pub fn recv(&self, to: &mut [u8]) -> Result<Part> {
+        let mut part = bindings::riw_sctp_part::default();
+
+        // SAFETY: By the type's invariants it is a valid SCTP socket. `to` is borrowed exclusively
+        // and so valid for writes of its length.
+        let ret = unsafe {
+            bindings::sctp_recv(self.sock().as_ptr(), to.as_mut_ptr(), to.len(), &mut part)
+        };
+        let len = usize::try_from(ret).map_err(|_| Error::from_errno(ret))?;
+
+        if len == 0 {
+            return Err(ENOTCONN);
+        }
+        Ok(Part {
+            len,
+            last: part.last,
+            kind: if part.event {
+                PartKind::Event
+            } else {
+                PartKind::Data(part.ppid)
+            },
+        })
+    }
+
+    /// Installs `owner` for the callbacks of the socket.
+    ///
+    /// Earlier events are not reported: look once afterwards. The socket holds references to `owner`
+    /// until [`clear_callbacks`](Base::clear_callbacks) or its drop. `EBUSY` if callbacks are
+    /// installed or other code uses `sk_user_data`, `ENOMEM` if there is no memory.
+    pub fn set_callbacks<T: AnyEvent>(&self, owner: Arc<T>) -> Result {
+        // SAFETY: By the type's invariants it is a valid SCTP socket; the drop of `Base` removes the
+        // callbacks before it releases the socket.
+        unsafe { hook::install_any_event(self.sk(), owner) }
+    }
+}
+
+/// Why no part of a message was received.
+#[derive(Clone, Copy, Debug)]
+pub enum NoPart {
+    /// The buffer has as many bytes as the caller wants: the message is longer, or just as long.
+    Full,
+    /// There is no memory for a larger buffer.
+    Memory,
+    /// As [`SctpSocket::recv`] says.
+    Socket(Error),
+}
+
+/// A buffer for one message. It grows with the messages.
+pub struct MessageBuf {
+    bytes: KVVec<u8>,
+    /// The length of what has been received, in bytes.
+    used: usize,
+    memcg: MemCgroup,
+}
+
+impl MessageBuf {
+    /// The initial size of the buffer in bytes.
+    const SIZE_MIN: usize = 2048;
+
+    /// Makes an empty buffer, whose memory is charged to `memcg`. Any context.
+    pub fn new(memcg: MemCgroup) -> Self {
+        Self {
+            bytes: KVVec::new(),
+            used: 0,
+            memcg,
+        }
+    }
+
+    /// Returns what has been received. Any context.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.used).unwrap_or_default()
+    }
+
+    /// Drops what has been received, and keeps the memory. Any context.
+    pub fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    /// Receives the next part of a message from `socket`, of which at most `max` bytes are kept. May
+    /// sleep.
+    pub fn receive(&mut self, socket: &SctpSocket, max: usize) -> Result<Part, NoPart> {
+        if self.used >= max {
+            return Err(NoPart::Full);
+        }
+        if self.used == self.bytes.len() {
+            self.grow(max).map_err(|AllocError| NoPart::Memory)?;
+        }
+        let room = self.bytes.get_mut(self.used..).ok_or(NoPart::Full)?;
+        let part = socket.recv(room).map_err(NoPart::Socket)?;
+
+        self.used += part.len;
+        Ok(part)
+    }
+
+    fn grow(&mut self, max: usize) -> Result<(), AllocError> {
+        let size = (self.used * 2).max(Self::SIZE_MIN).min(max);
+        let mut bytes = (self.memcg).charge(|| KVVec::from_elem(0, size, GFP_KERNEL_ACCOUNT))?;
+        if let Some(front) = bytes.get_mut(..self.used) {
+            front.copy_from_slice(self.bytes());
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+/// Whether a notification says that the peer has restarted the association: it has lost what it had
+/// not acknowledged, and knows nothing of what was before. Any context.
+pub fn is_restart(event: &[u8]) -> bool {
+    // SAFETY: The slice is valid for reads of its length.
+    unsafe { bindings::sctp_restarted(event.as_ptr(), event.len()) }
+}
+
+/// A listening SCTP socket.
+///
+/// The rules for namespace, drop and context of [`Base`] apply.
+pub struct SctpListenSocket(SctpSocket);
+
+impl SctpListenSocket {
+    /// Makes `socket`, which must be bound, listen. Up to `backlog` associations may wait in the
+    /// accept queue. Fails as `listen()` does, for example with `EADDRINUSE`.
+    pub fn new(socket: SctpSocket, backlog: u32) -> Result<Self> {
+        socket.clear_callbacks();
+        socket.listen(backlog)?;
+        Ok(Self(socket))
+    }
+
+    /// Accepts an association, which may be gone already. `EAGAIN` if the accept queue is empty,
+    /// `EBUSY` if other code uses the child's `sk_user_data`; otherwise the errors of
+    /// `kernel_accept()`.
+    pub fn accept(&self) -> Result<SctpSocket> {
+        // INVARIANT: A child of an SCTP socket is one.
+        let child = SctpSocket(self.0.accept()?);
+
+        // SAFETY: By the type's invariants both are valid SCTP sockets. The helper locks the child.
+        unsafe {
+            bindings::sctp_share_cookie_key(child.sk().as_ptr(), self.0.sk().as_ptr());
+        }
+        Ok(child)
+    }
+
+    /// Installs `owner` for the callbacks of the accept queue, as
+    /// [`ListenSocket::set_listener`](crate::ListenSocket::set_listener) does.
+    pub fn set_listener<T: Listener>(&self, owner: Arc<T>) -> Result {
+        // SAFETY: By the type's invariants of `SctpSocket` it is a valid SCTP socket.
+        unsafe { hook::install_sctp_listener(self.0.sk(), owner) }
+    }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory of WRs that kernel users post.
+
+use super::{WrId, LOCAL_DMA_LKEY, MAX_SGE};
+use core::{marker::PhantomData, ptr::NonNull};
+use kernel::{ffi::c_int, prelude::*};
+use net::{Fragment, Room};
+use riw_bindings as bindings;
+
+/// An SGE of a WR (`struct ib_sge`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PostedSge {
+    /// The address: of the kernel for [`LOCAL_DMA_LKEY`], otherwise within the region.
+    pub addr: u64,
+    /// The length in bytes.
+    pub len: u32,
+    /// The key of the region, or [`LOCAL_DMA_LKEY`].
+    pub lkey: u32,
+}
+
+impl PostedSge {
+    /// Returns `len` bytes of the kernel's memory at `addr`. `None` unless the SGE has
+    /// [`LOCAL_DMA_LKEY`] and contains them.
+    ///
+    /// # Safety
+    ///
+    /// The memory of an SGE with [`LOCAL_DMA_LKEY`] must be valid for accesses by C code, for `'a`.
+    unsafe fn memory<'a>(&self, addr: u64, len: u32) -> Option<Memory<'a>> {
+        let offset = addr.checked_sub(self.addr)?;
+        let end = offset.checked_add(len.into())?;
+        if self.lkey != LOCAL_DMA_LKEY || end > self.len.into() {
+            return None;
+        }
+        // INVARIANT: The range is part of the SGE, whose memory is valid by the caller's promise.
+        Some(Memory {
+            // CAST: An address of the kernel.
+            start: NonNull::new(addr as usize as *mut u8)?,
+            // CAST: A 32-bit number fits.
+            len: len as usize,
+            _lent: PhantomData,
+        })
+    }
+}
+
+/// A WR that was posted: its id, and the memory that the consumer has lent for it.
+#[derive(Debug)]
+pub struct Posted {
+    /// The id, for the completion.
+    pub id: WrId,
+    /// The memory.
+    pub lent: Lent,
+}
+
+/// The SGEs of a WR, and the right to access the kernel memory that they name.
+///
+/// The consumer keeps the memory until it learns that the WR is complete, or has destroyed the queue. So a
+/// driver must drop this before it adds the completion of the WR, or of a later one of the same queue, and
+/// before the queue is destroyed.
+#[derive(Debug, Default)]
+pub struct Lent {
+    sges: [PostedSge; MAX_SGE],
+    count: usize,
+}
+
+impl Posted {
+    /// Copies the SGEs of a WR. Fails with `EINVAL` if there are too many.
+    ///
+    /// # Safety
+    ///
+    /// `list` must be valid for `count` SGEs. The consumer must keep the memory of those with
+    /// [`LOCAL_DMA_LKEY`] until it learns that the WR `id` is complete.
+    pub(super) unsafe fn new(id: u64, list: *const bindings::ib_sge, count: c_int) -> Result<Self> {
+        let count = usize::try_from(count)?;
+        let mut sges = [PostedSge::default(); MAX_SGE];
+
+        for (at, to) in sges.get_mut(..count).ok_or(EINVAL)?.iter_mut().enumerate() {
+            // SAFETY: `at` is below `count`, for which the caller promises that `list` is valid.
+            let sge = unsafe { *list.add(at) };
+
+            *to = PostedSge {
+                addr: sge.addr,
+                len: sge.length,
+                lkey: sge.lkey,
+            };
+        }
+        Ok(Self {
+            id: WrId(id),
+            lent: Lent { sges, count },
+        })
+    }
+}
+
+impl Lent {
+    /// Returns the SGEs in order. Any context.
+    pub fn sges(&self) -> &[PostedSge] {
+        self.sges.get(..self.count).unwrap_or_default()
+    }
+
+    /// Gives the memory up. Any context.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Returns the only SGE; `None` if there are several, or none. Any context.
+    pub fn into_single(self) -> Option<LentSge> {
+        match self.sges() {
+            [sge] => Some(LentSge(*sge)),
+            _ => None,
+        }
+    }
+
+    /// Returns `len` bytes of the kernel's memory at `addr`. Any context. `None` unless an SGE with
+    /// [`LOCAL_DMA_LKEY`] contains them.
+    pub fn memory(&self, addr: u64, len: u32) -> Option<Memory<'_>> {
+        // SAFETY: The SGEs are those of a WR. Its consumer keeps the memory while the driver may have
+        // `self`, which the result borrows.
+        let memory = |sge: &PostedSge| unsafe { sge.memory(addr, len) };
+
+        self.sges().iter().find_map(memory)
+    }
+}
+
+/// The only SGE of a WR, and the right to access the kernel memory that it names. A driver must drop it as
+/// [`Lent`].
+#[derive(Debug)]
+pub struct LentSge(PostedSge);
+
+impl LentSge {
+    /// Returns the SGE. Any context.
+    pub fn sge(&self) -> &PostedSge {
+        &self.0
+    }
+
+    /// Returns its memory, unless it names a region. Any context.
+    pub fn memory(&self) -> Option<Memory<'_>> {
+        // SAFETY: The SGE is that of a WR. Its consumer keeps the memory while the driver may have
+        // `self`, which the result borrows.
+        unsafe { self.0.memory(self.0.addr, self.0.len) }
+    }
+}
+
+/// Kernel memory that a consumer has lent for a WR.
+///
+/// The consumer and others may access it at any time, so it can be copied but not borrowed.
+///
+/// # Invariants
+///
+/// `start` is valid for accesses of `len` bytes by C code, for `'a`.
+pub struct Memory<'a> {
+    start: NonNull<u8>,
+    len: usize,
+    _lent: PhantomData<&'a Lent>,
+}
+
+impl Memory<'_> {
+    /// Returns the address, for traces. Any context.
+    pub fn addr(&self) -> u64 {
+        // CAST: An address fits.
+        self.start.as_ptr().addr() as u64
+    }
+
+    /// Copies all bytes to `to`. Any context. Fails with `EINVAL`, with nothing copied, if they do
+    /// not fit.
+    pub fn read(&self, to: &mut Room<'_>) -> Result {
+        let copy = |to: *mut u8| {
+            // SAFETY: `put_with` passes room for `len` bytes. By the type invariant C code may
+            // read them from `start`.
+            unsafe { bindings::copy_memory(to, self.start.as_ptr(), self.len) };
+            Ok(())
+        };
+
+        // SAFETY: `copy` writes all `len` bytes, and nothing else.
+        unsafe { to.put_with(self.len, copy) }
+    }
+
+    /// Copies all bytes to `to`. Any context. Fails with `EINVAL`, with nothing copied, if `to` has
+    /// another length.
+    pub fn copy_to(&self, to: &mut [u8]) -> Result {
+        if to.len() != self.len {
+            return Err(EINVAL);
+        }
+        // SAFETY: `to` has `len` bytes. By the type invariant C code may read them from `start`.
+        unsafe { bindings::copy_memory(to.as_mut_ptr(), self.start.as_ptr(), self.len) };
+        Ok(())
+    }
+
+    /// Copies `from` to the memory, `at` bytes from its start. Any context. Fails with `EINVAL`,
+    /// with nothing copied, if it does not fit there.
+    pub fn write(&self, at: usize, from: Fragment<'_>) -> Result {
+        let end = at.checked_add(from.len()).ok_or(EINVAL)?;
+        if end > self.len {
+            return Err(EINVAL);
+        }
+        // SAFETY: The range is within `len` bytes from `start`, which C code may write to by the
+        // type invariant. A `Fragment` may be read by C code.
+        unsafe { bindings::copy_memory(self.start.as_ptr().add(at), from.as_ptr(), from.len()) };
+        Ok(())
+    }
+}

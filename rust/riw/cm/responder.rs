@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The startup as responder, by the lower layer: MPA's frames over TCP, session control over SCTP.
+
+use super::{initiator::parameters, reason::EndReason, Endpoint};
+use crate::link::{LinkState, Reorder, Transport};
+use iwarp::{
+    negotiation::Request,
+    sctp::{SessionAction, SessionEvent},
+    startup::{self, Kind, OutFrame, Parameters, Policy, Reader},
+};
+use kernel::prelude::*;
+use rdma::iw::ConnParam;
+
+/// Waits for the request of the peer.
+// A `Request` has it, which is in a box.
+#[allow(clippy::large_enum_variant)]
+pub(super) enum Awaited {
+    Mpa(Reader),
+    Sctp,
+}
+
+/// The outcome of a request that is complete.
+// It is on the stack for a moment.
+#[allow(clippy::large_enum_variant)]
+pub(super) enum Received {
+    /// It is valid.
+    Request(Responder),
+    /// It is not. `answered`: the peer has been sent an answer.
+    Refused { answered: bool, reason: EndReason },
+}
+
+impl Awaited {
+    /// Waits on the link of `endpoint`, which has its connection. May sleep.
+    pub(super) fn new(endpoint: &Endpoint, policy: &Policy) -> Result<Self, EndReason> {
+        match endpoint.link.transport().map_err(EndReason::Local)? {
+            Transport::Tcp => Ok(Self::Mpa(Reader::new(Kind::Request))),
+            Transport::Sctp => {
+                if !endpoint.link.tune_for_ddp().map_err(EndReason::link)? {
+                    return Err(EndReason::Adaptation);
+                }
+                endpoint
+                    .link
+                    .listen_session(policy.rtr)
+                    .map_err(EndReason::Local)?;
+                Ok(Self::Sctp)
+            }
+        }
+    }
+
+    /// Receives the request, or a part of it. May sleep. Returns `None` if it is not complete, or why
+    /// it never will be.
+    pub(super) fn receive(
+        &mut self,
+        endpoint: &Endpoint,
+        policy: &Policy,
+    ) -> Result<Option<Received>, EndReason> {
+        match self {
+            Self::Mpa(reader) => {
+                if !endpoint.receive_frame(reader)? {
+                    return Ok(None);
+                }
+                Ok(Some(match startup::Responder::request(reader, policy) {
+                    Ok(responder) => Received::Request(Responder::Mpa(responder)),
+                    Err(refusal) => Received::Refused {
+                        answered: refusal
+                            .reply
+                            .is_some_and(|reply| endpoint.send_frame(reply.as_bytes()).is_ok()),
+                        reason: EndReason::Startup(refusal.error),
+                    },
+                }))
+            }
+            Self::Sctp => endpoint
+                .link
+                .next_action(|action| take(endpoint, action))
+                .map_err(EndReason::link)?
+                .transpose(),
+        }
+    }
+}
+
+/// Takes what the session makes of the first chunk. May sleep.
+fn take(endpoint: &Endpoint, action: SessionAction<'_>) -> Result<Received, EndReason> {
+    match action {
+        SessionAction::Ask { request, private } => {
+            let mut copy = KVec::new();
+
+            copy.extend_from_slice(private, GFP_KERNEL)
+                .map_err(|e| EndReason::Local(e.into()))?;
+            Ok(Received::Request(Responder::Sctp {
+                request,
+                private: copy,
+            }))
+        }
+        SessionAction::Refuse { chunk, error } => Ok(Received::Refused {
+            answered: endpoint.link.send_control(&chunk).is_ok(),
+            reason: EndReason::Session(error),
+        }),
+        SessionAction::Abort(error) => Err(EndReason::Session(error)),
+        // None of them is a responder's first one.
+        _ => Err(EndReason::Local(EIO)),
+    }
+}
+
+/// A valid request, and what answers it.
+// A `Reported` has it, which is in a box.
+#[allow(clippy::large_enum_variant)]
+pub(super) enum Responder {
+    Mpa(startup::Responder),
+    Sctp { request: Request, private: KVec<u8> },
+}
+
+/// An answer that accepts and is not sent.
+// It is on the stack for a moment.
+#[allow(clippy::large_enum_variant)]
+pub(super) enum Prepared<'a> {
+    Mpa(OutFrame, Parameters),
+    Sctp {
+        ird: u32,
+        ord: u32,
+        private: &'a [u8],
+    },
+}
+
+impl Responder {
+    /// Checks that the connection still waits for the answer. May sleep. If the peer has sent what is not
+    /// allowed, returns whether it has been sent an answer to that, and the reason.
+    pub(super) fn check(
+        &self,
+        endpoint: &Endpoint,
+    ) -> Result<Option<(bool, EndReason)>, EndReason> {
+        if let Self::Sctp { .. } = self {
+            let next = endpoint
+                .link
+                .next_action(|action| take(endpoint, action))
+                .map_err(EndReason::link)?;
+
+            match next.transpose()? {
+                Some(Received::Refused { answered, reason }) => {
+                    return Ok(Some((answered, reason)));
+                }
+                // The session asks once.
+                Some(Received::Request(_)) | None => {}
+            }
+        }
+        match endpoint.link.state() {
+            LinkState::Established => Ok(None),
+            _ => Err(EndReason::Closed(ECONNRESET)),
+        }
+    }
+
+    /// Returns the number of Read Requests that the peer accepts at a time, if it negotiates it.
+    pub(super) fn peer_ird(&self) -> Option<u32> {
+        match self {
+            Self::Mpa(mpa) => mpa.peer_ird(),
+            Self::Sctp { request, .. } => request.peer_ird(),
+        }
+    }
+
+    /// Returns the number of Read Requests that the peer wants outstanding, if it negotiates it.
+    pub(super) fn peer_ord(&self) -> Option<u32> {
+        match self {
+            Self::Mpa(mpa) => mpa.peer_ord(),
+            Self::Sctp { request, .. } => request.peer_ord(),
+        }
+    }
+
+    /// Returns the private data of the request.
+    pub(super) fn private_data(&self) -> &[u8] {
+        match self {
+            Self::Mpa(mpa) => mpa.private_data(),
+            Self::Sctp { private, .. } => private,
+        }
+    }
+
+    /// Prepares the answer that accepts. `EINVAL` if the private data does not fit.
+    pub(super) fn accept<'a>(&self, param: &ConnParam<'a>) -> Result<Prepared<'a>> {
+        let (ird, ord, private) = (param.ird, param.ord, param.private_data);
+
+        Ok(match self {
+            Self::Mpa(mpa) => {
+                let (reply, parameters) = mpa.accept(ird, ord, private).map_err(|_| EINVAL)?;
+                Prepared::Mpa(reply, parameters)
+            }
+            Self::Sctp { .. } => Prepared::Sctp { ird, ord, private },
+        })
+    }
+
+    /// Sends the answer of a consumer that rejects. Returns whether it is sent. May sleep.
+    pub(super) fn reject(&self, endpoint: &Endpoint, private: &[u8]) -> bool {
+        match self {
+            Self::Mpa(mpa) => mpa
+                .reject(private)
+                .is_ok_and(|reply| endpoint.send_frame(reply.as_bytes()).is_ok()),
+            Self::Sctp { .. } => answer(endpoint, SessionEvent::Reject { private }),
+        }
+    }
+
+    /// Sends the answer for a consumer that does not decide. Returns whether it is sent. May sleep.
+    ///
+    /// Over SCTP that is a Terminate (RFC 5043, section 6.3). But an initiator that has sent an
+    /// enhanced Initiate would take it for the answer of a peer that does not know it, and try a
+    /// session without read depths. So it gets a Reject.
+    pub(super) fn refuse(&self, endpoint: &Endpoint) -> bool {
+        match self {
+            Self::Sctp { request, .. } if !request.enhanced() => {
+                answer(endpoint, SessionEvent::Refuse)
+            }
+            _ => self.reject(endpoint, &[]),
+        }
+    }
+}
+
+/// Sends an answer that does not accept. Returns whether it is sent. May sleep.
+fn answer(endpoint: &Endpoint, event: SessionEvent<'_>) -> bool {
+    endpoint.link.answer(event, Reorder::none()).is_ok()
+}
+
+impl Prepared<'_> {
+    /// Sends the answer. May sleep. Returns what both sides have agreed on.
+    pub(super) fn send(self, endpoint: &Endpoint) -> Result<Parameters> {
+        match self {
+            Self::Mpa(reply, parameters) => {
+                endpoint.send_frame(reply.as_bytes())?;
+                Ok(parameters)
+            }
+            Self::Sctp { ird, ord, private } => {
+                let event = SessionEvent::Accept { ird, ord, private };
+                let agreed = endpoint
+                    .link
+                    .answer(event, endpoint.reorder())?
+                    .ok_or(EIO)?;
+
+                Ok(parameters(&agreed))
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One end of an association.
+
+use super::{
+    super::{connection::AddrPair, events::Hook, frames::Frames, LinkEvents, LinkState},
+    inlet::{Fetched, Inlet},
+};
+use core::net::SocketAddr;
+use iwarp::{
+    sctp::{Encoded, Session, SessionAction, SessionEvent},
+    wire::sctp::{ADAPTATION_DDP, PPID_CONTROL, PPID_SEGMENT},
+};
+use kernel::{prelude::*, sync::Arc};
+use net::{addr, sctp::Phase, Family, Netns, Pernet, SctpSocket, SendBuf};
+
+/// Bytes that a socket can send from, with what SCTP needs for each chunk. A chunk takes more than 512
+/// of them, so fewer than 4096 are unacknowledged: Linux drops what is farther ahead, and RFC 5043
+/// allows 32767.
+const SEND_BUFFER: u32 = 2 * 1024 * 1024;
+/// Bytes that a socket receives into. Half of it is the window.
+const RECEIVE_BUFFER: u32 = 2 * SEND_BUFFER;
+/// The same before the session is accepted. Until then, the peer has one chunk to send, of some 500 bytes,
+/// and nobody has vouched for it.
+const LISTEN_BUFFER: u32 = 64 * 1024;
+
+/// Makes a socket for DDP that will connect. Process context, may sleep; may load sctp.ko. Fails as
+/// [`SctpSocket::new`] does.
+pub(in crate::link) fn new_socket(
+    pernet: &Arc<Pernet>,
+    ns: &Netns,
+    addr: &SocketAddr,
+) -> Result<SctpSocket> {
+    make_socket(pernet, ns, addr, RECEIVE_BUFFER)
+}
+
+/// Makes a socket for DDP that will listen, as [`new_socket`] does.
+pub(in crate::link) fn new_listener(
+    pernet: &Arc<Pernet>,
+    ns: &Netns,
+    addr: &SocketAddr,
+) -> Result<SctpSocket> {
+    make_socket(pernet, ns, addr, LISTEN_BUFFER)
+}
+
+fn make_socket(
+    pernet: &Arc<Pernet>,
+    ns: &Netns,
+    addr: &SocketAddr,
+    receive: u32,
+) -> Result<SctpSocket> {
+    let family = Family::from(addr);
+
+    SctpSocket::new(pernet, ns, family, ADAPTATION_DDP, SEND_BUFFER, receive)
+}
+
+/// Binds a bound socket to further addresses. One that cannot be used is left out: there are others.
+/// May sleep.
+pub(in crate::link) fn bind_more(socket: &SctpSocket, more: &[SocketAddr]) {
+    for addr in more {
+        // For example, another socket listens there.
+        let _ = socket.bind_more(addr);
+    }
+}
+
+/// Whether an error says that the kernel has no SCTP.
+pub(in crate::link) fn is_missing(error: Error) -> bool {
+    error == EPROTONOSUPPORT || error == ESOCKTNOSUPPORT
+}
+
+/// One end of an association, or of one to be made. As [`Connection`](super::super::Connection).
+pub(crate) struct Association {
+    pub(in crate::link) socket: SctpSocket,
+    /// The DDP-SSN of the next chunk: the number of chunks that SCTP has taken.
+    pub(super) next_ssn: u16,
+    /// `None` while a link has it.
+    pub(in crate::link) inlet: Option<KBox<Inlet>>,
+    /// The last chunk of this side, for which there has been no room.
+    last: Option<Encoded<'static>>,
+    /// This side has sent its last chunk, and expects no more from the peer.
+    shutting_down: bool,
+}
+
+impl Association {
+    /// Wraps a socket. May sleep.
+    pub(in crate::link) fn new(socket: SctpSocket) -> Result<Self> {
+        Ok(Self {
+            socket,
+            next_ssn: 0,
+            inlet: Some(KBox::new(Inlet::new(), GFP_KERNEL)?),
+            last: None,
+            shutting_down: false,
+        })
+    }
+
+    /// Sets the options of an association, and reports its events to `owner`. May sleep.
+    pub(in crate::link) fn prepare<T: LinkEvents>(&self, idle: u16, owner: Arc<T>) -> Result {
+        // So many heartbeats without an answer end it.
+        let ms = u32::from(idle).saturating_mul(1000 * 2) / SctpSocket::RETRANS;
+
+        self.socket.set_heartbeat(ms)?;
+        self.socket.set_callbacks(Hook::new(owner)?)
+    }
+
+    /// Returns the current state. That of the session is not considered, unless it is broken and no link
+    /// has the inlet. May sleep.
+    pub(in crate::link) fn state(&self) -> LinkState {
+        let look = self.socket.look();
+
+        if self.inlet.as_ref().is_some_and(|inlet| inlet.is_broken()) {
+            return LinkState::Closed(ECONNRESET);
+        }
+        match look.phase {
+            Phase::Connecting => LinkState::Connecting,
+            Phase::Established => LinkState::Established,
+            // No message can be sent, and the session has not ended.
+            Phase::ShuttingDown | Phase::Gone => {
+                LinkState::Closed(look.error.unwrap_or(ECONNRESET))
+            }
+        }
+    }
+
+    /// Returns the addresses of both sides. May sleep. `ENOTCONN` if there is no association.
+    pub(in crate::link) fn addrs(&self) -> Result<AddrPair> {
+        let (local, remote) = self.socket.addrs()?;
+
+        Ok(AddrPair {
+            local: addr::unmapped(local),
+            remote: addr::unmapped(remote),
+        })
+    }
+
+    /// Whether the peer has announced DDP (RFC 5043, section 7.1). May sleep.
+    pub(super) fn peer_has_ddp(&self) -> bool {
+        self.socket.look().adaptation == ADAPTATION_DDP
+    }
+
+    /// Sends the chunks of a batch, as many as SCTP takes now. Fails as
+    /// [`Link::send`](super::super::Link::send) does.
+    pub(in crate::link) fn send(&mut self, buf: &mut SendBuf, frames: &mut Frames) -> Result {
+        while let Some(len) = frames.first() {
+            self.socket.send_from(buf, len, PPID_SEGMENT)?;
+            frames.remove_first();
+            self.next_ssn = self.next_ssn.wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    /// Lets the peer send as much as an established session may. May sleep.
+    pub(super) fn open_window(&self) {
+        self.socket.widen(RECEIVE_BUFFER);
+    }
+
+    /// Sends a session control chunk. Fails as [`SctpSocket::send`].
+    pub(super) fn send_control(&mut self, chunk: &Encoded<'_>) -> Result {
+        self.socket.send(chunk.parts(), PPID_CONTROL)?;
+        self.next_ssn = self.next_ssn.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Ends this side's direction of the session: all has been sent. May sleep. If there is no room for
+    /// the last chunk, [`Self::progress`] sends it. Fails as [`SctpSocket::send`]; `ENOTCONN` if a link
+    /// has the inlet, or if the peer has not answered the Initiate: it would accept a session that nobody
+    /// may end before it is open.
+    pub(in crate::link) fn close(&mut self) -> Result {
+        let ssn = self.next_ssn;
+        let inlet = self.inlet.as_mut().ok_or(ENOTCONN)?;
+
+        if let Session::Requested { .. } = inlet.session {
+            return Err(ENOTCONN);
+        }
+        // Otherwise it was over before it began.
+        if let Ok(SessionAction::Send(chunk)) = inlet.session.handle(SessionEvent::Close { ssn }) {
+            self.last = Some(chunk);
+        }
+        self.send_last()
+    }
+
+    /// Sends the last chunk of this side, if it is due and there is room. Fails as
+    /// [`SctpSocket::send`], but not for lack of room.
+    fn send_last(&mut self) -> Result {
+        if let Some(chunk) = self.last {
+            match self.send_control(&chunk) {
+                Err(e) if e == EAGAIN => {}
+                Err(e) => return Err(e),
+                Ok(()) => self.last = None,
+            }
+        }
+        Ok(())
+    }
+
+    /// Discards what the peer sends, until it has ended its direction of the session, too; then shuts
+    /// the association down, which nobody else uses. May sleep.
+    pub(in crate::link) fn progress(&mut self) -> Progress {
+        let mut more = false;
+
+        if self.send_last().is_err() {
+            return Progress::Closed;
+        }
+        if !self.shutting_down {
+            let drained = self.drain();
+
+            more = drained == Drained::More;
+            if drained == Drained::Ended && self.last.is_none() {
+                self.shutting_down = true;
+                // Without effect if the peer has done so.
+                let _ = self.socket.shutdown_write();
+            }
+        }
+        let look = self.socket.look();
+
+        match look.phase {
+            Phase::Gone => Progress::Closed,
+            _ => Progress::Open {
+                unacknowledged: look.unacknowledged,
+                more,
+            },
+        }
+    }
+
+    /// Discards what has arrived. May sleep.
+    fn drain(&mut self) -> Drained {
+        let Self { socket, inlet, .. } = self;
+        let Some(inlet) = inlet else {
+            return Drained::Ended;
+        };
+
+        for _ in 0..DRAIN_BATCH {
+            if inlet.session == Session::Ended {
+                return Drained::Ended;
+            }
+            match inlet.fetch(|f| f(socket), |_, _| false) {
+                Fetched::Chunk => {
+                    inlet.handle(|_, _| (true, ()));
+                }
+                Fetched::Nothing => return Drained::All,
+                Fetched::Closed(_) => return Drained::Ended,
+            }
+        }
+        Drained::More
+    }
+}
+
+/// Messages that are discarded in a row before other work items run.
+const DRAIN_BATCH: usize = 256;
+
+/// How far the end of a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::link) enum Progress {
+    /// It has ended.
+    Closed,
+    /// The peer has not acknowledged so many bytes. `more`: there may be more to discard.
+    Open { unacknowledged: u32, more: bool },
+}
+
+/// The result of discarding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drained {
+    /// Nothing is left, and more may come.
+    All,
+    /// There may be more.
+    More,
+    /// Nothing more counts.
+    Ended,
+}

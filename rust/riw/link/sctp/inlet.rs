@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an association receives: its messages in the order of their DDP-SSNs, and the session that they
+//! form.
+
+use super::{Reorder, SegmentChunk};
+use iwarp::{
+    sctp::{
+        early_write, ssn, Arrival, Chunk, Session, SessionAction, SessionEvent, Window, HEAD_LEN,
+    },
+    startup::RtrTypes,
+    wire::sctp::{PPID_SEGMENT, SSN_LEN},
+    Sctp, Segment,
+};
+use kernel::{prelude::*, rbtree::RBTree};
+use net::{
+    sctp::{is_restart, NoPart, Part, PartKind, Phase},
+    MessageBuf, RecvBuf, SctpSocket,
+};
+
+/// Maximum length of a chunk's user data in bytes, and one more, by which a longer one is known.
+const MESSAGE_MAX: usize = SSN_LEN + u16::MAX as usize + 1;
+/// The same of the first chunk: an Initiate has up to 520 bytes.
+const FIRST_MAX: usize = 1024;
+/// Parts of a message that are skipped in a row. A message that is too long by more than that is sent to
+/// keep the receiver busy.
+const SKIPPED_MAX: u32 = 64;
+/// Bytes that chunks may take that are ahead of a missing one. As long as it is missing, the peer's
+/// send buffer has them, too.
+const HELD_MAX: u32 = 4 * 1024 * 1024;
+/// Bytes that SCTP and the store need for a held chunk, about.
+const HELD_COST: u32 = 256;
+
+/// Receives the messages of an association.
+pub(crate) struct Inlet {
+    pub(super) session: Session,
+    /// Linux drops a chunk that is more than 4096 ahead.
+    window: Window<128>,
+    /// Chunks that are ahead of a missing one.
+    held: RBTree<u16, Held>,
+    /// The message that is being received, or was received last.
+    message: MessageBuf,
+    /// The most bytes of a message that are kept, one more than it may have.
+    message_max: usize,
+    /// The message is too long, which has been said: the rest of it is skipped.
+    skips: bool,
+    current: Option<Current>,
+    /// Nothing that is sent or received has a meaning any more: the association must be aborted.
+    broken: bool,
+    reorder: Reorder,
+}
+
+/// A chunk that is ahead of a missing one.
+struct Held {
+    ppid: u32,
+    /// The first [`HEAD_LEN`] bytes if the payload has been placed; otherwise all.
+    bytes: RecvBuf,
+    /// The length of the chunk in bytes.
+    len: usize,
+}
+
+impl Held {
+    /// Returns what counts for the limit.
+    fn cost(&self) -> u32 {
+        cost(self.bytes.len())
+    }
+}
+
+/// Returns what a chunk of `len` bytes counts for the limit.
+fn cost(len: usize) -> u32 {
+    u32::try_from(len)
+        .unwrap_or(u32::MAX)
+        .saturating_add(HELD_COST)
+}
+
+/// The next chunk in order, which is not handled yet.
+enum Current {
+    /// In `message`, with this payload protocol identifier.
+    Message(u32),
+    Held(Held),
+    /// No chunk that may follow.
+    Bad(Sctp),
+}
+
+/// The result of a look for the next chunk.
+pub(super) enum Fetched {
+    /// There is one.
+    Chunk,
+    /// None has arrived.
+    Nothing,
+    /// None will arrive. The reason.
+    Closed(Error),
+}
+
+impl Inlet {
+    /// An inlet without a session. Any context.
+    pub(super) fn new() -> Self {
+        let reorder = Reorder::none();
+
+        Self {
+            session: Session::Ended,
+            window: Window::new(0),
+            held: RBTree::new(),
+            message: MessageBuf::new(reorder.memcg.clone()),
+            message_max: MESSAGE_MAX,
+            skips: false,
+            current: None,
+            broken: false,
+            reorder,
+        }
+    }
+
+    /// Begins a session. It holds no chunks. May sleep.
+    pub(super) fn begin(&mut self, session: Session) {
+        *self = Self {
+            session,
+            ..Self::new()
+        };
+    }
+
+    /// Begins a session that an initiator will request. It holds nothing: an initiator sends one chunk
+    /// and waits. May sleep.
+    pub(super) fn listen(&mut self, rtr: RtrTypes) {
+        self.begin(Session::listen(rtr));
+        self.message_max = FIRST_MAX;
+    }
+
+    /// Lets chunks be held from now on, as `reorder` says.
+    pub(super) fn hold(&mut self, reorder: Reorder) {
+        self.window.set_budget(HELD_MAX);
+        self.message_max = MESSAGE_MAX;
+        self.message = MessageBuf::new(reorder.memcg.clone());
+        self.reorder = reorder;
+    }
+
+    /// Notes that the association must be aborted.
+    pub(super) fn set_broken(&mut self) {
+        self.broken = true;
+    }
+
+    /// Whether the association must be aborted.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Looks for the next chunk. `with_socket` calls a function with the socket, if there still is one.
+    /// `place` places the payload of an RDMA Write before its turn, and returns whether it is placed.
+    /// May sleep.
+    pub(super) fn fetch(
+        &mut self,
+        mut with_socket: impl FnMut(&mut dyn FnMut(&SctpSocket) -> Result) -> Result,
+        mut place: impl FnMut(&Segment, &[u8]) -> bool,
+    ) -> Fetched {
+        let mut closed = None;
+        let mut skipped = 0_u32;
+
+        loop {
+            if self.current.is_some() {
+                return Fetched::Chunk;
+            }
+            if let Some(held) = self.take_due() {
+                self.current = Some(Current::Held(held));
+                return Fetched::Chunk;
+            }
+            let mut received = Err(NoPart::Socket(ENOTCONN));
+            let (message, max) = (&mut self.message, self.message_max);
+            let asked = with_socket(&mut |socket| {
+                received = message.receive(socket, max);
+                Ok(())
+            });
+
+            match asked.map_err(NoPart::Socket).and(received) {
+                Ok(part) if self.skips => {
+                    self.message.clear();
+                    self.skips = !part.last;
+                    skipped = skipped.saturating_add(1);
+                    if skipped == SKIPPED_MAX {
+                        self.broken = true;
+                        return Fetched::Closed(ECONNRESET);
+                    }
+                }
+                Ok(part) => {
+                    if let Err(e) = self.take_part(&part, &mut place) {
+                        self.broken = true;
+                        return Fetched::Closed(e);
+                    }
+                }
+                Err(NoPart::Full) => {
+                    self.message.clear();
+                    self.skips = true;
+                    self.current = Some(Current::Bad(Sctp::Length));
+                }
+                Err(NoPart::Memory) => {
+                    self.broken = true;
+                    return Fetched::Closed(ENOMEM);
+                }
+                // SCTP also reports what the association survives, such as a timer without memory.
+                Err(NoPart::Socket(e)) => match closed {
+                    // Nothing can arrive after the look.
+                    Some(error) => return Fetched::Closed(error),
+                    None => match ended(&mut with_socket, e) {
+                        Some(error) => closed = Some(error),
+                        None => return Fetched::Nothing,
+                    },
+                },
+            }
+        }
+    }
+
+    /// Handles a part that was received. `ECONNRESET` if the peer has restarted, `ENOMEM`.
+    fn take_part(
+        &mut self,
+        part: &Part,
+        place: &mut impl FnMut(&Segment, &[u8]) -> bool,
+    ) -> Result {
+        if !part.last {
+            return Ok(());
+        }
+        match part.kind {
+            PartKind::Event => {
+                let restarted = is_restart(self.message.bytes());
+
+                self.message.clear();
+                if restarted {
+                    return Err(ECONNRESET);
+                }
+            }
+            PartKind::Data(ppid) => {
+                if let Some(current) = self.sort(ppid, place)? {
+                    self.current = Some(current);
+                } else {
+                    self.message.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sorts the message in, which is complete. Returns it if it is next. `ENOMEM` if it cannot be
+    /// held.
+    fn sort(
+        &mut self,
+        ppid: u32,
+        place: &mut impl FnMut(&Segment, &[u8]) -> bool,
+    ) -> Result<Option<Current>> {
+        let bytes = self.message.bytes();
+        let arrived = ssn(bytes).and_then(|number| {
+            let arrival = self.window.arrive(number, cost(bytes.len()))?;
+            Ok((number, arrival))
+        });
+
+        match arrived {
+            Ok((_, Arrival::Next)) => Ok(Some(Current::Message(ppid))),
+            Ok((number, Arrival::Held)) => {
+                let memcg = &self.reorder.memcg;
+                // Before the answer to the Initiate no segment is legal.
+                let is_early = self.reorder.early_placement && self.session == Session::Open;
+                let head = is_early.then(|| early_head(ppid, bytes, place)).flatten();
+                let held = Held {
+                    ppid,
+                    bytes: RecvBuf::copy_of(head.unwrap_or(bytes), memcg)?,
+                    len: bytes.len(),
+                };
+
+                self.window
+                    .shrink(cost(bytes.len()).saturating_sub(held.cost()));
+                memcg.charge(|| {
+                    self.held
+                        .try_create_and_insert(number, held, GFP_KERNEL_ACCOUNT)
+                })?;
+                Ok(None)
+            }
+            Err(error) => Ok(Some(Current::Bad(error))),
+        }
+    }
+
+    /// Takes the held chunk that is next, if there is one.
+    fn take_due(&mut self) -> Option<Held> {
+        let held = self.held.remove(&self.window.due()?)?;
+
+        self.window.take(held.cost());
+        Some(held)
+    }
+
+    /// Calls `f` with what the session makes of the current chunk, and with the chunk. `f` returns
+    /// whether the chunk is handled; otherwise it stays the current one.
+    pub(super) fn handle<R>(
+        &mut self,
+        f: impl FnOnce(SessionAction<'_>, SegmentChunk<'_>) -> (bool, R),
+    ) -> Option<R> {
+        let (ppid, segment) = match self.current.as_ref()? {
+            Current::Message(ppid) => (Ok(*ppid), SegmentChunk::whole(self.message.bytes())),
+            Current::Held(held) => {
+                let bytes = held.bytes.bytes();
+                let len = held.len;
+
+                (Ok(held.ppid), SegmentChunk { bytes, len })
+            }
+            Current::Bad(error) => (Err(*error), SegmentChunk::whole(&[])),
+        };
+        // Of a segment chunk nothing is parsed, and of others all is there.
+        let chunk = ppid.and_then(|ppid| Chunk::parse(ppid, segment.bytes));
+        // A received chunk is never refused.
+        let action = self
+            .session
+            .handle(SessionEvent::Received(chunk))
+            .unwrap_or(SessionAction::Discard);
+        let (handled, result) = f(action, segment);
+
+        if handled {
+            // The message, too, if the chunk was in it.
+            if !matches!(self.current.take(), Some(Current::Held(_))) {
+                self.message.clear();
+            }
+        }
+        Some(result)
+    }
+}
+
+/// Returns the head of a held chunk if it is that of an RDMA Write whose payload `place` has placed: the
+/// rest need not be kept.
+fn early_head<'a>(
+    ppid: u32,
+    chunk: &'a [u8],
+    place: &mut impl FnMut(&Segment, &[u8]) -> bool,
+) -> Option<&'a [u8]> {
+    let head = chunk.get(..HEAD_LEN)?;
+    let (segment, payload) = early_write(head, chunk.len()).filter(|_| ppid == PPID_SEGMENT)?;
+
+    place(&segment, chunk.get(payload)?).then_some(head)
+}
+
+/// Returns why an association has ended from which nothing can be received now, which `error` says;
+/// `None` if it has not. May sleep.
+fn ended(
+    mut with_socket: impl FnMut(&mut dyn FnMut(&SctpSocket) -> Result) -> Result,
+    error: Error,
+) -> Option<Error> {
+    let mut look = None;
+
+    if let Err(e) = with_socket(&mut |socket| {
+        look = Some(socket.look());
+        Ok(())
+    }) {
+        return Some(e);
+    }
+    let look = look?;
+    match look.phase {
+        Phase::Connecting | Phase::Established => None,
+        // Receiving takes the socket's error.
+        _ if error != EAGAIN && error != ENOTCONN => Some(error),
+        Phase::ShuttingDown | Phase::Gone => Some(look.error.unwrap_or(ECONNRESET)),
+    }
+}

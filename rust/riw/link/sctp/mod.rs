@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! DDP over SCTP (RFC 5043): an association, with the session of its one DDP stream.
+//!
+//! - An [`Association`] is one end, as a [`Connection`](super::Connection) is.
+//! - Its [`Inlet`] sorts what it receives, and judges it by the session. [`Reorder`] says what happens to
+//!   chunks that are ahead of a missing one.
+//! - `session.rs` has what a [`Link`](super::Link) does with it.
+//!
+//! Messages are received in process context: SCTP has no other way. The inlet is locked meanwhile, and
+//! the connection only for each message, so that a transmit run goes on.
+
+mod association;
+mod inlet;
+mod reorder;
+mod session;
+
+pub(crate) use association::Association;
+pub(super) use association::{bind_more, is_missing, new_listener, new_socket, Progress};
+pub(crate) use inlet::Inlet;
+pub(crate) use reorder::{Reorder, SegmentChunk};
+pub(crate) use session::Inflow;

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a link does with the session of its association.
+
+use super::{
+    super::{Connection, Link, LinkState},
+    inlet::Fetched,
+    Association, Reorder, SegmentChunk,
+};
+use iwarp::{
+    negotiation::Agreed,
+    sctp::{Form, Session, SessionAction, SessionEvent},
+    startup::RtrTypes,
+    wire::sctp::PPID_SEGMENT,
+    Error as ProtocolError, Segment,
+};
+use kernel::prelude::*;
+
+/// Maximum chunks in a row before other work items run.
+const BATCH: usize = 256;
+
+/// How [`Link::receive_chunks`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inflow {
+    /// Nothing is left: an event follows when more arrives.
+    Empty,
+    /// The receiver does not take the next chunk yet.
+    Blocked,
+    /// There may be more, but other work items run first.
+    More,
+    /// The peer has sent its last chunk. This side may still send.
+    PeerClosed,
+    /// The session failed: this side has to report this error, and to close.
+    Failed(ProtocolError),
+    /// There is no association any more, or it must be aborted. The reason.
+    Closed(Error),
+}
+
+/// All functions need process context and may sleep. Without an association they fail with `ENOTCONN`.
+impl Link {
+    fn with_association<R>(&self, f: impl FnOnce(&mut Association) -> Result<R>) -> Result<R> {
+        self.with(|connection| match connection {
+            Connection::Sctp(association) => f(association),
+            Connection::Tcp(_) => Err(ENOTCONN),
+        })
+    }
+
+    /// Whether the peer of an established association has announced DDP (RFC 5043, section 7.1). Sets
+    /// what depends on the association.
+    pub(crate) fn tune_for_ddp(&self) -> Result<bool> {
+        self.with_association(|association| {
+            association.socket.tune()?;
+            Ok(association.peer_has_ddp())
+        })
+    }
+
+    /// Begins a session as initiator, with a new Initiate. `reorder` applies to what it holds. `EINVAL`
+    /// if the private data does not fit; otherwise fails as [`Link::send`] does.
+    pub(crate) fn initiate(
+        &self,
+        form: Form,
+        depths: (u32, u32),
+        private: &[u8],
+        reorder: Reorder,
+    ) -> Result {
+        let (ird, ord) = depths;
+        let (session, chunk) = Session::initiate(form, ird, ord, private).map_err(|_| EINVAL)?;
+        let mut inlet = self.inlet.lock();
+        let inlet = Option::as_mut(&mut inlet).ok_or(ENOTCONN)?;
+
+        inlet.begin(session);
+        inlet.hold(reorder);
+        self.with_association(|association| {
+            // Each session counts from 0.
+            association.next_ssn = 0;
+            association.send_control(&chunk)
+        })
+    }
+
+    /// Begins a session as responder. `rtr` has the RTR messages that this side allows.
+    pub(crate) fn listen_session(&self, rtr: RtrTypes) -> Result {
+        let mut inlet = self.inlet.lock();
+
+        Option::as_mut(&mut inlet).ok_or(ENOTCONN)?.listen(rtr);
+        Ok(())
+    }
+
+    /// Receives the next chunk in order, and calls `f` with what the session makes of it. Returns
+    /// `None` if none has arrived; the error that ended the association if none will.
+    pub(crate) fn next_action<R>(
+        &self,
+        f: impl FnOnce(SessionAction<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let mut inlet = self.inlet.lock();
+        let inlet = Option::as_mut(&mut inlet).ok_or(ENOTCONN)?;
+
+        match inlet.fetch(
+            |f| self.with_association(|association| f(&association.socket)),
+            |_, _| false,
+        ) {
+            Fetched::Chunk => Ok(inlet.handle(|action, _| (true, f(action)))),
+            Fetched::Nothing => Ok(None),
+            Fetched::Closed(e) => Err(e),
+        }
+    }
+
+    /// Sends the chunk that `event`, an answer to an Initiate, calls for. Returns what both sides have
+    /// agreed on, if it accepts. `reorder` applies to what the session holds from then on. `EINVAL` if the
+    /// private data does not fit, or if no Initiate waits; otherwise fails as [`Link::send`] does.
+    pub(crate) fn answer(
+        &self,
+        event: SessionEvent<'_>,
+        reorder: Reorder,
+    ) -> Result<Option<Agreed>> {
+        let mut inlet = self.inlet.lock();
+        let inlet = Option::as_mut(&mut inlet).ok_or(ENOTCONN)?;
+        let before = inlet.session;
+        let (chunk, agreed) = match inlet.session.handle(event).map_err(|_| EINVAL)? {
+            SessionAction::Accept { chunk, agreed } => (chunk, Some(agreed)),
+            SessionAction::Send(chunk) => (chunk, None),
+            _ => return Err(EINVAL),
+        };
+
+        if agreed.is_some() {
+            inlet.hold(reorder);
+        }
+        self.with_association(|association| {
+            if agreed.is_some() {
+                association.open_window();
+            }
+            association.send_control(&chunk)
+        })
+        .inspect_err(|_| inlet.session = before)?;
+        Ok(agreed)
+    }
+
+    /// Sends a session control chunk that the session has handed out.
+    pub(crate) fn send_control(&self, chunk: &iwarp::sctp::Encoded<'_>) -> Result {
+        self.with_association(|association| association.send_control(chunk))
+    }
+
+    /// Sends a segment chunk.
+    pub(crate) fn send_segment(&self, bytes: &[u8]) -> Result {
+        self.with_association(|association| {
+            association.socket.send([bytes, &[]], PPID_SEGMENT)?;
+            association.next_ssn = association.next_ssn.wrapping_add(1);
+            Ok(())
+        })
+    }
+
+    /// The end of a receive whose chunk is not taken: an association that has ended is no reason to
+    /// wait.
+    fn blocked(&self) -> Inflow {
+        match self.state() {
+            LinkState::Closed(error) => Inflow::Closed(error),
+            _ => Inflow::Blocked,
+        }
+    }
+
+    /// Receives chunks, and calls `deliver` with each segment chunk in order. `deliver` returns whether
+    /// it has taken it; if not, it gets it again in the next call. `place` is called with an RDMA Write
+    /// whose turn has not come, and its payload; it returns whether it has placed the payload. Neither may
+    /// use the link, except to send.
+    pub(crate) fn receive_chunks(
+        &self,
+        mut deliver: impl FnMut(SegmentChunk<'_>) -> bool,
+        mut place: impl FnMut(&Segment, &[u8]) -> bool,
+    ) -> Inflow {
+        let mut inlet = self.inlet.lock();
+        let Some(inlet) = Option::as_mut(&mut inlet) else {
+            return Inflow::Closed(ENOTCONN);
+        };
+
+        for _ in 0..BATCH {
+            match inlet.fetch(
+                |f| self.with_association(|association| f(&association.socket)),
+                &mut place,
+            ) {
+                Fetched::Chunk => {}
+                Fetched::Nothing => return Inflow::Empty,
+                Fetched::Closed(e) => return Inflow::Closed(e),
+            }
+            let outcome = inlet.handle(|action, chunk| match action {
+                SessionAction::Deliver if deliver(chunk) => (true, None),
+                SessionAction::Deliver => (false, Some(Inflow::Blocked)),
+                SessionAction::Discard => (true, None),
+                SessionAction::PeerClosed => (true, Some(Inflow::PeerClosed)),
+                SessionAction::Fail(error) => (true, Some(Inflow::Failed(error))),
+                // Such a session is not open.
+                _ => (true, Some(Inflow::Closed(ECONNRESET))),
+            });
+            if let Some(end) = outcome.flatten() {
+                if matches!(end, Inflow::Closed(_)) {
+                    inlet.set_broken();
+                }
+                if end == Inflow::Blocked {
+                    return self.blocked();
+                }
+                return end;
+            }
+        }
+        Inflow::More
+    }
+}

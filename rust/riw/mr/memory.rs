@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory of a process's region.
+
+use kernel::prelude::*;
+use net::{Fragment, Room};
+use rdma::{dmabuf::DmaBuf, umem::Umem};
+
+/// Memory of a process. Each method is that of both kinds, with their contexts and errors.
+pub(super) enum UserMemory {
+    Pages(Umem),
+    DmaBuf(DmaBuf),
+}
+
+impl UserMemory {
+    /// Returns the length in bytes.
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Pages(umem) => umem.len(),
+            Self::DmaBuf(buf) => buf.len(),
+        }
+    }
+
+    /// Returns the number of pages.
+    pub(super) fn pages(&self) -> usize {
+        match self {
+            Self::Pages(umem) => umem.pages(),
+            Self::DmaBuf(buf) => buf.pages(),
+        }
+    }
+
+    /// Copies `from` to the memory, `at` bytes from its start.
+    pub(super) fn write(&self, at: u64, from: Fragment<'_>) -> Result {
+        match self {
+            Self::Pages(umem) => umem.write(at, from),
+            Self::DmaBuf(buf) => buf.write(at, from),
+        }
+    }
+
+    /// Copies `len` bytes to `to`, from `at` bytes after the start of the memory.
+    pub(super) fn read(&self, at: u64, len: usize, to: &mut Room<'_>) -> Result {
+        match self {
+            Self::Pages(umem) => umem.read(at, len, to),
+            Self::DmaBuf(buf) => buf.read(at, len, to),
+        }
+    }
+
+    /// Whether the byte `at` bytes from the start is at a multiple of 8 in memory that has atomic operations.
+    pub(super) fn is_word(&self, at: u64) -> bool {
+        match self {
+            Self::Pages(umem) => umem.is_word(at),
+            Self::DmaBuf(_) => false,
+        }
+    }
+
+    /// Replaces 8 bytes atomically. Fails with `EOPNOTSUPP` for a dma-buf.
+    pub(super) fn update(&self, at: u64, f: impl Fn(u64) -> u64) -> Result<Option<u64>> {
+        match self {
+            Self::Pages(umem) => umem.update(at, f),
+            Self::DmaBuf(_) => Err(EOPNOTSUPP),
+        }
+    }
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory windows: parts of a process's region that peers may access, until they are invalidated.
+//!
+//! A window has an index (the upper 24 bits of its STags) in the table of regions. A WR binds it to a
+//! region under an STag, whose lower 8 bits the consumer chooses.
+
+use super::{memory::UserMemory, user::UserRegion, MrDetails, MrMemory, MrObject, REMOTE_RIGHTS};
+use iwarp::{Access, Denied, Region, Stag};
+use kernel::{
+    prelude::*,
+    sync::{
+        aref::ARef,
+        atomic::{ordering, Atomic},
+    },
+};
+use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
+use rdma::mw::MwKind;
+
+/// `IB_ACCESS_ZERO_BASED`: the first byte of the window has the address 0.
+const ZERO_BASED: u32 = 1 << 5;
+
+/// A WR that binds a window.
+#[derive(Clone, Copy)]
+pub(crate) struct BindRequest {
+    /// The new STag of the window.
+    pub(crate) stag: Stag,
+    /// The STag of the region.
+    pub(crate) region: Stag,
+    /// The address of the first byte, in the region.
+    pub(crate) addr: u64,
+    /// The length in bytes. 0: the window is not bound any more.
+    pub(crate) len: u64,
+    /// The access flags.
+    pub(crate) access: u32,
+}
+
+/// The number of windows that are bound to a region, which must not be deregistered meanwhile.
+pub(super) struct WindowCount(Atomic<u32>);
+
+impl WindowCount {
+    /// The region is about to end: no window can be bound to it.
+    const RETIRED: u32 = u32::MAX;
+
+    pub(super) fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    /// Counts one window. Any context. Returns whether the region may have it.
+    fn add(&self) -> bool {
+        let mut count = self.0.load(ordering::Relaxed);
+
+        loop {
+            match count.checked_add(1) {
+                None | Some(Self::RETIRED) => return false,
+                Some(more) => match self.0.cmpxchg(count, more, ordering::Full) {
+                    Ok(_) => return true,
+                    Err(now) => count = now,
+                },
+            }
+        }
+    }
+
+    /// Keeps windows from being bound. Any context. Fails with `EBUSY` if there is one.
+    pub(super) fn retire(&self) -> Result {
+        match self.0.cmpxchg(0, Self::RETIRED, ordering::Full) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(EBUSY),
+        }
+    }
+
+    /// Undoes [`Self::retire`]. Any context.
+    pub(super) fn keep(&self) {
+        self.0.store(0, ordering::Release);
+    }
+}
+
+/// A memory window.
+#[pin_data]
+pub(super) struct Window {
+    kind: MwKind,
+    /// Held while data is copied to or from the memory: an invalidation waits for a copy.
+    #[pin]
+    current: BhSpinLock<Current>,
+}
+
+struct Current {
+    binding: Option<Binding>,
+    /// Counts bindings.
+    generation: u32,
+}
+
+/// What a window is bound to.
+struct Binding {
+    /// Counted in [`WindowCount`]: deregistration fails before it would wait for this reference.
+    region: ARef<MrObject>,
+    stag: Stag,
+    /// Offset of the first byte in the region.
+    offset: u64,
+    /// The address of the first byte, as the wire names it.
+    base: u64,
+    len: u64,
+    access: Access,
+    /// The number of the queue pair that has bound it.
+    qp: u64,
+}
+
+impl Binding {
+    /// Checks what a WR asks for. Process context or softirq. Fails with `InvalidStag` if the
+    /// region cannot have a window, `Rights` if it does not allow this one, `Bounds` or `Wrap` if
+    /// it does not contain the window.
+    fn new(
+        region: ARef<MrObject>,
+        bind: &BindRequest,
+        kind: MwKind,
+        qp: u64,
+    ) -> Result<Self, Denied> {
+        let MrMemory::User(memory) = &region.memory else {
+            return Err(Denied::InvalidStag);
+        };
+        let flags = match kind {
+            MwKind::One => REMOTE_RIGHTS,
+            MwKind::TwoB => REMOTE_RIGHTS | ZERO_BASED,
+        };
+
+        // Programs ask for local access, too. A window has none to give.
+        if bind.access & !(flags | Access::LOCAL_WRITE.bits()) != 0 {
+            return Err(Denied::Rights);
+        }
+        let access = Access::from_bits(bind.access & REMOTE_RIGHTS);
+        let offset = memory.check_window(region.pd, bind, access)?;
+        let base = match bind.access & ZERO_BASED {
+            0 => bind.addr,
+            _ => 0,
+        };
+
+        if !region.windows.add() {
+            return Err(Denied::InvalidStag);
+        }
+        Ok(Self {
+            region,
+            stag: bind.stag,
+            offset,
+            base,
+            len: bind.len,
+            access,
+            qp,
+        })
+    }
+
+    /// Returns what an access is checked against, in protection domain `pd`. Any context.
+    fn region(&self, pd: u64) -> Region {
+        Region {
+            stag: self.stag,
+            pd,
+            base: self.base,
+            len: self.len,
+            access: self.access,
+            valid: true,
+        }
+    }
+}
+
+impl Drop for Binding {
+    fn drop(&mut self) {
+        self.region.windows.0.fetch_sub(1, ordering::Full);
+    }
+}
+
+impl Window {
+    /// Creates a window that is not bound. Any context.
+    pub(super) fn new(kind: MwKind) -> impl PinInit<Self> {
+        let current = Current {
+            binding: None,
+            generation: 0,
+        };
+
+        pin_init!(Self {
+            kind,
+            current <- new_bh_spinlock!(current, "riw::Window::current"),
+        })
+    }
+
+    /// Binds the window to `region` for queue pair `qp`, or ends its binding. Process context or softirq.
+    /// Fails as [`Regions::bind`](super::Regions::bind) does.
+    pub(super) fn bind(
+        &self,
+        region: Option<ARef<MrObject>>,
+        bind: &BindRequest,
+        qp: u64,
+    ) -> Result<(), Denied> {
+        let binding = region
+            .map(|region| Binding::new(region, bind, self.kind, qp))
+            .transpose()?;
+
+        if self.kind == MwKind::TwoB && binding.is_none() {
+            return Err(Denied::Bounds);
+        }
+        let _old = {
+            let mut current = self.current.lock();
+
+            if self.kind == MwKind::TwoB && current.binding.is_some() {
+                // It has to be invalidated first.
+                return Err(Denied::InvalidStag);
+            }
+            current.generation = current.generation.wrapping_add(1);
+            core::mem::replace(&mut current.binding, binding)
+        };
+        Ok(())
+    }
+
+    /// Ends the binding `stag` for its consumer, who posted to queue pair `qp`. Process context or softirq.
+    /// Fails with `InvalidStag` if the window is of type 1 or has another STag, `Rights` if another queue
+    /// pair has bound it. It may be unbound: a peer can invalidate it, too.
+    pub(super) fn invalidate_local(&self, stag: Stag, qp: u64) -> Result<(), Denied> {
+        self.end_binding(|binding| match binding {
+            Some(binding) => binding.may_end(stag, qp),
+            None => Ok(()),
+        })
+    }
+
+    /// Ends the binding `stag` for the peer of queue pair `qp`. Process context or softirq. Fails as
+    /// [`Self::invalidate_local`] does, and if the window is not bound.
+    pub(super) fn invalidate_remote(&self, stag: Stag, qp: u64) -> Result<(), Denied> {
+        self.end_binding(|binding| binding.ok_or(Denied::InvalidStag)?.may_end(stag, qp))
+    }
+
+    fn end_binding(
+        &self,
+        check: impl FnOnce(Option<&Binding>) -> Result<(), Denied>,
+    ) -> Result<(), Denied> {
+        if self.kind == MwKind::One {
+            return Err(Denied::InvalidStag);
+        }
+        let _old = {
+            let mut current = self.current.lock();
+
+            check(current.binding.as_ref())?;
+            current.binding.take()
+        };
+        Ok(())
+    }
+
+    /// Calls `check` with the window as it is bound, in protection domain `pd`, for the peer of queue pair
+    /// `qp`. Process context or softirq; `check` must not sleep. Returns the offset that it returns, and the
+    /// generation of the binding.
+    ///
+    /// Fails with `InvalidStag` if the window is not bound, or for an access of this side, which has no
+    /// business with windows; `PdMismatch` if another queue pair has bound a window of type 2B.
+    pub(super) fn check(
+        &self,
+        pd: u64,
+        qp: u64,
+        want: Access,
+        check: impl FnOnce(&Region) -> Result<u64, Denied>,
+    ) -> Result<(u64, u32), Denied> {
+        let current = self.current.lock();
+        let binding = current.binding.as_ref().ok_or(Denied::InvalidStag)?;
+
+        if want.bits() & REMOTE_RIGHTS == 0 {
+            return Err(Denied::InvalidStag);
+        }
+        let offset = check(&binding.region(pd))?;
+
+        match self.kind == MwKind::TwoB && binding.qp != qp {
+            true => Err(Denied::PdMismatch),
+            false => Ok((offset, current.generation)),
+        }
+    }
+
+    /// Calls `f` with the memory of binding `generation` and the offset of the window in it, unless that is
+    /// not in force any more. Process context or softirq; `f` must not sleep. Fails with `InvalidStag`, or
+    /// `Bounds` if `f` fails.
+    pub(super) fn copy(
+        &self,
+        generation: u32,
+        f: impl FnOnce(&UserMemory, u64) -> Result,
+    ) -> Result<(), Denied> {
+        let current = self.current.lock();
+
+        match &current.binding {
+            Some(binding) if current.generation == generation => {
+                let region: &UserRegion = match &binding.region.memory {
+                    MrMemory::User(region) => region,
+                    _ => return Err(Denied::InvalidStag),
+                };
+
+                region.copy(&binding.region.copies, |umem| f(umem, binding.offset))
+            }
+            _ => Err(Denied::InvalidStag),
+        }
+    }
+
+    /// Returns STag and address of the byte `offset` bytes from the start of the window. Process context or
+    /// softirq.
+    pub(super) fn name(&self, offset: u64) -> (Stag, u64) {
+        match &self.current.lock().binding {
+            Some(binding) => (binding.stag, binding.base.wrapping_add(offset)),
+            None => (Stag(0), offset),
+        }
+    }
+
+    /// Returns the details. Process context or softirq.
+    pub(super) fn details(&self) -> MrDetails {
+        let current = self.current.lock();
+        let binding = current.binding.as_ref();
+
+        MrDetails {
+            access: binding.map_or(0, |binding| binding.access.bits()),
+            pages: 0,
+            valid: binding.is_some(),
+        }
+    }
+}
+
+impl Binding {
+    /// Whether `stag` names the binding, and queue pair `qp` has made it.
+    fn may_end(&self, stag: Stag, qp: u64) -> Result<(), Denied> {
+        if self.stag != stag {
+            return Err(Denied::InvalidStag);
+        }
+        match self.qp == qp {
+            true => Ok(()),
+            false => Err(Denied::Rights),
+        }
+    }
+}

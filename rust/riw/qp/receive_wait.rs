@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What lets a stream look again that waits for a receive WR: a post, the turn, a timer. The wait itself
+//! is in `stream/wait.rs`.
+
+use super::{Qp, RECEIVE_TIMER, RECEIVE_WORK};
+use crate::{
+    queue::receive::{NextTurn, RecvQueue},
+    Riw,
+};
+use kernel::sync::Arc;
+use kernel_ext::workqueue::mod_delayed_work;
+use rdma::Device;
+use trace::Source;
+
+/// Notes that receive WRs have been posted to `queue`: the stream that waits first in line looks for
+/// them, and passes the turn on. Any context. A full barrier.
+///
+/// Each post by a call of the driver ends here. A process with libsiw posts to its ring without one: see
+/// [`Qp::arm_receive_timer`].
+pub(crate) fn receive_posted(dev: &Device<Riw>, queue: &RecvQueue) {
+    if let Some(number) = queue.first_waiting() {
+        dev.qps.retry_receive(number);
+    }
+}
+
+impl Qp {
+    /// Lets the stream look for a receive WR. Any context.
+    pub(super) fn retry_receive(self: &Arc<Self>) {
+        self.queue.kick::<_, RECEIVE_WORK>(self);
+    }
+
+    /// Lets the stream whose turn it is look for a receive WR. Any context.
+    pub(super) fn pass_turn(&self, next: NextTurn) {
+        if let NextTurn(Some(number)) = next {
+            self.device().qps.retry_receive(number);
+        }
+    }
+
+    /// Sets the timer for the next look of a stream that waits, and for the end of its time. Process
+    /// context or softirq.
+    pub(super) fn arm_receive_timer(self: &Arc<Self>) {
+        self.stream.while_waiting(|left| {
+            // Under the lock: `destroy` marks the queue pair first, and then cancels the timer.
+            let status = self.status.lock();
+
+            if !status.is_destroyed() {
+                mod_delayed_work::<Self, RECEIVE_TIMER>(self, left);
+            }
+        });
+    }
+
+    /// Whether a message waits for a receive WR, so that nothing behind it has been read. When the wait
+    /// ends, the queue pair calls [`QpConnection::catch_up`](super::connection::QpConnection::catch_up),
+    /// or the connection ends. Process context or softirq.
+    pub(crate) fn waits_for_receive(&self) -> bool {
+        self.is_stream_active() && self.stream.waits_for_receive()
+    }
+}

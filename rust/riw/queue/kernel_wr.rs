@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Work requests of kernel users: what they post, checked.
+
+use crate::{
+    abi::siw,
+    queue::wr::{
+        AtomicSink, Buffers, Immediate, Inline, RecvWr, SendData, SendImmediate, SendRequest,
+        SendWr, WrId,
+    },
+    Riw,
+};
+use iwarp::{AtomicOp, Stag};
+use kernel::prelude::*;
+use rdma::{
+    wr::{Lent, Posted, PostedAtomic, SendOperation},
+    Device,
+};
+
+/// A send WR as the list of a kernel user keeps it.
+pub(crate) struct PostedSend {
+    wr: SendWr,
+    data: PostedData,
+}
+
+/// The data of a WR in the list. It is shorter than [`SendData`], which has room for what a process may post.
+enum PostedData {
+    /// Buffers, or none.
+    Lent(Lent),
+    Inline(Inline<{ siw::MAX_INLINE }>),
+}
+
+impl PostedSend {
+    /// Takes a WR that a kernel user of `dev` posts. Any context. Fails with `EOPNOTSUPP` for an
+    /// operation that riw does not support, `EINVAL` for an invalid WR.
+    pub(crate) fn new(dev: &Device<Riw>, wr: rdma::wr::SendWr<'_, Riw>) -> Result<Self> {
+        let operation = wr.operation().ok_or(EOPNOTSUPP)?;
+        let (signaled, fence) = (wr.is_signaled(), wr.is_fenced());
+        let (solicited, inline) = (wr.is_solicited(), wr.is_inline());
+        let Posted { id, lent } = wr.take()?;
+        let (request, len, data) = request(dev, operation, lent, solicited, inline)?;
+
+        Ok(Self {
+            wr: SendWr {
+                id: WrId::Kernel(id),
+                opcode: request.opcode(),
+                signaled,
+                fence,
+                request: Ok((request, len)),
+            },
+            data,
+        })
+    }
+
+    /// Returns the WR, and moves its data to `data`. Any context.
+    pub(super) fn take(self, data: &mut SendData) -> SendWr {
+        match self.data {
+            PostedData::Lent(lent) => *data = SendData::Buffers(Buffers::Kernel(lent)),
+            PostedData::Inline(inline) => data.store_inline(&inline),
+        }
+        self.wr
+    }
+
+    /// Returns what [`Self::take`] took apart. Any context.
+    pub(super) fn put_back(wr: SendWr, data: &mut SendData) -> Self {
+        let data = match data {
+            SendData::Buffers(buffers) => PostedData::Lent(buffers.take_lent()),
+            SendData::Inline(inline) => PostedData::Inline(Inline::copied(inline)),
+        };
+
+        Self { wr, data }
+    }
+}
+
+impl PostedData {
+    /// Returns the data of a Send or Write, and its length. Fails with `EINVAL` if it is too long.
+    fn new(lent: Lent, inline: bool) -> Result<(Self, u32)> {
+        if inline {
+            let inline = Inline::of_kernel(&lent)?;
+            let len = inline.len();
+
+            return Ok((Self::Inline(inline), len));
+        }
+        let mut sges = lent.sges().iter();
+        let len = sges.try_fold(0u32, |sum, sge| sum.checked_add(sge.len));
+
+        Ok((Self::Lent(lent), len.ok_or(EINVAL)?))
+    }
+}
+
+/// Returns the request of a kernel user of `dev`, the length of its message, and its data. Fails with
+/// `EINVAL` if it is invalid.
+fn request(
+    dev: &Device<Riw>,
+    operation: SendOperation<'_, Riw>,
+    lent: Lent,
+    solicited: bool,
+    inline: bool,
+) -> Result<(SendRequest, u32, PostedData)> {
+    let no_data = PostedData::Lent(Lent::default());
+
+    Ok(match operation {
+        SendOperation::Send { invalidate } => {
+            let (data, len) = PostedData::new(lent, inline)?;
+            let request = SendRequest::Send {
+                solicited,
+                invalidate: invalidate.map(Stag),
+            };
+
+            (request, len, data)
+        }
+        SendOperation::Write {
+            rkey,
+            addr,
+            immediate,
+        } => {
+            let (data, len) = PostedData::new(lent, inline)?;
+            let request = SendRequest::Write {
+                stag: Stag(rkey),
+                to: addr,
+                immediate: immediate.map(|data| SendImmediate {
+                    data: Immediate(data),
+                    solicited,
+                }),
+            };
+
+            (request, len, data)
+        }
+        SendOperation::Read {
+            rkey,
+            addr,
+            invalidate,
+        } => {
+            let sink = Buffers::Kernel(lent);
+            let read = SendRequest::read(&sink, Stag(rkey), addr, invalidate);
+            let (request, len) = read.map_err(|_| EINVAL)?;
+
+            (request, len, no_data)
+        }
+        SendOperation::Atomic {
+            op,
+            masked,
+            rkey,
+            addr,
+        } if !inline => {
+            let sink = AtomicSink::of_kernel(lent).ok_or(EINVAL)?;
+            let (request, len) = SendRequest::atomic(atomic_op(op), masked, sink, Stag(rkey), addr);
+
+            (request, len, no_data)
+        }
+        SendOperation::Atomic { .. } => return Err(EINVAL),
+        SendOperation::LocalInvalidate { stag } => {
+            (SendRequest::LocalInvalidate(Stag(stag)), 0, no_data)
+        }
+        SendOperation::Register {
+            mr,
+            iova,
+            stag,
+            access,
+        } => {
+            let mapping = mr.take_mapping(dev, Stag(stag), iova, access)?;
+
+            (SendRequest::Register(mapping), 0, no_data)
+        }
+    })
+}
+
+/// Returns the operation on the wire.
+fn atomic_op(op: PostedAtomic) -> AtomicOp {
+    match op {
+        PostedAtomic::FetchAdd { add, boundaries } => AtomicOp::FetchAdd {
+            add,
+            mask: boundaries,
+        },
+        PostedAtomic::CmpSwap {
+            compare,
+            compare_mask,
+            swap,
+            swap_mask,
+        } => AtomicOp::CmpSwap {
+            swap,
+            swap_mask,
+            compare,
+            compare_mask,
+        },
+    }
+}
+
+impl RecvWr {
+    /// Returns the WR that a kernel user has posted, and moves its buffers to `buffers`. Any context.
+    pub(super) fn of_kernel(posted: Posted, buffers: &mut Buffers) -> Self {
+        *buffers = Buffers::Kernel(posted.lent);
+        Self {
+            id: WrId::Kernel(posted.id),
+            valid: Ok(()),
+        }
+    }
+}

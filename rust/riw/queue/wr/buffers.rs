@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The buffers of a WR.
+//!
+//! [`Buffers`] serve WR after WR: a WR is decoded into them in place, and overwrites only the SGEs that it
+//! has. So a WR costs what its own SGEs cost, not what the longest list does.
+
+use super::MAX_SGE;
+use crate::queue::entry::Entry;
+use iwarp::Stag;
+use kernel::prelude::*;
+use rdma::wr::{Lent, Memory, PostedSge, LOCAL_DMA_LKEY};
+
+/// A buffer: part of a memory region, or memory of the kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct Sge {
+    pub(crate) addr: u64,
+    /// Length in bytes.
+    pub(crate) len: u32,
+    pub(crate) stag: Stag,
+}
+
+impl Sge {
+    const EMPTY: Self = Self {
+        addr: 0,
+        len: 0,
+        stag: Stag(0),
+    };
+
+    /// Copies SGE `at` of the list at `offset` octets of an entry. Both ABIs have the same SGEs. `None` if
+    /// it exceeds the entry.
+    fn load(entry: &Entry<'_>, offset: usize, at: usize) -> Option<Self> {
+        let mut words = [0; riw_abi::wr::Sge::WORDS];
+        let octets = at.checked_mul(size_of::<riw_abi::wr::Sge>())?;
+
+        entry.load(offset.checked_add(octets)?, &mut words)?;
+        let sge = riw_abi::wr::Sge::from_words(words);
+
+        Some(Self {
+            addr: sge.addr,
+            len: sge.length,
+            stag: Stag(sge.lkey),
+        })
+    }
+}
+
+impl From<&PostedSge> for Sge {
+    fn from(sge: &PostedSge) -> Self {
+        Self {
+            addr: sge.addr,
+            len: sge.len,
+            stag: Stag(sge.lkey),
+        }
+    }
+}
+
+/// The SGEs of a process's WR.
+pub(crate) struct BufferList {
+    /// Those behind `count` are of earlier WRs.
+    sges: [Sge; MAX_SGE],
+    count: usize,
+}
+
+impl BufferList {
+    const EMPTY: Self = Self {
+        sges: [Sge::EMPTY; MAX_SGE],
+        count: 0,
+    };
+
+    /// Copies `count` SGEs, at `offset` octets of an entry. Any context. Returns `None`, with no SGE, if
+    /// there are too many.
+    fn load(&mut self, entry: &Entry<'_>, offset: usize, count: usize) -> Option<()> {
+        self.count = 0;
+        for (at, to) in self.sges.get_mut(..count)?.iter_mut().enumerate() {
+            *to = Sge::load(entry, offset, at)?;
+        }
+        self.count = count;
+        Some(())
+    }
+
+    fn get(&self, at: usize) -> Option<Sge> {
+        self.sges.get(at).copied().filter(|_| at < self.count)
+    }
+}
+
+/// The buffers of a WR.
+pub(crate) enum Buffers {
+    /// A process lends memory by its regions only.
+    Process(BufferList),
+    Kernel(Lent),
+}
+
+impl Buffers {
+    /// Returns no buffers. Any context.
+    pub(crate) const fn none() -> Self {
+        Self::Process(BufferList::EMPTY)
+    }
+
+    /// Copies `count` SGEs of a process, at `offset` octets of an entry. Any context. Returns `None`, with
+    /// no buffers, if there are too many.
+    pub(in crate::queue) fn load(
+        &mut self,
+        entry: &Entry<'_>,
+        offset: usize,
+        count: usize,
+    ) -> Option<()> {
+        if let Self::Kernel(_) = self {
+            *self = Self::none();
+        }
+        match self {
+            Self::Process(list) => list.load(entry, offset, count),
+            Self::Kernel(_) => None,
+        }
+    }
+
+    /// Removes all buffers: the WR is done. Any context.
+    pub(crate) fn clear(&mut self) {
+        match self {
+            Self::Process(list) => list.count = 0,
+            Self::Kernel(lent) => lent.clear(),
+        }
+    }
+
+    /// Takes what a kernel user has lent. Any context.
+    pub(in crate::queue) fn take_lent(&mut self) -> Lent {
+        match self {
+            Self::Process(_) => Lent::default(),
+            Self::Kernel(lent) => core::mem::take(lent),
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<Sge> {
+        match self {
+            Self::Process(list) => list.get(at),
+            Self::Kernel(lent) => lent.sges().get(at).map(Sge::from),
+        }
+    }
+
+    /// Iterates over the buffers in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Sge> + '_ {
+        (0..).map_while(|at| self.get(at))
+    }
+
+    /// Returns the only buffer, or an empty one if there is none; `None` if there are several.
+    pub(in crate::queue) fn single(&self) -> Option<Sge> {
+        match self.get(1) {
+            None => Some(self.get(0).unwrap_or(Sge::EMPTY)),
+            Some(_) => None,
+        }
+    }
+
+    /// Returns the sum of the lengths, in bytes; `None` if it exceeds a message.
+    pub(crate) fn len(&self) -> Option<u32> {
+        self.iter()
+            .try_fold(0u32, |sum, sge| sum.checked_add(sge.len))
+    }
+
+    /// Returns `len` bytes at `addr` of a kernel user's buffer with the key `stag`. Any context. `None`
+    /// if `stag` names a region.
+    pub(crate) fn memory(&self, stag: Stag, addr: u64, len: u32) -> Option<Memory<'_>> {
+        match (self, stag.0) {
+            (Self::Kernel(lent), LOCAL_DMA_LKEY) => lent.memory(addr, len),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The framing of segments by the lower layer: MPA over TCP, or SCTP's chunks.
+
+use super::{crc, octets::RxOctets, place::Placer};
+use crate::link::Transport;
+use iwarp::{
+    mpa, sctp, startup::Parameters, Error, Framing, Gather, Progress, Quote, Receiver, RxConfig,
+    TxConfig,
+};
+
+/// The sending side.
+pub(super) enum TxFraming {
+    Mpa(mpa::Framer<crc::Kernel>),
+    Sctp(sctp::Framer),
+}
+
+impl TxFraming {
+    /// A framing at the start of a stream. `room`: the payload of a full TCP segment, or of a full
+    /// SCTP chunk, in bytes.
+    pub(super) fn new(transport: Transport, parameters: &Parameters, room: u32) -> Self {
+        match transport {
+            Transport::Tcp => Self::Mpa(mpa::Framer::new(TxConfig {
+                crc: parameters.crc,
+                markers: parameters.tx_markers,
+                emss: room,
+            })),
+            Transport::Sctp => Self::Sctp(sctp::Framer::new(room)),
+        }
+    }
+
+    /// Sets the payload of a full TCP segment or SCTP chunk, in bytes.
+    pub(super) fn set_room(&mut self, room: u32) {
+        match self {
+            Self::Mpa(framer) => framer.set_emss(room),
+            Self::Sctp(framer) => framer.set_chunk(room),
+        }
+    }
+
+    /// Whether the lower layer sends each frame as a message.
+    pub(super) fn has_messages(&self) -> bool {
+        matches!(self, Self::Sctp(_))
+    }
+}
+
+impl Framing for TxFraming {
+    const PREFIX_LEN: usize = {
+        assert!(<mpa::Framer<crc::Kernel>>::PREFIX_LEN == sctp::Framer::PREFIX_LEN);
+        sctp::Framer::PREFIX_LEN
+    };
+
+    #[inline]
+    fn mulpdu(&self) -> u16 {
+        match self {
+            Self::Mpa(framer) => framer.mulpdu(),
+            Self::Sctp(framer) => framer.mulpdu(),
+        }
+    }
+
+    #[inline]
+    fn emit<G: Gather>(
+        &mut self,
+        head: &mut [u8],
+        offset: u32,
+        len: u32,
+        out: &mut G,
+    ) -> Result<u32, G::Error> {
+        match self {
+            Self::Mpa(framer) => framer.emit(head, offset, len, out),
+            Self::Sctp(framer) => framer.emit(head, offset, len, out),
+        }
+    }
+}
+
+/// The receiving side.
+pub(super) enum RxFraming {
+    Mpa(Receiver<mpa::Deframer<crc::Kernel>>),
+    Sctp(Receiver<sctp::Deframer>),
+}
+
+impl RxFraming {
+    /// A receiver at the start of a stream.
+    pub(super) fn new(transport: Transport, parameters: &Parameters) -> Self {
+        match transport {
+            Transport::Tcp => Self::Mpa(Receiver::new(mpa::Deframer::new(RxConfig {
+                crc: parameters.crc,
+                markers: parameters.rx_markers,
+            }))),
+            Transport::Sctp => Self::Sctp(Receiver::new(sctp::Deframer::new())),
+        }
+    }
+
+    /// See [`Receiver::consume`].
+    #[inline]
+    pub(super) fn consume(
+        &mut self,
+        stream: &RxOctets<'_>,
+        placer: &mut Placer<'_>,
+    ) -> Result<Progress, Error> {
+        match self {
+            Self::Mpa(receiver) => receiver.consume(stream, placer),
+            Self::Sctp(receiver) => receiver.consume(stream, placer),
+        }
+    }
+
+    /// See [`Receiver::at_boundary`].
+    pub(super) fn at_boundary(&self, unread: usize) -> bool {
+        match self {
+            Self::Mpa(receiver) => receiver.at_boundary(unread),
+            Self::Sctp(receiver) => receiver.at_boundary(unread),
+        }
+    }
+
+    /// See [`Receiver::started`].
+    #[inline]
+    pub(super) fn started(&self) -> bool {
+        match self {
+            Self::Mpa(receiver) => receiver.started(),
+            Self::Sctp(receiver) => receiver.started(),
+        }
+    }
+
+    /// See [`Receiver::quote`].
+    pub(super) fn quote(&self) -> Quote {
+        match self {
+            Self::Mpa(receiver) => receiver.quote(),
+            Self::Sctp(receiver) => receiver.quote(),
+        }
+    }
+}
