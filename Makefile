@@ -10,6 +10,16 @@ all:
 install:
 	@tools/module install
 
+deb:
+	@tools/deb
+
+# The user library for the mode provider=riw; programs need none by default.
+provider:
+	@tools/provider build
+
+provider-install:
+	@tools/provider install
+
 clean:
 	rm -rf build
 
@@ -19,13 +29,19 @@ clean:
 demo:
 	@selftests/demo
 
+check check-full check-debug: export RIW_TRANSPORT = $(TRANSPORT)
 check: lab
 	@selftests/run_tests $(if $(V),-v) $(CASES)
 
-# All cases, and the slow `mutants`. If the first fails, the second still runs.
+# All cases, and the slow checks. If one fails, the next still runs.
 check-full: lab
 	@status=0; selftests/run_tests --full $(if $(V),-v) || status=1; \
-		$(MAKE) --no-print-directory mutants || status=1; exit $$status
+		for check in check-deb mutants; do \
+			$(MAKE) --no-print-directory $$check || status=1; \
+		done; exit $$status
+
+check-deb: lab
+	@selftests/packages/check_packages
 
 # The cases and a soak, on each instrumented User-Mode Linux.
 soak = selftests/soak/run_soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
@@ -92,18 +108,24 @@ help:
 	@echo 'For a Debian 13 machine that runs the kernel from trixie-backports:'
 	@echo '  make             build riw.ko (KDIR=… for another kernel)'
 	@echo '  make install     install riw.ko for modprobe (as root)'
+	@echo '  make provider    build the user library for the mode provider=riw'
+	@echo '  make provider-install'
+	@echo '                   install that library for libibverbs (as root)'
 	@echo '  make clean       remove build/'
+	@echo 'For any Debian 13 machine:'
+	@echo '  make deb         build the packages riw-dkms and libibverbs-provider-riw, in build/deb'
 	@echo 'For any Debian machine, as root; runs in VMs with that kernel:'
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
 	@echo '  make shell       a shell in a VM, with riw0 and riw1'
-	@echo '  make check       run all tests (CASES="rping_veth mr_*": some; V=1: verbose)'
-	@echo '  make check-full  make check with the slow cases, and make mutants'
+	@echo '  make check       run all tests (CASES="rping_veth mr_*": some; V=1: verbose; TRANSPORT=sctp)'
+	@echo '  make check-full  make check with the slow cases, make check-deb and make mutants'
+	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in a clean root'
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and kasan'
 	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1; RIW_KERNEL=kasan)'
 	@echo '  make bench       measure riw, siw and TCP (bench-quick: under 5 minutes)'
 	@echo '  make profile     profile a row of the bench (ROW="veth1500 bandwidth write 64 KiB")'
 	@echo '  make module      build riw.ko for that kernel'
-	@echo '  make host-test   run the tests of rust/iwarp, without a VM'
+	@echo '  make host-test   run the tests of rust/abi and rust/iwarp, without a VM'
 	@echo '  make mutants     check that the tests of rust/iwarp notice changes of it (SINCE=HEAD~3)'
 	@echo '  make fuzz        fuzz rust/iwarp (TARGET=pair: one target; SECONDS=600 or RUNS=1000000)'
 	@echo '  make clippy      lint the crates in rust/'
@@ -112,4 +134,4 @@ help:
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install clean demo check check-full check-debug soak bench bench-quick profile shell module host-test mutants fuzz clippy fmt doc lab lab-clean help
+.PHONY: all install provider provider-install deb clean demo check check-full check-deb check-debug soak bench bench-quick profile shell module host-test mutants fuzz clippy fmt doc lab lab-clean help
