@@ -36,13 +36,6 @@ class Storage:
     size: int
 
 
-def set_up_slowly(client, server):
-    """Delays packets to a siw, which may not notice a message at the end of connection set-up."""
-    if server.dev.startswith("siw"):
-        return lab.slow_to_siw(client, server)
-    return contextlib.nullcontext()
-
-
 @contextlib.contextmanager
 def exported(server, client):
     """Exports a file by NFS 4.2, over RDMA if the server has a device, else over TCP."""
@@ -62,13 +55,13 @@ def connected(server, client):
     """Connects the client's host to a target with a disk, by NVMe over RDMA."""
     with nvme.modules(server), nvme.Target(server, null_blk=DISK) as target:
         try:
-            with set_up_slowly(client, server):
+            with lab.set_up_slowly(client, server):
                 disk = nvme.connect(target, client).namespace(nvme.BLK)
             yield Storage(disk, client, DISK["size"] * rows.MIB)
         finally:
             # Before the target closes its port: siw's does not survive that with requests in flight.
             nvme.disconnect_all(client)
-        nvme.nothing_held(*{client.dev, server.dev}, timeout=GONE)
+        lab.nothing_held(*{client.dev, server.dev}, timeout=GONE)
 
 
 def opened(row, server, client):

@@ -21,11 +21,16 @@ class Case:
     mem: int = 2048
     kernel: str = "any"
     run: str = "check"
+    provider: str = "siw"
+    needs: str = ""
+    transport: str = "tcp"
     allow: list = dataclasses.field(default_factory=list)
 
     # The values that a key may have; keys not listed take any.
     VALUES = {"module": ("riw", "none"), "peer": ("siw", "riw", "none"),
-              "kernel": ("any", "stock", "debug"), "run": ("check", "full")}
+              "kernel": ("any", "stock", "uml", "debug"), "run": ("check", "full"),
+              "provider": ("siw", "riw"), "transport": ("tcp", "sctp", "both"),
+              "needs": ("valkey",)}
 
     @classmethod
     def read(cls, path):
@@ -36,7 +41,8 @@ class Case:
                 if match := re.match(r"# lab: (.*)", line):
                     for word in match[1].split():
                         key, _, value = word.partition("=")
-                        if key not in ("timeout", "module", "vms", "peer", "mem", "kernel", "run"):
+                        if key not in ("timeout", "module", "vms", "peer", "mem", "kernel", "run",
+                                       "provider", "transport", "needs"):
                             raise ValueError(f"{path}: unknown key {key!r}")
                         if value not in cls.VALUES.get(key, [value]):
                             raise ValueError(f"{path}: unknown {key} {value!r}")
@@ -59,7 +65,9 @@ def find(patterns, kernel="stock", full=False):
         if not matching and patterns:
             raise ValueError(f"no case {pattern!r} in selftests/cases")
         chosen += [path for path in matching if path not in chosen]
-    kinds = ("any", kernel, "debug") if kernel in PACE else ("any", kernel)
+    kinds = ["any", "stock"] if kernel == "stock" else ["any", "uml"]
+    if kernel in PACE:
+        kinds.append("debug")
     cases = [case for case in map(Case.read, chosen) if case.kernel in kinds]
     if not patterns and not full:
         cases = [case for case in cases if case.run == "check"]

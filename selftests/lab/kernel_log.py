@@ -27,6 +27,7 @@ CRASHES = re.compile(r"""
     """, re.VERBOSE)
 BEGIN = "cut here ]"
 END = "end trace"
+KASAN, KASAN_END = "BUG: KASAN: ", "=========="
 LONGEST = 120
 FOREIGN = pathlib.Path(__file__).with_name("foreign-reports")
 
@@ -35,19 +36,23 @@ def reports(lines, allowed=()):
     """Returns the reports in a log (lists of lines). A report starts at a line that matches
     TROUBLE, or at "cut here", and ends with its trace or with the log. Leaves out reports whose
     headline matches one of the expressions `allowed`. Later lines do not count: they may belong to
-    another report."""
+    another report, except in a report of KASAN, which has an end of its own."""
     allowed = [re.compile(expression) for expression in allowed]
 
     def is_allowed(line):
         return any(expression.search(line) for expression in allowed)
 
-    found, current = [], None
+    found, current, skipped = [], None, False
     for line in lines:
+        if skipped:
+            skipped = KASAN_END not in line
+            continue
         # guest/leaks.py reports leaks.
         if FOUND_LEAKS.search(line) or CRASHES.search(line):
             continue
         if current is None and is_allowed(line):
-            continue  # skip this line only; check the lines after it
+            skipped = KASAN in line
+            continue  # otherwise skip this line only; check the lines after it
         if current is None and (BEGIN in line or TROUBLE.search(line)):
             current = []
         if current is not None:

@@ -21,6 +21,10 @@ LAB = pathlib.Path(os.environ.get("RIW_LAB") or os.path.join(
 
 # The module under test: riw, or siw to compare the two.
 DRIVER = os.environ.get("RIW_DRIVER", "riw")
+# The user library of riw's devices: each case's own choice, or riw for all cases.
+PROVIDER = os.environ.get("RIW_PROVIDER")
+# The transport of riw's devices: each case's own choice, or this one for all cases.
+TRANSPORT = os.environ.get("RIW_TRANSPORT")
 # The kernel: the stock one, or a flavour of User-Mode Linux (see uml.py).
 KERNEL = os.environ.get("RIW_KERNEL", "stock")
 

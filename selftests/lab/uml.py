@@ -12,7 +12,7 @@ CPUS = 2
 # The kernel parameters of a flavour. SLUB checks objects, but does not record where they were
 # allocated and freed: that would take half of the time, and kmemleak records the allocation (KASAN
 # both). KUnit suites run on request only.
-PARAMETERS = {"debug": ["slab_debug=FZP", "kunit.enable=1"], "kasan": ["kunit.enable=1"]}
+PARAMETERS = {"debug": ["slab_debug=FZP", "kunit.enable=1"], "kasan": ["kunit.enable=1", "kasan_multi_shot"]}
 
 # The mounts and the processes of the machine are in private namespaces, which end with it. (A
 # User-Mode Linux runs each of its user processes in a process of the host.)

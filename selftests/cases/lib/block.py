@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Traffic on block devices whose data is compared."""
 
-import os
-import re
-import signal
-
-from ksft import PACE, KsftFailEx, ksft_eq, ksft_in
-from utils import bkg, cmd, tail, wait_until
+import load
+from ksft import PACE, ksft_eq, ksft_in
+from utils import cmd
 
 SIZE = 64 << 20
 """Bytes of a device."""
@@ -44,41 +41,24 @@ def exchange(device, backing, writing, reading, size=4 << 20):
         ksft_eq(done.ret, 0, f"{whose}: {done.stdout}{done.stderr}")
 
 
-class Load:
-    """block_load without an end, in this machine. Leaving the block kills it."""
+class Load(load.Load):
+    """block_load without an end. It runs when the block begins."""
 
     def __init__(self, device, *options, first=0, length=8 << 20):
-        self._process = bkg(["block_load", *options, device, first, length])
+        super().__init__(["block_load", *options, device, first, length], "requests")
 
     def __enter__(self):
         self.advances()
         return self
 
-    def __exit__(self, *_):
-        self._process.kill()
-
-    @property
-    def completed(self):
-        """Returns the number of completed requests."""
-        numbers = re.findall(r"^(\d+) requests$", self._process.output, re.MULTILINE)
-        return int(numbers[-1]) if numbers else 0
-
-    def advances(self, requests=200, timeout=60):
-        """Waits until more requests are completed, many more than can be in flight."""
-        def more():
-            if not self._process.running:
-                raise KsftFailEx(f"it has ended\n{tail(self._process.output)}")
-            return self.completed >= target
-
-        target = self.completed + requests
-        wait_until(more, timeout * PACE, f"{requests} more requests are completed")
+    def advances(self, more=200, timeout=60):
+        """As `load.Load.advances`: many more requests than can be in flight."""
+        super().advances(more, timeout)
 
     def finish(self, timeout=60):
-        """Ends it. All blocks have to have their last contents."""
-        os.kill(self._process.pid, signal.SIGTERM)
-        ksft_in("verified", self._process.succeed(timeout * PACE))
+        super().finish(timeout)
 
     def fails(self, timeout=60):
         """Waits until it ends by itself, because a request failed."""
-        ksft_eq(self._process.wait(timeout * PACE), 1, "status")
-        ksft_in("failed: ", self._process.output)
+        ksft_eq(self.process.wait(timeout * PACE), 1, "status")
+        ksft_in("failed: ", self.process.output)

@@ -27,11 +27,14 @@ OPCODES = {0: "RDMA Write", 1: "Read Request", 2: "Read Response", 3: "Send",
 
 
 @contextmanager
-def captured(node, path):
-    """Captures all TCP of the interface of `node` during the block, without a gap."""
-    # The filter sees a packet of `lo` twice, as sent and as received; libpcap drops the first.
+def captured(node, path, what="tcp"):
+    """Captures all TCP, or `what` is, of the interface of `node` during the block, without a gap."""
+    # The kernel counts a packet of `lo` twice, as sent and as received; libpcap drops the first.
     seen = 2 if node.netdev == "lo" else 1
-    with bkg(f"tcpdump -i {node.netdev} -w {path} -s 0 -B 65536 tcp", host=node) as dump:
+    every = f"{path}.all"
+    # Without a filter: the kernel counts packets of any protocol that come before it has a filter,
+    # which libpcap then drops, so the two counts would never be equal.
+    with bkg(f"tcpdump -i {node.netdev} -w {every} -s 0 -B 65536", host=node) as dump:
         def caught_up():
             os.kill(dump.pid, signal.SIGUSR1)
             counts = COUNTS.findall(dump.output)
@@ -44,6 +47,8 @@ def captured(node, path):
         wait_until(caught_up, 60, "tcpdump has written all", interval=1)
         dump.kill(signal.SIGINT)
         ksft_eq(COUNTS.findall(dump.output)[-1][2], "0", "packets dropped")
+    cmd(["tcpdump", "-r", every, "-w", path, what], timeout=120)
+    os.remove(every)
 
 
 def tshark(path, *options):

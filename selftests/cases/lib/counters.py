@@ -75,6 +75,11 @@ class Carried:
         except KsftFailEx:
             ksft_ge(sent(), payload, "bytes that the devices have sent")
 
+    def expect_none(self, kind):
+        """Checks that the devices have sent nothing in messages of this kind. To be called after
+        `expect` for messages that have been sent later."""
+        ksft_eq(self._sent(kind) - self._before[kind], 0, f"bytes sent by {kind}")
+
 
 def total(sent):
     """Adds up what several ends have sent."""

@@ -10,11 +10,11 @@ Every constructor is a context manager that removes its network on exit.
 import glob
 import os
 import re
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ksft import KsftFailEx
+from ksft import PACE, KsftFailEx
 from netns import NetNS, NetNSEnter
 from utils import cmd, ip, rdma, wait_until
 
@@ -24,6 +24,9 @@ DRIVER = os.environ.get("RIW_DRIVER", "riw")
 MODULE = os.environ.get("RIW_KO" if DRIVER == "riw" else "SIW_KO", DRIVER)
 """Its module file."""
 
+
+PROVIDER = Path(f"/sys/module/{DRIVER}/parameters/provider")
+"""The module parameter."""
 
 TCP_TABLES = ("/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6")
 """The TCP sockets of the current namespace."""
@@ -69,12 +72,24 @@ class Node:
                 if st == state}
 
 
+    def sctp_ports(self):
+        """Returns the local ports of the SCTP sockets that listen."""
+        table = "/proc/thread-self/net/sctp/eps"
+        if self.remote:
+            text = cmd(["cat", table], host=self, fail=False).stdout
+        else:
+            with NetNSEnter(self.netns):
+                text = Path(table).read_text(encoding="ascii") if os.path.exists(table) else ""
+        # ENDPT SOCK STY SST HBKT LPORT ...
+        return {int(row[5]) for row in map(str.split, text.splitlines()[1:]) if row[3] == "10"}
+
+
 def wait_port_listen(port, *, host, server=None, deadline=20):
-    """Waits until a program listens on a TCP port of a `Node`. Stops if that is `server` and ends."""
+    """Waits until a program listens on a port of a `Node`, by TCP or SCTP. Stops if that is `server` and ends."""
     def listening():
         if server is not None and not server.running:
             raise KsftFailEx(f"server ended: {server}\n{server.output}")
-        return port in host.tcp_ports()
+        return port in host.tcp_ports() or port in host.sctp_ports()
     wait_until(listening, deadline, f"a listener on port {port}: {server or ''}")
 
 
@@ -100,6 +115,24 @@ def link_del(dev):
     rdma(f"link delete {dev}")
 
 
+@contextmanager
+def provider(name):
+    """Sets the user ABI of the devices that are added meanwhile: riw's module parameter `provider`."""
+    before = PROVIDER.read_text("ascii").strip()
+    PROVIDER.write_text(name, "ascii")
+    try:
+        yield
+    finally:
+        PROVIDER.write_text(before, "ascii")
+
+
+def change_provider(node, name):
+    """Replaces the device of a node by one with this user ABI."""
+    link_del(node.dev)
+    with provider(name):
+        link_add(node.dev, node.netdev, node.netns)
+
+
 def load_tun():
     """Creates /dev/net/tun, unless the driver is built in."""
     if not os.path.exists("/dev/net/tun"):
@@ -119,6 +152,22 @@ def resources(kind, dev="", flags=""):
     """Returns the objects of a type, one of `KINDS`, from `rdma res`. `flags`: "-d", "-dd"."""
     return [row for row in rdma(f"resource show {kind} {flags}", json=True)
             if not dev or row["ifname"] == dev]
+
+
+def held(*devs, kinds=("qp", "mr", "pd", "cm_id")):
+    """Returns the objects of these types that connections hold in devices: ids that listen, and pools
+    of CQs, do not belong to connections."""
+    return [(kind, row) for dev in devs for kind in kinds
+            for row in resources(kind, dev) if row.get("state") != "LISTEN"]
+
+
+def nothing_held(*devs, timeout=20, **kinds):
+    """Waits until connections hold nothing in these devices, as `held` says."""
+    try:
+        wait_until(lambda: not held(*devs, **kinds), timeout * PACE,
+                   "all objects of connections are gone")
+    except KsftFailEx as reason:
+        raise KsftFailEx(f"{reason}\n" + "\n".join(map(str, held(*devs, **kinds)[:20]))) from None
 
 
 def left_over():
@@ -164,12 +213,19 @@ def holders():
 
 def setting(dev, name, value=None):
     """Reads or writes a setting of a device."""
-    path = f"/sys/class/infiniband/{dev}/mpa/{name}"
+    path = next(Path(f"/sys/class/infiniband/{dev}").glob(f"*/{name}"))
     if value is not None:
         with open(path, "w", encoding="ascii") as file:
             file.write(str(value))
     with open(path, encoding="ascii") as file:
         return file.read().strip()
+
+
+def set_transport(transport, *nodes):
+    """Sets the transport of the devices of `nodes`: tcp, sctp or both."""
+    for node in nodes:
+        path = Path(f"/sys/class/infiniband/{node.dev}/llp/transport")
+        path.write_text(transport, encoding="ascii")
 
 
 @contextmanager
@@ -225,6 +281,11 @@ def slow_to_siw(node, to=None):
     # Packets of a node to itself do not take its interface.
     way = replace(node, netdev="lo") if to == node else node
     return impaired(way, how=("delay", "50ms", "limit", 100000))
+
+
+def set_up_slowly(client, server):
+    """Delays packets to a server on siw, which may not notice one at the end of connection set-up."""
+    return slow_to_siw(client, server) if server.dev.startswith("siw") else nullcontext()
 
 
 # --- networks

@@ -12,7 +12,7 @@ import dataclasses
 import os
 import platform
 import re
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 
 import lab
 from ksft import PACE, KsftFailEx
@@ -183,7 +183,22 @@ class Server(End):
 
     def stop(self):
         """Stops nfsd: closes its connections and listeners, forgets all state of NFS 4."""
-        self.write(f"{NFSD}/threads", 0)
+        with ExitStack() as stack:
+            if self.proto == "rdma":
+                self._let_nobody_in(stack)
+            self.write(f"{NFSD}/threads", 0)
+
+    def _let_nobody_in(self, stack):
+        """Lets no connection begin until the end of `stack`. A listener of nfsd that closes forgets the
+        connections that it has not accepted: their ids stay, and the device can never be removed (Linux
+        7.3.4, `svc_rdma_free()`)."""
+        cmd(["nft", "add table inet stop; add chain inet stop input { type filter hook input priority 0; }; "
+             f"add rule inet stop input tcp dport {self.port} tcp flags syn / fin,syn,rst,ack drop"],
+            host=self)
+        stack.callback(cmd, "nft delete table inet stop", host=self)
+        wait_until(lambda: all("lqpn" in row or row["state"] == "LISTEN" for kind, row
+                               in self.resources(listeners=True) if kind == "cm_id"),
+                   20 * PACE, "nfsd accepts the connections that have begun")
 
     def restart(self):
         """Stops nfsd and starts it again."""
@@ -215,9 +230,7 @@ class Client(End):
             source = EXPORT
             chosen += ["nolock", "mountproto=tcp6" if family == 6 else "mountproto=tcp",
                        f"mountport={MOUNTD_PORT}"]
-        # siw may not notice a call that arrives behind the end of connection set-up.
-        siw = server.node.dev.startswith("siw")
-        with lab.slow_to_siw(self.node, server.node) if siw else nullcontext():
+        with lab.set_up_slowly(self.node, server.node):
             cmd(["mount", "-t", "nfs", "-o", ",".join([*chosen, *options]),
                  f"[{where}]:{source}" if family == 6 else f"{where}:{source}", MOUNT],
                 host=self, timeout=60 * PACE)

@@ -365,18 +365,3 @@ def two_devices():
             lab.netdev(second.netdev, "type", "dummy", addr=f"{second.addr}/24"), \
             lab.rdma_link(first.dev, first.netdev), lab.rdma_link(second.dev, second.netdev):
         yield nodes
-
-
-def held(*devs):
-    """Returns the objects that connections hold in these devices: all but listening ids and pools of
-    CQs."""
-    return [(kind, row) for dev in devs for kind in ("qp", "mr", "pd", "cm_id")
-            for row in lab.resources(kind, dev) if row.get("state") != "LISTEN"]
-
-
-def nothing_held(*devs, timeout=20):
-    """Waits until connections have left nothing in these devices."""
-    try:
-        wait_until(lambda: not held(*devs), timeout * PACE, "all objects of connections are gone")
-    except KsftFailEx as reason:
-        raise KsftFailEx(f"{reason}\n" + "\n".join(map(str, held(*devs)[:20]))) from None

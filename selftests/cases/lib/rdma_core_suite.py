@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs rdma-core's test suite and reports the start and end of each test.
 
-    python3 -m rdma_core_suite FOLDER REPORTS [OPTION…] <NAMES
+    python3 -m rdma_core_suite FOLDER REPORTS HARNESS [OPTION…] <NAMES
 
-FOLDER has the suite as a package `tests`, REPORTS is the number of an open file, OPTIONs are
-options of the suite. stdin lists tests to skip, one per line. Each report is a line with a JSON
-list: the name of a test that starts; or the name of a test that has ended, `passed`, `failed` or
-`skipped`, and the reason.
+FOLDER has the suite as a package `tests`, REPORTS is the number of an open file, HARNESS the name of a
+module (or empty) whose `install()` changes the suite and whose `order()` sorts its tests, OPTIONs are
+options of the suite. stdin lists tests to skip, one per line. Each report is a line with a JSON list: the
+name of a test that starts; or the name of a test that has ended, `passed`, `failed` or `skipped`, and the
+reason.
 """
 
+import importlib
 import json
 import os
 import sys
@@ -54,15 +56,20 @@ def flat(suite):
 
 
 def main():
-    folder, fd, *options = sys.argv[1:]
+    folder, fd, harness, *options = sys.argv[1:]
     sys.path[:0] = [folder, f"{folder}/tests"]
     sys.argv[1:] = options
     from args_parser import parser
     parser.parse_args()
     known = set(sys.stdin.read().split())
     import tests
-    suite = unittest.defaultTestLoader.loadTestsFromModule(tests)
-    unittest.TestSuite(test for test in flat(suite) if test.id() not in known).run(Reports(int(fd)))
+    chosen = [test for test in flat(unittest.defaultTestLoader.loadTestsFromModule(tests))
+              if test.id() not in known]
+    if harness:
+        module = importlib.import_module(harness)
+        module.install()
+        chosen.sort(key=module.order)
+    unittest.TestSuite(chosen).run(Reports(int(fd)))
     # Skip interpreter shutdown: it destroys the objects of failed tests in any order.
     sys.stdout.flush()
     os._exit(0)

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import lab
-from ksft import PACE, KsftFailEx
+from ksft import PACE
 from utils import wait_until
 
 HOSTS = Path("/sys/class/scsi_host")
@@ -41,16 +41,7 @@ def connections(dev):
     return {row["cm-idn"] for row in lab.resources("cm_id", dev) if row["state"] != "LISTEN"}
 
 
-def held(*devs):
-    """Returns the objects that connections hold in these devices. PDs, pools of CQs, and ids that
-    listen belong to modules, not to connections."""
-    return [(kind, row) for dev in devs for kind in ("qp", "mr", "cm_id")
-            for row in lab.resources(kind, dev) if row.get("state") != "LISTEN"]
-
-
-def nothing_held(*devs, timeout=30):
-    """Waits until connections hold nothing in these devices."""
-    try:
-        wait_until(lambda: not held(*devs), timeout * PACE, "all objects of connections are gone")
-    except KsftFailEx as reason:
-        raise KsftFailEx(f"{reason}\n" + "\n".join(map(str, held(*devs)[:20]))) from None
+def nothing_held(*devs):
+    """Waits until connections hold nothing in these devices. PDs belong to modules, not to
+    connections."""
+    lab.nothing_held(*devs, kinds=("qp", "mr", "cm_id"), timeout=30)

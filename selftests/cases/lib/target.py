@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`verbs_target`, an ordinary user of verbs, and raw TCP peers to attack it."""
+"""`verbs_target`, an ordinary user of verbs, and raw peers to attack it."""
 
 import re
 import struct
@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import lab
-from iwarp import mpa
+from iwarp import mpa, sctp
 from iwarp.peer import Peer
+from ksft import ksft_eq, ksft_true
 from utils import bkg, wait_until
 
 
-OFFER = struct.Struct(">QIIIIIII")
+OFFER = struct.Struct(">QIIIIIIIII")
 """The private data with the target's offer."""
 
 
@@ -28,6 +29,8 @@ class Offer:
     local: int
     other_pd: int
     revocable: int
+    atomic: int
+    other_atomic: int
 
     @classmethod
     def parse(cls, private):
@@ -37,10 +40,10 @@ class Offer:
 class Target:
     """A listening target in the namespace of `node`, and the namespace of its raw peers."""
 
-    def __init__(self, node, raw_netns, *options):
+    def __init__(self, node, raw_netns, *options, addr=""):
         self.node, self.raw_netns = node, raw_netns
         self.port = lab.new_port()
-        self.process = bkg(["verbs_target", *options, node.addr, self.port], host=node)
+        self.process = bkg(["verbs_target", *options, addr or node.addr, self.port], host=node)
         self.process.says("listening", 20)
 
     def __enter__(self):
@@ -70,6 +73,40 @@ class Target:
         """Waits until its output after `since` matches."""
         return wait_until(lambda: re.search(pattern, self.process.output[since:]), timeout,
                           f"the target says {pattern!r}; it said {self.process.output[since:]!r}")
+
+
+class SctpTarget(Target):
+    """As a `Target`, reached by SCTP."""
+
+    def connect(self, **options):  # pylint: disable=arguments-differ
+        return sctp.Association.connect(self.node.addr, self.port, self.raw_netns, **options)
+
+    def established(self, **depths):
+        peer = self.connect()
+        answer = peer.ask(**depths)
+        ksft_eq(answer.function, sctp.ENHANCED_ACCEPT if depths else sctp.ACCEPT, "function")
+        return peer, Offer.parse(answer.private)
+
+
+class Witness:
+    """An ordinary connection that reads the region."""
+
+    def __init__(self, aim):
+        self.peer, self.offer = aim.established()
+        self.was = self.region()
+
+    def region(self):
+        """Returns what the region contains now."""
+        self.peer.read(self.offer.length, self.offer.all, self.offer.addr)
+        return self.peer.message()[1]
+
+    def check(self, touched):
+        """The region is as it was, or was allowed to be `touched`; the bytes around it are."""
+        now = self.region()
+        self.peer.say(b"G")
+        ksft_eq(self.peer.message()[1], b"ok", "the bytes around the region")
+        ksft_true(touched or now == self.was, "the region has changed")
+        self.was = now
 
 
 @contextmanager

@@ -24,8 +24,9 @@ LONG_TARGET = 4000
 """Length of a symbolic link's target that does not fit into an inline message."""
 
 
-def make(folder, seed):
-    """Creates a folder of files, folders and symbolic links. The seed determines all of it."""
+def make(folder, seed, links=True):
+    """Creates a folder of files, folders and, with `links`, symbolic links. The seed determines all of
+    it."""
     choice = random.Random(seed)
     top = Path(folder)
     names = [f"{size}" for size in SIZES] + ["a" * 255, "two words", "Grüße"]
@@ -36,8 +37,9 @@ def make(folder, seed):
                    choice.randrange(SMALL_SIZE))
     _make_file(top.joinpath("deep", *map(str, range(20)), "file"), choice, 10000)
     (top / "empty").mkdir(mode=0o700)
-    (top / "short link").symlink_to("sizes/4096")
-    (top / "long link").symlink_to("/".join(["x" * 99] * (LONG_TARGET // 100)))
+    if links:
+        (top / "short link").symlink_to("sizes/4096")
+        (top / "long link").symlink_to("/".join(["x" * 99] * (LONG_TARGET // 100)))
 
 
 def _make_file(path, choice, size):
@@ -67,19 +69,19 @@ class Tree:
 
     SOURCE = "/tmp/tree"
 
-    def __init__(self, host, seed):
+    def __init__(self, host, seed, links=True):
         self.host = host
-        cmd(["python3", "-c", f"import trees; trees.make({self.SOURCE!r}, {seed})"], host=host,
+        cmd(["python3", "-c", f"import trees; trees.make({self.SOURCE!r}, {seed}, {links})"], host=host,
             timeout=60 * PACE)
         self.expected = listing(host, self.SOURCE)
         # An empty list would equal that of an empty mount.
         ksft_true(len(self.expected) > SMALL + len(SIZES), "the tree is too small")
 
-    def unpack(self, folder):
-        """Unpacks the tree into a new folder."""
+    def unpack(self, folder, *options):
+        """Unpacks the tree into a new folder, with these options of tar."""
         source, folder = shlex.quote(self.SOURCE), shlex.quote(folder)
         cmd(["sh", "-ec", f"mkdir {folder}; tar -C {source} -cf /tmp/tree.tar ."
-             f"; tar -C {folder} -xpf /tmp/tree.tar; rm /tmp/tree.tar"],
+             f'; tar -C {folder} -xpf /tmp/tree.tar "$@"; rm /tmp/tree.tar', "sh", *options],
             host=self.host, timeout=120 * PACE)
 
     def compare(self, host, folder):

@@ -25,9 +25,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/block.h"
 #include "common/random.h"
 
-#define BLOCK 4096
 /* Requests from one line of progress to the next. */
 #define PROGRESS 64
 
@@ -58,33 +58,12 @@ static void give_up(int status, const char *text)
 	exit(status);
 }
 
-/* Makes the contents of a block. They tell where it belongs and how old it is. */
-static void block_make(uint64_t *block, uint64_t index, uint64_t generation)
-{
-	struct rng rng = { seed ^ index << 32 ^ generation };
-
-	block[0] = index;
-	block[1] = generation;
-	rng_fill(&rng, block + 2, BLOCK - 2 * sizeof(*block));
-}
-
 static void block_check(const uint8_t *at, uint64_t index, uint64_t generation)
 {
-	uint64_t wanted[BLOCK / 8], found[BLOCK / 8];
 	char text[200];
-	size_t word = 0;
 
-	block_make(wanted, index, generation);
-	memcpy(found, at, BLOCK);
-	if (!memcmp(found, wanted, BLOCK))
-		return;
-	while (found[word] == wanted[word])
-		word++;
-	snprintf(text, sizeof(text),
-		 "wrong: block %#jx, generation %#jx, differs from byte %zu on; it begins %#jx, %#jx",
-		 (uintmax_t)index, (uintmax_t)generation, 8 * word, (uintmax_t)found[0],
-		 (uintmax_t)found[1]);
-	give_up(WRONG, text);
+	if (!block_is(at, seed, index, generation, text, sizeof(text)))
+		give_up(WRONG, text);
 }
 
 /* Makes a request for `count` blocks from block `at` of the part. */
@@ -98,7 +77,7 @@ static void transfer(struct part *p, bool write, size_t at, size_t count)
 	long number;
 
 	for (size_t i = 0; write && i < count; i++) {
-		block_make(block, p->first + at + i, ++p->generation[at + i]);
+		block_make(block, seed, p->first + at + i, ++p->generation[at + i]);
 		memcpy(buffer + i * BLOCK, block, BLOCK);
 	}
 	done = write ? pwrite(device, buffer, count * BLOCK, offset) :

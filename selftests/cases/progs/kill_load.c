@@ -5,7 +5,8 @@
  *     kill_load [-n ROUNDS] [-r SEED] ACTIVE PASSIVE
  *
  * Each round forks a passive and an active process, which open a few QPs and keep them busy with
- * SEND, WRITE and READ in both directions. One of them, or both, is killed after a random time,
+ * SEND, WRITE and READ in both directions, and if the device offers them with atomic operations and
+ * immediate data. One of them, or both, is killed after a random time,
  * between connection setup and full traffic. The survivor must notice (its QPs go to ERROR, its
  * posted requests are flushed) and end by itself.
  */
@@ -34,11 +35,13 @@
 #define MESSAGE 16384
 /* Milliseconds in which a child must end by itself. */
 #define LIFE 60000
+#define MANY 20		/* rounds */
 
 /* Describes a peer's memory, as private data. */
 struct invitation {
 	uint64_t addr;
 	uint32_t rkey;
+	uint32_t extended;		/* takes immediate data */
 } __attribute__((packed));
 
 struct busy {
@@ -49,11 +52,14 @@ struct busy {
 	uint8_t *memory;
 	struct invitation theirs;
 	unsigned int turn;
+	bool extended;			/* has atomic operations and immediate data */
 };
 
 /* Shared with the children. */
 static struct shared {
 	volatile int moved;		/* messages of this round */
+	volatile int extended;		/* atomic operations and immediate data, of all rounds */
+	volatile bool offered;		/* by a device */
 	volatile bool active_dead;	/* no further connection will come */
 } *shared;
 
@@ -69,16 +75,22 @@ static void give_up(int status, const char *why)
 static void busy_prepare(struct busy *b, struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
+	struct ibv_device_attr attr;
 	struct ibv_sge sge;
 
 	b->id = id;
+	if (ibv_query_device(id->verbs, &attr))
+		give_up(BROKEN, "ibv_query_device");
+	b->extended = attr.atomic_cap != IBV_ATOMIC_NONE;
+	shared->offered |= b->extended;
 	b->memory = aligned_alloc(4096, 2 * DEPTH * MESSAGE);
 	b->pd = ibv_alloc_pd(id->verbs);
 	b->cq = ibv_create_cq(id->verbs, 8 * DEPTH, NULL, NULL, 0);
 	if (!b->memory || !b->pd || !b->cq)
 		give_up(BROKEN, "resources");
 	memset(b->memory, 1, 2 * DEPTH * MESSAGE);
-	b->mr = ibv_reg_mr(b->pd, b->memory, 2 * DEPTH * MESSAGE, ALL);
+	b->mr = ibv_reg_mr(b->pd, b->memory, 2 * DEPTH * MESSAGE,
+			   ALL | IBV_ACCESS_REMOTE_ATOMIC);
 	init.send_cq = init.recv_cq = b->cq;
 	init.cap.max_send_wr = 4 * DEPTH;
 	init.cap.max_recv_wr = DEPTH;
@@ -92,24 +104,45 @@ static void busy_prepare(struct busy *b, struct rdma_cm_id *id)
 	}
 }
 
-/*
- * SENDs alternate: each receive is answered by one, so there are never more in flight than receives
- * posted. WRITE and READ alternate at each end.
- */
 static void push(struct busy *b, enum ibv_wr_opcode opcode)
 {
 	unsigned int slot = DEPTH + b->turn++ % DEPTH;
 	struct ibv_sge sge = { (uintptr_t)b->memory + slot * MESSAGE, MESSAGE, b->mr->lkey };
+	uint64_t to = b->theirs.addr + slot * MESSAGE;
 
 	/* Fails only if the connection is already gone; the CQ reports that. */
-	(void)post_rdma(b->id->qp, 1000 + opcode, opcode, &sge, 1, 0,
-			b->theirs.addr + slot * MESSAGE, b->theirs.rkey);
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
+		(void)post_atomic(b->id->qp, 1000 + opcode, opcode, &sge, to, b->theirs.rkey, 1, 2);
+	else
+		(void)post_rdma(b->id->qp, 1000 + opcode, opcode, &sge, 1, 0, to, b->theirs.rkey);
+}
+
+/* Sends what takes a receive. Each receive is answered, so there are never more in flight than posted. */
+static void push_message(struct busy *b)
+{
+	push(b, b->extended && b->theirs.extended && b->turn & 1 ? IBV_WR_RDMA_WRITE_WITH_IMM
+								 : IBV_WR_SEND);
+}
+
+/* Returns the operation that follows `opcode` among those that take no receive. */
+static enum ibv_wr_opcode next_operation(const struct busy *b, enum ibv_wr_opcode opcode)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_WRITE:
+		return IBV_WR_RDMA_READ;
+	case IBV_WR_RDMA_READ:
+		return b->extended ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_RDMA_WRITE;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WR_ATOMIC_CMP_AND_SWP;
+	default:
+		return IBV_WR_RDMA_WRITE;
+	}
 }
 
 static void busy_start(struct busy *b)
 {
 	for (int i = 0; i < DEPTH / 2; i++)
-		push(b, IBV_WR_SEND);
+		push_message(b);
 	push(b, IBV_WR_RDMA_WRITE);
 	push(b, IBV_WR_RDMA_READ);
 }
@@ -125,15 +158,15 @@ static bool busy_turn(struct busy *b)
 	if (wc.status != IBV_WC_SUCCESS)
 		return false;
 	shared->moved++;
+	shared->extended += wc.opcode == IBV_WC_FETCH_ADD || wc.opcode == IBV_WC_COMP_SWAP ||
+			    wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
 	if (wc.wr_id < DEPTH) {
 		sge = (struct ibv_sge){ (uintptr_t)b->memory + wc.wr_id * MESSAGE, MESSAGE,
 					b->mr->lkey };
 		(void)post_recv(b->id->qp, wc.wr_id, &sge, 1);
-		push(b, IBV_WR_SEND);
-	} else if (wc.wr_id == 1000 + IBV_WR_RDMA_WRITE) {
-		push(b, IBV_WR_RDMA_READ);
-	} else if (wc.wr_id == 1000 + IBV_WR_RDMA_READ) {
-		push(b, IBV_WR_RDMA_WRITE);
+		push_message(b);
+	} else if (wc.wr_id != 1000 + IBV_WR_SEND && wc.wr_id != 1000 + IBV_WR_RDMA_WRITE_WITH_IMM) {
+		push(b, next_operation(b, wc.wr_id - 1000));
 	}
 	return true;
 }
@@ -162,7 +195,7 @@ static struct rdma_cm_event *next_event(struct rdma_event_channel *events, int64
 
 static struct invitation invitation_of(const struct busy *b)
 {
-	return (struct invitation){ (uintptr_t)b->memory, b->mr->rkey };
+	return (struct invitation){ (uintptr_t)b->memory, b->mr->rkey, b->extended };
 }
 
 static void be_passive(struct rdma_cm_id *listener, int64_t until)
@@ -373,5 +406,9 @@ int main(int argc, char **argv)
 	       under_load, rounds, meant);
 	tap_ok(!stuck, "whoever is left notices the death of the other and ends (%d did not)", stuck);
 	tap_ok(!broken, "no process met an unexpected error (%d did)", broken);
+	/* In a few rounds there may be none. */
+	if (shared->offered && rounds >= MANY)
+		tap_ok(shared->extended > rounds, "atomic operations and immediate data were among them (%d)",
+		       shared->extended);
 	return tap_done();
 }

@@ -14,13 +14,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/block.h"
 #include "common/random.h"
 
-#define PAGE 4096
 /* Changes from one line of progress to the next. */
 #define PROGRESS 256
 
@@ -29,24 +28,13 @@ enum { FAILED = 1, USAGE = 2, WRONG = 3 };
 static uint64_t seed = 1;
 static volatile sig_atomic_t stop;
 
-static void page_make(uint64_t *page, uint64_t index, uint64_t generation)
-{
-	struct rng rng = { seed ^ index << 32 ^ generation };
-
-	page[0] = index;
-	page[1] = generation;
-	rng_fill(&rng, page + 2, PAGE - 2 * sizeof(*page));
-}
-
 static void page_check(const uint64_t *page, uint64_t index, uint64_t generation)
 {
-	uint64_t wanted[PAGE / 8];
+	char text[200];
 
-	page_make(wanted, index, generation);
-	if (!memcmp(page, wanted, PAGE))
+	if (block_is(page, seed, index, generation, text, sizeof(text)))
 		return;
-	printf("wrong: page %#jx, generation %#jx, begins %#jx, %#jx\n", (uintmax_t)index,
-	       (uintmax_t)generation, (uintmax_t)page[0], (uintmax_t)page[1]);
+	printf("%s\n", text);
 	exit(WRONG);
 }
 
@@ -88,34 +76,34 @@ int main(int argc, char **argv)
 	}
 	if (argc - optind != 2)
 		usage();
-	count = strtoull(argv[optind], NULL, 0) * (1 << 20) / PAGE;
+	count = strtoull(argv[optind], NULL, 0) * (1 << 20) / BLOCK;
 	changes = strtol(argv[optind + 1], NULL, 0);
 	if (!count)
 		usage();
 	rng.state = seed;
 	sigaction(SIGTERM, &action, NULL);
-	memory = mmap(NULL, count * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memory = mmap(NULL, count * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	generation = calloc(count, sizeof(*generation));
-	if (memory == MAP_FAILED || !generation || madvise(memory, count * PAGE, MADV_NOHUGEPAGE) ||
+	if (memory == MAP_FAILED || !generation || madvise(memory, count * BLOCK, MADV_NOHUGEPAGE) ||
 	    !volunteer()) {
 		perror("memory_load");
 		return FAILED;
 	}
 
 	for (size_t i = 0; i < count; i++)
-		page_make(memory + i * (PAGE / 8), i, 0);
+		block_make(memory + i * (BLOCK / 8), seed, i, 0);
 	printf("filled\n");
 	for (long i = 0; i != changes && !stop; i++) {
 		size_t at = rng_below(&rng, count);
-		uint64_t *page = memory + at * (PAGE / 8);
+		uint64_t *page = memory + at * (BLOCK / 8);
 
 		page_check(page, at, generation[at]);
-		page_make(page, at, ++generation[at]);
+		block_make(page, seed, at, ++generation[at]);
 		if ((i + 1) % PROGRESS == 0)
 			printf("%ld changes\n", i + 1);
 	}
 	for (size_t i = 0; i < count; i++)
-		page_check(memory + i * (PAGE / 8), i, generation[i]);
+		page_check(memory + i * (BLOCK / 8), i, generation[i]);
 	printf("verified %zu pages\n", count);
 	return 0;
 }

@@ -10,20 +10,13 @@
  * exports as its root a folder with the files of rpcrdma_client/tests.h. TEST is the name of
  * one of the tests below.
  */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "common/tap.h"
+#include "rpcrdma/suite.h"
 #include "rpcrdma_client/tests.h"
 
-struct rng rng = { 1 };
 const char *server, *server6;
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} tests[] = {
+static const struct test tests[] = {
 	{ "headers", test_headers },
 	{ "read_chunks", test_read_chunks },
 	{ "write_chunks", test_write_chunks },
@@ -36,26 +29,11 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	const char *only = NULL;
-	int option;
+	char **arguments = suite_arguments(argc, argv, 3);
 
-	while ((option = getopt(argc, argv, "r:t:")) != -1) {
-		if (option == 'r')
-			rng.state = strtoull(optarg, NULL, 0);
-		else if (option == 't')
-			only = optarg;
-		else
-			return 2;
-	}
-	if (argc - optind != 3)
-		return 2;
-	tap_note("seed %llu", (unsigned long long)rng.state);
-	client = side_parse(argv[optind]);
-	server = argv[optind + 1];
-	server6 = argv[optind + 2];
-
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		if (!only || !strcmp(only, tests[i].name))
-			tests[i].run();
+	client = side_parse(arguments[0]);
+	server = arguments[1];
+	server6 = arguments[2];
+	suite_run(tests, sizeof(tests) / sizeof(tests[0]), NULL);
 	return tap_done();
 }

@@ -13,20 +13,13 @@
  */
 #define _GNU_SOURCE
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
-#include <unistd.h>
 
 #include "common/tap.h"
+#include "rpcrdma/suite.h"
 #include "rpcrdma_server/tests.h"
 
-struct rng rng = { 1 };
-
-static const struct {
-	const char *name;
-	void (*run)(void);
-} tests[] = {
+static const struct test tests[] = {
 	{ "basics", test_basics },
 	{ "arguments", test_arguments },
 	{ "results", test_results },
@@ -37,37 +30,25 @@ static const struct {
 	{ "load", test_load },
 };
 
+static void forget_all(void)
+{
+	settings_reset();
+	files_forget();
+}
+
 int main(int argc, char **argv)
 {
-	const char *only = NULL;
-	int option;
+	char **arguments = suite_arguments(argc, argv, 4);
 
-	while ((option = getopt(argc, argv, "r:t:")) != -1) {
-		if (option == 'r')
-			rng.state = strtoull(optarg, NULL, 0);
-		else if (option == 't')
-			only = optarg;
-		else
-			return 2;
-	}
-	if (argc - optind != 4)
-		return 2;
-	tap_note("seed %llu", (unsigned long long)rng.state);
-	client = side_parse(argv[optind]);
-	server = side_parse(argv[optind + 1]);
-	server6 = (struct side){ .addr = argv[optind + 2], .netns = server.netns };
-	folder = argv[optind + 3];
+	client = side_parse(arguments[0]);
+	server = side_parse(arguments[1]);
+	server6 = (struct side){ .addr = arguments[2], .netns = server.netns };
+	folder = arguments[3];
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		tap_bail("a mount namespace");
 
 	session_listen(&server);
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-		if (only && strcmp(only, tests[i].name))
-			continue;
-		settings_reset();
-		files_forget();
-		tests[i].run();
-	}
+	suite_run(tests, sizeof(tests) / sizeof(tests[0]), forget_all);
 	session_close();
 	return tap_done();
 }

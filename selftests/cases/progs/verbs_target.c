@@ -13,15 +13,20 @@
  *     R stag(4) offset(8) size(4)  READ from the peer
  *     G                            SEND `ok` if the bytes around the region are intact
  *     L                            SEND from a region that does not exist
+ *     A offset(4)                  add 1 to the 8 bytes there in the region, again and again
+ *     a                            no longer; SEND how often: count(8)
  *     D                            disconnect
  *
  * Events are lines on stdout that name the connection by its number: `1 established`, `1
  * disconnected`, `1 READ success, request 2` (its second READ), `async 5`. The program runs until
- * it is killed.
+ * it is killed. With the address 0.0.0.0 connections can arrive by several devices; the region is
+ * registered with each.
  */
 #include <endian.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,15 +43,27 @@
 #define ROOM 4096
 #define CONNECTIONS 512
 #define DEPTH 4
+#define DEVICES 2
 
 struct offer {
 	uint64_t addr;
 	uint32_t length;
 	uint32_t all, readable, writable, local, other_pd, revocable;
+	/* For atomic operations; the second one in another PD. */
+	uint32_t atomic, other_atomic;
 } __attribute__((packed));
+
+/* A device by which connections have arrived. */
+struct device {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct offer offer;
+};
 
 struct connection {
 	int number;
+	struct device *device;
 	struct rdma_cm_id *id;
 	struct ibv_cq *cq;
 	uint8_t *memory;		/* receive slots, then send slots */
@@ -54,13 +71,12 @@ struct connection {
 	unsigned int sends, reads;
 };
 
-static struct ibv_pd *pd, *other_pd;
-static struct ibv_context *device;
+static struct device devices[DEVICES];
 static struct region region;
-static struct ibv_comp_channel *channel;
-static struct offer offer;
 static uint32_t region_length = 8192;
 static int count;
+static pthread_t adder;
+static atomic_bool adding;
 
 static uint32_t key(struct ibv_pd *in, int access)
 {
@@ -71,28 +87,47 @@ static uint32_t key(struct ibv_pd *in, int access)
 	return htobe32(mr->rkey);
 }
 
-/* The first connection determines the device. */
-static void prepare(struct ibv_context *ctx)
+/* A peer may invalidate these regions, too. */
+#define ATOMIC (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+
+static void prepare(struct device *device, struct ibv_context *ctx)
+{
+	struct offer *offer = &device->offer;
+	struct ibv_pd *pd = ibv_alloc_pd(ctx), *other_pd = ibv_alloc_pd(ctx);
+
+	device->channel = ibv_create_comp_channel(ctx);
+	if (!pd || !other_pd || !device->channel)
+		tap_bail("resources");
+	device->context = ctx;
+	device->pd = pd;
+	offer->addr = htobe64((uintptr_t)region.bytes);
+	offer->length = htobe32(region_length);
+	offer->all = key(pd, ALL);
+	offer->readable = key(pd, IBV_ACCESS_REMOTE_READ);
+	offer->writable = key(pd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	offer->local = key(pd, IBV_ACCESS_LOCAL_WRITE);
+	offer->other_pd = key(other_pd, REVOCABLE);
+	offer->revocable = key(pd, REVOCABLE);
+	offer->atomic = key(pd, ATOMIC);
+	offer->other_atomic = key(other_pd, ATOMIC);
+}
+
+/* Returns the device of a connection. The first one makes the region. */
+static struct device *device_of(struct ibv_context *ctx)
 {
 	struct rng rng = { 2026 };
 
-	if (device)
-		return;
-	device = ctx;
-	pd = ibv_alloc_pd(ctx);
-	other_pd = ibv_alloc_pd(ctx);
-	channel = ibv_create_comp_channel(ctx);
-	if (!pd || !other_pd || !channel)
-		tap_bail("resources");
-	region_make(&region, &rng, region_length, 100);
-	offer.addr = htobe64((uintptr_t)region.bytes);
-	offer.length = htobe32(region_length);
-	offer.all = key(pd, ALL);
-	offer.readable = key(pd, IBV_ACCESS_REMOTE_READ);
-	offer.writable = key(pd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	offer.local = key(pd, IBV_ACCESS_LOCAL_WRITE);
-	offer.other_pd = key(other_pd, REVOCABLE);
-	offer.revocable = key(pd, REVOCABLE);
+	for (int i = 0; i < DEVICES; i++) {
+		if (devices[i].context == ctx)
+			return &devices[i];
+		if (devices[i].context)
+			continue;
+		if (!region.map)
+			region_make(&region, &rng, region_length, 100);
+		prepare(&devices[i], ctx);
+		return &devices[i];
+	}
+	tap_bail("more than %d devices", DEVICES);
 }
 
 /* The contents of a receive before anything is placed in it. */
@@ -111,17 +146,17 @@ static void connection_open(struct rdma_cm_id *id)
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
 	struct connection *c = calloc(1, sizeof(*c));
 
-	prepare(id->verbs);
+	c->device = device_of(id->verbs);
 	c->number = ++count;
 	c->id = id;
 	id->context = c;
 	c->memory = aligned_alloc(4096, 2 * RECEIVES * ROOM);
-	c->mr = ibv_reg_mr(pd, c->memory, 2 * RECEIVES * ROOM, ALL);
-	c->cq = ibv_create_cq(device, 4 * RECEIVES, c, channel, 0);
+	c->mr = ibv_reg_mr(c->device->pd, c->memory, 2 * RECEIVES * ROOM, ALL);
+	c->cq = ibv_create_cq(id->verbs, 4 * RECEIVES, c, c->device->channel, 0);
 	init.send_cq = init.recv_cq = c->cq;
 	init.cap.max_send_wr = init.cap.max_recv_wr = RECEIVES;
 	init.cap.max_send_sge = init.cap.max_recv_sge = 1;
-	if (!c->mr || !c->cq || rdma_create_qp(id, pd, &init))
+	if (!c->mr || !c->cq || rdma_create_qp(id, c->device->pd, &init))
 		tap_bail("connection %d", c->number);
 	ibv_req_notify_cq(c->cq, 0);
 	for (int i = 0; i < RECEIVES; i++)
@@ -194,6 +229,38 @@ static bool guards_intact(void)
 	return !memcmp(region.map, region.wanted, region.map_length);
 }
 
+/* Adds until it is stopped. Returns how often. */
+static void *add(void *word)
+{
+	uintptr_t added = 0;
+
+	for (; atomic_load_explicit(&adding, memory_order_relaxed); added++)
+		__atomic_fetch_add((uint64_t *)word, 1, __ATOMIC_SEQ_CST);
+	return (void *)added;
+}
+
+static void start_adding(const uint8_t *command)
+{
+	uint32_t offset;
+
+	memcpy(&offset, command + 1, 4);
+	offset = be32toh(offset);
+	if (atomic_exchange(&adding, true) || offset > region_length - 8 ||
+	    pthread_create(&adder, NULL, add, region.bytes + offset))
+		tap_bail("cannot add at %u", offset);
+}
+
+static void stop_adding(struct connection *c)
+{
+	uint64_t added;
+	void *result;
+
+	if (!atomic_exchange(&adding, false) || pthread_join(adder, &result))
+		tap_bail("nothing adds");
+	added = htobe64((uintptr_t)result);
+	answer(c, &added, sizeof(added));
+}
+
 static void obey(struct connection *c, const uint8_t *command, uint32_t length)
 {
 	switch (length ? *command : 0) {
@@ -208,6 +275,12 @@ static void obey(struct connection *c, const uint8_t *command, uint32_t length)
 		break;
 	case 'L':
 		fail_locally(c);
+		break;
+	case 'A':
+		start_adding(command);
+		break;
+	case 'a':
+		stop_adding(c);
 		break;
 	case 'D':
 		rdma_disconnect(c->id);
@@ -233,13 +306,13 @@ static void show(const struct connection *c, const struct ibv_wc *wc)
 	       (unsigned long long)wc->wr_id);
 }
 
-static void on_completion(void)
+static void on_completion(struct device *device)
 {
 	struct connection *c;
 	struct ibv_cq *cq;
 	struct ibv_wc wc;
 
-	if (ibv_get_cq_event(channel, &cq, (void **)&c))
+	if (ibv_get_cq_event(device->channel, &cq, (void **)&c))
 		return;
 	ibv_ack_cq_events(cq, 1);
 	ibv_req_notify_cq(cq, 0);
@@ -254,11 +327,11 @@ static void on_completion(void)
 	}
 }
 
-static void on_async(void)
+static void on_async(struct device *device)
 {
 	struct ibv_async_event event;
 
-	if (ibv_get_async_event(device, &event))
+	if (ibv_get_async_event(device->context, &event))
 		return;
 	printf("async %s\n", ibv_event_type_str(event.event_type));
 	ibv_ack_async_event(&event);
@@ -268,7 +341,7 @@ static void on_cm(struct rdma_event_channel *events)
 {
 	struct rdma_conn_param param = {
 		.responder_resources = DEPTH, .initiator_depth = DEPTH,
-		.private_data = &offer, .private_data_len = sizeof(offer),
+		.private_data_len = sizeof(struct offer),
 	};
 	struct rdma_cm_event *event;
 	struct connection *c = NULL;
@@ -289,6 +362,8 @@ static void on_cm(struct rdma_event_channel *events)
 		if (count == CONNECTIONS)
 			tap_bail("more than %d connections", CONNECTIONS);
 		connection_open(id);
+		c = id->context;
+		param.private_data = &c->device->offer;
 		if (rdma_accept(id, &param)) {
 			printf("%d cannot accept\n", count);
 			connection_close(id->context);
@@ -333,7 +408,7 @@ static void start(struct rdma_event_channel *events, char *address, char *port)
 int main(int argc, char **argv)
 {
 	struct rdma_event_channel *events = rdma_create_event_channel();
-	struct pollfd fds[3];
+	struct pollfd fds[1 + 2 * DEVICES];
 	int option;
 
 	while ((option = getopt(argc, argv, "l:")) != -1) {
@@ -347,14 +422,24 @@ int main(int argc, char **argv)
 	start(events, argv[optind], argv[optind + 1]);
 	for (;;) {
 		fds[0] = (struct pollfd){ .fd = events->fd, .events = POLLIN };
-		fds[1] = (struct pollfd){ .fd = channel ? channel->fd : -1, .events = POLLIN };
-		fds[2] = (struct pollfd){ .fd = device ? device->async_fd : -1, .events = POLLIN };
-		if (poll(fds, 3, -1) < 0 && errno != EINTR)
+		for (int i = 0; i < DEVICES; i++) {
+			bool used = devices[i].context;
+
+			fds[1 + 2 * i] = (struct pollfd){
+				.fd = used ? devices[i].channel->fd : -1, .events = POLLIN,
+			};
+			fds[2 + 2 * i] = (struct pollfd){
+				.fd = used ? devices[i].context->async_fd : -1, .events = POLLIN,
+			};
+		}
+		if (poll(fds, 1 + 2 * DEVICES, -1) < 0 && errno != EINTR)
 			return 1;
-		if (fds[1].revents)
-			on_completion();
-		if (fds[2].revents)
-			on_async();
+		for (int i = 0; i < DEVICES; i++) {
+			if (fds[1 + 2 * i].revents)
+				on_completion(&devices[i]);
+			if (fds[2 + 2 * i].revents)
+				on_async(&devices[i]);
+		}
 		if (fds[0].revents)
 			on_cm(events);
 	}

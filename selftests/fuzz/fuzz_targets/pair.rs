@@ -404,14 +404,15 @@ fn start(this: &mut Side, peer: &mut Side, input: &mut Input<'_>) {
         ),
         11 => {
             let request = AtomicRequest {
-                op: AtomicOp::CmpSwap,
+                op: AtomicOp::CmpSwap {
+                    swap: to,
+                    swap_mask: !to,
+                    compare: 1,
+                    compare_mask: 2,
+                },
                 id: len,
                 stag,
                 to,
-                data: to,
-                mask: !to,
-                compare: 1,
-                compare_mask: 2,
             };
             (Message::AtomicRequest(request), 0)
         }

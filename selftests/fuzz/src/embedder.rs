@@ -258,7 +258,7 @@ impl Placement for Embedder {
 
     fn atomic_request(&mut self, request: &AtomicRequest, msn: u32) -> Result<(), Error> {
         self.message(4, 1, msn);
-        self.note(request.data ^ request.mask ^ request.compare ^ request.compare_mask);
+        self.note(request.op.apply(request.to) ^ u64::from(request.id));
         match REGION.check(request.stag, PD, Access::REMOTE_ATOMIC, request.to, 8) {
             Ok(at) => {
                 assert!(at + 8 <= REGION.len);

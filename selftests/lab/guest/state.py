@@ -11,6 +11,8 @@ import leaks
 # Interfaces of the VM itself; the case has created all others.
 OWN = {"lo", "lab0", "mgmt0"}
 TRACING = "/sys/kernel/tracing"
+# riw's user library, as libibverbs wants it: without the number of its private interface.
+LIBRIW = "/riw/build/lab/provider/libriw"
 # Time limit for each removal (of namespaces, devices, modules), in seconds.
 LIMIT = 30
 
@@ -108,12 +110,19 @@ def reset():
     return [complaint for complaint in complaints if complaint] + leaks.found()
 
 
-def setup(module=None, link=False):
-    """Sets the VM up for a case: loads `module` (riw or siw); with a peer, brings up lab0; if
-    `link`, adds a device of the module on lab0. Returns complaints about failures."""
+def setup(module=None, link=False, provider="siw", transport="tcp"):
+    """Sets the VM up for a case: loads `module` (riw or siw), riw for this user library and for this
+    transport; with a peer, brings up lab0; if `link`, adds a device of the module on lab0. Returns complaints about failures."""
     complaints = []
+    # For all processes that the agent starts. libsiw needs no mention.
+    os.environ.pop("IBV_DRIVERS", None)
+    if provider == "riw":
+        os.environ["IBV_DRIVERS"] = LIBRIW
     if module:
-        complaints.append(call("insmod", os.environ[f"{module.upper()}_KO"]))
+        parameters = [f"{name}={value}" for name, value, default in
+                      (("provider", provider, "siw"), ("transport", transport, "tcp"))
+                      if module == "riw" and value != default]
+        complaints.append(call("insmod", os.environ[f"{module.upper()}_KO"], *parameters))
     if has_peer():
         number = 2 if os.uname().nodename == "peer" else 1
         complaints += [

@@ -13,7 +13,11 @@
 
 use core::ops::Range;
 use iwarp::mpa::{Deframer, Framer};
+use iwarp::negotiation::RtrTypes;
 use iwarp::qp::{Event, State, Transition};
+use iwarp::sctp::{
+    Arrival, Chunk, Encoded, Form, Session, SessionAction, SessionEvent, Unfit, Window,
+};
 use iwarp::startup::{
     Frame, Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, Refusal, Responder, Rtr,
     StartupError,
@@ -38,6 +42,10 @@ impl Crc32c for Engine {
 pub type Rx = Receiver<Deframer<Engine>>;
 /// A segmenter over MPA.
 pub type Tx = Segmenter<Framer<Engine>>;
+/// A receiver over SCTP.
+pub type SctpRx = Receiver<sctp::Deframer>;
+/// A segmenter over SCTP.
+pub type SctpTx = Segmenter<sctp::Framer>;
 
 /// A stream with any behaviour: the compiler cannot see through function pointers.
 pub struct Stream {
@@ -180,6 +188,36 @@ calls! {
     entry_startup_term(error: StartupError) -> Option<Error> = error.term();
     entry_rtr_message(rtr: Rtr) -> Message = rtr.message();
 
+    entry_sctp_ssn(chunk: &[u8]) -> Result<u16, Sctp> = sctp::ssn(chunk);
+    entry_sctp_chunk(ppid: u32, chunk: &'static [u8])
+        -> Result<Chunk<'static>, Sctp> = Chunk::parse(ppid, chunk);
+    entry_sctp_early_write(head: &[u8], octets: usize)
+        -> Option<(Segment, Range<usize>)> = sctp::early_write(head, octets);
+    entry_sctp_window_new(budget: u32) -> Window<512> = Window::new(budget);
+    entry_sctp_window_budget(window: &mut Window<64>, budget: u32) -> () = window.set_budget(budget);
+    entry_sctp_window_arrive(window: &mut Window<64>, ssn: u16, octets: u32)
+        -> Result<Arrival, Sctp> = window.arrive(ssn, octets);
+    entry_sctp_window_arrive_max(window: &mut Window<512>, ssn: u16, octets: u32)
+        -> Result<Arrival, Sctp> = window.arrive(ssn, octets);
+    entry_sctp_window_due(window: &Window<64>) -> Option<u16> = window.due();
+    entry_sctp_window_take(window: &mut Window<64>, octets: u32) -> () = window.take(octets);
+    entry_sctp_window_holding(window: &Window<64>) -> bool = window.is_holding();
+    entry_sctp_initiate(form: Form, ird: u32, ord: u32, private: &[u8])
+        -> Result<(Session, Encoded<'_>), Unfit> = Session::initiate(form, ird, ord, private);
+    entry_sctp_listen(rtr: RtrTypes) -> Session = Session::listen(rtr);
+    entry_sctp_handle(session: &mut Session, event: SessionEvent<'static>)
+        -> Result<SessionAction<'static>, Unfit> = session.handle(event);
+    entry_sctp_parts(chunk: &'static Encoded<'static>) -> [&'static [u8]; 2] = chunk.parts();
+    entry_sctp_rx_new() -> SctpRx = Receiver::new(sctp::Deframer::new());
+    entry_sctp_rx_consume(rx: &mut SctpRx, chunk: &Stream, to: &mut Embedder)
+        -> Result<Progress, Error> = rx.consume(chunk, to);
+    entry_sctp_rx_at_boundary(rx: &SctpRx, unread: usize) -> bool = rx.at_boundary(unread);
+    entry_sctp_tx_new(chunk: u32) -> SctpTx = Segmenter::new(sctp::Framer::new(chunk));
+    entry_sctp_tx_set_chunk(tx: &mut SctpTx, chunk: u32) -> () = tx.framing_mut().set_chunk(chunk);
+    entry_sctp_tx_poll(tx: &mut SctpTx, to: &mut Embedder)
+        -> Result<Option<Emitted>, ()> = tx.poll_transmit(to);
+    entry_sctp_tx_next_ssn(tx: &mut SctpTx) -> u16 = tx.framing_mut().next_ssn();
+
     entry_region_check(region: &Region, stag: Stag, pd: u64, want: Access, at: u64, len: u32)
         -> Result<u64, Denied> = region.check(stag, pd, want, at, len);
     entry_denied(denied: Denied) -> [Error; 4] = [
@@ -189,14 +227,17 @@ calls! {
         -> Result<bool, Error> = read.accept(stag, to, len, last);
     entry_read_advanced(request: ReadRequest, done: u32) -> ReadRequest = request.advanced(done);
 
+    entry_atomic_apply(op: AtomicOp, original: u64) -> u64 = op.apply(original);
+
     entry_error_term(error: Error) -> TermCode = error.term();
     entry_terminate_new(error: Error, quote: Quote) -> Terminate = Terminate::new(error, quote);
     entry_quote_read(msn: u32, request: &ReadRequest) -> Quote = Quote::read_request(msn, request);
+    entry_quote_atomic(msn: u32) -> Quote = Quote::atomic_request(msn);
     entry_quote_ddp(quote: &Quote) -> &[u8] = quote.ddp();
     entry_quote_rdmap(quote: &Quote) -> Option<&[u8]> = quote.rdmap();
     entry_quote_header(quote: &Quote) -> Option<ddp::Header> = quote.header();
     entry_quote_request(quote: &Quote) -> Option<ReadRequest> = quote.request();
-    entry_quote_read_msn(quote: &Quote) -> Option<u32> = quote.read_msn();
+    entry_quote_request_msn(quote: &Quote) -> Option<u32> = quote.request_msn();
     entry_qp_next(state: State, event: Event) -> Option<Transition> = qp::next(state, event);
     entry_mulpdu(emss: u32, markers: bool) -> u16 = mpa::fpdu::mulpdu(emss, markers);
 }

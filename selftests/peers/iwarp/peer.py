@@ -166,6 +166,10 @@ class Peer:
         self.post(rdmap.read_request(self.next_msn(rdmap.READ_QUEUE), sink_stag, sink_offset, length,
                                      stag, offset))
 
+    def atomic(self, operation, stag, offset, ident=0):
+        """Sends an Atomic Request with the correct MSN."""
+        self.post(rdmap.atomic_request(self.next_msn(rdmap.READ_QUEUE), operation, ident, stag, offset))
+
     def segment(self, timeout=None):
         """Receives a segment."""
         return rdmap.parse(mpa.read_fpdu(lambda n: self.receive(n, timeout), self.crc,

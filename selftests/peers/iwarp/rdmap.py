@@ -7,7 +7,11 @@ from dataclasses import dataclass
 WRITE, READ_REQUEST, READ_RESPONSE, SEND, SEND_INVALIDATE, SEND_SE, SEND_SE_INVALIDATE, TERMINATE = range(8)
 IMMEDIATE, IMMEDIATE_SE, ATOMIC_REQUEST, ATOMIC_RESPONSE = range(8, 12)
 
-SEND_QUEUE, READ_QUEUE, TERMINATE_QUEUE = range(3)
+SEND_QUEUE, READ_QUEUE, TERMINATE_QUEUE, ATOMIC_QUEUE = range(4)
+
+FETCH_ADD, CMP_SWAP = 0, 2
+
+ALL_BITS = (1 << 64) - 1
 
 TAGGED = 0x80
 LAST = 0x40
@@ -48,6 +52,56 @@ def read_request(msn, sink_stag, sink_offset, length, stag, offset, **more):
 def read_response(stag, offset, payload, **more):
     """Builds a segment of an RDMA READ response."""
     return tagged(READ_RESPONSE, stag, offset, payload, **more)
+
+
+@dataclass
+class Atomic:
+    """An atomic operation (RFC 7306 §5.1). FETCH_ADD ignores the last two fields."""
+
+    code: int
+    data: int
+    mask: int
+    compare: int = 0
+    compare_mask: int = ALL_BITS
+
+
+def fetch_add(add, mask=0):
+    """A FetchAdd; `mask` has the top bits of its fields."""
+    return Atomic(FETCH_ADD, add, mask)
+
+
+def cmp_swap(compare, swap, compare_mask=ALL_BITS, swap_mask=ALL_BITS):
+    """A CmpSwap."""
+    return Atomic(CMP_SWAP, swap, swap_mask, compare, compare_mask)
+
+
+def atomic_request(msn, operation, ident, stag, offset, **more):
+    """Builds an Atomic Request (RFC 7306 §5.2.1)."""
+    header = struct.pack(">IIIQQQQQ", operation.code, ident, stag, offset, operation.data,
+                         operation.mask, operation.compare, operation.compare_mask)
+    return untagged(ATOMIC_REQUEST, more.pop("queue", READ_QUEUE), msn, header, **more)
+
+
+def atomic_response(msn, ident, original, **more):
+    """Builds an Atomic Response (RFC 7306 §5.2.2)."""
+    return untagged(ATOMIC_RESPONSE, more.pop("queue", ATOMIC_QUEUE), msn,
+                    struct.pack(">IQ", ident, original), **more)
+
+
+def parse_atomic_request(payload):
+    """Parses an Atomic Request: (operation, identifier, STag, offset)."""
+    code, ident, stag, offset, *fields = struct.unpack(">IIIQQQQQ", payload)
+    return Atomic(code, *fields), ident, stag, offset
+
+
+def parse_atomic_response(payload):
+    """Parses an Atomic Response: (identifier, original value)."""
+    return struct.unpack(">IQ", payload)
+
+
+def immediate(msn, data, solicited=False, **more):
+    """Builds Immediate Data of 8 octets (RFC 7306 §6)."""
+    return untagged(IMMEDIATE_SE if solicited else IMMEDIATE, SEND_QUEUE, msn, data, **more)
 
 
 def terminate(layer, etype, code, msn=1, rest=b"\0\0", **more):

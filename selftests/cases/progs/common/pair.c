@@ -112,6 +112,20 @@ static struct rdma_addrinfo *resolve(const struct side *side, const char *port, 
 	return info;
 }
 
+static struct ibv_cq *make_cq(struct end *end, const struct pair_opts *opts, uint32_t cqe,
+			      struct ibv_comp_channel *channel)
+{
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = cqe, .cq_context = end, .channel = channel, .wc_flags = opts->wc_flags,
+	};
+	struct ibv_cq_ex *cq;
+
+	if (!opts->wc_flags)
+		return ibv_create_cq(end->ctx, cqe, end, channel, 0);
+	cq = ibv_create_cq_ex(end->ctx, &init);
+	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
+}
+
 static void end_make_cqs(struct end *end, const struct pair_opts *opts)
 {
 	uint32_t cqe = opts->cqe;
@@ -122,9 +136,9 @@ static void end_make_cqs(struct end *end, const struct pair_opts *opts)
 		if (!end->schannel || !end->rchannel)
 			tap_bail("ibv_create_comp_channel");
 	}
-	end->scq = ibv_create_cq(end->ctx, cqe ? cqe : opts->sq + 1, end, end->schannel, 0);
-	end->rcq = ibv_create_cq(end->ctx, cqe ? cqe : (opts->srq ? opts->srq : opts->rq) + 1,
-				 end, end->rchannel, 0);
+	end->scq = make_cq(end, opts, cqe ? cqe : opts->sq + 1, end->schannel);
+	end->rcq = make_cq(end, opts, cqe ? cqe : (opts->srq ? opts->srq : opts->rq) + 1,
+			   end->rchannel);
 	if (!end->scq || !end->rcq)
 		tap_bail("ibv_create_cq");
 }
@@ -134,13 +148,13 @@ static uint32_t or_else(uint32_t value, uint32_t otherwise)
 	return value ? value : otherwise;
 }
 
-static void end_make_pd(struct end *end, const struct pair_opts *opts, bool srq)
+static void end_make_pd(struct end *end, const struct pair_opts *opts, const struct end *share, bool srq)
 {
 	struct ibv_srq_init_attr init = { .attr.max_wr = opts->srq };
 
-	if (srq && opts->share) {
-		end->pd = opts->share->pd;
-		end->srq = opts->share->srq;
+	if (share) {
+		end->pd = share->pd;
+		end->srq = share->srq;
 		end->shares = true;
 		return;
 	}
@@ -155,14 +169,14 @@ static void end_make_pd(struct end *end, const struct pair_opts *opts, bool srq)
 		tap_bail("ibv_create_srq");
 }
 
-static void end_make_qp(struct end *end, const struct pair_opts *opts, bool srq)
+static void end_make_qp(struct end *end, const struct pair_opts *opts, const struct end *share, bool srq)
 {
-	struct ibv_qp_init_attr init = {};
+	struct ibv_qp_init_attr_ex init = {};
 
 	end->ctx = end->id->verbs;
 	if (ibv_query_device(end->ctx, &end->attr))
 		tap_bail("ibv_query_device");
-	end_make_pd(end, opts, srq);
+	end_make_pd(end, opts, share, srq);
 	end_make_cqs(end, opts);
 	init.qp_context = end;
 	init.send_cq = end->scq;
@@ -175,8 +189,14 @@ static void end_make_qp(struct end *end, const struct pair_opts *opts, bool srq)
 	init.cap.max_inline_data = opts->inline_data;
 	init.qp_type = IBV_QPT_RC;
 	init.sq_sig_all = opts->sig_all;
-	if (rdma_create_qp(end->id, end->pd, &init))
-		tap_bail("rdma_create_qp");
+	init.comp_mask = IBV_QP_INIT_ATTR_PD;
+	init.pd = end->pd;
+	if (opts->send_ops) {
+		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		init.send_ops_flags = opts->send_ops;
+	}
+	if (rdma_create_qp_ex(end->id, &init))
+		tap_bail("rdma_create_qp_ex");
 	end->qp = end->id->qp;
 }
 
@@ -218,7 +238,7 @@ void pair_open(struct pair *pair, const struct pair_opts *given)
 	    !cm_expect(active->events, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, NULL, NULL))
 		tap_bail("resolving %s", passive->side.addr);
 	rdma_freeaddrinfo(info);
-	end_make_qp(active, opts, false);
+	end_make_qp(active, opts, NULL, false);
 
 	param.initiator_depth = opts->depth;
 	param.responder_resources = opts->depth;
@@ -230,7 +250,7 @@ void pair_open(struct pair *pair, const struct pair_opts *given)
 	passive->events = new_channel();
 	if (rdma_migrate_id(passive->id, passive->events))
 		tap_bail("rdma_migrate_id");
-	end_make_qp(passive, opts, opts->srq);
+	end_make_qp(passive, opts, opts->share, opts->srq);
 	if (rdma_accept(passive->id, &param) ||
 	    !cm_expect(active->events, RDMA_CM_EVENT_ESTABLISHED, NULL, NULL, NULL) ||
 	    !cm_expect(passive->events, RDMA_CM_EVENT_ESTABLISHED, NULL, NULL, NULL))

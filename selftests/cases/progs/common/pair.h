@@ -37,6 +37,8 @@ struct pair_opts {
 	bool sig_all;
 	uint8_t depth;			/* outstanding reads, both ways (16) */
 	bool notify;			/* CQs with completion channels */
+	uint64_t wc_flags;		/* of extended CQs (none are) */
+	uint64_t send_ops;		/* of extended QPs (none are) */
 };
 
 struct end {

@@ -45,3 +45,19 @@ int post_rdma(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode, stru
 
 	return ibv_post_send(qp, &wr, &bad);
 }
+
+int post_atomic(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode, const struct ibv_sge *sge,
+		uint64_t remote_addr, uint32_t rkey, uint64_t compare_add, uint64_t swap)
+{
+	struct ibv_sge result = { sge->addr, 8, sge->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id, .sg_list = &result, .num_sge = 1,
+		.opcode = opcode, .send_flags = IBV_SEND_SIGNALED,
+		.wr.atomic = {
+			.remote_addr = remote_addr, .rkey = rkey,
+			.compare_add = compare_add, .swap = swap,
+		},
+	}, *bad;
+
+	return ibv_post_send(qp, &wr, &bad);
+}

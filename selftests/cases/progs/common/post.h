@@ -16,4 +16,8 @@ int post_send(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode, stru
 int post_rdma(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
 	      int num_sge, unsigned int flags, uint64_t remote_addr, uint32_t rkey);
 
+/* An atomic operation, whose result takes the first 8 bytes of `sge`. Its completion is signaled. */
+int post_atomic(struct ibv_qp *qp, uint64_t wr_id, enum ibv_wr_opcode opcode, const struct ibv_sge *sge,
+		uint64_t remote_addr, uint32_t rkey, uint64_t compare_add, uint64_t swap);
+
 #endif

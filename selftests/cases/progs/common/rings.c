@@ -2,12 +2,18 @@
 #include "rings.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tap.h"
+
+#define OWN_DRIVER_ID 0x726977
 
 int rings_find(struct ring *rings)
 {
@@ -63,6 +69,33 @@ int command(struct ibv_context *ctx, uint32_t number, void *in, size_t in_bytes,
 	if (write(ctx->cmd_fd, buffer, sizeof(header) + in_bytes) < 0)
 		return errno;
 	return 0;
+}
+
+void mr_shows(struct ibv_mr *mr, uint64_t iova, uint64_t length)
+{
+	uint32_t lkey, rkey;
+	uint64_t seen_length = 0, seen_iova = 0;
+	struct {
+		struct ib_uverbs_ioctl_hdr header;
+		struct ib_uverbs_attr attrs[5];
+	} query = {
+		.header = {
+			.length = sizeof(query), .object_id = UVERBS_OBJECT_MR,
+			.method_id = UVERBS_METHOD_QUERY_MR, .num_attrs = 5, .driver_id = OWN_DRIVER_ID,
+		},
+		.attrs = {
+			{ UVERBS_ATTR_QUERY_MR_HANDLE, 0, 1, .data = mr->handle },
+			{ UVERBS_ATTR_QUERY_MR_RESP_LKEY, 4, 1, .data = (uintptr_t)&lkey },
+			{ UVERBS_ATTR_QUERY_MR_RESP_RKEY, 4, 1, .data = (uintptr_t)&rkey },
+			{ UVERBS_ATTR_QUERY_MR_RESP_LENGTH, 8, 1, .data = (uintptr_t)&seen_length },
+			{ UVERBS_ATTR_QUERY_MR_RESP_IOVA, 8, 1, .data = (uintptr_t)&seen_iova },
+		},
+	};
+
+	tap_check(!ioctl(mr->context->cmd_fd, RDMA_VERBS_IOCTL, &query), "UVERBS_METHOD_QUERY_MR: %s",
+		  strerror(errno));
+	tap_check(seen_iova == iova && seen_length == length, "the region has %#" PRIx64 " bytes at %#" PRIx64,
+		  seen_length, seen_iova);
 }
 
 int ring_doorbell(struct ibv_qp *qp)

@@ -34,6 +34,12 @@ int rings_find_new(const struct ring *before, int count, struct ring *rings);
 int command(struct ibv_context *ctx, uint32_t number, void *in, size_t in_bytes, void *out,
 	    size_t out_bytes);
 
+/*
+ * Checks (tap_check) what the kernel shows of a region of riw's own ABI: the address of its first byte on the
+ * wire, and its length.
+ */
+void mr_shows(struct ibv_mr *mr, uint64_t iova, uint64_t length);
+
 /* Rings the doorbell of a QP, whatever its ring contains. */
 int ring_doorbell(struct ibv_qp *qp);
 

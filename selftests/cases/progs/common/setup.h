@@ -26,6 +26,13 @@ struct regions {
 void setup_open(struct setup *s, const struct pair_opts *opts, struct rng *rng,
 		const struct regions *regions);
 
+/*
+ * The active end writes, reads or adds 1 at an address of the passive end, from or to the start of `local`.
+ * Returns the status of the completion.
+ */
+enum ibv_wc_status setup_reach(struct setup *s, enum ibv_wr_opcode opcode, uint64_t addr,
+			       uint32_t length, uint32_t rkey);
+
 /* Frees everything. The test fails if an object cannot be destroyed. */
 void setup_close(struct setup *s);
 

@@ -9,6 +9,8 @@
 
 #define BYTES 5000		/* of each READ and WRITE */
 #define MOST 128		/* calls at once, if the server grants as many */
+#define TOO_MANY 150		/* more calls than the server has receives */
+#define BURSTS 10
 #define CONNECTIONS 24		/* more than the server's backlog of 10 */
 
 static struct call call;
@@ -21,7 +23,7 @@ struct pending {
 	bool answered;
 };
 
-static struct pending pending[MOST];
+static struct pending pending[TOO_MANY];
 
 /* Returns the number of calls that may be in flight. */
 static int credits(void)
@@ -75,6 +77,29 @@ static void pipelined_nulls(void)
 	connection_close(&c);
 	tap_note("%d calls, %d answered in their place", count, in_order);
 	tap_point("as many calls as credits were granted are answered, each once (RFC 8166, 3.3.1)");
+}
+
+/*
+ * A client may not do this (RFC 8166, 3.3.1). The server's device holds what the server has no receives
+ * for, until it has posted more.
+ */
+static void beyond_credits(void)
+{
+	connection_open(&c, &(struct connection_opts){ .server = server });
+	for (int burst = 0; burst < BURSTS && !tap_failing(); burst++) {
+		for (int i = 0; i < TOO_MANY; i++) {
+			call_null(&pending[i].call);
+			pending[i].answered = false;
+			if (!call_send(&c, &pending[i].call))
+				break;
+		}
+		for (int i = 0; i < TOO_MANY; i++)
+			if (answered(TOO_MANY) < 0)
+				break;
+	}
+	works(&c);
+	connection_close(&c);
+	tap_point("calls for which the server has no receives yet wait, and are answered");
 }
 
 /* NULLs, READs by Write chunks and WRITEs by Read chunks, in turn. */
@@ -205,6 +230,7 @@ static void other_family(void)
 void test_sequences(void)
 {
 	pipelined_nulls();
+	beyond_credits();
 	pipelined_chunks();
 	read_depth(1);
 	read_depth(3);

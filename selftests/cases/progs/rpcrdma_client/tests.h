@@ -3,12 +3,11 @@
 #ifndef TESTS_H
 #define TESTS_H
 
-#include "../common/random.h"
 #include "../common/region.h"
+#include "../rpcrdma/suite.h"
 #include "call.h"
 #include "connect.h"
 
-extern struct rng rng;
 extern const char *server, *server6;
 
 /* The options of a connection without private data. */

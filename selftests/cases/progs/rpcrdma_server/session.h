@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 #include "../common/pair.h"
-#include "../common/random.h"
 #include "../common/region.h"
 #include "../rpcrdma/connection.h"
 #include "../rpcrdma/header.h"
 #include "../rpcrdma/private.h"
+#include "../rpcrdma/suite.h"
 #include "../rpcrdma/xdr.h"
 
 struct work;
@@ -39,7 +39,6 @@ struct settings {
 };
 
 extern struct settings settings;
-extern struct rng rng;
 
 /* Sets RFC 8797's private data: sizes in bytes, and the flags. Sets the thresholds, too. */
 void settings_private(uint32_t send, uint32_t receive, uint8_t flags);

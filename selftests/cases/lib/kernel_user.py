@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A kernel user of verbs, cases/modules/kernel_user.c, and raw TCP peers that it connects to."""
+
+import os
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from iwarp import mpa, rdmap
+from iwarp.peer import Listener
+from ksft import ksft_eq
+from netns import NetNSEnter
+from utils import cmd, wait_until
+
+FILE = Path("/sys/kernel/debug/kernel_user")
+MODULE = Path(os.environ["RIW_KO"]).parent / "test-modules" / "kernel_user.ko"
+
+# enum ib_wr_opcode
+WRITE, WRITE_WITH_IMM, SEND, SEND_WITH_IMM, READ, CMP_SWAP, FETCH_ADD = range(7)
+MASKED_CMP_SWAP, MASKED_FETCH_ADD = 12, 13
+# enum ib_send_flags
+FENCE, SOLICITED, INLINE = 1, 4, 8
+# enum ib_wc_opcode
+WC_SEND, WC_WRITE, WC_READ, WC_CMP_SWAP, WC_FETCH_ADD = range(5)
+WC_MASKED_CMP_SWAP, WC_MASKED_FETCH_ADD = 11, 12
+WC_RECV, WC_RECV_WITH_IMM = 128, 129
+# enum ib_wc_status
+SUCCESS, FLUSHED, REMOTE_ACCESS = 0, 5, 10
+# enum ib_wc_flags
+WITH_IMM = 2
+# enum ib_access_flags
+LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC = 1, 2, 4, 8
+
+
+@dataclass
+class Completion:
+    """A completion. `imm` is 0 without WITH_IMM."""
+
+    wr_id: int
+    status: int
+    opcode: int
+    length: int
+    flags: int
+    imm: int
+
+
+class KernelUser:
+    """The kernel user. The commands of the module are its methods; a command that fails raises
+    `OSError`."""
+
+    def __init__(self, node):
+        self.node = node
+        self.completions = []
+        self.posted = 0
+
+    def command(self, *words):
+        """Writes a command, and returns the words of its result."""
+        # The module connects in the namespace of its caller.
+        with open(FILE, "r+b", buffering=0) as file, NetNSEnter(self.node.netns):
+            file.write(" ".join(map(str, words)).encode())
+            return os.pread(file.fileno(), 4096, 0).decode().splitlines()
+
+    def caps(self):
+        return tuple(map(int, self.command("caps")[0].split()))
+
+    def store(self, offset, value):
+        self.command("store", offset, f"{value:x}")
+
+    def load(self, offset):
+        return int(self.command("load", offset)[0], 16)
+
+    def register(self, access, iova, offset, length):
+        """Registers part of the memory: (rkey, first address)."""
+        answer, = self.command("register", f"{access:x}", f"{iova:x}", offset, length)
+        self.posted += 1
+        ksft_eq(self.completion(self.posted).status, SUCCESS, "status of the registration")
+        return tuple(int(word, 16) for word in answer.split())
+
+    def recv(self, offset=2048, length=256):
+        self.command("recv", offset, length)
+        self.posted += 1
+        return self.posted
+
+    def post(self, opcode, rkey=0, addr=0, offset=0, length=8, flags=0, imm=0, compare_add=0, swap=0,
+             compare_add_mask=0, swap_mask=0):
+        """Posts a send WR, and returns its number."""
+        # The module counts what fails, too.
+        self.posted += 1
+        self.command("post", f"{opcode:x}", f"{rkey:x}", f"{addr:x}", offset, length, f"{flags:x}",
+                     f"{imm:x}", f"{compare_add:x}", f"{swap:x}", f"{compare_add_mask:x}",
+                     f"{swap_mask:x}")
+        return self.posted
+
+    def poll(self):
+        """Collects completions. Returns all since the start of the connection."""
+        self.completions += [
+            Completion(*map(int, words[:5]), int(words[5], 16))
+            for words in map(str.split, self.command("poll"))]
+        return self.completions
+
+    def completion(self, number):
+        """Waits for the completion of a WR, and returns it."""
+        def find():
+            return [one for one in self.poll() if one.wr_id == number]
+        return wait_until(find, 10, f"completion of WR {number}")[0]
+
+
+@contextmanager
+def connected(node, raw, addr):
+    """Connects the kernel user on `node` to a raw peer in the namespace `raw`: (user, peer)."""
+    user = KernelUser(node)
+    # ib_core can miss that the neighbour has become known, and then looks again much later.
+    cmd(["ping", "-c", 1, "-W", 10, addr], host=node)
+    with Listener(addr, raw) as server:
+        thread = threading.Thread(target=user.command, args=("connect", addr, server.port))
+        thread.start()
+        with server.accept() as peer:
+            peer.send(mpa.reply(ird=4, ord_=4))
+            ksft_eq(peer.segment().opcode, rdmap.WRITE, "opcode of the RTR frame")
+            thread.join()
+            try:
+                yield user, peer
+            finally:
+                user.command("close")
+
+
+@contextmanager
+def module():
+    """Loads the module."""
+    cmd(["insmod", MODULE])
+    try:
+        yield
+    finally:
+        cmd("rmmod kernel_user")
