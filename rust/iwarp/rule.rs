@@ -103,7 +103,7 @@ impl Rdmap {
             Self::ProtectionUnspecified => "an access is not allowed",
             Self::InvalidVersion => "the RDMAP version is not 1",
             Self::UnexpectedOpcode => "the opcode is unknown or not allowed here",
-            Self::CatastrophicStream => "a message is cut short",
+            Self::CatastrophicStream => "a message is cut short, or urgent data came",
             Self::UnalignedAtomic => "the target of an Atomic Request is not a multiple of 8",
             Self::CatastrophicGlobal => "the RNIC cannot continue",
             Self::OperationCannotInvalidate => "an STag cannot be invalidated",

@@ -67,11 +67,11 @@ module! {
         },
         connect_timeout: u32 {
             default: 10_000,
-            description: "ms for TCP to connect",
+            description: "ms for TCP or SCTP to connect",
         },
         startup_timeout: u32 {
             default: 10_000,
-            description: "ms for the peer's startup frame",
+            description: "ms for the peer's part of the startup",
         },
         accept_timeout: u32 {
             default: 120_000,
