@@ -62,3 +62,10 @@ def choose_framing(contender, row, *nodes):
         for node in nodes:
             lab.setting(node.dev, "crc", 2 if row.framing == "CRC" else 0)
             lab.setting(node.dev, "markers", 1 if row.framing == "markers" else 0)
+
+
+def choose_transport(transport, *nodes):
+    """Sets the transport at both ends of a new network, if it is to be another one than TCP. Older
+    revisions of riw have no setting for it."""
+    if transport and nodes[0].dev:
+        lab.set_transport(transport.lower(), *nodes)

@@ -2,7 +2,7 @@
 """The rows of the bench's table. Each is measured on one network.
 
 Sizes are in bytes. A row is measured for each contender that it applies to: the RDMA drivers (with
-perftest, the CM, and fio on NFS and NVMe) and plain TCP (with iperf3, qperf, and fio on NFS).
+perftest, the CM, and fio on NFS and NVMe) and plain TCP or SCTP (with iperf3, qperf, and fio on NFS).
 """
 import dataclasses
 
@@ -23,8 +23,11 @@ SIZES = (*(64 * 4 ** step for step in range(9)), 8 * MIB)
 # minimum.
 MOST_OCTETS, OF_A_MESSAGE = 600 * MIB, 16 * KIB
 FEWEST_MESSAGES = 5
-# The largest write of iperf3, in bytes.
+# The largest write of iperf3, in bytes. Over SCTP, a write is a message, which has to fit into the default
+# send buffer: it sends longer ones as several.
 IPERF3_MOST = MIB
+IPERF3_SCTP_MOST = 64 * KIB
+SCTP_SIZES = (64, 64 * KIB, MIB)
 FRAMED_SIZES = (4 * KIB, 64 * KIB, MIB)
 LATENCY_SIZES = (2, *SIZES)
 EVENT_SIZES = (2, 4 * KIB)
@@ -61,11 +64,13 @@ class Row:
     framing: str = ""    # CRC or markers at both ends; "" for neither
     typical: bool = False  # latency: the median of the messages instead of the mean
     depth: int = 0       # storage: requests in flight
+    transport: str = ""  # SCTP; "" for TCP
 
     @property
     def name(self):
         """The unique name of the row."""
-        words = [self.network, self.kind, self.operation, self.size and label(self.size),
+        words = [self.network, self.kind, self.transport, self.operation,
+                 self.size and label(self.size),
                  self.qps > 1 and f"{self.qps} QPs", self.events and "events", self.framing,
                  self.typical and "typical", self.depth and f"depth {self.depth}"]
         return " ".join(str(word) for word in words if word)
@@ -159,8 +164,8 @@ class Row:
             return (self.kind in ("bandwidth", "latency", "cpu") and self.operation == "write"
                     and self.size <= IPERF3_MOST and self.qps == 1 and not self.framing
                     and not self.typical)
-        # siw has no markers.
-        return not (self.framing == "markers" and contender == "siw")
+        # siw has no markers, and no SCTP.
+        return contender != "siw" or not (self.framing == "markers" or self.transport)
 
 
 def full():
@@ -179,6 +184,9 @@ def full():
                 both = operation != "write" and size in EVENT_SIZES
                 for events in (False, True) if both else (False,):
                     yield from Row(network, "latency", operation, size, events=events).given
+        for size in SCTP_SIZES:
+            yield Row(network, "bandwidth", "write", size, transport="SCTP")
+        yield from Row(network, "latency", "write", 2, transport="SCTP").given
         for operation in OPERATIONS if network in THOROUGH_NETWORKS else ():
             for qps in (4, 64):
                 yield Row(network, "bandwidth", operation, 64 * KIB, qps)

@@ -75,7 +75,9 @@ def write(out, run, measured, chosen):
     out.write("\nMedian (smallest … largest round). The last columns give how many times better "
               "riw is than a contender, in **bold** where it is worse. Queue depth and CQ "
               "moderation are perftest's defaults. CRCs are off at both ends, except in rows that "
-              "say CRC. NFS and NVMe: fio, direct I/O, with the named number of requests in "
+              "say CRC; SCTP always has its own. In rows of SCTP, the column tcp is SCTP without "
+              f"RDMA: iperf3 --sctp, with messages of {rows.label(rows.IPERF3_SCTP_MOST)} at most, "
+              "and qperf. NFS and NVMe: fio, direct I/O, with the named number of requests in "
               "flight.\n")
     against = [name for name in contenders if name != "riw"]
     head = ["", *contenders, *(f"riw : {name}" for name in against)]
@@ -94,7 +96,8 @@ def write(out, run, measured, chosen):
                 tcp = row if row.applies("tcp") else None
                 if tcp is None and row.qps == 1 and not (row.events or row.framing or row.typical):
                     tcp = next((one for one in some if one.applies("tcp")
-                                and one.size == row.size), None)
+                                and (one.size, one.transport) == (row.size, row.transport)),
+                               None)
                 applies = {name: bool(tcp) if name == "tcp" else row.applies(name.partition("@")[0])
                            for name in contenders}
                 got = {name: measured.get(tcp.name, {}).get("tcp") if name == "tcp" and tcp

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Measures a row over plain TCP with iperf3 or qperf, in the machine."""
+"""Measures a row over plain TCP or SCTP with iperf3 or qperf, in the machine."""
 import json
 import re
 
@@ -16,10 +16,14 @@ def figures(row, server, client, messages, limit):
     stream is mostly start and end of iperf3. A row of CPU time has a fixed number of messages
     instead, once it is known."""
     port = lab.new_port()
+    sctp, size = [], row.size
+    if row.transport:
+        sctp, size = ["--sctp"], min(row.size, rows.IPERF3_SCTP_MOST)
     if row.kind == "latency":
+        test = "sctp_lat" if row.transport else "tcp_lat"
         with bkg(f"qperf -lp {port}", host=server) as serving:
             lab.wait_port_listen(port, host=server, server=serving)
-            said = cmd(f"qperf {server.addr} -lp {port} -t 1 -m {row.size} --unify_units tcp_lat",
+            said = cmd(f"qperf {server.addr} -lp {port} -t 1 -m {row.size} --unify_units {test}",
                        host=client, timeout=limit).stdout
         latency = re.search(r"latency\s*=\s*([\d.,]+) ns", said)
         if not latency:
@@ -28,7 +32,7 @@ def figures(row, server, client, messages, limit):
     with bkg(f"iperf3 -s -1 -B {server.addr} -p {port}", host=server) as serving:
         lab.wait_port_listen(port, host=server, server=serving)
         much = ["-n", messages * row.size] if row.kind == "cpu" and messages else ["-t", 1]
-        said = cmd(["iperf3", "-c", server.addr, "-p", port, *much, "-l", row.size, "-J"],
+        said = cmd(["iperf3", "-c", server.addr, "-p", port, *sctp, *much, "-l", size, "-J"],
                    host=client, timeout=limit).stdout
     value = json.loads(said)["end"]["sum_received"]["bits_per_second"] / 8 / rows.MIB
     if not value:
