@@ -340,7 +340,10 @@ static void unconnected(struct ibv_context *ctx, struct rng *rng)
 	tap_point("rings of a QP that is not connected");
 }
 
-/* Returns the ring of the CQ whose first completion is of work request `wr_id`. */
+/*
+ * Returns the ring of the CQ whose first completion is of work request `wr_id`. The request itself looks
+ * like it while it waits in its ring, but for its flag that it is to be signaled.
+ */
 static struct ring find_cq(uint64_t wr_id)
 {
 	int64_t end = now_ms() + PATIENCE;
@@ -351,7 +354,7 @@ static struct ring find_cq(uint64_t wr_id)
 		for (int i = 0; i < count; i++) {
 			const struct siw_cqe *cqe = (struct siw_cqe *)rings[i].at;
 
-			if (__atomic_load_n(&cqe->flags, __ATOMIC_ACQUIRE) & SIW_WQE_VALID &&
+			if (__atomic_load_n(&cqe->flags, __ATOMIC_ACQUIRE) == SIW_WQE_VALID &&
 			    cqe->id == wr_id)
 				return rings[i];
 		}
