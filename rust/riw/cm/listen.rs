@@ -130,16 +130,11 @@ fn listen_on(
     let home = home.is_some_and(|home| *home == ns);
     // Outside of the lock: this may load a module.
     let links = unbound_links(dev, &ns, setup)?;
+    let subscription = Subscription::new(dev, home)?;
 
     let mut listeners = dev.shared.listeners.lock();
     let found = find_listeners(&mut listeners, dev, &ns, setup, home, links, backlog)?;
-    let subscription = Subscription::new(dev, home, found)?;
-    if let Err(e) = subscription.open(id) {
-        for listener in subscription.listeners() {
-            listener.drop_subscription(&subscription, &mut listeners);
-        }
-        return Err(e);
-    }
+    subscription.open(id, found, &mut listeners)?;
     drop(listeners);
 
     let token = subscription.token;
@@ -284,7 +279,7 @@ impl Listener {
     }
 
     /// As [`Self::unsubscribe`], with the list of listeners locked.
-    fn drop_subscription(
+    pub(super) fn drop_subscription(
         self: &Arc<Self>,
         subscription: &Arc<Subscription>,
         listeners: &mut KVec<Arc<Self>>,

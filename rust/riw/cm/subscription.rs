@@ -21,9 +21,6 @@ pub(super) struct Subscription {
     pub(super) token: usize,
     /// The consumer is in the device's network namespace.
     home: bool,
-    /// One for each transport. None if the address is in use, in a namespace that is not the
-    /// consumer's.
-    listeners: KVec<Arc<Listener>>,
     #[pin]
     state: Mutex<State>,
 }
@@ -31,24 +28,23 @@ pub(super) struct Subscription {
 struct State {
     /// `None` before the subscription is open and once it is closed.
     id: Option<ARef<CmId>>,
+    /// One for each transport while it is open. None if the address is in use, in a namespace that is
+    /// not the consumer's.
+    listeners: KVec<Arc<Listener>>,
     half_open: HalfOpen<Arc<Endpoint>>,
 }
 
 impl Subscription {
     /// Creates a subscription, not open yet. May sleep.
-    pub(super) fn new(
-        dev: &Arc<CmDevice>,
-        home: bool,
-        listeners: KVec<Arc<Listener>>,
-    ) -> Result<Arc<Self>> {
+    pub(super) fn new(dev: &Arc<CmDevice>, home: bool) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 dev: dev.clone(),
                 token: dev.token(),
                 home,
-                listeners,
                 state <- new_mutex!(State {
                     id: None,
+                    listeners: KVec::new(),
                     half_open: HalfOpen::new(),
                 }, "riw::cm::Subscription::state"),
             }),
@@ -56,19 +52,28 @@ impl Subscription {
         )
     }
 
-    /// Opens the subscription: connect requests at its listeners go to `id`. After an error it must
-    /// be closed. May sleep.
-    pub(super) fn open(self: &Arc<Self>, id: &CmId) -> Result {
-        for listener in &self.listeners {
-            listener.subscribe(self, self.home)?;
+    /// Opens the subscription: connect requests at `found`, which are some of `all` listeners, go to
+    /// `id`. After an error it is as before, and those of `found` that nobody else uses are closed. May
+    /// sleep.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        id: &CmId,
+        found: KVec<Arc<Listener>>,
+        all: &mut KVec<Arc<Listener>>,
+    ) -> Result {
+        for listener in &found {
+            if let Err(e) = listener.subscribe(self, self.home) {
+                for listener in &found {
+                    listener.drop_subscription(self, all);
+                }
+                return Err(e);
+            }
         }
-        self.state.lock().id = Some(ARef::from(id));
-        Ok(())
-    }
+        let mut state = self.state.lock();
 
-    /// Returns its listeners.
-    pub(super) fn listeners(&self) -> &[Arc<Listener>] {
-        &self.listeners
+        state.id = Some(ARef::from(id));
+        state.listeners = found;
+        Ok(())
     }
 
     /// Reports an event to iw_cm. `ENOENT` if the subscription is closed; otherwise fails as
@@ -105,14 +110,18 @@ impl Subscription {
 
     /// Closes the subscription. On return no event reaches the id. May sleep.
     pub(super) fn close(self: &Arc<Self>) {
-        let (id, half_open) = {
+        let (id, listeners, half_open) = {
             let mut state = self.state.lock();
             let half_open = core::mem::replace(&mut state.half_open, HalfOpen::new());
 
-            (state.id.take(), half_open)
+            (
+                state.id.take(),
+                core::mem::take(&mut state.listeners),
+                half_open,
+            )
         };
 
-        for listener in &self.listeners {
+        for listener in &listeners {
             listener.unsubscribe(self, &self.dev.shared);
         }
         for endpoint in half_open.iter() {
