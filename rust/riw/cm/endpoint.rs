@@ -333,7 +333,11 @@ impl QpConnection for Endpoint {
     }
 
     fn catch_up(self: ArcBorrow<'_, Self>) {
-        Arc::from(self).poll_link();
+        // A timer that an earlier stream of the queue pair has left may expire during the startup of
+        // this one, whose frames are not the queue pair's.
+        if self.is_stream_active() {
+            Arc::from(self).poll_link();
+        }
     }
 
     fn teardown(self: ArcBorrow<'_, Self>) {

@@ -44,7 +44,7 @@ pub(crate) trait QpConnection: Send + Sync {
     fn close(self: ArcBorrow<'_, Self>);
 
     /// Receives what the link has: data may have arrived before the queue pair had a buffer for it.
-    /// Process context; may sleep.
+    /// Does nothing before the stream starts. Process context; may sleep.
     fn catch_up(self: ArcBorrow<'_, Self>);
 
     /// Closes the connection. Process context; may sleep. On return [`Qp::detach`] has been called,
