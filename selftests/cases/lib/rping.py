@@ -2,10 +2,11 @@
 """rping between two nodes: a server that takes one client."""
 
 import lab
+from ksft import PACE
 from utils import bkg
 
 
-def ping(server, client, family=4, count=10, size=1024, timeout=30):
+def ping(server, client, family=4, count=10, size=1024, timeout=30 * PACE):
     """Pings `count` times with data checked at both ends.
 
     Raises `KsftFailEx` if either end fails.

@@ -15,7 +15,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from ksft import KsftFailEx
+from ksft import PACE, KsftFailEx
 
 RETRIES = 5
 """Attempts to list RDMA objects."""
@@ -55,7 +55,7 @@ class cmd:
     is not 0, unless `fail` is False.
     """
 
-    def __init__(self, comm, fail=True, ns=None, host=None, timeout=20):
+    def __init__(self, comm, fail=True, ns=None, host=None, timeout=20 * PACE):
         self.argv = _argv(comm, ns, host)
         try:
             done = subprocess.run(self.argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -145,19 +145,19 @@ def wait_until(condition, timeout, what, interval=0.05):
         time.sleep(interval)
 
 
-def tool(name, args, json=None, ns=None, host=None, fail=True, timeout=20):
+def tool(name, args, json=None, ns=None, host=None, fail=True, timeout=20 * PACE):
     """Runs a tool. Returns a `cmd`, or with `json` what the tool lists."""
     done = cmd([name, *(["-j"] if json else []), *_split(args)], fail, ns, host, timeout)
     return _json.loads(done.stdout or "[]") if json else done
 
 
-def ip(args, json=None, ns=None, host=None, fail=True, timeout=20):
+def ip(args, json=None, ns=None, host=None, fail=True, timeout=20 * PACE):
     """Runs `ip`, for a network namespace if given."""
     return tool("ip", [*(["-n", ns] if ns else []), *_split(args)], json, host=host, fail=fail,
                 timeout=timeout)
 
 
-def rdma(args, json=None, ns=None, host=None, fail=True, timeout=20):
+def rdma(args, json=None, ns=None, host=None, fail=True, timeout=20 * PACE):
     """Runs `rdma`. Its lists come from one device after the other, and it stops at a device that is
     removed meanwhile: so they are retried."""
     for _ in range(RETRIES - 1 if json else 0):
