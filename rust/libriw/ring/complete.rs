@@ -2,7 +2,7 @@
 
 //! Completion queues: this side consumes entries.
 
-use super::Ring;
+use super::memory::Ring;
 use core::sync::atomic::{fence, AtomicU64, Ordering};
 use riw_abi::cqe::Cqe;
 use riw_abi::ring::{self, ARM, ARM_NEXT, ARM_SOLICITED, CONSUMER};

@@ -2,7 +2,7 @@
 
 //! Send queues, receive queues and SRQs: this side produces entries.
 
-use super::{Ring, WORD};
+use super::memory::{Ring, WORD};
 use core::sync::atomic::{fence, AtomicU64, Ordering};
 use riw_abi::ring::{self, CONSUMER, PRODUCER, WAKE_AT};
 use riw_abi::udata::RingMap;

@@ -2,7 +2,8 @@
 
 //! Receive queues, of a queue pair or shared.
 
-use super::{Posts, Refused};
+use super::post::Posts;
+use super::send::Refused;
 use core::sync::atomic::AtomicU64;
 use riw_abi::udata::RingMap;
 use riw_abi::wr::{Rqe, Sge};

@@ -2,7 +2,7 @@
 
 //! Send queues: the rules for WRs, and their entries.
 
-use super::{Full, Posts};
+use super::post::{Full, Posts};
 use core::sync::atomic::AtomicU64;
 use riw_abi::udata::{RingMap, FEATURE_ATOMICS, FEATURE_MEMORY_WINDOWS, FEATURE_WRITE_WITH_IMM};
 use riw_abi::wr::{flags, opcode, Sge, Sqe};

@@ -2,129 +2,28 @@
 
 //! Contexts: a device that a process has opened.
 
-use super::errno::{check, pointer, status, Errno, Result};
-use super::{cq, mr, mw, pd, qp, resize, srq};
+use super::cq;
+use super::errno::{check, status, Errno};
 use crate::ffi::commands::{
-    ib_uverbs_ex_query_device_resp, ib_uverbs_get_context_resp, ibv_cmd_get_context,
-    ibv_cmd_query_device_any, ibv_cmd_query_port, ibv_get_context, ibv_query_port, Core,
-    WithDriver,
+    ib_uverbs_ex_query_device_resp, ibv_cmd_query_device_any, ibv_cmd_query_port, ibv_query_port,
+    Core,
 };
-use crate::ffi::driver::{
-    __verbs_log, _verbs_init_and_alloc_context, verbs_context_ops, verbs_set_ops,
-    verbs_uninit_context, VERBS_LOG_ERR,
-};
+use crate::ffi::driver::{__verbs_log, verbs_uninit_context, VERBS_LOG_ERR};
 use crate::ffi::verbs::{
-    ibv_context, ibv_device, ibv_device_attr, ibv_values_ex, verbs_context, Opaque,
-    IBV_VALUES_MASK_RAW_CLOCK,
+    ibv_context, ibv_device_attr, ibv_values_ex, verbs_context, Opaque, IBV_VALUES_MASK_RAW_CLOCK,
 };
-use core::ffi::{c_char, c_int, c_void, CStr};
+use core::ffi::{c_char, c_int, CStr};
 use core::fmt::{self, Write};
 use core::mem::offset_of;
 use core::{ptr, slice};
 use libc::size_t;
-use riw_abi::udata::{AllocContextRequest, AllocContextResponse};
+use riw_abi::udata::AllocContextResponse;
 
 /// A context. libibverbs allocates it.
 #[repr(C)]
-struct Context {
+pub(super) struct Context {
     verbs: verbs_context,
-    offer: AllocContextResponse,
-}
-
-static OPERATIONS: verbs_context_ops = verbs_context_ops {
-    query_device_ex: Some(query_device_ex),
-    query_port: Some(query_port),
-    query_rt_values: Some(query_rt_values),
-    free_context: Some(free_context),
-    alloc_pd: Some(pd::alloc_pd),
-    dealloc_pd: Some(pd::dealloc_pd),
-    reg_mr: Some(mr::reg_mr),
-    reg_dmabuf_mr: Some(mr::reg_dmabuf_mr),
-    rereg_mr: Some(mr::rereg_mr),
-    dereg_mr: Some(mr::dereg_mr),
-    alloc_mw: Some(mw::alloc_mw),
-    dealloc_mw: Some(mw::dealloc_mw),
-    bind_mw: Some(mw::bind_mw),
-    create_cq: Some(cq::create_cq),
-    create_cq_ex: Some(cq::create_cq_ex),
-    resize_cq: Some(resize::resize_cq),
-    destroy_cq: Some(cq::destroy_cq),
-    poll_cq: Some(cq::poll_cq),
-    req_notify_cq: Some(cq::req_notify_cq),
-    create_srq: Some(srq::create_srq),
-    modify_srq: Some(srq::modify_srq),
-    query_srq: Some(srq::query_srq),
-    destroy_srq: Some(srq::destroy_srq),
-    post_srq_recv: Some(srq::post_srq_recv),
-    create_qp: Some(qp::create_qp),
-    create_qp_ex: Some(qp::create_qp_ex),
-    query_qp: Some(qp::query_qp),
-    modify_qp: Some(qp::modify_qp),
-    destroy_qp: Some(qp::destroy_qp),
-    post_send: Some(qp::post_send),
-    post_recv: Some(qp::post_recv),
-    ..verbs_context_ops::NONE
-};
-
-/// Opens a device. Takes `cmd_fd`.
-///
-/// # Safety
-///
-/// Only libibverbs calls this, with a device of this library.
-pub(crate) unsafe extern "C" fn alloc_context(
-    device: *mut ibv_device,
-    cmd_fd: c_int,
-    _private_data: *mut c_void,
-) -> *mut verbs_context {
-    // SAFETY: The device is valid. A context begins with its `verbs_context`, at offset 0, and may begin
-    // as zeros.
-    let context = unsafe {
-        _verbs_init_and_alloc_context(
-            device,
-            cmd_fd,
-            size_of::<Context>(),
-            ptr::null_mut(),
-            riw_abi::DRIVER_ID,
-        )
-    };
-    let context = context.cast::<Context>();
-
-    if context.is_null() {
-        return ptr::null_mut();
-    }
-    // SAFETY: It is valid, and nobody else has it yet.
-    let opened = unsafe { open(context) };
-    pointer(opened.map(|()| context.cast()).inspect_err(|_| {
-        // SAFETY: It is valid, initialized, and is not used any more.
-        unsafe { free(context) }
-    }))
-}
-
-/// Asks the kernel for a context, and completes this side's.
-///
-/// # Safety
-///
-/// `context` points to a context that libibverbs has initialized.
-unsafe fn open(context: *mut Context) -> Result {
-    let mut request = WithDriver::<ibv_get_context, AllocContextRequest>::new();
-    let mut response = WithDriver::<ib_uverbs_get_context_resp, AllocContextResponse>::new();
-
-    // SAFETY: The context is valid. Each length is that of the structure whose core is passed.
-    check(unsafe {
-        ibv_cmd_get_context(
-            context.cast(),
-            request.as_mut_ptr(),
-            request.len(),
-            response.as_mut_ptr(),
-            response.len(),
-        )
-    })?;
-    // SAFETY: The caller has the context to itself.
-    unsafe { (*context).offer = response.driver };
-    // SAFETY: The context is valid. The operations are copied, and have the types of the private
-    // interface.
-    unsafe { verbs_set_ops(context.cast(), &OPERATIONS) };
-    Ok(())
+    pub(super) offer: AllocContextResponse,
 }
 
 /// Frees a context.
@@ -132,14 +31,14 @@ unsafe fn open(context: *mut Context) -> Result {
 /// # Safety
 ///
 /// `context` points to a context that libibverbs has initialized. It is not used any more.
-unsafe fn free(context: *mut Context) {
+pub(super) unsafe fn free(context: *mut Context) {
     // SAFETY: By the caller's promise. This closes the files and leaves the memory.
     unsafe { verbs_uninit_context(context.cast()) };
     // SAFETY: libibverbs has allocated it by calloc(), and has no reference any more.
     unsafe { libc::free(context.cast()) };
 }
 
-unsafe extern "C" fn free_context(context: *mut ibv_context) {
+pub(super) unsafe extern "C" fn free_context(context: *mut ibv_context) {
     // SAFETY: libibverbs calls this with a context of this library, which ends.
     unsafe { free(container(context)) };
 }
@@ -183,7 +82,7 @@ pub(crate) unsafe fn log(context: *mut ibv_context, what: &CStr, Errno(number): 
 /// are at fixed offsets, so libibverbs takes a longer length, as of a later version.
 const ATTR_EX_MAX: usize = 512;
 
-unsafe extern "C" fn query_device_ex(
+pub(super) unsafe extern "C" fn query_device_ex(
     context: *mut ibv_context,
     input: *const Opaque,
     attr: *mut ibv_device_attr,
@@ -254,7 +153,11 @@ impl fmt::Write for Text<'_> {
     }
 }
 
-unsafe extern "C" fn query_port(context: *mut ibv_context, port: u8, attr: *mut Opaque) -> c_int {
+pub(super) unsafe extern "C" fn query_port(
+    context: *mut ibv_context,
+    port: u8,
+    attr: *mut Opaque,
+) -> c_int {
     let mut request = ibv_query_port::ZERO;
 
     // SAFETY: The arguments are the caller's, and the request is as long as said.
@@ -262,7 +165,7 @@ unsafe extern "C" fn query_port(context: *mut ibv_context, port: u8, attr: *mut 
 }
 
 /// Reads the clock of completion timestamps: `CLOCK_MONOTONIC`.
-unsafe extern "C" fn query_rt_values(
+pub(super) unsafe extern "C" fn query_rt_values(
     _context: *mut ibv_context,
     values: *mut ibv_values_ex,
 ) -> c_int {

@@ -2,9 +2,9 @@
 
 //! The registration of this library with libibverbs, and devices.
 
-use super::context;
 use super::errno::pointer;
 use super::object::{self, Unfinished};
+use super::open;
 use crate::ffi::driver::{
     verbs_device, verbs_device_ops, verbs_match_ent, verbs_register_driver_34,
     VERBS_MATCH_DRIVER_ID, VERBS_MATCH_SENTINEL,
@@ -49,7 +49,7 @@ static OPERATIONS: Constant<verbs_device_ops> = Constant(verbs_device_ops {
     match_table: MATCHES.0.as_ptr(),
     static_providers: ptr::null(),
     match_device: None,
-    alloc_context: Some(context::alloc_context),
+    alloc_context: Some(open::alloc_context),
     import_context: None,
     alloc_device: Some(alloc_device),
     uninit_device: Some(uninit_device),

@@ -20,6 +20,8 @@ mod errno;
 mod object;
 
 #[cfg(not(test))]
+mod bind;
+#[cfg(not(test))]
 mod context;
 #[cfg(not(test))]
 mod cq;
@@ -31,6 +33,8 @@ mod mapping;
 mod mr;
 #[cfg(not(test))]
 mod mw;
+#[cfg(not(test))]
+mod open;
 #[cfg(not(test))]
 mod pd;
 #[cfg(not(test))]

@@ -2,8 +2,9 @@
 
 //! Memory windows.
 
+use super::bind::entry;
 use super::context;
-use super::errno::{check, pointer, status, Result, EINVAL, EOPNOTSUPP};
+use super::errno::{check, pointer, status, Result, EOPNOTSUPP};
 use super::object::{self, Unfinished};
 use super::qp;
 use super::send::flags;
@@ -13,7 +14,7 @@ use crate::ffi::commands::{
 use crate::ffi::verbs::*;
 use core::ffi::c_int;
 use riw_abi::udata::FEATURE_MEMORY_WINDOWS;
-use riw_abi::wr::{opcode, Sqe};
+use riw_abi::wr::Sqe;
 
 pub(crate) unsafe extern "C" fn alloc_mw(pd: *mut ibv_pd, kind: u32) -> *mut ibv_mw {
     // SAFETY: libibverbs passes a PD of this library.
@@ -89,51 +90,4 @@ fn next_key(rkey: u32) -> u32 {
     let [a, b, c] = rest;
 
     u32::from_le_bytes([low.wrapping_add(1), a, b, c])
-}
-
-/// Returns the entry that binds a window under `rkey`.
-///
-/// # Safety
-///
-/// The region in `info` is one of this library, or null.
-pub(super) unsafe fn entry(rkey: u32, info: &ibv_mw_bind_info) -> Sqe {
-    // SAFETY: By the caller's promise.
-    let region = unsafe { info.mr.as_ref() };
-
-    Sqe {
-        opcode: opcode::BIND_MW,
-        rkey,
-        invalidate_or_imm: region.map_or(0, |region| region.lkey),
-        remote_addr: info.addr,
-        add_or_swap: info.length,
-        compare: info.mw_access_flags.into(),
-        ..Sqe::default()
-    }
-}
-
-/// Returns the entry of a WR that binds a window of type 2. Errors: `EINVAL` for one of type 1, which only
-/// `ibv_bind_mw()` binds, or of another domain.
-///
-/// # Safety
-///
-/// Window and region are those of this library. The region may be null.
-pub(super) unsafe fn type2_entry(
-    mw: *mut ibv_mw,
-    rkey: u32,
-    info: &ibv_mw_bind_info,
-) -> Result<Sqe> {
-    // SAFETY: By the caller's promise it is null or valid.
-    let mw = unsafe { mw.as_ref() }.ok_or(EINVAL)?;
-
-    // The kernel finds the window by its key.
-    if mw.r#type != IBV_MW_TYPE_2 || index(mw.rkey) != index(rkey) {
-        return Err(EINVAL);
-    }
-    // SAFETY: By the caller's promise.
-    Ok(unsafe { entry(rkey, info) })
-}
-
-/// Returns the part of a key that the kernel has chosen.
-fn index(rkey: u32) -> u32 {
-    rkey & !0xff
 }

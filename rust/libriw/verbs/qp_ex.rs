@@ -3,9 +3,9 @@
 //! The extended interface of queue pairs: `ibv_wr_start()`, the functions that build WRs, and
 //! `ibv_wr_complete()`.
 
+use super::bind::type2_entry;
 use super::errno::{status, Errno, Result, EOPNOTSUPP};
 use super::mapping::Mapping;
-use super::mw;
 use super::qp::{state, Sends};
 use super::receive::entries;
 use super::send::{flags, inline, Gathered};
@@ -173,7 +173,7 @@ unsafe extern "C" fn wr_bind_mw(
     let info = unsafe { &*info };
 
     // SAFETY: The program passes a window and a region of this library.
-    match unsafe { mw::type2_entry(mw, rkey, info) } {
+    match unsafe { type2_entry(mw, rkey, info) } {
         // SAFETY: Programs call it after `ibv_wr_start()`.
         Ok(head) => unsafe { begin(qp, IBV_WR_BIND_MW, head) },
         // SAFETY: As above.

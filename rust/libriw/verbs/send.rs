@@ -2,9 +2,9 @@
 
 //! Send WRs: what a program posts, as an entry of a ring.
 
+use super::bind::type2_entry;
 use super::errno::{Result, EINVAL, EOPNOTSUPP};
 use super::mapping::Mapping;
-use super::mw;
 use super::receive::{entries, sges};
 use crate::ffi::verbs::*;
 use crate::ring::{Payload, SendQueue};
@@ -35,7 +35,7 @@ pub(super) unsafe fn post_one(queue: &mut SendQueue<Mapping>, wr: &ibv_send_wr) 
                 wr_id: wr.wr_id,
                 flags: flags(wr.send_flags),
                 // SAFETY: The program passes a window and a region of this library.
-                ..unsafe { mw::type2_entry(bind.mw, bind.rkey, &bind.bind_info) }?
+                ..unsafe { type2_entry(bind.mw, bind.rkey, &bind.bind_info) }?
             };
 
             return Ok(queue.post_head(head)?);
