@@ -22,9 +22,7 @@
 //!
 //! C header: `include/rdma/iw_cm.h`. C source: `core/iwcm.c`
 
-mod callbacks;
-
-pub(crate) use callbacks::fill;
+pub(crate) mod callbacks;
 
 use crate::{device::Device, qp::Qp, Driver};
 use core::{
@@ -159,7 +157,7 @@ impl CmId {
                 raw.event = bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REQUEST;
                 raw.local_addr = addr::to_storage(local);
                 raw.remote_addr = addr::to_storage(remote);
-                raw.provider_data = Provider::Reported(*token).into_raw();
+                raw.provider_data = ProviderData::Reported(*token).into_raw();
                 offer.fill(&mut raw)?;
             }
             CmEvent::ConnectReply {
@@ -217,7 +215,7 @@ fn to_errno(status: Result) -> c_int {
 }
 
 /// The `provider_data` of the id of a reported connection.
-enum Provider {
+enum ProviderData {
     /// Not yet accepted. The token of the request.
     Reported(usize),
     /// Accepted for this queue pair. iw_cm holds a reference to it on behalf of the id. `None` if
@@ -225,7 +223,7 @@ enum Provider {
     Accepted(Option<NonNull<bindings::ib_qp>>),
 }
 
-impl Provider {
+impl ProviderData {
     /// Encodes the value as a pointer. Queue pairs are aligned, so an odd pointer is a token.
     fn into_raw(self) -> *mut c_void {
         match self {

@@ -41,7 +41,7 @@ use kernel::{
 };
 use net::NetdevEvent;
 use rdma::{
-    device::{DeviceHandle, Info},
+    device::{info::Info, register::DeviceHandle},
     event::AsyncEvent,
     link::{Link, Slot},
     Device,

@@ -2,7 +2,7 @@
 
 //! The C callbacks that call [`CmOperations`].
 
-use super::{private_data, CmId, CmOperations, ConnParam, Provider, Setup};
+use super::{private_data, CmId, CmOperations, ConnParam, ProviderData, Setup};
 use crate::{device::Device, qp::Qp};
 use core::ptr::{self, NonNull};
 use kernel::{
@@ -78,14 +78,14 @@ unsafe extern "C" fn accept<T: CmOperations>(
             let dev = device::<T>(id);
             let cm_id = &*id.cast::<CmId>();
 
-            let qp = match Provider::of(id) {
-                Provider::Reported(token) => Some(T::accept(dev, cm_id, token, &param)?),
-                Provider::Accepted(first) => accept_again::<T>(dev, cm_id, first, &param)?,
+            let qp = match ProviderData::of(id) {
+                ProviderData::Reported(token) => Some(T::accept(dev, cm_id, token, &param)?),
+                ProviderData::Accepted(first) => accept_again::<T>(dev, cm_id, first, &param)?,
             };
             // iw_cm has a reference to this queue pair: its number is not reused while there is
             // one.
             let qp = qp.as_ref().and_then(|qp| NonNull::new(qp.base()));
-            (*id).provider_data = Provider::Accepted(qp).into_raw();
+            (*id).provider_data = ProviderData::Accepted(qp).into_raw();
         }
         Ok(0)
     })
@@ -133,11 +133,11 @@ unsafe extern "C" fn reject<T: CmOperations>(
         // the id, so `provider_data` does not change meanwhile. If it is a queue pair, iw_cm keeps
         // its reference to it until the id is destroyed.
         unsafe {
-            match Provider::of(id) {
-                Provider::Reported(token) => {
+            match ProviderData::of(id) {
+                ProviderData::Reported(token) => {
                     T::reject(device(id), token, private_data(data, len.into()))?;
                 }
-                Provider::Accepted(qp) => {
+                ProviderData::Accepted(qp) => {
                     if let Some(qp) = qp {
                         // iw_cm keeps its reference to `qp`.
                         T::abandon(&*id.cast(), Qp::<T>::from_base(qp.as_ptr()));
