@@ -25,11 +25,11 @@ use crate::{
     abi::{self, Provider},
     cm::{self, CmDevice},
     counters::Counters,
+    driver::Riw,
     identity::Identity,
     limits::Limits,
     log::DeviceLog,
     qp::table::QpTable,
-    Riw,
 };
 use kernel::{
     new_mutex,
@@ -222,6 +222,9 @@ impl Devices {
     }
 }
 
+/// The handler of `rdma link add`, while the module is loaded.
+static LINK: Slot<RiwLink> = Slot::new();
+
 /// The link type of riw.
 pub(crate) struct RiwLink(pub(crate) Arc<Devices>);
 
@@ -229,7 +232,7 @@ impl Link for RiwLink {
     const TYPE: &'static CStr = c"riw";
 
     fn slot() -> &'static Slot<Self> {
-        &crate::LINK
+        &LINK
     }
 
     fn add(&self, name: &CStr, netdev: &net::NetDevice) -> Result {

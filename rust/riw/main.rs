@@ -17,12 +17,13 @@ use device::{Devices, NetdevNotifier, RiwLink};
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::workqueue::{Flags, Queue};
 use net::Pernet;
-use rdma::link::{Registration, Slot};
+use rdma::link::Registration;
 
 mod abi;
 mod cm;
 mod counters;
 mod device;
+mod driver;
 mod identity;
 mod limits;
 mod link;
@@ -103,12 +104,6 @@ module! {
 }
 
 rdma::module_version!(VERSION: 0, 1, 0);
-
-/// The driver, as ib_core sees it.
-pub(crate) struct Riw;
-
-/// The handler of `rdma link add`, while the module is loaded.
-static LINK: Slot<RiwLink> = Slot::new();
 
 /// The resources of the loaded module. Unloading drops the fields in this order: first no device
 /// can be added, then the devices go, then the events, the work items and the sockets.

@@ -17,7 +17,7 @@
 //! `transport` shows what a word takes: [`Attribute::word`], and a parameter of its own in
 //! `rust/bindings/helpers/rdma.c`, since `module!` has only numbers.
 
-use crate::{link::Transport, module_parameters, Riw};
+use crate::{driver::Riw, link::Transport, module_parameters};
 use core::ops::RangeInclusive;
 use iwarp::startup::{CrcPolicy, Policy, RtrTypes};
 use kernel::{

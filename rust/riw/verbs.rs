@@ -6,6 +6,7 @@ use crate::{
     abi::{self, Provider, WrSizes},
     counters::Counters,
     device::RiwDevice,
+    driver::Riw,
     limits::{self, ObjectCharge},
     mr,
     qp::{receive_posted, Qp},
@@ -15,7 +16,6 @@ use crate::{
         receive::RecvQueue,
         QpObject,
     },
-    Riw,
 };
 use kernel::{
     ffi::c_int,

@@ -5,11 +5,11 @@
 use super::{listen::Listener, subscription::Subscription, Endpoint};
 use crate::{
     counters::Counters,
+    driver::Riw,
     link::{LingerSet, Transport},
     log::DeviceLog,
     members::Members,
     settings::Settings,
-    Riw,
 };
 use core::net::SocketAddr;
 use kernel::{

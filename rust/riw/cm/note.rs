@@ -3,7 +3,7 @@
 //! Trace events, counters and log lines of a connection.
 
 use super::{phase::Phase, reason::EndReason, Endpoint};
-use crate::{link::AddrPair, Riw};
+use crate::{driver::Riw, link::AddrPair};
 use kernel::prelude::*;
 use rdma::Device;
 use trace::{CmPhase, PhaseChange, Source};

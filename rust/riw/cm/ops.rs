@@ -3,7 +3,7 @@
 //! The callbacks for iw_cm.
 
 use super::{connect, listen};
-use crate::{qp::Qp, queue::QpObject, Riw};
+use crate::{driver::Riw, qp::Qp, queue::QpObject};
 use core::net::SocketAddr;
 use kernel::{prelude::*, sync::aref::ARef};
 use net::Netns;

@@ -6,8 +6,12 @@
 //! choice (`IB_WR_REG_MR`), and later invalidates that registration. It may map memory while the
 //! registration before is in force, so a region has two page lists.
 
-use super::{MrDetails, MrMemory, KNOWN_ACCESS, REMOTE_RIGHTS, RIGHTS};
-use crate::{limits, Riw};
+use super::{
+    details::MrDetails,
+    rights::{KNOWN_ACCESS, REMOTE_RIGHTS, RIGHTS},
+    MrMemory,
+};
+use crate::{driver::Riw, limits};
 use iwarp::{Access, Denied, Region, Stag};
 use kernel::{
     ffi::c_int,
@@ -29,14 +33,14 @@ pub(super) struct KernelRegion {
     index: u32,
     /// Held while data is copied to or from the memory: an invalidation waits for a copy.
     #[pin]
-    current: BhSpinLock<Current>,
+    current: BhSpinLock<RegistrationState>,
     /// Consumers map and post in any context, so the lock disables interrupts. Taken under `current`.
     #[pin]
     lists: SpinLockIrq<Lists>,
 }
 
 /// The registration in force.
-struct Current {
+struct RegistrationState {
     registration: Option<Registration>,
     /// Counts registrations.
     generation: u32,
@@ -117,7 +121,7 @@ impl KernelRegion {
             free: Some(PageList::new(max)?),
             generation: 0,
         };
-        let current = Current {
+        let current = RegistrationState {
             registration: None,
             generation: 0,
         };

@@ -2,22 +2,26 @@
 
 //! Memory regions and windows: registration, checks of access, and copies.
 
+mod bind;
+mod details;
 mod kernel;
 mod memory;
 mod regions;
+mod rights;
 mod user;
 mod window;
 
+pub(crate) use bind::BindRequest;
 pub(crate) use kernel::Mapping;
 pub(crate) use regions::{Regions, Sink, Target, ATOMIC_LEN};
-pub(crate) use window::BindRequest;
 
 use crate::{
     abi::Provider,
+    driver::Riw,
     limits::{self, ObjectCharge},
-    Riw,
 };
 use ::kernel::{ffi::c_int, prelude::*};
+use details::MrDetails;
 use iwarp::Stag;
 use kernel::KernelRegion;
 use kernel_ext::sync::BhUses;
@@ -26,7 +30,6 @@ use rdma::{
     mw::MwKind,
     page_list::PageList,
     pd::Pd,
-    restrack::{Details, DetailsWriter, MessageFull},
     Device, Udata,
 };
 use user::UserRegion;
@@ -34,16 +37,6 @@ use window::{Window, WindowCount};
 
 /// A memory region, as a verbs object.
 pub(crate) type MrObject = rdma::mr::Mr<Riw>;
-
-/// The rights among the access flags (`enum ib_access_flags`).
-const RIGHTS: u32 = 0xf;
-/// The rights of the peer among them: to write, to read, and to do atomic operations.
-const REMOTE_RIGHTS: u32 = 1 << 1 | 1 << 2 | 1 << 3;
-/// `IB_ACCESS_MW_BIND`: memory windows may be bound to the region, and a peer may invalidate it.
-const MW_BIND: u32 = 1 << 4;
-/// The access flags that riw accepts: [`RIGHTS`], [`MW_BIND`], huge pages, and the flags that a
-/// driver may ignore.
-const KNOWN_ACCESS: u32 = RIGHTS | MW_BIND | 1 << 7 | 0x3ff << 20;
 
 /// The driver's part of a memory region.
 #[pin_data]
@@ -201,23 +194,5 @@ impl Mr {
             MrMemory::Kernel(region) => region.details(),
             MrMemory::Window(window) => window.details(),
         }
-    }
-}
-
-/// The details of a region, for an administrator to see.
-pub(crate) struct MrDetails {
-    /// The rights, as access flags: [`RIGHTS`], [`MW_BIND`].
-    access: u32,
-    pages: usize,
-    /// Whether the region is registered, and not invalidated since.
-    valid: bool,
-}
-
-impl Details for MrDetails {
-    fn write(&self, to: &mut DetailsWriter<'_>) -> Result<(), MessageFull> {
-        to.u32_hex(c"access", self.access)?;
-        // CAST: A size fits.
-        to.u64(c"pages", self.pages as u64)?;
-        to.u32(c"valid", self.valid.into())
     }
 }

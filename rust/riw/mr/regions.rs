@@ -2,8 +2,8 @@
 
 //! The regions that a queue pair may name, and the ranges of them that it accesses.
 
-use super::{BindRequest, Mapping, MrMemory, MrObject};
-use crate::Riw;
+use super::{bind::BindRequest, kernel::Mapping, MrMemory, MrObject};
+use crate::driver::Riw;
 use iwarp::{Access, AtomicRequest, Denied, Error, Rdmap, Region, Stag};
 use kernel::{
     prelude::*,

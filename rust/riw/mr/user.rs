@@ -2,10 +2,15 @@
 
 //! Regions of memory of a process: pinned pages, or a dma-buf.
 
-use super::{memory::UserMemory, window::BindRequest, MrDetails, KNOWN_ACCESS, MW_BIND, RIGHTS};
+use super::{
+    bind::BindRequest,
+    details::MrDetails,
+    memory::UserMemory,
+    rights::{KNOWN_ACCESS, MW_BIND, RIGHTS},
+};
 use crate::{
     abi::{self, siw, Provider},
-    Riw,
+    driver::Riw,
 };
 use iwarp::{Access, Denied, Region, Stag};
 use kernel::{

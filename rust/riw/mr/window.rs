@@ -5,7 +5,10 @@
 //! A window has an index (the upper 24 bits of its STags) in the table of regions. A WR binds it to a
 //! region under an STag, whose lower 8 bits the consumer chooses.
 
-use super::{memory::UserMemory, user::UserRegion, MrDetails, MrMemory, MrObject, REMOTE_RIGHTS};
+use super::{
+    bind::BindRequest, details::MrDetails, memory::UserMemory, rights::REMOTE_RIGHTS,
+    user::UserRegion, MrMemory, MrObject,
+};
 use iwarp::{Access, Denied, Region, Stag};
 use kernel::{
     prelude::*,
@@ -19,21 +22,6 @@ use rdma::mw::MwKind;
 
 /// `IB_ACCESS_ZERO_BASED`: the first byte of the window has the address 0.
 const ZERO_BASED: u32 = 1 << 5;
-
-/// A WR that binds a window.
-#[derive(Clone, Copy)]
-pub(crate) struct BindRequest {
-    /// The new STag of the window.
-    pub(crate) stag: Stag,
-    /// The STag of the region.
-    pub(crate) region: Stag,
-    /// The address of the first byte, in the region.
-    pub(crate) addr: u64,
-    /// The length in bytes. 0: the window is not bound any more.
-    pub(crate) len: u64,
-    /// The access flags.
-    pub(crate) access: u32,
-}
 
 /// The number of windows that are bound to a region, which must not be deregistered meanwhile.
 pub(super) struct WindowCount(Atomic<u32>);
@@ -81,10 +69,10 @@ pub(super) struct Window {
     kind: MwKind,
     /// Held while data is copied to or from the memory: an invalidation waits for a copy.
     #[pin]
-    current: BhSpinLock<Current>,
+    current: BhSpinLock<WindowState>,
 }
 
-struct Current {
+struct WindowState {
     binding: Option<Binding>,
     /// Counts bindings.
     generation: u32,
@@ -170,7 +158,7 @@ impl Drop for Binding {
 impl Window {
     /// Creates a window that is not bound. Any context.
     pub(super) fn new(kind: MwKind) -> impl PinInit<Self> {
-        let current = Current {
+        let current = WindowState {
             binding: None,
             generation: 0,
         };

@@ -2,9 +2,10 @@
 
 //! Creating a queue pair.
 
-use super::{owner::Owner, post::Posting, runner::Runner, state::Status, Qp};
+use super::{owner::Owner, posting::Posting, runner::Runner, state::Status, Qp};
 use crate::{
     abi::{self, siw, Provider, WrSizes},
+    driver::Riw,
     limits::{self, ObjectCharge},
     mr::Regions,
     queue::{
@@ -17,7 +18,6 @@ use crate::{
         wr::SendWr,
     },
     stream::Stream,
-    Riw,
 };
 use kernel::{
     new_delayed_work, new_spinlock_irq, new_work,

@@ -2,7 +2,7 @@
 
 //! The state of a queue pair and its connection, for an administrator to see.
 
-use super::{state::Startup, Qp, Role};
+use super::{state::QpStartup, traits::Role, Qp};
 use crate::{
     link::{LinkDetails, Transport},
     stream::details::StreamDetails,
@@ -16,7 +16,7 @@ use rdma::restrack::{Details, DetailsWriter, MessageFull};
 pub(crate) struct QpDetails {
     state: State,
     /// The startup of the present connection, or of the last one.
-    startup: Option<Startup>,
+    startup: Option<QpStartup>,
     /// `None` if the queue pair is not connected.
     link: Option<LinkDetails>,
     stream: StreamDetails,
@@ -61,7 +61,7 @@ impl Details for LinkDetails {
     }
 }
 
-impl Details for Startup {
+impl Details for QpStartup {
     fn write(&self, to: &mut DetailsWriter<'_>) -> Result<(), MessageFull> {
         let Self {
             transport,

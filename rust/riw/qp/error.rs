@@ -3,7 +3,7 @@
 //! A queue pair in ERROR: flushes its WRs, and those that are posted later.
 
 use super::{Qp, FLUSH_WORK};
-use crate::stream::{flush::Flushed, transmit::Tx};
+use crate::stream::{flush::Flushed, tx::Tx};
 use kernel::{sync::Arc, time::msecs_to_jiffies};
 use kernel_ext::workqueue::mod_delayed_work;
 use rdma::event::AsyncEvent;
@@ -12,15 +12,6 @@ use rdma::event::AsyncEvent;
 /// is posted, so that many idle queue pairs in ERROR cost little.
 const INTERVAL_MS: u32 = 20;
 const INTERVAL_MAX_MS: u32 = 1000;
-
-/// The flush state of a queue pair in ERROR.
-#[derive(Default)]
-pub(super) struct FlushState {
-    /// `LAST_WQE_REACHED` has been reported.
-    last_wqe_reported: bool,
-    /// The interval between flushes in milliseconds; 0 after a flush that found WRs.
-    interval_ms: u32,
-}
 
 /// A flush that is not reported yet.
 pub(super) struct QpFlushed {

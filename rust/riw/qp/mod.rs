@@ -12,19 +12,21 @@ mod error;
 mod modify;
 mod owner;
 mod post;
+mod posting;
 mod receive_wait;
 mod runner;
 mod state;
 mod stream_error;
 pub(crate) mod table;
+mod traits;
 mod transmit;
 
 use crate::{
     counters::{Counter, Counters},
+    driver::Riw,
     limits::ObjectCharge,
     queue::QpObject,
     stream::Stream,
-    Riw,
 };
 use kernel::{
     impl_has_delayed_work, impl_has_work,
@@ -43,8 +45,8 @@ use kernel_ext::{
 };
 use rdma::{event::AsyncEvent, qp::QpCap, Device};
 
-pub(crate) use connection::{Closed, QpConnection, Role};
 pub(crate) use receive_wait::receive_posted;
+pub(crate) use traits::{Closed, QpConnection, Role};
 
 use owner::Owner;
 use runner::Runner;

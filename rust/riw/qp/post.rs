@@ -3,49 +3,11 @@
 //! WRs that kernel users post, and the doorbell of receive queues. Kernel users post in any context, also
 //! with interrupts off: nothing here sleeps, transmits, or calls the consumer. A worker does that.
 
-use super::{receive_wait::receive_posted, Qp};
-use crate::{queue::kernel_wr::PostedSend, Riw};
-use iwarp::qp::State;
-use kernel::{
-    prelude::*,
-    sync::{
-        atomic::{ordering, Atomic},
-        Arc,
-    },
-};
+use super::{posting::Posting, receive_wait::receive_posted, Qp};
+use crate::{driver::Riw, queue::kernel_wr::PostedSend};
+use kernel::{prelude::*, sync::Arc};
 use rdma::wr::{RecvWrs, SendWrs};
 use trace::Source;
-
-/// What becomes of posted WRs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Posting {
-    /// Not connected: there may be receives.
-    Unconnected,
-    /// They are processed.
-    Open,
-    /// They are flushed.
-    Error,
-}
-
-impl Posting {
-    /// Returns what a state means for posted WRs.
-    pub(super) fn of(state: State) -> Self {
-        match state {
-            State::Idle => Self::Unconnected,
-            // WRs that are posted after the end of the queue are flushed when the connection ends.
-            State::Rts | State::Draining | State::Closing => Self::Open,
-            State::Terminate | State::Error => Self::Error,
-        }
-    }
-
-    fn load(from: &Atomic<u32>) -> Self {
-        match from.load(ordering::Relaxed) {
-            value if value == Self::Unconnected as u32 => Self::Unconnected,
-            value if value == Self::Open as u32 => Self::Open,
-            _ => Self::Error,
-        }
-    }
-}
 
 impl Qp {
     /// Posts send WRs of a kernel user. Any context. Fails with `EINVAL` if the queue pair has not been

@@ -5,8 +5,8 @@
 
 use super::{Qp, RECEIVE_TIMER, RECEIVE_WORK};
 use crate::{
+    driver::Riw,
     queue::receive::{NextTurn, RecvQueue},
-    Riw,
 };
 use kernel::sync::Arc;
 use kernel_ext::workqueue::mod_delayed_work;
@@ -51,7 +51,7 @@ impl Qp {
     }
 
     /// Whether a message waits for a receive WR, so that nothing behind it has been read. When the wait
-    /// ends, the queue pair calls [`QpConnection::catch_up`](super::connection::QpConnection::catch_up),
+    /// ends, the queue pair calls [`QpConnection::catch_up`](super::QpConnection::catch_up),
     /// or the connection ends. Process context or softirq.
     pub(crate) fn waits_for_receive(&self) -> bool {
         self.is_stream_active() && self.stream.waits_for_receive()

@@ -2,11 +2,13 @@
 
 //! The state of a queue pair. Nothing else changes it.
 
-use super::{connection::QpConnection, error::FlushState, post::Posting, Qp, Role};
-use crate::link::Transport;
+mod status;
+
+pub(super) use status::{FlushState, QpStartup, Snapshot, Status};
+
+use super::{posting::Posting, traits::QpConnection, Qp};
 use iwarp::{
     qp::{next, Event, State},
-    startup::Parameters,
     Terminate,
 };
 use kernel::{
@@ -14,69 +16,6 @@ use kernel::{
     sync::{atomic::ordering, Arc},
 };
 use rdma::qp::{QpAttr, QpState};
-
-/// The state, and what belongs to it.
-pub(super) struct Status {
-    state: State,
-    /// The queue pair is being destroyed.
-    destroyed: bool,
-    connection: Option<Arc<dyn QpConnection>>,
-    /// The error that the peer must be told.
-    terminate: Option<Terminate>,
-    attributes: Attributes,
-    pub(super) flush: FlushState,
-}
-
-/// Attributes that the verbs report.
-struct Attributes {
-    /// The state that they report in IDLE: INIT, in which receives may be posted, or RTR if the
-    /// consumer has moved there. An RNIC has no RESET.
-    unconnected: QpState,
-    /// The access flags that the consumer has set. riw reports them, but does not enforce them:
-    /// librdmacm sets none for an iWARP queue pair. Each region says what a peer is allowed.
-    access: u32,
-    /// The startup of the connection, or of the last one; `None` before the first one and after a
-    /// reset.
-    startup: Option<Startup>,
-}
-
-/// The result of a connection's startup.
-#[derive(Clone, Copy)]
-pub(super) struct Startup {
-    pub(super) transport: Transport,
-    pub(super) parameters: Parameters,
-    pub(super) role: Role,
-}
-
-impl Status {
-    /// Creates the state of a new queue pair. Any context.
-    pub(super) fn new() -> Self {
-        Self {
-            state: State::Idle,
-            destroyed: false,
-            connection: None,
-            terminate: None,
-            attributes: Attributes {
-                unconnected: QpState::Init,
-                access: 0,
-                startup: None,
-            },
-            flush: FlushState::default(),
-        }
-    }
-
-    /// Whether the queue pair is being destroyed.
-    pub(super) fn is_destroyed(&self) -> bool {
-        self.destroyed
-    }
-}
-
-/// The state and the connection, at one moment.
-pub(super) struct Snapshot {
-    pub(super) state: State,
-    pub(super) destroyed: bool,
-    pub(super) connection: Option<Arc<dyn QpConnection>>,
-}
 
 impl Qp {
     /// Returns the state and the connection. Process context or softirq: in softirq the socket's
@@ -203,12 +142,12 @@ impl Qp {
     }
 
     /// Notes the startup of a new connection. Process context.
-    pub(super) fn set_startup(&self, startup: Startup) {
+    pub(super) fn set_startup(&self, startup: QpStartup) {
         self.status.lock().attributes.startup = Some(startup);
     }
 
     /// Returns the startup of the connection, or of the last one. Process context.
-    pub(super) fn startup(&self) -> Option<Startup> {
+    pub(super) fn startup(&self) -> Option<QpStartup> {
         self.status.lock().attributes.startup
     }
 
@@ -281,7 +220,7 @@ impl Qp {
         attr.set_cap(self.cap);
         attr.set_port();
         let (ord, ird) = (status.attributes.startup)
-            .map_or((0, 0), |Startup { parameters, .. }| {
+            .map_or((0, 0), |QpStartup { parameters, .. }| {
                 (parameters.ord, parameters.ird)
             });
         attr.set_read_depths(

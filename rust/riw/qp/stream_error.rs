@@ -2,10 +2,10 @@
 
 //! Why a stream ends in an error, and who learns of it.
 
-use super::{connection::QpConnection, Qp};
+use super::{traits::QpConnection, Qp};
 use crate::{
     counters::Counter,
-    stream::{transmit::Tx, RxEnd, StreamError},
+    stream::{receive::RxEnd, tx::Tx, StreamError},
 };
 use iwarp::{qp::Event, DdpTagged, DdpUntagged, Error, Mpa, Quote, Rdmap, TermCode, Terminate};
 use kernel::{prelude::*, sync::Arc};

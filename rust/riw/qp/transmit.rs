@@ -5,7 +5,7 @@
 use super::{state::Snapshot, Qp, TRANSMIT_WORK};
 use crate::{
     counters::Counter,
-    stream::transmit::{PassResult, Tx},
+    stream::{transmit::PassResult, tx::Tx},
 };
 use iwarp::qp::{Event, State};
 use kernel::{

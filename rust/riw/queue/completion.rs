@@ -5,6 +5,7 @@
 use crate::{
     abi::{self, siw, Provider},
     counters::Counter,
+    driver::Riw,
     limits::{self, ObjectCharge},
     queue::{
         kernel_cq::KernelCq,
@@ -12,7 +13,6 @@ use crate::{
         wr::{Immediate, WcOpcode, WcStatus, WrId},
         QpObject,
     },
-    Riw,
 };
 use iwarp::Stag;
 use kernel::{prelude::*, sync::aref::ARef};

@@ -3,7 +3,7 @@
 //! Rings of riw's own ABI, shared with user space. [`riw_abi::ring`] describes them.
 
 use super::entry::{Entry, WORD};
-use crate::Riw;
+use crate::driver::Riw;
 use kernel::{
     prelude::*,
     sync::{

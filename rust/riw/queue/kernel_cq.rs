@@ -3,13 +3,13 @@
 //! Completion queues of kernel users: a list that the consumer polls by a verb.
 
 use crate::{
+    driver::Riw,
     queue::{
         completion::{Arm, Completion, FillLevel, PendingNotify},
         fifo::Fifo,
         wr::WrId,
         QpObject,
     },
-    Riw,
 };
 use kernel::{
     new_spinlock_irq,

@@ -4,11 +4,11 @@
 
 use crate::{
     abi::siw,
+    driver::Riw,
     queue::wr::{
         AtomicSink, Buffers, Immediate, Inline, RecvWr, SendData, SendImmediate, SendRequest,
         SendWr, WrId,
     },
-    Riw,
 };
 use iwarp::{AtomicOp, Stag};
 use kernel::prelude::*;

@@ -21,7 +21,7 @@ mod siw_wr;
 mod user_cq;
 pub(crate) mod wr;
 
-use crate::Riw;
+use crate::driver::Riw;
 
 /// The verbs object of a queue pair, which completions name.
 pub(crate) type QpObject = rdma::qp::Qp<Riw>;

@@ -4,6 +4,7 @@
 
 use crate::{
     abi::{self, siw, Provider, WrSizes},
+    driver::Riw,
     limits::{self, ObjectCharge},
     queue::{
         counted::CountedRing,
@@ -12,7 +13,6 @@ use crate::{
         ring::Ring,
         wr::{Buffers, RecvWr},
     },
-    Riw,
 };
 use kernel::{
     prelude::*,

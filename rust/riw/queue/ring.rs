@@ -3,7 +3,7 @@
 //! Rings of siw's ABI, shared with user space: of WRs, and of CQEs.
 
 use super::entry::Entry;
-use crate::{abi::siw, Riw};
+use crate::{abi::siw, driver::Riw};
 use kernel::{
     prelude::*,
     sync::{

@@ -4,6 +4,7 @@
 
 use crate::{
     abi::siw,
+    driver::Riw,
     queue::{
         completion::{add_completion, Completion, CqObject, PendingNotify},
         fifo::Fifo,
@@ -12,7 +13,6 @@ use crate::{
         wr::{SendData, SendWr, WcOpcode, WcStatus, WrId},
         QpObject,
     },
-    Riw,
 };
 use kernel::{
     prelude::*,

@@ -4,12 +4,12 @@
 
 use crate::{
     abi::{self, Provider},
+    driver::Riw,
     queue::{
         completion::{Arm, Completion, FillLevel, PendingNotify},
         counted::CountedRing,
         cq_ring::{CqRing, SiwCqRing},
     },
-    Riw,
 };
 use kernel::{
     prelude::*,

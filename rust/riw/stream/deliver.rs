@@ -24,7 +24,7 @@ use crate::{
     },
     stream::{
         gather::Active,
-        reads::{Awaited, Outbound},
+        reads::{AwaitedResponse, Outbound},
         Stream, StreamError,
     },
 };
@@ -116,8 +116,8 @@ impl Stream {
             // Nothing uses the memory that an original value goes to any more: a kernel user has it again
             // with the completion.
             let invalidate = match awaited {
-                Awaited::ReadResponse { invalidate, .. } => invalidate,
-                Awaited::AtomicResponse { .. } | Awaited::Nothing => None,
+                AwaitedResponse::ReadResponse { invalidate, .. } => invalidate,
+                AwaitedResponse::AtomicResponse { .. } | AwaitedResponse::Nothing => None,
             };
 
             if let (WcStatus::Success, Some(stag)) = (status, invalidate) {

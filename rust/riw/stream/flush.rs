@@ -4,7 +4,7 @@
 
 use crate::{
     queue::{receive::NextTurn, wr::WcStatus},
-    stream::{deliver::Unreported, transmit::Tx, Stream},
+    stream::{deliver::Unreported, tx::Tx, Stream},
 };
 use kernel::sync::atomic::ordering;
 
@@ -27,7 +27,7 @@ impl Stream {
         // flushed read.
         let (next, filling) = {
             let mut rx = self.rx.lock();
-            (rx.end(self), rx.take_filling())
+            (rx.end(&self.rq), rx.take_filling())
         };
         {
             let mut reads = self.reads.lock();

@@ -2,11 +2,11 @@
 
 //! The framing of segments by the lower layer: MPA over TCP, or SCTP's chunks.
 
-use super::{crc, octets::RxOctets, place::Placer};
+use super::crc;
 use crate::link::Transport;
 use iwarp::{
-    mpa, sctp, startup::Parameters, Error, Framing, Gather, Progress, Quote, Receiver, RxConfig,
-    TxConfig,
+    mpa, sctp, startup::Parameters, Error, Framing, Gather, Placement, Progress, Quote, Receiver,
+    RxConfig, TxConfig,
 };
 
 /// The sending side.
@@ -92,10 +92,10 @@ impl RxFraming {
 
     /// See [`Receiver::consume`].
     #[inline]
-    pub(super) fn consume(
+    pub(super) fn consume<P: Placement>(
         &mut self,
-        stream: &RxOctets<'_>,
-        placer: &mut Placer<'_>,
+        stream: &P::Stream<'_>,
+        placer: &mut P,
     ) -> Result<Progress, Error> {
         match self {
             Self::Mpa(receiver) => receiver.consume(stream, placer),

@@ -13,7 +13,7 @@ use net::{Room, SendBuf};
 
 /// The message that is being sent.
 pub(super) enum Active {
-    /// Send WR `number`, whose data [`Sender`](super::transmit::Sender) has.
+    /// Send WR `number`, whose data [`Sender`](super::tx::Sender) has.
     Request {
         number: u32,
         id: WrId,

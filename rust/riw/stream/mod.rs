@@ -17,6 +17,7 @@ pub(crate) mod crc;
 mod deliver;
 pub(crate) mod details;
 mod early;
+mod filling;
 pub(crate) mod flush;
 mod framing;
 mod gather;
@@ -24,20 +25,22 @@ mod next;
 mod octets;
 mod place;
 mod reads;
-mod receive;
+pub(crate) mod receive;
+mod rx;
+mod start;
 mod tally;
 pub(crate) mod transmit;
+pub(crate) mod tx;
 mod wait;
 
-pub(crate) use receive::{Received, RxEnd, RX_ROOM};
+pub(crate) use start::Start;
 
 use crate::{
     counters::Counters,
-    link::Transport,
     mr::Regions,
     queue::{qp_receive::QpRecvQueue, receive::NextTurn, send::SendQueue},
 };
-use iwarp::{startup::Parameters, Error, Local, Message, Quote};
+use iwarp::{Error, Local, Quote};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -51,8 +54,8 @@ use kernel_ext::{
     sync::{new_bh_spinlock, BhSpinLock},
 };
 use reads::Reads;
-use receive::Rx;
-use transmit::Tx;
+use rx::Rx;
+use tx::Tx;
 
 /// The stream of a queue pair, with the queues that it serves.
 #[pin_data]
@@ -93,18 +96,6 @@ impl StreamError {
             quote: Quote::NONE,
         }
     }
-}
-
-/// How a stream starts.
-pub(crate) struct Start<'a> {
-    pub(crate) transport: Transport,
-    pub(crate) parameters: &'a Parameters,
-    /// The frame that the peer waits for before any other.
-    pub(crate) first: Option<Message>,
-    /// This side may send before it has received.
-    pub(crate) may_send: bool,
-    /// The payload of a full TCP segment, or of a full SCTP chunk, in bytes.
-    pub(crate) mss: u32,
 }
 
 impl Stream {
@@ -162,7 +153,7 @@ impl Stream {
     /// Stops the stream: nothing more is sent or placed. On return, no transmit run or receive
     /// that began earlier is still at work. Process context; may sleep.
     pub(crate) fn stop(&self) -> NextTurn {
-        let next = self.rx.lock().stop(self);
+        let next = self.rx.lock().stop(&self.rq);
 
         self.tx.lock().stop();
         next
@@ -172,7 +163,7 @@ impl Stream {
     /// caller holds `tx`.
     pub(crate) fn reset(&self, tx: &mut Tx) -> NextTurn {
         tx.stop();
-        let next = self.rx.lock().stop(self);
+        let next = self.rx.lock().stop(&self.rq);
         self.replace_reads(Reads::none());
         self.discard_wrs();
         next

@@ -4,12 +4,12 @@
 
 use crate::{
     mr::Regions,
-    queue::wr::{AtomicSink, SendData, SendImmediate, SendRequest, SendWr, Sge, WcStatus, WrId},
+    queue::wr::{AtomicSink, SendData, SendRequest, SendWr, Sge, WcStatus, WrId},
     stream::{
         deliver::Lost,
         gather::Active,
-        reads::{Awaited, Inbound, Outbound},
-        transmit::Sender,
+        reads::{AwaitedResponse, Inbound, Outbound},
+        tx::Sender,
         Stream, StreamError,
     },
 };
@@ -21,7 +21,7 @@ use kernel::{prelude::*, sync::atomic::ordering};
 
 impl Stream {
     /// Begins the next message, if there is one. Responses and WRs take turns.
-    pub(super) fn next_message(&self, sender: &mut Sender) -> Result<Next, StreamError> {
+    pub(super) fn next_message(&self, sender: &mut Sender) -> Result<NextMessage, StreamError> {
         if let Some(first) = sender.first.take() {
             if let Message::ReadRequest(request) = &first {
                 let awaited = read_response(request, None);
@@ -29,18 +29,18 @@ impl Stream {
                 self.note_outstanding(None, sender.segmenter.next_request(), awaited)?;
             }
             return Ok(match sender.begin(first, 0, Active::Control) {
-                true => Next::Message,
-                false => Next::Nothing,
+                true => NextMessage::Message,
+                false => NextMessage::Nothing,
             });
         }
         sender.response_next = !sender.response_next;
         if !sender.response_next && self.next_response(sender)? {
-            return Ok(Next::Message);
+            return Ok(NextMessage::Message);
         }
         let next = self.next_wr(sender)?;
 
-        if sender.response_next && next != Next::Message && self.next_response(sender)? {
-            return Ok(Next::Message);
+        if sender.response_next && next != NextMessage::Message && self.next_response(sender)? {
+            return Ok(NextMessage::Message);
         }
         Ok(next)
     }
@@ -87,18 +87,18 @@ impl Stream {
 
     /// Begins the next WR that sends a message, if one may begin now, and executes those before it that send
     /// none.
-    fn next_wr(&self, sender: &mut Sender) -> Result<Next, StreamError> {
+    fn next_wr(&self, sender: &mut Sender) -> Result<NextMessage, StreamError> {
         // A process may post WRs without a message as fast as they are executed.
         for _ in 0..MAX_EXECUTED {
             let Some(wr) = self.sq.peek(&mut sender.data) else {
-                return Ok(Next::Nothing);
+                return Ok(NextMessage::Nothing);
             };
 
             match self.read_order(&wr) {
                 ReadOrder::Clear => {}
                 ReadOrder::Wait => {
                     self.sq.put_back(wr, &mut sender.data);
-                    return Ok(Next::Nothing);
+                    return Ok(NextMessage::Nothing);
                 }
                 ReadOrder::Never => {
                     return Err(self.refuse_wr(sender, wr, WcStatus::LocalOperation));
@@ -110,13 +110,13 @@ impl Stream {
             };
             let Some(number) = self.begin_wr(&wr, &sender.data, len) else {
                 self.sq.put_back(wr, &mut sender.data);
-                return Ok(Next::Nothing);
+                return Ok(NextMessage::Nothing);
             };
-            if let Begun::Message = self.start_wr(sender, number, wr, len)? {
-                return Ok(Next::Message);
+            if let StartedWr::Message = self.start_wr(sender, number, wr, len)? {
+                return Ok(NextMessage::Message);
             }
         }
-        Ok(Next::Later)
+        Ok(NextMessage::Later)
     }
 
     /// Checks that a WR may use its local buffers. Returns the length of its message.
@@ -129,17 +129,49 @@ impl Stream {
     }
 
     /// Starts the message of WR `number`, or executes it.
+    #[inline]
     fn start_wr(
         &self,
         sender: &mut Sender,
         number: u32,
         wr: SendWr,
         len: u32,
-    ) -> Result<Begun, StreamError> {
+    ) -> Result<StartedWr, StreamError> {
         let id = wr.id;
         let (request, _) = wr.request.map_err(|_| StreamError::local(Local::Request))?;
 
-        let began = match request {
+        let (done, failure) = match request {
+            SendRequest::Register(mapping) => {
+                (self.regions.register(mapping), WcStatus::LocalProtection)
+            }
+            SendRequest::LocalInvalidate(stag) => {
+                let done = self.regions.invalidate_local(stag);
+
+                (done, WcStatus::LocalProtection)
+            }
+            SendRequest::Bind(bind) => (self.regions.bind(&bind), WcStatus::Bind),
+            request => {
+                return match self.start_message(sender, number, id, request, len)? {
+                    true => Ok(StartedWr::Message),
+                    false => Err(StreamError::local(Local::Request)),
+                };
+            }
+        };
+
+        self.executed(number, id, done, failure)
+    }
+
+    /// Starts the message of WR `number`. Returns whether the segmenter has taken it.
+    #[inline]
+    fn start_message(
+        &self,
+        sender: &mut Sender,
+        number: u32,
+        id: WrId,
+        request: SendRequest,
+        len: u32,
+    ) -> Result<bool, StreamError> {
+        match request {
             SendRequest::Write {
                 stag,
                 to,
@@ -151,7 +183,7 @@ impl Stream {
                     immediate,
                 };
 
-                sender.begin(Message::Write { stag, to }, len, active)
+                Ok(sender.begin(Message::Write { stag, to }, len, active))
             }
             SendRequest::Send {
                 solicited,
@@ -167,7 +199,7 @@ impl Stream {
                     immediate: None,
                 };
 
-                sender.begin(message, len, active)
+                Ok(sender.begin(message, len, active))
             }
             SendRequest::Read {
                 sink,
@@ -185,34 +217,18 @@ impl Stream {
 
                 // Its response completes it.
                 self.sq.wait(number, id);
-                self.start_read(sender, number, request, invalidate)?
+                self.start_read(sender, number, request, invalidate)
             }
             SendRequest::Atomic {
                 op, sink, stag, to, ..
             } => {
                 self.sq.wait(number, id);
-                self.start_atomic(sender, number, op, sink, stag, to)?
+                self.start_atomic(sender, number, op, sink, stag, to)
             }
-            SendRequest::Register(mapping) => {
-                let done = self.regions.register(mapping);
-
-                return self.executed(number, id, done, WcStatus::LocalProtection);
+            // They send none.
+            SendRequest::Register(_) | SendRequest::LocalInvalidate(_) | SendRequest::Bind(_) => {
+                Ok(false)
             }
-            SendRequest::LocalInvalidate(stag) => {
-                let done = self.regions.invalidate_local(stag);
-
-                return self.executed(number, id, done, WcStatus::LocalProtection);
-            }
-            SendRequest::Bind(bind) => {
-                let done = self.regions.bind(&bind);
-
-                return self.executed(number, id, done, WcStatus::Bind);
-            }
-        };
-
-        match began {
-            true => Ok(Begun::Message),
-            false => Err(StreamError::local(Local::Request)),
         }
     }
 
@@ -245,7 +261,11 @@ impl Stream {
         // The peer returns the id. Its responses come in order, so any number would do.
         let id = msn;
 
-        self.note_outstanding(Some(number), msn, Awaited::AtomicResponse { id, sink })?;
+        self.note_outstanding(
+            Some(number),
+            msn,
+            AwaitedResponse::AtomicResponse { id, sink },
+        )?;
         let request = AtomicRequest { op, id, stag, to };
         Ok(sender.begin(Message::AtomicRequest(request), 0, Active::Control))
     }
@@ -258,7 +278,7 @@ impl Stream {
         id: WrId,
         done: Result<(), Denied>,
         failure: WcStatus,
-    ) -> Result<Begun, StreamError> {
+    ) -> Result<StartedWr, StreamError> {
         let status = match done {
             Ok(()) => WcStatus::Success,
             Err(_) => failure,
@@ -271,7 +291,7 @@ impl Stream {
                 quote: Quote::NONE,
             }),
             (Ok(()), Err(Lost)) => Err(StreamError::local(Local::Completion)),
-            (Ok(()), Ok(())) => Ok(Begun::Executed),
+            (Ok(()), Ok(())) => Ok(StartedWr::Executed),
         }
     }
 
@@ -331,7 +351,7 @@ impl Stream {
         &self,
         number: Option<u32>,
         msn: u32,
-        awaited: Awaited,
+        awaited: AwaitedResponse,
     ) -> Result<(), StreamError> {
         let outbound = Outbound {
             number,
@@ -352,7 +372,7 @@ const MAX_EXECUTED: u32 = 64;
 
 /// Whether there is a message to send.
 #[derive(PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextMessage {
     /// One has begun.
     Message,
     /// There is none. What brings one kicks the queue pair.
@@ -362,7 +382,7 @@ pub(super) enum Next {
 }
 
 /// What became of a WR.
-enum Begun {
+enum StartedWr {
     /// Its message is active.
     Message,
     /// It is complete, and sends no message.
@@ -378,43 +398,9 @@ enum ReadOrder {
     Never,
 }
 
-impl Sender {
-    /// Takes the active message: its WR has its buffers no longer.
-    pub(super) fn take_active(&mut self) -> Option<Active> {
-        self.data.clear();
-        self.active.take()
-    }
-
-    /// Begins a message. Returns whether it has begun, which is so if no other is active.
-    pub(super) fn begin(&mut self, message: Message, len: u32, active: Active) -> bool {
-        self.kind = (&message).into();
-        self.active = Some(active);
-        self.segmenter.start(message, len).is_ok()
-    }
-
-    /// Begins the Immediate Data of the WR whose RDMA Write is gathered. No other message comes in
-    /// between. Returns whether the WR has Immediate Data.
-    pub(super) fn begin_immediate(&mut self) -> bool {
-        let immediate = match &mut self.active {
-            Some(Active::Request { immediate, .. }) => immediate.take(),
-            _ => None,
-        };
-        let Some(SendImmediate { data, solicited }) = immediate else {
-            return false;
-        };
-        let message = Message::Immediate {
-            data: data.to_wire(),
-            solicited,
-        };
-
-        self.kind = (&message).into();
-        self.segmenter.start(message, 0).is_ok()
-    }
-}
-
 /// Returns the response that a Read Request waits for.
-fn read_response(request: &ReadRequest, invalidate: Option<Stag>) -> Awaited {
-    Awaited::ReadResponse {
+fn read_response(request: &ReadRequest, invalidate: Option<Stag>) -> AwaitedResponse {
+    AwaitedResponse::ReadResponse {
         progress: Outstanding::new(request.sink_stag, request.sink_to, request.len),
         invalidate,
     }

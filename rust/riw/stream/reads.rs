@@ -18,11 +18,11 @@ pub(super) struct Outbound {
     pub(super) number: Option<u32>,
     /// The MSN of the request.
     pub(super) msn: u32,
-    pub(super) awaited: Awaited,
+    pub(super) awaited: AwaitedResponse,
 }
 
 /// The response that a read of this side waits for.
-pub(super) enum Awaited {
+pub(super) enum AwaitedResponse {
     ReadResponse {
         /// The sink, and how much of the data has arrived.
         progress: Outstanding,
@@ -115,7 +115,7 @@ impl Reads {
         }?;
 
         // Its WR completes now, so its memory is the consumer's again.
-        outbound.awaited = Awaited::Nothing;
+        outbound.awaited = AwaitedResponse::Nothing;
         outbound.number
     }
 
@@ -126,7 +126,7 @@ impl Reads {
 
         match (oldest, segment) {
             (
-                Some(Awaited::ReadResponse { progress, .. }),
+                Some(AwaitedResponse::ReadResponse { progress, .. }),
                 Segment::ReadResponse {
                     stag,
                     to,
@@ -145,8 +145,8 @@ impl Reads {
         response: &AtomicResponse,
     ) -> Result<&AtomicSink, Error> {
         match self.outbound.front().map(|oldest| &oldest.awaited) {
-            Some(Awaited::AtomicResponse { id, sink }) if *id == response.id => Ok(sink),
-            Some(Awaited::AtomicResponse { .. }) => Err(Rdmap::WrongResponse.into()),
+            Some(AwaitedResponse::AtomicResponse { id, sink }) if *id == response.id => Ok(sink),
+            Some(AwaitedResponse::AtomicResponse { .. }) => Err(Rdmap::WrongResponse.into()),
             _ => Err(Rdmap::UnexpectedOpcode.into()),
         }
     }

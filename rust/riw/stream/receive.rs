@@ -10,27 +10,16 @@
 //! Over SCTP a worker passes one chunk after the other ([`Stream::receive_chunk`]).
 
 use crate::{
-    counters::{Counter, Counters},
+    counters::Counter,
     link::{Readable, SegmentChunk},
-    queue::{
-        receive::NextTurn,
-        wr::{WcStatus, WrId},
-    },
+    queue::{receive::NextTurn, wr::WcStatus},
     stream::{
-        deliver::Unreported,
-        framing::RxFraming,
-        octets::RxOctets,
-        place::{Filling, Placer, Written},
-        tally::Tally,
-        wait::ReceiveWait,
-        Start, Stream, StreamError,
+        deliver::Unreported, framing::RxFraming, octets::RxOctets, place::Placer, rx::Rx,
+        tally::Tally, Stream, StreamError,
     },
 };
 use iwarp::{mpa::fpdu::FPDU_MAX, Error, Local, Progress, Quote, Rdmap, Terminated};
-use kernel::{
-    prelude::*,
-    sync::{atomic::ordering, Arc},
-};
+use kernel::{prelude::*, sync::atomic::ordering, time::Jiffies};
 use kernel_ext::sync::BhSpinLockGuard;
 use net::RecvBuf;
 
@@ -38,79 +27,6 @@ use net::RecvBuf;
 /// open while one of them is incomplete.
 // CAST: A small constant.
 pub(crate) const RX_ROOM: u32 = 4 * FPDU_MAX as u32;
-
-/// The receiving side of a stream.
-pub(super) struct Rx {
-    /// `None` before the stream has started, and when nothing more may be placed.
-    receiver: Option<RxFraming>,
-    /// The receive WR that a message is being placed into.
-    filling: Filling,
-    written: Written,
-    /// The incomplete FPDU, if the socket has no room for it.
-    held: Option<RecvBuf>,
-    /// Bytes in the socket: of an incomplete FPDU, or all from a message on that waits. Over SCTP, those
-    /// of a chunk that waits.
-    left: usize,
-    /// The wait of the message at the front, if there is no receive WR for it. It is not in `filling`
-    /// then.
-    pub(super) wait: Option<ReceiveWait>,
-    /// Where the stream counts what it receives.
-    pub(super) counters: Arc<Counters>,
-}
-
-impl Rx {
-    /// Creates the receiving side of a stream that is not connected. Any context.
-    pub(super) fn new(counters: Arc<Counters>) -> Self {
-        Self {
-            receiver: None,
-            filling: Filling::none(),
-            written: Written::default(),
-            held: None,
-            left: 0,
-            wait: None,
-            counters,
-        }
-    }
-
-    pub(super) fn start(&mut self, start: &Start<'_>) {
-        *self = Self {
-            receiver: Some(RxFraming::new(start.transport, start.parameters)),
-            ..Self::new(self.counters.clone())
-        };
-    }
-
-    /// Places nothing more of `stream`. The receive WR stays, to be flushed.
-    pub(super) fn end(&mut self, stream: &Stream) -> NextTurn {
-        self.receiver = None;
-        self.held = None;
-        self.end_wait(stream)
-    }
-
-    /// Places nothing more of `stream`, and drops the receive WR.
-    pub(super) fn stop(&mut self, stream: &Stream) -> NextTurn {
-        self.filling.take();
-        self.end(stream)
-    }
-
-    /// Whether octets of the peer may be placed.
-    pub(super) fn may_place(&self) -> bool {
-        self.receiver.is_some()
-    }
-
-    /// Takes the receive WR that was being filled. Returns its id.
-    pub(super) fn take_filling(&mut self) -> Option<WrId> {
-        self.filling.take()
-    }
-
-    /// Whether the stream is between messages.
-    pub(super) fn at_boundary(&self) -> bool {
-        let held = self.held.as_ref().map_or(0, RecvBuf::len);
-
-        self.receiver
-            .as_ref()
-            .is_none_or(|receiver| receiver.at_boundary(held.saturating_add(self.left)))
-    }
-}
 
 /// Why nothing more is received.
 pub(crate) enum RxEnd {
@@ -270,12 +186,12 @@ impl Stream {
             received.first = true;
             self.may_send.store(true, ordering::Relaxed);
         }
-        placed.count_received(rx);
+        placed.count_received(|counts| rx.counters.add_several_locked(rx, counts));
         if received.wait_begins {
             rx.counters.inc(Counter::RxWaits);
         }
         if received.end.is_some() {
-            let next = rx.end(self);
+            let next = rx.end(&self.rq);
 
             received.next = next.or(received.next);
             received.hold = false;
@@ -296,6 +212,19 @@ impl Stream {
             rx.held = Some(buffer);
         }
         Ok(())
+    }
+
+    /// Calls `arm` with the time to the next look, if the stream waits for a receive WR. It does not
+    /// begin or end to wait meanwhile. Process context or softirq; `arm` must not sleep.
+    pub(crate) fn while_waiting(&self, arm: impl FnOnce(Jiffies)) {
+        if let Some(wait) = &mut self.rx.lock().wait {
+            arm(wait.next_look());
+        }
+    }
+
+    /// Whether the stream waits for a receive WR. Process context or softirq.
+    pub(crate) fn waits_for_receive(&self) -> bool {
+        self.rx.lock().wait.is_some()
     }
 
     /// Completes the read or atomic operation that the peer's Terminate refuses, if it names one.

@@ -2,10 +2,8 @@
 
 //! Counts of one transmit batch or one receive, which go to the counters at its end.
 
-use super::receive::Rx;
 use crate::counters::{Counter, Counters};
 use iwarp::{AtomicOp, Message, Segment};
-use kernel_ext::sync::BhSpinLockGuard;
 
 /// Kinds of messages, as they are counted.
 #[derive(Clone, Copy)]
@@ -185,12 +183,11 @@ impl Tally {
         }
     }
 
-    /// Adds to the counters of received messages, which the holder of a stream's `rx` does.
-    pub(super) fn count_received(&self, rx: &BhSpinLockGuard<'_, Rx>) {
+    /// Passes the counts of received messages to `add`, which adds them to the counters.
+    #[inline]
+    pub(super) fn count_received(&self, add: impl Fn(&[(Counter, u64)])) {
         if self.fpdus != 0 {
-            self.count(&RECEIVED, |counts| {
-                rx.counters.add_several_locked(rx, counts);
-            });
+            self.count(&RECEIVED, add);
         }
     }
 }

@@ -3,58 +3,23 @@
 //! Transmitting: messages become FPDUs, and many FPDUs one send.
 
 use crate::{
-    counters::{Counter, Counters},
     link::{Frames, Link, LinkState},
-    queue::wr::{SendData, WcStatus},
+    queue::wr::WcStatus,
     stream::{
-        framing::TxFraming,
         gather::{Active, Gatherer, Stop},
-        next::Next,
-        tally::{Kind, Tally},
-        Start, Stream, StreamError,
+        next::NextMessage,
+        tx::{Sender, Tx},
+        Stream, StreamError,
     },
 };
-use iwarp::{Local, Message, Quote, Segmenter, Terminate};
-use kernel::{prelude::*, sync::Arc};
-use kernel_ext::memcg::MemCgroup;
+use iwarp::{Local, Message, Quote, Terminate};
+use kernel::prelude::*;
 use net::SendBuf;
 
 /// Maximum batch, in bytes.
 const BATCH: usize = 256 * 1024;
 /// Maximum batches in a row before other work items run.
 const BATCHES: u32 = 8;
-
-/// The transmitting side of a stream.
-pub(crate) struct Tx {
-    sender: Option<Sender>,
-    /// The batch. It is complete: it refers to no memory of the process.
-    buf: SendBuf,
-    /// Where its frames end, over SCTP.
-    frames: Frames,
-    /// Octets of the batch, or of a message that was begun, have been dropped.
-    cut: bool,
-    /// The transmit run that is at work, until it is counted.
-    run: Option<Counter>,
-    /// Where the stream counts what it sends.
-    pub(super) counters: Arc<Counters>,
-}
-
-/// The transmitting side of a connected stream.
-pub(super) struct Sender {
-    pub(super) segmenter: Segmenter<TxFraming>,
-    /// The message that the segmenter works on.
-    pub(super) active: Option<Active>,
-    /// The data of the WR that is being sent, or that is looked at: one place for all WRs.
-    pub(super) data: SendData,
-    /// The kind of the last message that has begun.
-    pub(super) kind: Kind,
-    /// Messages and bytes that are not counted yet.
-    tally: Tally,
-    /// The frame that the peer waits for before any other.
-    pub(super) first: Option<Message>,
-    /// The last message was a WR's: a response to the peer is next, if one is due.
-    pub(super) response_next: bool,
-}
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,96 +28,6 @@ pub(crate) enum PassResult {
     Done,
     /// There is more, but other work items run first.
     Yield,
-}
-
-impl Tx {
-    /// Creates the transmitting side of a stream that is not connected. Any context. The batch is
-    /// charged to `memcg`.
-    pub(super) fn new(memcg: MemCgroup, counters: Arc<Counters>) -> Self {
-        Self {
-            sender: None,
-            buf: SendBuf::charged_to(memcg),
-            frames: Frames::new(),
-            cut: false,
-            run: None,
-            counters,
-        }
-    }
-
-    pub(super) fn start(&mut self, start: &Start<'_>) {
-        self.clear_batch();
-        self.cut = false;
-        self.sender = Some(Sender {
-            segmenter: Segmenter::new(TxFraming::new(start.transport, start.parameters, start.mss)),
-            active: None,
-            data: SendData::none(),
-            kind: Kind::Other,
-            tally: Tally::default(),
-            first: start.first,
-            response_next: true,
-        });
-    }
-
-    /// Notes that a transmit run begins, which counts as `run`.
-    pub(crate) fn begin_run(&mut self, run: Counter) {
-        self.run = Some(run);
-    }
-
-    /// Counts what has been gathered since the last time, and the transmit run that has begun.
-    pub(crate) fn count(&mut self) {
-        let run = self.run.take();
-
-        match &mut self.sender {
-            Some(sender) => sender.tally.count_sent(&self.counters, run),
-            None => Tally::default().count_sent(&self.counters, run),
-        }
-    }
-
-    /// Sends nothing more, and remembers whether that cuts something off.
-    pub(crate) fn stop(&mut self) {
-        self.cut = self.is_cut();
-        self.discard();
-    }
-
-    /// Sends nothing more. What is left is of no use to the peer.
-    pub(crate) fn discard(&mut self) {
-        self.count();
-        self.sender = None;
-        self.clear_batch();
-    }
-
-    fn clear_batch(&mut self) {
-        self.buf.clear();
-        self.frames.clear();
-    }
-
-    /// Whether an end of the stream now would cut off part of the batch or of a message.
-    fn is_cut(&self) -> bool {
-        let busy = self
-            .sender
-            .as_ref()
-            .is_some_and(|sender| sender.segmenter.busy());
-
-        self.cut || busy || !self.buf.is_empty()
-    }
-
-    /// Takes the message that was being sent, if it is not complete. No more of it can be sent.
-    pub(super) fn take_active(&mut self) -> Option<Active> {
-        self.sender.as_mut()?.take_active()
-    }
-
-    /// Whether a Terminate has been gathered.
-    pub(crate) fn has_terminate(&self) -> bool {
-        self.sender
-            .as_ref()
-            .is_some_and(|sender| sender.segmenter.terminated())
-    }
-
-    /// Sends the batch, as far as the link takes it. Process context; may sleep. Fails as
-    /// [`Link::send`] does.
-    pub(crate) fn send_batch(&mut self, link: &Link) -> Result {
-        link.send(&mut self.buf, &mut self.frames)
-    }
 }
 
 impl Stream {
@@ -207,9 +82,9 @@ impl Stream {
         while buf.len() < size && !frames.is_full() {
             if !sender.segmenter.busy() {
                 match self.next_message(sender)? {
-                    Next::Message => {}
-                    Next::Nothing => return Ok(false),
-                    Next::Later => return Ok(true),
+                    NextMessage::Message => {}
+                    NextMessage::Nothing => return Ok(false),
+                    NextMessage::Later => return Ok(true),
                 }
             }
             self.gather_fpdu(sender, buf, frames)?;

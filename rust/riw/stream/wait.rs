@@ -11,11 +11,7 @@
 //! [`Qp`](crate::qp::Qp) lets the stream look again: at once when a call of the driver posts a WR or its
 //! doorbell rings, else at intervals, as with siw's ABI a process only writes to its ring.
 
-use crate::{
-    link::Deadline,
-    queue::receive::NextTurn,
-    stream::{receive::Rx, Stream},
-};
+use crate::link::Deadline;
 use kernel::time::{msecs_to_jiffies, Jiffies};
 
 /// Initial and maximum interval between two looks at the ring of a process, in milliseconds. It
@@ -47,7 +43,7 @@ impl ReceiveWait {
     }
 
     /// Returns the time to the next look, and makes the interval longer. Any context.
-    fn next_look(&mut self) -> Jiffies {
+    pub(super) fn next_look(&mut self) -> Jiffies {
         let left = self.deadline.left().unwrap_or(0);
 
         match &mut self.interval_ms {
@@ -59,30 +55,5 @@ impl ReceiveWait {
             }
             None => left,
         }
-    }
-}
-
-impl Rx {
-    /// Ends the wait, if the stream waits. Returns the queue pair that waits next for the same queue.
-    pub(super) fn end_wait(&mut self, stream: &Stream) -> NextTurn {
-        match self.wait.take() {
-            Some(_) => stream.rq.leave(),
-            None => NextTurn::default(),
-        }
-    }
-}
-
-impl Stream {
-    /// Calls `arm` with the time to the next look, if the stream waits for a receive WR. It does not
-    /// begin or end to wait meanwhile. Process context or softirq; `arm` must not sleep.
-    pub(crate) fn while_waiting(&self, arm: impl FnOnce(Jiffies)) {
-        if let Some(wait) = &mut self.rx.lock().wait {
-            arm(wait.next_look());
-        }
-    }
-
-    /// Whether the stream waits for a receive WR. Process context or softirq.
-    pub(crate) fn waits_for_receive(&self) -> bool {
-        self.rx.lock().wait.is_some()
     }
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the receiving side keeps of a message between two segments of it.
+
+use crate::queue::wr::{Buffers, WrId};
+use iwarp::Segment;
+
+/// The receive WR that a message is being placed into, if there is one. Its buffers have one place for all
+/// WRs.
+pub(super) struct Filling {
+    pub(super) buffers: Buffers,
+    /// The id of the WR, and the size of its buffers in bytes.
+    pub(super) wr: Option<(WrId, u32)>,
+}
+
+impl Filling {
+    /// Returns no WR. Any context.
+    pub(super) const fn none() -> Self {
+        Self {
+            buffers: Buffers::none(),
+            wr: None,
+        }
+    }
+
+    /// Takes the WR: the consumer has its buffers again. Returns its id.
+    pub(super) fn take(&mut self) -> Option<WrId> {
+        self.buffers.clear();
+        self.wr.take().map(|(id, _)| id)
+    }
+
+    /// Returns the size of the buffers in bytes; 0 if there is no WR. Any context.
+    pub(super) fn room(&self) -> u32 {
+        self.wr.as_ref().map_or(0, |(_, room)| *room)
+    }
+}
+
+/// The length of the RDMA Write that the peer has sent last, if no other request came behind it:
+/// verbs report it with the Immediate Data that follows.
+#[derive(Default)]
+pub(super) struct Written {
+    /// In bytes. Longer Writes than a message may have count modulo 2^32.
+    bytes: u32,
+    /// More of the Write is to come.
+    open: bool,
+}
+
+impl Written {
+    /// Notes a segment that is placed. Responses do not count: they can come in between. Any
+    /// context.
+    pub(super) fn note(&mut self, segment: &Segment) {
+        match segment {
+            Segment::Write { len, last, .. } => {
+                let before = if self.open { self.bytes } else { 0 };
+
+                self.bytes = before.wrapping_add(*len);
+                self.open = !last;
+            }
+            Segment::Send { .. } => *self = Self::default(),
+            Segment::ReadResponse { .. } => {}
+        }
+    }
+
+    /// Returns the length, and forgets it. Any context.
+    pub(super) fn take(&mut self) -> u32 {
+        core::mem::take(self).bytes
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The state of the receiving side.
+
+use crate::{
+    counters::Counters,
+    queue::{qp_receive::QpRecvQueue, receive::NextTurn, wr::WrId},
+    stream::{
+        filling::{Filling, Written},
+        framing::RxFraming,
+        start::Start,
+        wait::ReceiveWait,
+    },
+};
+use kernel::sync::Arc;
+use net::RecvBuf;
+
+/// The receiving side of a stream.
+pub(super) struct Rx {
+    /// `None` before the stream has started, and when nothing more may be placed.
+    pub(super) receiver: Option<RxFraming>,
+    /// The receive WR that a message is being placed into.
+    pub(super) filling: Filling,
+    pub(super) written: Written,
+    /// The incomplete FPDU, if the socket has no room for it.
+    pub(super) held: Option<RecvBuf>,
+    /// Bytes in the socket: of an incomplete FPDU, or all from a message on that waits. Over SCTP, those
+    /// of a chunk that waits.
+    pub(super) left: usize,
+    /// The wait of the message at the front, if there is no receive WR for it. It is not in `filling`
+    /// then.
+    pub(super) wait: Option<ReceiveWait>,
+    /// Where the stream counts what it receives.
+    pub(super) counters: Arc<Counters>,
+}
+
+impl Rx {
+    /// Creates the receiving side of a stream that is not connected. Any context.
+    pub(super) fn new(counters: Arc<Counters>) -> Self {
+        Self {
+            receiver: None,
+            filling: Filling::none(),
+            written: Written::default(),
+            held: None,
+            left: 0,
+            wait: None,
+            counters,
+        }
+    }
+
+    /// Starts the receiving side. Process context.
+    pub(super) fn start(&mut self, start: &Start<'_>) {
+        *self = Self {
+            receiver: Some(RxFraming::new(start.transport, start.parameters)),
+            ..Self::new(self.counters.clone())
+        };
+    }
+
+    /// Places nothing more, and leaves the line of `rq`. The receive WR stays, to be flushed. Returns the
+    /// queue pair that waits next for the same queue.
+    pub(super) fn end(&mut self, rq: &QpRecvQueue) -> NextTurn {
+        self.receiver = None;
+        self.held = None;
+        match self.wait.take() {
+            Some(_) => rq.leave(),
+            None => NextTurn::default(),
+        }
+    }
+
+    /// Places nothing more, and drops the receive WR, as [`Self::end`] does.
+    pub(super) fn stop(&mut self, rq: &QpRecvQueue) -> NextTurn {
+        self.filling.take();
+        self.end(rq)
+    }
+
+    /// Whether octets of the peer may be placed.
+    pub(super) fn may_place(&self) -> bool {
+        self.receiver.is_some()
+    }
+
+    /// Takes the receive WR that was being filled. Returns its id.
+    pub(super) fn take_filling(&mut self) -> Option<WrId> {
+        self.filling.take()
+    }
+
+    /// Whether the stream is between messages.
+    pub(super) fn at_boundary(&self) -> bool {
+        let held = self.held.as_ref().map_or(0, RecvBuf::len);
+
+        self.receiver
+            .as_ref()
+            .is_none_or(|receiver| receiver.at_boundary(held.saturating_add(self.left)))
+    }
+}

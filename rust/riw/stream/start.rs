@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a stream starts with.
+
+use crate::link::Transport;
+use iwarp::{startup::Parameters, Message};
+
+/// How a stream starts.
+pub(crate) struct Start<'a> {
+    pub(crate) transport: Transport,
+    pub(crate) parameters: &'a Parameters,
+    /// The frame that the peer waits for before any other.
+    pub(crate) first: Option<Message>,
+    /// This side may send before it has received.
+    pub(crate) may_send: bool,
+    /// The payload of a full TCP segment, or of a full SCTP chunk, in bytes.
+    pub(crate) mss: u32,
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The state of the transmitting side.
+
+use crate::{
+    counters::{Counter, Counters},
+    link::{Frames, Link},
+    queue::wr::{SendData, SendImmediate},
+    stream::{
+        framing::TxFraming,
+        gather::Active,
+        start::Start,
+        tally::{Kind, Tally},
+    },
+};
+use iwarp::{Message, Segmenter};
+use kernel::{prelude::*, sync::Arc};
+use kernel_ext::memcg::MemCgroup;
+use net::SendBuf;
+
+/// The transmitting side of a stream.
+pub(crate) struct Tx {
+    pub(super) sender: Option<Sender>,
+    /// The batch. It is complete: it refers to no memory of the process.
+    pub(super) buf: SendBuf,
+    /// Where its frames end, over SCTP.
+    pub(super) frames: Frames,
+    /// Octets of the batch, or of a message that was begun, have been dropped.
+    cut: bool,
+    /// The transmit run that is at work, until it is counted.
+    run: Option<Counter>,
+    /// Where the stream counts what it sends.
+    pub(super) counters: Arc<Counters>,
+}
+
+/// The transmitting side of a connected stream.
+pub(super) struct Sender {
+    pub(super) segmenter: Segmenter<TxFraming>,
+    /// The message that the segmenter works on.
+    pub(super) active: Option<Active>,
+    /// The data of the WR that is being sent, or that is looked at: one place for all WRs.
+    pub(super) data: SendData,
+    /// The kind of the last message that has begun.
+    pub(super) kind: Kind,
+    /// Messages and bytes that are not counted yet.
+    pub(super) tally: Tally,
+    /// The frame that the peer waits for before any other.
+    pub(super) first: Option<Message>,
+    /// The last message was a WR's: a response to the peer is next, if one is due.
+    pub(super) response_next: bool,
+}
+
+impl Tx {
+    /// Creates the transmitting side of a stream that is not connected. Any context. The batch is
+    /// charged to `memcg`.
+    pub(super) fn new(memcg: MemCgroup, counters: Arc<Counters>) -> Self {
+        Self {
+            sender: None,
+            buf: SendBuf::charged_to(memcg),
+            frames: Frames::new(),
+            cut: false,
+            run: None,
+            counters,
+        }
+    }
+
+    /// Starts the transmitting side. Process context.
+    pub(super) fn start(&mut self, start: &Start<'_>) {
+        self.clear_batch();
+        self.cut = false;
+        self.sender = Some(Sender {
+            segmenter: Segmenter::new(TxFraming::new(start.transport, start.parameters, start.mss)),
+            active: None,
+            data: SendData::none(),
+            kind: Kind::Other,
+            tally: Tally::default(),
+            first: start.first,
+            response_next: true,
+        });
+    }
+
+    /// Notes that a transmit run begins, which counts as `run`.
+    pub(crate) fn begin_run(&mut self, run: Counter) {
+        self.run = Some(run);
+    }
+
+    /// Counts what has been gathered since the last time, and the transmit run that has begun.
+    pub(crate) fn count(&mut self) {
+        let run = self.run.take();
+
+        match &mut self.sender {
+            Some(sender) => sender.tally.count_sent(&self.counters, run),
+            None => Tally::default().count_sent(&self.counters, run),
+        }
+    }
+
+    /// Sends nothing more, and remembers whether that cuts something off.
+    pub(crate) fn stop(&mut self) {
+        self.cut = self.is_cut();
+        self.discard();
+    }
+
+    /// Sends nothing more. What is left is of no use to the peer.
+    pub(crate) fn discard(&mut self) {
+        self.count();
+        self.sender = None;
+        self.clear_batch();
+    }
+
+    fn clear_batch(&mut self) {
+        self.buf.clear();
+        self.frames.clear();
+    }
+
+    /// Whether an end of the stream now would cut off part of the batch or of a message.
+    pub(super) fn is_cut(&self) -> bool {
+        let busy = self
+            .sender
+            .as_ref()
+            .is_some_and(|sender| sender.segmenter.busy());
+
+        self.cut || busy || !self.buf.is_empty()
+    }
+
+    /// Takes the message that was being sent, if it is not complete. No more of it can be sent.
+    pub(super) fn take_active(&mut self) -> Option<Active> {
+        self.sender.as_mut()?.take_active()
+    }
+
+    /// Whether a Terminate has been gathered.
+    pub(crate) fn has_terminate(&self) -> bool {
+        self.sender
+            .as_ref()
+            .is_some_and(|sender| sender.segmenter.terminated())
+    }
+
+    /// Sends the batch, as far as the link takes it. Process context; may sleep. Fails as
+    /// [`Link::send`] does.
+    pub(crate) fn send_batch(&mut self, link: &Link) -> Result {
+        link.send(&mut self.buf, &mut self.frames)
+    }
+}
+
+impl Sender {
+    /// Takes the active message: its WR has its buffers no longer.
+    pub(super) fn take_active(&mut self) -> Option<Active> {
+        self.data.clear();
+        self.active.take()
+    }
+
+    /// Begins a message. Returns whether it has begun, which is so if no other is active.
+    pub(super) fn begin(&mut self, message: Message, len: u32, active: Active) -> bool {
+        self.kind = (&message).into();
+        self.active = Some(active);
+        self.segmenter.start(message, len).is_ok()
+    }
+
+    /// Begins the Immediate Data of the WR whose RDMA Write is gathered. No other message comes in
+    /// between. Returns whether the WR has Immediate Data.
+    pub(super) fn begin_immediate(&mut self) -> bool {
+        let immediate = match &mut self.active {
+            Some(Active::Request { immediate, .. }) => immediate.take(),
+            _ => None,
+        };
+        let Some(SendImmediate { data, solicited }) = immediate else {
+            return false;
+        };
+        let message = Message::Immediate {
+            data: data.to_wire(),
+            solicited,
+        };
+
+        self.kind = (&message).into();
+        self.segmenter.start(message, 0).is_ok()
+    }
+}
