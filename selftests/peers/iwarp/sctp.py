@@ -119,12 +119,13 @@ class Association(Peer):
 
     # --- chunks
 
-    def put(self, ppid, data, stream=0, flags=UNORDERED):
-        """Sends a message as it is."""
+    def put(self, ppid, data, stream=0, flags=UNORDERED, bundled=False):
+        """Sends a message as it is. `bundled`: together with the next one, in a packet if they fit."""
         info = struct.pack("HHIIi", stream, flags, socket.htonl(ppid), 0, 0)
         try:
             self.sock.settimeout(self.patience)
-            self.sock.sendmsg([data], [(socket.IPPROTO_SCTP, SNDINFO, info)])
+            self.sock.sendmsg([data], [(socket.IPPROTO_SCTP, SNDINFO, info)],
+                              socket.MSG_MORE if bundled else 0)
         except (ConnectionError, BrokenPipeError) as reason:
             raise Gone(str(reason)) from None
 
@@ -241,6 +242,13 @@ class Association(Peer):
             # The other end does not wait for it.
             pass
         return self.fate(timeout or self.patience)
+
+
+def packets_and_chunks(netns=""):
+    """Returns the packets of SCTP and the unordered chunks that a namespace has sent."""
+    with NetNSEnter(netns), open("/proc/thread-self/net/sctp/snmp", encoding="ascii") as file:
+        counters = dict(line.split() for line in file)
+    return int(counters["SctpOutSCTPPacks"]), int(counters["SctpOutUnorderChunks"])
 
 
 class SctpListener:
