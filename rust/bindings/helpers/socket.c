@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0
+/* C wrappers for rust/net: TCP sockets, and what SCTP sockets share with them. */
+#include <net/inet_ecn.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <net/tcp.h>
+
+#include "net.h"
+
+#ifdef CONFIG_DEBUG_LOCK_ALLOC
+static struct lock_class_key riw_slock_key[2][2];
+static struct lock_class_key riw_lock_key[2][2];
+static const char *const riw_slock_name[2][2] = {
+	{ "slock-AF_INET-RDMA", "slock-AF_INET6-RDMA" },
+	{ "slock-AF_INET-RDMA-SCTP", "slock-AF_INET6-RDMA-SCTP" },
+};
+static const char *const riw_lock_name[2][2] = {
+	{ "sk_lock-AF_INET-RDMA", "sk_lock-AF_INET6-RDMA" },
+	{ "sk_lock-AF_INET-RDMA-SCTP", "sk_lock-AF_INET6-RDMA-SCTP" },
+};
+
+/*
+ * Own lock classes: these socket locks nest inside the locks of verbs objects, and user memory is
+ * never accessed under them. The lock order that lockdep learns from other sockets does not apply.
+ */
+void riw_helper_sk_reclassify(struct sock *sk, bool sctp)
+{
+	bool v6 = sk->sk_family == AF_INET6;
+
+	if (!sock_allow_reclassification(sk))
+		return;
+	sock_lock_init_class_and_name(sk, riw_slock_name[sctp][v6], &riw_slock_key[sctp][v6],
+				      riw_lock_name[sctp][v6], &riw_lock_key[sctp][v6]);
+}
+#else
+void riw_helper_sk_reclassify(struct sock *sk, bool sctp)
+{
+}
+#endif
+
+/*
+ * Do not use the task's page fragment: the task may be inside another sendmsg() that uses it and
+ * faulted.
+ */
+void riw_helper_sk_setup(struct sock *sk)
+{
+	sk->sk_use_task_frag = false;
+}
+
+void riw_helper_sk_callbacks(struct sock *sk, struct riw_sk_callbacks *callbacks)
+{
+	callbacks->data_ready = READ_ONCE(sk->sk_data_ready);
+	callbacks->write_space = READ_ONCE(sk->sk_write_space);
+	callbacks->state_change = READ_ONCE(sk->sk_state_change);
+	callbacks->error_report = READ_ONCE(sk->sk_error_report);
+}
+
+static void riw_sk_set_callbacks(struct sock *sk, const struct riw_sk_callbacks *callbacks)
+{
+	WRITE_ONCE(sk->sk_data_ready, callbacks->data_ready);
+	WRITE_ONCE(sk->sk_write_space, callbacks->write_space);
+	WRITE_ONCE(sk->sk_state_change, callbacks->state_change);
+	WRITE_ONCE(sk->sk_error_report, callbacks->error_report);
+}
+
+/* riw's pointer has exactly this flag. BPF sets more flags. */
+static void *riw_sk_user_data(const struct sock *sk)
+{
+	uintptr_t user_data = (uintptr_t)READ_ONCE(sk->sk_user_data);
+
+	if ((user_data & ~SK_USER_DATA_PTRMASK) != SK_USER_DATA_NOCOPY)
+		return NULL;
+	return (void *)(user_data & SK_USER_DATA_PTRMASK);
+}
+
+int riw_helper_sk_hook(struct sock *sk, void *user_data, const struct riw_sk_callbacks *callbacks)
+{
+	int ret = -EBUSY;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	if (!sk->sk_user_data) {
+		/* NOCOPY: a listener's children must not inherit the pointer. */
+		__rcu_assign_sk_user_data_with_flags(sk, user_data, SK_USER_DATA_NOCOPY);
+		riw_sk_set_callbacks(sk, callbacks);
+		ret = 0;
+	}
+	write_unlock_bh(&sk->sk_callback_lock);
+	return ret;
+}
+
+void *riw_helper_sk_unhook(struct sock *sk, const struct riw_sk_callbacks *original)
+{
+	void *user_data;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	user_data = riw_sk_user_data(sk);
+	if (user_data) {
+		rcu_assign_sk_user_data(sk, NULL);
+		riw_sk_set_callbacks(sk, original);
+	}
+	write_unlock_bh(&sk->sk_callback_lock);
+	return user_data;
+}
+
+/* A listener's child inherits the callbacks, but not the user data. */
+int riw_helper_sk_disinherit(struct sock *sk, const struct riw_sk_callbacks *original)
+{
+	int ret = -EBUSY;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	if (!sk->sk_user_data) {
+		riw_sk_set_callbacks(sk, original);
+		ret = 0;
+	}
+	write_unlock_bh(&sk->sk_callback_lock);
+	return ret;
+}
+
+void *riw_helper_sk_callback_enter(struct sock *sk)
+{
+	read_lock_bh(&sk->sk_callback_lock);
+	return riw_sk_user_data(sk);
+}
+
+void riw_helper_sk_callback_exit(struct sock *sk)
+{
+	read_unlock_bh(&sk->sk_callback_lock);
+}
+
+/* As in sk_stream_write_space(): TCP calls sk_write_space() only while the flag is set. */
+bool riw_helper_sk_stream_writeable(struct sock *sk)
+{
+	if (!sk->sk_socket || !sk_stream_is_writeable(sk))
+		return false;
+	clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+	return true;
+}
+
+void riw_helper_lock_sock(struct sock *sk)
+{
+	lock_sock(sk);
+}
+
+int riw_helper_sk_state(struct sock *sk)
+{
+	return inet_sk_state_load(sk);
+}
+
+int riw_helper_sk_err(struct sock *sk)
+{
+	return READ_ONCE(sk->sk_err);
+}
+
+u32 riw_helper_tcp_mss(struct sock *sk)
+{
+	return READ_ONCE(tcp_sk(sk)->mss_cache);
+}
+
+/*
+ * Returns the free space in the send buffer in bytes, if at least a third is free. Otherwise
+ * returns 0, and TCP calls sk_write_space() when a third is free. As in tcp_poll(), test again
+ * after setting the flag, to avoid a lost wakeup.
+ */
+size_t riw_helper_tcp_room(struct sock *sk)
+{
+	if (!sk_stream_is_writeable(sk)) {
+		set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+		smp_mb__after_atomic();
+		if (!sk_stream_is_writeable(sk))
+			return 0;
+	}
+	return max(sk_stream_wspace(sk), 1);
+}
+
+/* Returns bytes acknowledged by the peer plus bytes received. The socket must be locked. */
+u64 riw_helper_tcp_moved(struct sock *sk)
+{
+	return tcp_sk(sk)->bytes_acked + tcp_sk(sk)->bytes_received;
+}
+
+u32 riw_helper_tcp_unacked(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	return READ_ONCE(tp->write_seq) - READ_ONCE(tp->snd_una);
+}
+
+/* Returns tcpi_notsent_bytes of struct tcp_info. The socket must be locked. */
+u32 riw_helper_tcp_unsent(struct sock *sk)
+{
+	return max_t(s32, 0, tcp_sk(sk)->write_seq - tcp_sk(sk)->snd_nxt);
+}
+
+static int riw_tcp_count(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset,
+			 size_t len)
+{
+	len = min(len, desc->count);
+	desc->count -= len;
+	return len;
+}
+
+/* Takes `count` bytes from the queue, or all up to urgent data. The socket must be locked. */
+void riw_helper_tcp_take(struct sock *sk, size_t count)
+{
+	read_descriptor_t desc = { .count = count };
+
+	tcp_read_sock(sk, &desc, riw_tcp_count);
+}
+
+bool riw_helper_tcp_has_urgent(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return tp->urg_data && !before(tp->urg_seq, tp->copied_seq);
+}
+
+/*
+ * Makes TCP call data_ready() only when `count` bytes are unread. Returns false if there is no need
+ * to wait: the bytes are there, the window is closing, or there is no memory for more.
+ *
+ * Not tcp_set_rcvlowat(): it calls data_ready() from here. It also enlarges the receive buffer,
+ * which riw_helper_tcp_reserve() has done.
+ */
+bool riw_helper_tcp_wait_for(struct sock *sk, u32 count)
+{
+	if (sk->sk_rcvlowat != count)
+		WRITE_ONCE(sk->sk_rcvlowat, count);
+	return !tcp_epollin_ready(sk, count);
+}
+
+void riw_helper_tcp_reserve(struct socket *sock, u32 count)
+{
+	struct sock *sk = sock->sk;
+
+	lock_sock(sk);
+	/* tcp_set_rcvlowat(), which is not exported. */
+	READ_ONCE(sock->ops)->set_rcvlowat(sk, count);
+	WRITE_ONCE(sk->sk_rcvlowat, 1);
+	release_sock(sk);
+}
+
+void riw_helper_sk_set_tos(struct sock *sk, int tos)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6) {
+		lock_sock(sk);
+		inet6_sk(sk)->tclass = (inet6_sk(sk)->tclass & INET_ECN_MASK) |
+				       (tos & ~INET_ECN_MASK);
+		release_sock(sk);
+	}
+#endif
+	/* An IPv6 socket may carry IPv4. */
+	ip_sock_set_tos(sk, tos);
+}
+
+void riw_helper_sk_avoid_io(struct sock *sk)
+{
+	lock_sock(sk);
+	sk->sk_allocation = GFP_NOIO;
+	release_sock(sk);
+}
+
+/* Must be called before the socket is bound. */
+void riw_helper_sk_set_v6only(struct sock *sk, bool on)
+{
+	lock_sock(sk);
+	sk->sk_ipv6only = on;
+	release_sock(sk);
+}
