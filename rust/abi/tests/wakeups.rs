@@ -101,36 +101,39 @@ const PRODUCER: usize = 0;
 const WAKE_AT: usize = 1;
 const ENTRIES: u32 = 8;
 
+/// A step of the process, which is side 0. own[0]: the next batch; own[1]: the count. Returns whether it
+/// takes one.
+fn post(state: &mut State, batches: &[u32], barrier: bool) -> bool {
+    let memory = state.memory;
+    let [process, kernel] = &mut state.sides;
+    let [batch, count] = process.own;
+    let Some(posts) = batches.get(batch as usize) else {
+        return false;
+    };
+    let new = count.wrapping_add(*posts);
+
+    match process.step {
+        0 => {
+            process.store(PRODUCER, ring::word(new));
+            process.go(1)
+        }
+        1 if process.barrier(barrier) => {
+            let wake_at = ring::count(process.load(&memory, WAKE_AT));
+
+            if ring::must_ring(count, new, wake_at) {
+                kernel.asleep = false;
+            }
+            process.own = [batch + 1, new];
+            process.go(0)
+        }
+        _ => false,
+    }
+}
+
 /// The process posts `batches`, and the kernel takes entries. Returns whether entries can be left behind.
 fn loses_entries(first: u32, batches: &[u32], process_barrier: bool, kernel_barrier: bool) -> bool {
     let total = first.wrapping_add(batches.iter().sum());
-    // Side 0. own[0]: the next batch; own[1]: the count.
-    let process = |state: &mut State| {
-        let memory = state.memory;
-        let [process, kernel] = &mut state.sides;
-        let [batch, count] = process.own;
-        let Some(posts) = batches.get(batch as usize) else {
-            return false;
-        };
-        let new = count.wrapping_add(*posts);
-
-        match process.step {
-            0 => {
-                process.store(PRODUCER, ring::word(new));
-                process.go(1)
-            }
-            1 if process.barrier(process_barrier) => {
-                let wake_at = ring::count(process.load(&memory, WAKE_AT));
-
-                if ring::must_ring(count, new, wake_at) {
-                    kernel.asleep = false;
-                }
-                process.own = [batch + 1, new];
-                process.go(0)
-            }
-            _ => false,
-        }
-    };
+    let process = |state: &mut State| post(state, batches, process_barrier);
     // Side 1. own[0]: the count. Asleep until the doorbell rings.
     let kernel = |state: &mut State| {
         let memory = state.memory;
@@ -191,36 +194,39 @@ fn both_barriers_of_the_doorbell_are_needed() {
 const COMPLETIONS: usize = 0;
 const ARM: usize = 1;
 
+/// A step of the kernel, which is side 0. own[0]: the completions that it has added. Returns whether it
+/// takes one.
+fn complete(state: &mut State, total: u32, barrier: bool) -> bool {
+    let memory = state.memory;
+    let [kernel, process] = &mut state.sides;
+
+    match kernel.step {
+        0 if kernel.own[0] < total => {
+            kernel.own[0] += 1;
+            kernel.store(COMPLETIONS, kernel.own[0].into());
+            kernel.go(1)
+        }
+        1 if kernel.barrier(barrier) => {
+            if ring::meets(kernel.load(&memory, ARM), false) {
+                kernel.go(2)
+            } else {
+                kernel.go(0)
+            }
+        }
+        // The compare and exchange, and then the event.
+        2 if kernel.stores.is_empty() => {
+            state.memory[ARM] = 0;
+            process.own[1] = 1;
+            kernel.go(0)
+        }
+        _ => false,
+    }
+}
+
 /// The kernel adds completions, and a process polls, arms, polls again and sleeps. Returns whether it can
 /// sleep on with completions in the queue.
 fn loses_completions(total: u32, kernel_barrier: bool, process_barrier: bool) -> bool {
-    // Side 0. own[0]: the completions that it has added.
-    let kernel = |state: &mut State| {
-        let memory = state.memory;
-        let [kernel, process] = &mut state.sides;
-
-        match kernel.step {
-            0 if kernel.own[0] < total => {
-                kernel.own[0] += 1;
-                kernel.store(COMPLETIONS, kernel.own[0].into());
-                kernel.go(1)
-            }
-            1 if kernel.barrier(kernel_barrier) => {
-                if ring::meets(kernel.load(&memory, ARM), false) {
-                    kernel.go(2)
-                } else {
-                    kernel.go(0)
-                }
-            }
-            // The compare and exchange, and then the event.
-            2 if kernel.stores.is_empty() => {
-                state.memory[ARM] = 0;
-                process.own[1] = 1;
-                kernel.go(0)
-            }
-            _ => false,
-        }
-    };
+    let kernel = |state: &mut State| complete(state, total, kernel_barrier);
     // Side 1. own[0]: the completions that it has polled; own[1]: 1 if an event is pending.
     let process = |state: &mut State| {
         let memory = state.memory;

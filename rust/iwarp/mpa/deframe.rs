@@ -25,14 +25,14 @@ pub struct RxConfig {
 }
 
 /// The receiving side of MPA in full operation.
-pub struct Deframer<C> {
+pub struct FpduDeframer<C> {
     check_crc: bool,
     /// Position of the next FPDU.
     cadence: Cadence,
     engine: PhantomData<fn() -> C>,
 }
 
-impl<C: Crc32c> Deframer<C> {
+impl<C: Crc32c> FpduDeframer<C> {
     /// Creates a deframer at the start of a stream.
     pub const fn new(config: RxConfig) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl<C: Crc32c> Deframer<C> {
     }
 }
 
-impl<C: Crc32c> Deframing for Deframer<C> {
+impl<C: Crc32c> Deframing for FpduDeframer<C> {
     /// Where markers interrupt the FPDU.
     type Layout = Cadence;
 

@@ -59,14 +59,14 @@ pub struct TxConfig {
 }
 
 /// The sending side of MPA in full operation.
-pub struct Framer<C> {
+pub struct FpduFramer<C> {
     crc: bool,
     mulpdu: u16,
     cadence: Cadence,
     engine: PhantomData<fn() -> C>,
 }
 
-impl<C: Crc32c> Framer<C> {
+impl<C: Crc32c> FpduFramer<C> {
     /// Creates a framer at the start of a stream.
     pub fn new(config: TxConfig) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl<C: Crc32c> Framer<C> {
     }
 }
 
-impl<C: Crc32c> Framing for Framer<C> {
+impl<C: Crc32c> Framing for FpduFramer<C> {
     const PREFIX_LEN: usize = LENGTH_LEN;
 
     #[inline]

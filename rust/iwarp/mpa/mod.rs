@@ -7,5 +7,5 @@ pub mod fpdu;
 pub mod marker;
 pub mod startup;
 
-pub use deframe::{Deframer, RxConfig};
-pub use fpdu::{Framer, TxConfig};
+pub use deframe::{FpduDeframer, RxConfig};
+pub use fpdu::{FpduFramer, TxConfig};

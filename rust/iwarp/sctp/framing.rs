@@ -27,13 +27,13 @@ pub fn mulpdu(chunk: u32) -> u16 {
 }
 
 /// The sending side of an open session.
-pub struct Framer {
+pub struct ChunkFramer {
     /// The DDP-SSN of the next chunk.
     next: u16,
     mulpdu: u16,
 }
 
-impl Framer {
+impl ChunkFramer {
     /// Creates a framer for a session whose first chunk, a session control chunk, is sent. A chunk
     /// has at most `chunk` octets of user data without fragmentation.
     pub fn new(chunk: u32) -> Self {
@@ -55,7 +55,7 @@ impl Framer {
     }
 }
 
-impl Framing for Framer {
+impl Framing for ChunkFramer {
     const PREFIX_LEN: usize = SSN_LEN;
 
     #[inline]
@@ -84,12 +84,12 @@ impl Framing for Framer {
 /// The receiving side of an open session. A stream is one chunk, in the order of the DDP-SSNs: those
 /// for which [`Session::handle`](super::Session::handle) returned
 /// [`SessionAction::Deliver`](super::SessionAction::Deliver).
-pub struct Deframer {
+pub struct ChunkDeframer {
     /// The DDP-SSN of the next chunk.
     next: u16,
 }
 
-impl Deframer {
+impl ChunkDeframer {
     /// Creates a deframer for a session whose first chunk, a session control chunk, has been
     /// received.
     pub const fn new() -> Self {
@@ -99,13 +99,13 @@ impl Deframer {
     }
 }
 
-impl Default for Deframer {
+impl Default for ChunkDeframer {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Deframing for Deframer {
+impl Deframing for ChunkDeframer {
     type Layout = BehindSsn;
 
     const SHORT: Error = Error::Sctp(Sctp::Length);

@@ -10,7 +10,7 @@
 //! # Use
 //!
 //! One [`Session`] and one [`Window`] for each DDP stream session, and a [`Receiver`] and a
-//! [`Segmenter`] as over any lower layer, with [`Deframer`] and [`Framer`].
+//! [`Segmenter`] as over any lower layer, with [`ChunkDeframer`] and [`ChunkFramer`].
 //!
 //! To receive, for each message of the stream:
 //!
@@ -25,7 +25,7 @@
 //! knows how the session ends.
 //!
 //! To send, a session control chunk is the [`Encoded`] one that the session hands out, and a segment
-//! is what the segmenter emits. The Terminate Chunk takes its DDP-SSN from [`Framer::next_ssn`].
+//! is what the segmenter emits. The Terminate Chunk takes its DDP-SSN from [`ChunkFramer::next_ssn`].
 //!
 //! The embedder also keeps the rules about sockets and associations: the Adaptation Indication
 //! ([`ADAPTATION_DDP`](crate::wire::sctp::ADAPTATION_DDP)), unordered chunks, stream counts, and at
@@ -69,6 +69,6 @@ mod window;
 
 pub use chunk::{ssn, Body, Chunk, Control, Encoded};
 pub use early::{early_write, HEAD_LEN};
-pub use framing::{mulpdu, BehindSsn, Deframer, Framer, BUNDLE_ROOM, MULPDU_MIN};
+pub use framing::{mulpdu, BehindSsn, ChunkDeframer, ChunkFramer, BUNDLE_ROOM, MULPDU_MIN};
 pub use session::{Form, Session, SessionAction, SessionEvent, Unfit};
 pub use window::{Arrival, Window};

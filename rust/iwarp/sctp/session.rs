@@ -78,7 +78,7 @@ pub enum SessionEvent<'a> {
     Refuse,
     /// This side has sent its last segment.
     Close {
-        /// The DDP-SSN of the Terminate Chunk: [`Framer::next_ssn`](super::Framer::next_ssn).
+        /// The DDP-SSN of the Terminate Chunk: [`ChunkFramer::next_ssn`](super::ChunkFramer::next_ssn).
         ssn: u16,
     },
 }

@@ -105,37 +105,40 @@ impl Octets for Fickle {
     }
 }
 
+/// Records headers, and no payload.
+#[derive(Default)]
+struct Headers(Vec<Event>);
+
+impl Placement for Headers {
+    type Stream<'s> = Fickle;
+    fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
+        self.0.push(Event::Segment(*segment, Vec::new()));
+        Ok(())
+    }
+    fn place(
+        &mut self,
+        _: &Segment,
+        _: u32,
+        _: &Fickle,
+        _: std::ops::Range<usize>,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+    fn end(&mut self, _: &Segment) -> Result<(), Error> {
+        Ok(())
+    }
+    fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error> {
+        self.0.push(Event::ReadRequest(*request, msn));
+        Ok(())
+    }
+    fn terminated(&mut self, terminate: &Terminated) {
+        self.0.push(Event::Terminated(*terminate));
+    }
+}
+
 /// A writer that changes sent data behind the receiver's back cannot change a header.
 #[test]
 fn headers_are_those_that_the_crc_was_computed_of() {
-    #[derive(Default)]
-    struct Headers(Vec<Event>);
-    impl Placement for Headers {
-        type Stream<'s> = Fickle;
-        fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
-            self.0.push(Event::Segment(*segment, Vec::new()));
-            Ok(())
-        }
-        fn place(
-            &mut self,
-            _: &Segment,
-            _: u32,
-            _: &Fickle,
-            _: std::ops::Range<usize>,
-        ) -> Result<(), Error> {
-            Ok(())
-        }
-        fn end(&mut self, _: &Segment) -> Result<(), Error> {
-            Ok(())
-        }
-        fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error> {
-            self.0.push(Event::ReadRequest(*request, msn));
-            Ok(())
-        }
-        fn terminated(&mut self, terminate: &Terminated) {
-            self.0.push(Event::Terminated(*terminate));
-        }
-    }
     let request = common::READ_REQUEST;
     let quote = Quote::read_request(7, &request);
     let write = Message::Write {
@@ -168,7 +171,10 @@ fn headers_are_those_that_the_crc_was_computed_of() {
 
             let read = vec![false; good.len()].into();
             let octets = good.len();
-            let mut rx = Receiver::new(mpa::Deframer::<Soft>::new(RxConfig { crc: true, markers }));
+            let mut rx = Receiver::new(mpa::FpduDeframer::<Soft>::new(RxConfig {
+                crc: true,
+                markers,
+            }));
             let mut got = Headers::default();
             let progress = rx.consume(&Fickle { good, read }, &mut got);
             if markers && octets > 512 {

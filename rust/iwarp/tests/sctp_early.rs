@@ -133,7 +133,7 @@ const REGION_STAG: Stag = REGION.stag;
 struct Sink {
     window: Window<64>,
     held: BTreeMap<u16, Stored>,
-    rx: Receiver<Deframer>,
+    rx: Receiver<ChunkDeframer>,
     memory: Memory,
     early: usize,
     error: Option<Error>,
@@ -146,7 +146,7 @@ impl Sink {
         Self {
             window,
             held: BTreeMap::new(),
-            rx: Receiver::new(Deframer::new()),
+            rx: Receiver::new(ChunkDeframer::new()),
             memory: Memory::new(),
             early: 0,
             error: None,

@@ -16,7 +16,7 @@ const ENHANCED: Form = Form::Enhanced { ird_max: 0 };
 
 /// Lets a receiver consume one chunk.
 fn consume(
-    rx: &mut Receiver<Deframer>,
+    rx: &mut Receiver<ChunkDeframer>,
     chunk: &[u8],
     got: &mut Recorder,
 ) -> Result<Progress, Error> {
@@ -41,13 +41,13 @@ fn the_longest_segment_fits_in_a_packet_with_a_sack() {
         (536, 518),
     ] {
         assert_eq!(mulpdu(chunk), want, "{chunk}");
-        assert_eq!(Framer::new(chunk).mulpdu(), want);
+        assert_eq!(ChunkFramer::new(chunk).mulpdu(), want);
         if want > MULPDU_MIN && want < u16::MAX {
             let padded = (u32::from(want) + 2).next_multiple_of(4);
             assert!(padded + BUNDLE_ROOM <= chunk);
         }
     }
-    let mut framer = Framer::new(1452);
+    let mut framer = ChunkFramer::new(1452);
     framer.set_chunk(0);
     assert_eq!(framer.mulpdu(), 516);
     framer.set_chunk(1456);
@@ -142,7 +142,7 @@ fn a_chunk_without_a_segment_is_refused() {
         // No segment has more than 65535 octets.
         &[[0, 1].as_slice(), &[0xc1; 65_536]].concat(),
     ] {
-        let mut rx = Receiver::new(Deframer::default());
+        let mut rx = Receiver::new(ChunkDeframer::default());
         let mut got = Recorder::default();
         let error = consume(&mut rx, chunk, &mut got);
         assert_eq!(error, Err(Sctp::Length.into()), "{}", chunk.len());
@@ -154,7 +154,7 @@ fn a_chunk_without_a_segment_is_refused() {
         assert_eq!(progress, Ok(Progress::Consumed(chunk.len())));
     }
     // The longest one is taken.
-    let mut rx = Receiver::new(Deframer::new());
+    let mut rx = Receiver::new(ChunkDeframer::new());
     let mut got = Recorder::default();
     let chunk = segment(1, &Untagged::new(3, 0, 1, &pattern(65_517)).ulpdu()).1;
     let progress = consume(&mut rx, &chunk, &mut got);
@@ -165,7 +165,7 @@ fn a_chunk_without_a_segment_is_refused() {
 #[test]
 fn segments_that_are_handed_over_out_of_order_are_refused() {
     for number in [0, 2, 0x8001] {
-        let mut rx = Receiver::new(Deframer::new());
+        let mut rx = Receiver::new(ChunkDeframer::new());
         let mut got = Recorder::default();
         let chunk = segment(number, &Untagged::new(3, 0, 1, b"x").ulpdu()).1;
         let error = consume(&mut rx, &chunk, &mut got);
@@ -189,7 +189,7 @@ fn octets_that_cannot_be_read_are_a_local_failure() {
             panic!("SCTP has checked the chunk");
         }
     }
-    let error = Deframer::new().next(&Gone).err();
+    let error = ChunkDeframer::new().next(&Gone).err();
     assert_eq!(error, Some(Local::LowerLayer.into()));
 }
 
@@ -219,7 +219,7 @@ fn a_failed_gather_leaves_the_number_unchanged() {
         }
     }
     let payload = pattern(600);
-    let mut tx = Segmenter::new(Framer::new(0));
+    let mut tx = Segmenter::new(ChunkFramer::new(0));
     tx.start(SEND, 600).unwrap();
     for (number, len) in [(1, 518), (2, 2 + 18 + 600 + 18 - 516)] {
         assert_eq!(tx.poll_transmit(&mut Full), Err(()));

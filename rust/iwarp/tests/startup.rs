@@ -156,36 +156,38 @@ fn markers_are_for_the_side_that_wants_them() {
     }
 }
 
-#[test]
-fn both_sides_agree_on_what_was_agreed() {
-    let policies = || {
-        let mut all = vec![];
-        for revision in [1, 2] {
-            for crc in [CrcPolicy::Off, CrcPolicy::Offer, CrcPolicy::Require] {
-                for markers in [false, true] {
-                    for rtr in (1..8).map(|bits| {
-                        [RtrTypes::SEND, RtrTypes::WRITE, RtrTypes::READ]
-                            .into_iter()
-                            .enumerate()
-                            .filter(|(i, _)| bits & (1 << i) != 0)
-                            .fold(RtrTypes::NONE, |all, (_, one)| all.union(one))
-                    }) {
-                        for peer_to_peer in [false, revision == 2] {
-                            all.push(Policy {
-                                revision,
-                                crc,
-                                markers,
-                                peer_to_peer,
-                                rtr,
-                                ird_max: 0,
-                            });
-                        }
+/// Returns all policies.
+fn policies() -> Vec<Policy> {
+    let mut all = vec![];
+    for revision in [1, 2] {
+        for crc in [CrcPolicy::Off, CrcPolicy::Offer, CrcPolicy::Require] {
+            for markers in [false, true] {
+                for rtr in (1..8).map(|bits| {
+                    [RtrTypes::SEND, RtrTypes::WRITE, RtrTypes::READ]
+                        .into_iter()
+                        .enumerate()
+                        .filter(|(i, _)| bits & (1 << i) != 0)
+                        .fold(RtrTypes::NONE, |all, (_, one)| all.union(one))
+                }) {
+                    for peer_to_peer in [false, revision == 2] {
+                        all.push(Policy {
+                            revision,
+                            crc,
+                            markers,
+                            peer_to_peer,
+                            rtr,
+                            ird_max: 0,
+                        });
                     }
                 }
             }
         }
-        all
-    };
+    }
+    all
+}
+
+#[test]
+fn both_sides_agree_on_what_was_agreed() {
     for a in policies() {
         let (initiator, out) = Initiator::new(&a, 4, 16, b"to").unwrap();
         let reader = request(out.as_bytes());

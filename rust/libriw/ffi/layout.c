@@ -3,6 +3,10 @@
  * What the declarations in this folder say about structures and constants of rdma-core, as a C compiler
  * sees them. Compiled, never linked, against the private headers of rdma-core by
  * selftests/provider/check_layout.
+ *
+ * A list of assertions, one for each field and constant that Rust declares. It is longer than other files
+ * of riw, because a part of it would be of no use alone: check_layout compares the whole of it with the
+ * declarations.
  */
 #include <infiniband/cmd_write.h>
 #include <infiniband/driver.h>

@@ -33,7 +33,7 @@ impl Endpoint {
 
         match self.link.transport()? {
             Transport::Tcp => {
-                let framer = mpa::Framer::<crc::Kernel>::new(TxConfig {
+                let framer = mpa::FpduFramer::<crc::Kernel>::new(TxConfig {
                     crc,
                     markers,
                     emss: mss,
@@ -41,7 +41,7 @@ impl Endpoint {
                 self.send_frame(Frame::terminate(framer, error)?.octets())?;
             }
             Transport::Sctp => {
-                let frame = Frame::terminate(sctp::Framer::new(mss), error)?;
+                let frame = Frame::terminate(sctp::ChunkFramer::new(mss), error)?;
                 self.link.send_segment(frame.octets())?;
             }
         }

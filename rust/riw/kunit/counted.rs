@@ -304,8 +304,14 @@ mod tests {
                 .map(|sge| sge.addr)
                 .eq(words.iter().step_by(2).copied()));
         }
+        Ok(())
+    }
 
+    /// The place of the buffers serves one receive after the other, too.
+    #[test]
+    fn a_receive_has_only_its_own_buffers() -> Result {
         let mut buffers = Buffers::none();
+
         for count in [3, 1, 0, 2] {
             assert!(decode_recv(count, &mut buffers)?.valid.is_ok());
             // CAST: A small number.
@@ -366,7 +372,12 @@ mod tests {
         }
         let failed = status(sqe(opcode::WRITE, 2, 0, 0), &long)?;
         assert_eq!(failed, Some(WcStatus::LocalLength));
+        Ok(())
+    }
 
+    /// A receive has no more SGEs than its entry has room for.
+    #[test]
+    fn a_receive_with_too_many_sges_fails() -> Result {
         for fits in 0..=3 {
             let mut buffers = Buffers::none();
             assert!(decode_recv(fits, &mut buffers)?.valid.is_ok());

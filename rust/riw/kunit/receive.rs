@@ -19,7 +19,7 @@ use kernel::{
 };
 use kernel_ext::kunit::{wait_until, Workers};
 
-/// Entry `number` that a process posts, with so many SGEs.
+/// WrEntry `number` that a process posts, with so many SGEs.
 fn entry(number: u32, elements: u8) -> [u64; siw::RQE_WORDS] {
     let mut words = [0; siw::RQE_WORDS];
     let [a, b] = siw::VALID.to_ne_bytes();

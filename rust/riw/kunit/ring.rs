@@ -24,7 +24,7 @@ fn control(number: u32) -> u64 {
     u64::from_ne_bytes([a, b, 0, 0, e, f, g, h])
 }
 
-/// Entry `number` of an honest process.
+/// WrEntry `number` of an honest process.
 fn entry(number: u32) -> [u64; WORDS] {
     let mut words = [0; WORDS];
 

@@ -2,7 +2,7 @@
 
 //! Rings of riw's own ABI, shared with user space. [`riw_abi::ring`] describes them.
 
-use super::entry::{Entry, WORD};
+use super::entry::{WrEntry, WORD};
 use crate::driver::Riw;
 use kernel::{
     prelude::*,
@@ -114,16 +114,16 @@ impl CountedRing {
     }
 
     /// Returns entry `next`, if it is posted. Any context.
-    pub(crate) fn posted_entry(&self, next: u32) -> Option<Entry<'_>> {
+    pub(crate) fn posted_entry(&self, next: u32) -> Option<WrEntry<'_>> {
         (self.posted(next) != 0).then(|| self.entry(next))
     }
 
     /// Returns entry `number`. Any context.
-    pub(super) fn entry(&self, number: u32) -> Entry<'_> {
+    pub(super) fn entry(&self, number: u32) -> WrEntry<'_> {
         let first = ring::offset(number, self.len, self.stride) / WORD;
 
         // CAST: A 32-bit number fits.
-        Entry::new(&self.mem, first, self.stride as usize / WORD)
+        WrEntry::new(&self.mem, first, self.stride as usize / WORD)
     }
 
     /// Returns entry `number`, the oldest one that is posted, to the process. Any context.

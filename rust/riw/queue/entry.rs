@@ -9,13 +9,13 @@ use rdma::shared::SharedMem;
 pub(super) const WORD: usize = size_of::<u64>();
 
 /// An entry of a ring, which user space may change at any time. Load each word only once.
-pub(crate) struct Entry<'a> {
+pub(crate) struct WrEntry<'a> {
     mem: &'a SharedMem,
     first: usize,
     words: usize,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> WrEntry<'a> {
     /// Returns the entry of `words` words in `mem`, from word `first` on. Any context.
     pub(super) fn new(mem: &'a SharedMem, first: usize, words: usize) -> Self {
         Self { mem, first, words }

@@ -23,11 +23,11 @@ use rdma::wc::{Wc, WcEx, WcRoom};
 #[pin_data]
 pub(super) struct KernelCq {
     #[pin]
-    state: SpinLockIrq<State>,
+    state: SpinLockIrq<KernelCqState>,
 }
 
-struct State {
-    entries: Fifo<Entry>,
+struct KernelCqState {
+    entries: Fifo<KernelCqe>,
     /// A completion was lost, because the consumer did not keep up. No more are added.
     overflowed: bool,
     arm: Option<Arm>,
@@ -36,7 +36,7 @@ struct State {
 
 /// A completion, and the queue pair that it names. It must be removed before the queue pair is gone:
 /// see [`KernelCq::forget`].
-struct Entry {
+struct KernelCqe {
     completion: Completion,
     qp: ARef<QpObject>,
 }
@@ -56,7 +56,7 @@ impl KernelCq {
     /// Creates a queue of at least `len` entries. Process context; may sleep. Fails with `ENOMEM`
     /// without memory.
     pub(super) fn new(len: u32) -> Result<impl PinInit<Self>> {
-        let state = State {
+        let state = KernelCqState {
             entries: Fifo::new(len)?,
             overflowed: false,
             arm: None,
@@ -93,7 +93,7 @@ impl KernelCq {
         trace(&completion);
         let qp = qp.clone();
         // It fits.
-        let _ = state.entries.push(Entry { completion, qp });
+        let _ = state.entries.push(KernelCqe { completion, qp });
         if met {
             state.arm = None;
             pending.event = true;
@@ -131,7 +131,7 @@ impl KernelCq {
         let mut state = self.state.lock();
 
         while to.left() != 0 {
-            let Some(Entry { completion, qp }) = state.entries.pop() else {
+            let Some(KernelCqe { completion, qp }) = state.entries.pop() else {
                 break;
             };
             // Only kernel users have queue pairs that use this queue.
@@ -168,7 +168,7 @@ impl KernelCq {
 
     /// Removes the completions that name `qp`. Any context.
     pub(super) fn forget(&self, qp: &QpObject) {
-        let keep = |entry: &Entry| !core::ptr::eq(&*entry.qp, qp);
+        let keep = |entry: &KernelCqe| !core::ptr::eq(&*entry.qp, qp);
 
         self.state.lock().entries.retain(keep);
     }

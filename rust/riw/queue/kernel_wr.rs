@@ -73,18 +73,23 @@ impl PostedSend {
 }
 
 impl PostedData {
-    /// Returns the data of a Send or Write, and its length. Fails with `EINVAL` if it is too long.
-    fn new(lent: Lent, inline: bool) -> Result<(Self, u32)> {
+    /// Returns the request of a Send or Write, its length, and its data. Fails with `EINVAL` if it is
+    /// too long.
+    fn of_message(
+        request: SendRequest,
+        lent: Lent,
+        inline: bool,
+    ) -> Result<(SendRequest, u32, Self)> {
         if inline {
             let inline = Inline::of_kernel(&lent)?;
             let len = inline.len();
 
-            return Ok((Self::Inline(inline), len));
+            return Ok((request, len, Self::Inline(inline)));
         }
         let mut sges = lent.sges().iter();
         let len = sges.try_fold(0u32, |sum, sge| sum.checked_add(sge.len));
 
-        Ok((Self::Lent(lent), len.ok_or(EINVAL)?))
+        Ok((request, len.ok_or(EINVAL)?, Self::Lent(lent)))
     }
 }
 
@@ -97,35 +102,52 @@ fn request(
     solicited: bool,
     inline: bool,
 ) -> Result<(SendRequest, u32, PostedData)> {
-    let no_data = PostedData::Lent(Lent::default());
+    let with_solicited = |data| SendImmediate {
+        data: Immediate(data),
+        solicited,
+    };
 
     Ok(match operation {
         SendOperation::Send { invalidate } => {
-            let (data, len) = PostedData::new(lent, inline)?;
             let request = SendRequest::Send {
                 solicited,
                 invalidate: invalidate.map(Stag),
             };
 
-            (request, len, data)
+            PostedData::of_message(request, lent, inline)?
         }
         SendOperation::Write {
             rkey,
             addr,
             immediate,
         } => {
-            let (data, len) = PostedData::new(lent, inline)?;
             let request = SendRequest::Write {
                 stag: Stag(rkey),
                 to: addr,
-                immediate: immediate.map(|data| SendImmediate {
-                    data: Immediate(data),
-                    solicited,
-                }),
+                immediate: immediate.map(with_solicited),
             };
 
-            (request, len, data)
+            PostedData::of_message(request, lent, inline)?
         }
+        operation => {
+            let (request, len) = request_without_payload(dev, operation, lent, inline)?;
+
+            (request, len, PostedData::Lent(Lent::default()))
+        }
+    })
+}
+
+/// Returns the request of an operation that sends no payload, and the length of its message, as
+/// [`request`] does.
+fn request_without_payload(
+    dev: &Device<Riw>,
+    operation: SendOperation<'_, Riw>,
+    lent: Lent,
+    inline: bool,
+) -> Result<(SendRequest, u32)> {
+    Ok(match operation {
+        // They have payload.
+        SendOperation::Send { .. } | SendOperation::Write { .. } => return Err(EINVAL),
         SendOperation::Read {
             rkey,
             addr,
@@ -133,25 +155,21 @@ fn request(
         } => {
             let sink = Buffers::Kernel(lent);
             let read = SendRequest::read(&sink, Stag(rkey), addr, invalidate);
-            let (request, len) = read.map_err(|_| EINVAL)?;
 
-            (request, len, no_data)
+            read.map_err(|_| EINVAL)?
         }
+        SendOperation::Atomic { .. } if inline => return Err(EINVAL),
         SendOperation::Atomic {
             op,
             masked,
             rkey,
             addr,
-        } if !inline => {
+        } => {
             let sink = AtomicSink::of_kernel(lent).ok_or(EINVAL)?;
-            let (request, len) = SendRequest::atomic(atomic_op(op), masked, sink, Stag(rkey), addr);
 
-            (request, len, no_data)
+            SendRequest::atomic(atomic_op(op), masked, sink, Stag(rkey), addr)
         }
-        SendOperation::Atomic { .. } => return Err(EINVAL),
-        SendOperation::LocalInvalidate { stag } => {
-            (SendRequest::LocalInvalidate(Stag(stag)), 0, no_data)
-        }
+        SendOperation::LocalInvalidate { stag } => (SendRequest::LocalInvalidate(Stag(stag)), 0),
         SendOperation::Register {
             mr,
             iova,
@@ -160,7 +178,7 @@ fn request(
         } => {
             let mapping = mr.take_mapping(dev, Stag(stag), iova, access)?;
 
-            (SendRequest::Register(mapping), 0, no_data)
+            (SendRequest::Register(mapping), 0)
         }
     })
 }

@@ -3,7 +3,7 @@
 //! WRs of riw's own ABI, decoded from their ring entries and checked.
 
 use super::{
-    entry::Entry,
+    entry::WrEntry,
     wr::{
         AtomicSink, Buffers, Immediate, RecvWr, SendData, SendImmediate, SendRequest, SendWr, WrId,
     },
@@ -33,7 +33,7 @@ fn send_opcode(raw: u8) -> Option<WcOpcode> {
 impl SendWr {
     /// Decodes an entry, and its data into `data`. Any context.
     #[inline]
-    pub(super) fn of_own(entry: &Entry<'_>, data: &mut SendData) -> Self {
+    pub(super) fn of_own(entry: &WrEntry<'_>, data: &mut SendData) -> Self {
         let mut words = [0; Sqe::WORDS];
         // An entry has room for the head.
         let _ = entry.load(0, &mut words);
@@ -57,7 +57,7 @@ impl SendWr {
 fn request(
     sqe: &Sqe,
     opcode: WcOpcode,
-    entry: &Entry<'_>,
+    entry: &WrEntry<'_>,
     data: &mut SendData,
 ) -> Result<(SendRequest, u32), WcStatus> {
     let (stag, to) = (Stag(sqe.rkey), sqe.remote_addr);
@@ -145,7 +145,7 @@ fn atomic_op(sqe: &Sqe) -> Option<(AtomicOp, bool)> {
 /// buffers.
 fn response_buffers<'a>(
     sqe: &Sqe,
-    entry: &Entry<'_>,
+    entry: &WrEntry<'_>,
     data: &'a mut SendData,
 ) -> Result<&'a Buffers, WcStatus> {
     match sqe.flags & flags::INLINE {
@@ -155,7 +155,7 @@ fn response_buffers<'a>(
 }
 
 /// Copies the payload or its SGEs. Returns its length. Fails with `LocalLength` if there is too much of it.
-fn payload(sqe: &Sqe, entry: &Entry<'_>, data: &mut SendData) -> Result<u32, WcStatus> {
+fn payload(sqe: &Sqe, entry: &WrEntry<'_>, data: &mut SendData) -> Result<u32, WcStatus> {
     if sqe.flags & flags::INLINE == 0 {
         let buffers = send_buffers(sqe, entry, data)?;
 
@@ -173,7 +173,7 @@ fn payload(sqe: &Sqe, entry: &Entry<'_>, data: &mut SendData) -> Result<u32, WcS
 /// Copies the SGEs of a send WR. Fails with `LocalOperation` if there are too many.
 fn send_buffers<'a>(
     sqe: &Sqe,
-    entry: &Entry<'_>,
+    entry: &WrEntry<'_>,
     data: &'a mut SendData,
 ) -> Result<&'a Buffers, WcStatus> {
     let count = sqe.sge_count.into();
@@ -188,7 +188,7 @@ fn send_buffers<'a>(
 impl RecvWr {
     /// Decodes an entry, and its SGEs into `buffers`. Any context.
     #[inline]
-    pub(super) fn of_own(entry: &Entry<'_>, buffers: &mut Buffers) -> Self {
+    pub(super) fn of_own(entry: &WrEntry<'_>, buffers: &mut Buffers) -> Self {
         let mut words = [0; Rqe::WORDS];
         // An entry has room for the head.
         let _ = entry.load(0, &mut words);

@@ -4,7 +4,7 @@
 
 use super::{
     counted::CountedRing,
-    entry::Entry,
+    entry::WrEntry,
     fifo::Fifo,
     kernel_wr::PostedSend,
     ring::Ring,
@@ -25,10 +25,10 @@ pub(crate) trait Wr: Sized {
     type Posted;
 
     /// Decodes an entry of siw's ABI with this control word. Any context.
-    fn of_siw(entry: &Entry<'_>, control: u64, data: &mut Self::Data) -> Self;
+    fn of_siw(entry: &WrEntry<'_>, control: u64, data: &mut Self::Data) -> Self;
 
     /// Decodes an entry of riw's own ABI. Any context.
-    fn of_own(entry: &Entry<'_>, data: &mut Self::Data) -> Self;
+    fn of_own(entry: &WrEntry<'_>, data: &mut Self::Data) -> Self;
 
     /// Takes a WR of a kernel user apart. Any context.
     fn of_kernel(posted: Self::Posted, data: &mut Self::Data) -> Self;
@@ -38,11 +38,11 @@ impl Wr for SendWr {
     type Data = SendData;
     type Posted = PostedSend;
 
-    fn of_siw(entry: &Entry<'_>, control: u64, data: &mut SendData) -> Self {
+    fn of_siw(entry: &WrEntry<'_>, control: u64, data: &mut SendData) -> Self {
         Self::of_siw(entry, control, data)
     }
 
-    fn of_own(entry: &Entry<'_>, data: &mut SendData) -> Self {
+    fn of_own(entry: &WrEntry<'_>, data: &mut SendData) -> Self {
         Self::of_own(entry, data)
     }
 
@@ -55,11 +55,11 @@ impl Wr for RecvWr {
     type Data = Buffers;
     type Posted = rdma::wr::Posted;
 
-    fn of_siw(entry: &Entry<'_>, control: u64, buffers: &mut Buffers) -> Self {
+    fn of_siw(entry: &WrEntry<'_>, control: u64, buffers: &mut Buffers) -> Self {
         Self::of_siw(entry, control, buffers)
     }
 
-    fn of_own(entry: &Entry<'_>, buffers: &mut Buffers) -> Self {
+    fn of_own(entry: &WrEntry<'_>, buffers: &mut Buffers) -> Self {
         Self::of_own(entry, buffers)
     }
 

@@ -2,7 +2,7 @@
 
 //! Rings of siw's ABI, shared with user space: of WRs, and of CQEs.
 
-use super::entry::Entry;
+use super::entry::WrEntry;
 use crate::{abi::siw, driver::Riw};
 use kernel::{
     prelude::*,
@@ -118,12 +118,12 @@ impl<const W: usize> Ring<W> {
 
     /// Returns entry `index` and its control word, if that marks it valid. Any context. User space may
     /// change the word: use the one that this returns.
-    pub(crate) fn valid_entry(&self, index: u32) -> Option<(Entry<'_>, u64)> {
+    pub(crate) fn valid_entry(&self, index: u32) -> Option<(WrEntry<'_>, u64)> {
         // Acquire: words that were written before the flag are read after it.
         let control = self.control(index)?.load(ordering::Acquire);
 
         (siw::flags(control) & siw::VALID != 0)
-            .then(|| (Entry::new(&self.mem, self.at(index), W), control))
+            .then(|| (WrEntry::new(&self.mem, self.at(index), W), control))
     }
 
     /// Returns entry `index` to its producer. Any context.

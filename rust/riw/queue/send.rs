@@ -50,7 +50,7 @@ pub(crate) struct SendQueue {
 }
 
 struct SendState {
-    begun: Fifo<Begun>,
+    begun: Fifo<BegunWr>,
     /// The stream is closing: WRs from this number on are flushed, not begun.
     end: Option<u32>,
     /// The queue pair, to be named in completions. `None` before it is published, and when it is being
@@ -67,15 +67,15 @@ pub(crate) struct SendDepth {
 }
 
 /// A WR that was begun.
-struct Begun {
+struct BegunWr {
     opcode: WcOpcode,
     bytes: u32,
     signaled: bool,
-    progress: Progress,
+    progress: WrProgress,
 }
 
 /// How far a WR is.
-enum Progress {
+enum WrProgress {
     /// The transmitter has it.
     Sending,
     /// It is sent, and waits for the peer's response.
@@ -145,11 +145,11 @@ impl SendQueue {
     /// number; `None` if too many WRs are begun: there is room when an earlier one has completed.
     pub(crate) fn begin(&self, wr: &SendWr, data: &SendData, bytes: u32) -> Option<u32> {
         let mut state = self.state.lock();
-        let begun = Begun {
+        let begun = BegunWr {
             opcode: wr.opcode,
             bytes,
             signaled: self.signal_all || wr.signaled,
-            progress: Progress::Sending,
+            progress: WrProgress::Sending,
         };
         let number = state.begun.push(begun).ok()?;
 
@@ -179,7 +179,7 @@ impl SendQueue {
     /// the send: the response may arrive before the send returns.
     pub(crate) fn wait(&self, number: u32, id: WrId) {
         if let Some(begun) = self.state.lock().begun.get(number) {
-            begun.progress = Progress::Waiting(id);
+            begun.progress = WrProgress::Waiting(id);
         }
     }
 
@@ -189,7 +189,7 @@ impl SendQueue {
         let mut state = self.state.lock();
 
         if let Some(begun) = state.begun.get(number) {
-            begun.progress = Progress::Done(id, status);
+            begun.progress = WrProgress::Done(id, status);
         }
         self.complete(&mut state)
     }
@@ -200,8 +200,8 @@ impl SendQueue {
         let mut state = self.state.lock();
 
         if let Some(begun) = state.begun.get(number) {
-            begun.progress = match core::mem::replace(&mut begun.progress, Progress::Sending) {
-                Progress::Waiting(id) => Progress::Done(id, status),
+            begun.progress = match core::mem::replace(&mut begun.progress, WrProgress::Sending) {
+                WrProgress::Waiting(id) => WrProgress::Done(id, status),
                 other => other,
             };
         }
@@ -212,7 +212,7 @@ impl SendQueue {
     fn complete(&self, state: &mut SendState) -> PendingNotify {
         let mut pending = PendingNotify::default();
 
-        while let Some(Progress::Done(..)) = state.begun.front().map(|begun| &begun.progress) {
+        while let Some(WrProgress::Done(..)) = state.begun.front().map(|begun| &begun.progress) {
             if let Some(begun) = state.begun.pop() {
                 pending = pending.and(self.add(state, begun));
             }
@@ -221,12 +221,12 @@ impl SendQueue {
     }
 
     /// Adds the completion of a WR, if there is to be one. A WR that is not done is flushed.
-    fn add(&self, state: &SendState, wr: Begun) -> PendingNotify {
+    fn add(&self, state: &SendState, wr: BegunWr) -> PendingNotify {
         let (id, status) = match wr.progress {
-            Progress::Done(id, status) => (id, status),
-            Progress::Waiting(id) => (id, WcStatus::Flushed),
+            WrProgress::Done(id, status) => (id, status),
+            WrProgress::Waiting(id) => (id, WcStatus::Flushed),
             // The transmitter gives no id back any more.
-            Progress::Sending => return PendingNotify::default(),
+            WrProgress::Sending => return PendingNotify::default(),
         };
         let Some(object) = &state.object else {
             return PendingNotify::default();
@@ -341,11 +341,11 @@ impl SendQueue {
 
                     data.clear();
                     self.release_next();
-                    Begun {
+                    BegunWr {
                         opcode: wr.opcode,
                         bytes: 0,
                         signaled: self.signal_all || wr.signaled,
-                        progress: Progress::Done(wr.id, WcStatus::Flushed),
+                        progress: WrProgress::Done(wr.id, WcStatus::Flushed),
                     }
                 }
             };

@@ -3,7 +3,7 @@
 //! WRs of siw's ABI, decoded from their ring entries and checked.
 
 use super::{
-    entry::Entry,
+    entry::WrEntry,
     wr::{Buffers, RecvWr, SendData, SendRequest, SendWr, WcOpcode, WcStatus, WrId},
 };
 use crate::abi::siw::{self, Rqe, Sqe};
@@ -24,7 +24,7 @@ fn send_opcode(raw: u8) -> Option<WcOpcode> {
 impl SendWr {
     /// Decodes an entry with this control word, and its data into `data`. Any context.
     #[inline]
-    pub(super) fn of_siw(entry: &Entry<'_>, control: u64, data: &mut SendData) -> Self {
+    pub(super) fn of_siw(entry: &WrEntry<'_>, control: u64, data: &mut SendData) -> Self {
         let mut words = [0; Sqe::WORDS];
         // An entry has room for the head.
         let _ = entry.load(0, &mut words);
@@ -48,7 +48,7 @@ impl SendWr {
 fn request(
     sqe: &Sqe,
     opcode: WcOpcode,
-    entry: &Entry<'_>,
+    entry: &WrEntry<'_>,
     data: &mut SendData,
 ) -> Result<(SendRequest, u32), WcStatus> {
     let (stag, to) = (Stag(sqe.rkey), sqe.raddr);
@@ -91,7 +91,7 @@ fn check_count(count: u8) -> Result<usize, WcStatus> {
 /// Copies the SGEs. Fails with `LocalOperation` if there are too many.
 fn buffers<'a>(
     sqe: &Sqe,
-    entry: &Entry<'_>,
+    entry: &WrEntry<'_>,
     data: &'a mut SendData,
 ) -> Result<&'a Buffers, WcStatus> {
     data.load(entry, Sqe::SGES, check_count(sqe.sge_count)?)
@@ -100,7 +100,7 @@ fn buffers<'a>(
 
 /// Copies the inline data, and returns its length. Fails with `LocalOperation` if there are too many SGEs,
 /// `LocalLength` if there is more data than fits.
-fn inline(sqe: &Sqe, entry: &Entry<'_>, data: &mut SendData) -> Result<u32, WcStatus> {
+fn inline(sqe: &Sqe, entry: &WrEntry<'_>, data: &mut SendData) -> Result<u32, WcStatus> {
     let len = match check_count(sqe.sge_count)? {
         0 => 0,
         _ => {
@@ -124,7 +124,7 @@ fn inline(sqe: &Sqe, entry: &Entry<'_>, data: &mut SendData) -> Result<u32, WcSt
 impl RecvWr {
     /// Decodes an entry with this control word, and its SGEs into `buffers`. Any context.
     #[inline]
-    pub(super) fn of_siw(entry: &Entry<'_>, control: u64, buffers: &mut Buffers) -> Self {
+    pub(super) fn of_siw(entry: &WrEntry<'_>, control: u64, buffers: &mut Buffers) -> Self {
         let mut words = [0; Rqe::WORDS];
         // An entry has room for the head.
         let _ = entry.load(0, &mut words);

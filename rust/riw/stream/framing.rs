@@ -11,8 +11,8 @@ use iwarp::{
 
 /// The sending side.
 pub(super) enum TxFraming {
-    Mpa(mpa::Framer<crc::Kernel>),
-    Sctp(sctp::Framer),
+    Mpa(mpa::FpduFramer<crc::Kernel>),
+    Sctp(sctp::ChunkFramer),
 }
 
 impl TxFraming {
@@ -20,12 +20,12 @@ impl TxFraming {
     /// SCTP chunk, in bytes.
     pub(super) fn new(transport: Transport, parameters: &Parameters, room: u32) -> Self {
         match transport {
-            Transport::Tcp => Self::Mpa(mpa::Framer::new(TxConfig {
+            Transport::Tcp => Self::Mpa(mpa::FpduFramer::new(TxConfig {
                 crc: parameters.crc,
                 markers: parameters.tx_markers,
                 emss: room,
             })),
-            Transport::Sctp => Self::Sctp(sctp::Framer::new(room)),
+            Transport::Sctp => Self::Sctp(sctp::ChunkFramer::new(room)),
         }
     }
 
@@ -45,8 +45,8 @@ impl TxFraming {
 
 impl Framing for TxFraming {
     const PREFIX_LEN: usize = {
-        assert!(<mpa::Framer<crc::Kernel>>::PREFIX_LEN == sctp::Framer::PREFIX_LEN);
-        sctp::Framer::PREFIX_LEN
+        assert!(<mpa::FpduFramer<crc::Kernel>>::PREFIX_LEN == sctp::ChunkFramer::PREFIX_LEN);
+        sctp::ChunkFramer::PREFIX_LEN
     };
 
     #[inline]
@@ -74,19 +74,19 @@ impl Framing for TxFraming {
 
 /// The receiving side.
 pub(super) enum RxFraming {
-    Mpa(Receiver<mpa::Deframer<crc::Kernel>>),
-    Sctp(Receiver<sctp::Deframer>),
+    Mpa(Receiver<mpa::FpduDeframer<crc::Kernel>>),
+    Sctp(Receiver<sctp::ChunkDeframer>),
 }
 
 impl RxFraming {
     /// A receiver at the start of a stream.
     pub(super) fn new(transport: Transport, parameters: &Parameters) -> Self {
         match transport {
-            Transport::Tcp => Self::Mpa(Receiver::new(mpa::Deframer::new(RxConfig {
+            Transport::Tcp => Self::Mpa(Receiver::new(mpa::FpduDeframer::new(RxConfig {
                 crc: parameters.crc,
                 markers: parameters.rx_markers,
             }))),
-            Transport::Sctp => Self::Sctp(Receiver::new(sctp::Deframer::new())),
+            Transport::Sctp => Self::Sctp(Receiver::new(sctp::ChunkDeframer::new())),
         }
     }
 

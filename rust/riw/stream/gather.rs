@@ -26,6 +26,18 @@ pub(super) enum Active {
     Control,
 }
 
+impl Active {
+    /// Returns the message of send WR `number`. Any context.
+    #[inline]
+    pub(super) fn request(number: u32, id: WrId, immediate: Option<SendImmediate>) -> Self {
+        Self::Request {
+            number,
+            id,
+            immediate,
+        }
+    }
+}
+
 /// Why gathering stopped.
 pub(super) enum Stop {
     /// A buffer may not be read.

@@ -176,15 +176,11 @@ impl Stream {
                 stag,
                 to,
                 immediate,
-            } => {
-                let active = Active::Request {
-                    number,
-                    id,
-                    immediate,
-                };
-
-                Ok(sender.begin(Message::Write { stag, to }, len, active))
-            }
+            } => Ok(sender.begin(
+                Message::Write { stag, to },
+                len,
+                Active::request(number, id, immediate),
+            )),
             SendRequest::Send {
                 solicited,
                 invalidate,
@@ -193,13 +189,8 @@ impl Stream {
                     solicited,
                     invalidate,
                 };
-                let active = Active::Request {
-                    number,
-                    id,
-                    immediate: None,
-                };
 
-                Ok(sender.begin(message, len, active))
+                Ok(sender.begin(message, len, Active::request(number, id, None)))
             }
             SendRequest::Read {
                 sink,

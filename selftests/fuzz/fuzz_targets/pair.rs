@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use iwarp::{
-    mpa::{Deframer, Framer}, AtomicOp, AtomicRequest, AtomicResponse, Crc, Error, Gather, Message, Mpa, Octets, Outstanding,
+    mpa::{FpduDeframer, FpduFramer}, AtomicOp, AtomicRequest, AtomicResponse, Crc, Error, Gather, Message, Mpa, Octets, Outstanding,
     Placement, Quote, ReadRequest, Receiver, RxConfig, Segment, Segmenter, Stag, Terminate,
     Terminated, TxConfig,
 };
@@ -216,8 +216,8 @@ impl Placement for Expect {
 
 /// One side.
 struct Side {
-    tx: Segmenter<Framer<Soft>>,
-    rx: Receiver<Deframer<Soft>>,
+    tx: Segmenter<FpduFramer<Soft>>,
+    rx: Receiver<FpduDeframer<Soft>>,
     /// Received octets that it has not consumed.
     unread: Unread,
     emss: u32,
@@ -236,12 +236,12 @@ impl Side {
     fn new(crc: bool, rx_markers: bool, tx_markers: bool) -> Self {
         let emss = 1460;
         Self {
-            tx: Segmenter::new(Framer::new(TxConfig {
+            tx: Segmenter::new(FpduFramer::new(TxConfig {
                 crc,
                 markers: tx_markers,
                 emss,
             })),
-            rx: Receiver::new(Deframer::new(RxConfig {
+            rx: Receiver::new(FpduDeframer::new(RxConfig {
                 crc,
                 markers: rx_markers,
             })),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use iwarp::negotiation::RtrTypes;
 use iwarp::sctp::{
-    early_write, ssn, Arrival, Chunk, Deframer, Encoded, Form, Session, SessionAction,
+    early_write, ssn, Arrival, Chunk, ChunkDeframer, Encoded, Form, Session, SessionAction,
     SessionEvent, Window,
 };
 use iwarp::wire::sctp::{PPID_CONTROL, PPID_SEGMENT};
@@ -26,7 +26,7 @@ struct Side {
     window: Window<2>,
     budget: u32,
     held: BTreeMap<u16, Wire>,
-    rx: Receiver<Deframer>,
+    rx: Receiver<ChunkDeframer>,
     embedder: Embedder,
     /// What the session did, but for segments.
     actions: Vec<String>,
@@ -42,7 +42,7 @@ impl Side {
             window: Window::new(budget),
             budget,
             held: BTreeMap::new(),
-            rx: Receiver::new(Deframer::new()),
+            rx: Receiver::new(ChunkDeframer::new()),
             embedder: Embedder::new(),
             actions: Vec::new(),
             error: None,

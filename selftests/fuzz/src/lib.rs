@@ -10,7 +10,7 @@ pub use embedder::Embedder;
 pub use unread::Unread;
 
 use iwarp::{
-    mpa::{Deframer, Framer}, Crc, Crc32c, Error, Gather, Message, Octets, Quote, Receiver, RxConfig, Segmenter, Terminate,
+    mpa::{FpduDeframer, FpduFramer}, Crc, Crc32c, Error, Gather, Message, Octets, Quote, Receiver, RxConfig, Segmenter, Terminate,
     TxConfig,
 };
 use std::convert::Infallible;
@@ -94,7 +94,7 @@ pub struct Verdict {
 
 /// Feeds these parts to a receiver. After an error it must accept any input and call nothing.
 pub fn receive<'a>(config: RxConfig, parts: impl Iterator<Item = &'a [u8]>) -> Verdict {
-    let mut rx = Receiver::new(Deframer::<Soft>::new(config));
+    let mut rx = Receiver::new(FpduDeframer::<Soft>::new(config));
     let mut embedder = Embedder::new();
     let mut error = None;
     let mut stream = Unread::default();
@@ -128,7 +128,7 @@ pub fn judge(config: RxConfig, stream: &[u8], split: Split) -> Verdict {
 
 /// Checks that the Terminate for an error arrives unchanged.
 fn answer(config: RxConfig, terminate: &Terminate) {
-    let mut tx = Segmenter::new(Framer::<Soft>::new(TxConfig {
+    let mut tx = Segmenter::new(FpduFramer::<Soft>::new(TxConfig {
         crc: config.crc,
         markers: config.markers,
         emss: 1460,

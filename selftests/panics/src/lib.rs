@@ -12,7 +12,7 @@
 )]
 
 use core::ops::Range;
-use iwarp::mpa::{Deframer, Framer};
+use iwarp::mpa::{FpduDeframer, FpduFramer};
 use iwarp::negotiation::RtrTypes;
 use iwarp::qp::{Event, State, Transition};
 use iwarp::sctp::{
@@ -39,13 +39,13 @@ impl Crc32c for Engine {
 }
 
 /// A receiver over MPA.
-pub type Rx = Receiver<Deframer<Engine>>;
+pub type Rx = Receiver<FpduDeframer<Engine>>;
 /// A segmenter over MPA.
-pub type Tx = Segmenter<Framer<Engine>>;
+pub type Tx = Segmenter<FpduFramer<Engine>>;
 /// A receiver over SCTP.
-pub type SctpRx = Receiver<sctp::Deframer>;
+pub type SctpRx = Receiver<sctp::ChunkDeframer>;
 /// A segmenter over SCTP.
-pub type SctpTx = Segmenter<sctp::Framer>;
+pub type SctpTx = Segmenter<sctp::ChunkFramer>;
 
 /// A stream with any behaviour: the compiler cannot see through function pointers.
 pub struct Stream {
@@ -149,14 +149,14 @@ macro_rules! calls {
 }
 
 calls! {
-    entry_rx_new(config: RxConfig) -> Rx = Receiver::new(Deframer::new(config));
+    entry_rx_new(config: RxConfig) -> Rx = Receiver::new(FpduDeframer::new(config));
     entry_rx_consume(rx: &mut Rx, stream: &Stream, to: &mut Embedder)
         -> Result<Progress, Error> = rx.consume(stream, to);
     entry_rx_at_boundary(rx: &Rx, unread: usize) -> bool = rx.at_boundary(unread);
     entry_rx_started(rx: &Rx) -> bool = rx.started();
     entry_rx_quote(rx: &Rx) -> Quote = rx.quote();
 
-    entry_tx_new(config: TxConfig) -> Tx = Segmenter::new(Framer::new(config));
+    entry_tx_new(config: TxConfig) -> Tx = Segmenter::new(FpduFramer::new(config));
     entry_tx_set_emss(tx: &mut Tx, emss: u32) -> () = tx.framing_mut().set_emss(emss);
     entry_tx_start(tx: &mut Tx, message: Message, len: u32)
         -> Result<(), Busy> = tx.start(message, len);
@@ -208,11 +208,11 @@ calls! {
     entry_sctp_handle(session: &mut Session, event: SessionEvent<'static>)
         -> Result<SessionAction<'static>, Unfit> = session.handle(event);
     entry_sctp_parts(chunk: &'static Encoded<'static>) -> [&'static [u8]; 2] = chunk.parts();
-    entry_sctp_rx_new() -> SctpRx = Receiver::new(sctp::Deframer::new());
+    entry_sctp_rx_new() -> SctpRx = Receiver::new(sctp::ChunkDeframer::new());
     entry_sctp_rx_consume(rx: &mut SctpRx, chunk: &Stream, to: &mut Embedder)
         -> Result<Progress, Error> = rx.consume(chunk, to);
     entry_sctp_rx_at_boundary(rx: &SctpRx, unread: usize) -> bool = rx.at_boundary(unread);
-    entry_sctp_tx_new(chunk: u32) -> SctpTx = Segmenter::new(sctp::Framer::new(chunk));
+    entry_sctp_tx_new(chunk: u32) -> SctpTx = Segmenter::new(sctp::ChunkFramer::new(chunk));
     entry_sctp_tx_set_chunk(tx: &mut SctpTx, chunk: u32) -> () = tx.framing_mut().set_chunk(chunk);
     entry_sctp_tx_poll(tx: &mut SctpTx, to: &mut Embedder)
         -> Result<Option<Emitted>, ()> = tx.poll_transmit(to);

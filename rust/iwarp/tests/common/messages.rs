@@ -88,6 +88,37 @@ pub struct Got {
     pub payload: Vec<u8>,
 }
 
+/// Returns the message of a segment that is `at` octets from its start. Checks its number and offset;
+/// `sends` is the number of Sends before.
+fn message_of(segment: &Segment, at: u64, sends: &mut u32) -> Message {
+    match *segment {
+        Segment::Send {
+            msn,
+            mo,
+            solicited,
+            invalidate,
+            last,
+            ..
+        } => {
+            assert_eq!(u64::from(mo), at);
+            assert_eq!(msn, *sends + 1);
+            *sends += u32::from(last);
+            Message::Send {
+                solicited,
+                invalidate,
+            }
+        }
+        Segment::Write { stag, to, .. } => Message::Write {
+            stag,
+            to: to.wrapping_sub(at),
+        },
+        Segment::ReadResponse { stag, to, .. } => Message::ReadResponse {
+            stag,
+            to: to.wrapping_sub(at),
+        },
+    }
+}
+
 /// Joins segments to messages. Checks the order of numbers and offsets.
 pub fn assemble(events: &[Event]) -> Vec<Got> {
     let mut all: Vec<Got> = Vec::new();
@@ -101,31 +132,7 @@ pub fn assemble(events: &[Event]) -> Vec<Got> {
                 } else {
                     0
                 };
-                let message = match segment {
-                    Segment::Send {
-                        msn,
-                        mo,
-                        solicited,
-                        invalidate,
-                        ..
-                    } => {
-                        assert_eq!(u64::from(mo), at);
-                        assert_eq!(msn, sends + 1);
-                        sends += u32::from(segment.last());
-                        Message::Send {
-                            solicited,
-                            invalidate,
-                        }
-                    }
-                    Segment::Write { stag, to, .. } => Message::Write {
-                        stag,
-                        to: to.wrapping_sub(at),
-                    },
-                    Segment::ReadResponse { stag, to, .. } => Message::ReadResponse {
-                        stag,
-                        to: to.wrapping_sub(at),
-                    },
-                };
+                let message = message_of(&segment, at, &mut sends);
                 if open {
                     let got = all.last_mut().unwrap();
                     assert_eq!(got.message, message);

@@ -94,7 +94,7 @@ impl Gather for Copy<'_> {
 }
 
 /// A segmenter over MPA.
-pub type Tx = Segmenter<mpa::Framer<Soft>>;
+pub type Tx = Segmenter<mpa::FpduFramer<Soft>>;
 
 /// Sends one whole message. Returns its FPDUs one by one.
 pub fn send(tx: &mut Tx, message: Message, payload: &[u8]) -> Vec<Vec<u8>> {
@@ -159,7 +159,7 @@ fn refuse(error: Option<Error>) -> Result<(), Error> {
 
 /// A receiver and its unconsumed octets.
 pub struct Rx {
-    inner: Receiver<mpa::Deframer<Soft>>,
+    inner: Receiver<mpa::FpduDeframer<Soft>>,
     unread: Unread,
 }
 
@@ -310,13 +310,13 @@ pub const SEND: Message = Message::Send {
 
 /// Creates a segmenter with these settings.
 pub fn segmenter(crc: bool, markers: bool, emss: u32) -> Tx {
-    Segmenter::new(mpa::Framer::new(TxConfig { crc, markers, emss }))
+    Segmenter::new(mpa::FpduFramer::new(TxConfig { crc, markers, emss }))
 }
 
 /// Creates a receiver with these settings.
 pub fn receiver(crc: bool, markers: bool) -> Rx {
     Rx {
-        inner: Receiver::new(mpa::Deframer::new(RxConfig { crc, markers })),
+        inner: Receiver::new(mpa::FpduDeframer::new(RxConfig { crc, markers })),
         unread: Unread::default(),
     }
 }

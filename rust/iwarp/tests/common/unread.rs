@@ -5,7 +5,7 @@
 
 use super::Soft;
 use iwarp::{
-    mpa::fpdu::FPDU_MAX, mpa::Deframer, Crc, Error, Octets, Placement, Progress, Receiver,
+    mpa::fpdu::FPDU_MAX, mpa::FpduDeframer, Crc, Error, Octets, Placement, Progress, Receiver,
 };
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ impl Unread {
     pub fn receive<P: for<'s> Placement<Stream<'s> = Self>>(
         &mut self,
         part: &[u8],
-        rx: &mut Receiver<Deframer<Soft>>,
+        rx: &mut Receiver<FpduDeframer<Soft>>,
         placement: &mut P,
     ) -> Result<(), Error> {
         self.0.extend_from_slice(part);

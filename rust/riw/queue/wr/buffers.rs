@@ -6,7 +6,7 @@
 //! has. So a WR costs what its own SGEs cost, not what the longest list does.
 
 use super::MAX_SGE;
-use crate::queue::entry::Entry;
+use crate::queue::entry::WrEntry;
 use iwarp::Stag;
 use kernel::prelude::*;
 use rdma::wr::{Lent, Memory, PostedSge, LOCAL_DMA_LKEY};
@@ -29,7 +29,7 @@ impl Sge {
 
     /// Copies SGE `at` of the list at `offset` octets of an entry. Both ABIs have the same SGEs. `None` if
     /// it exceeds the entry.
-    fn load(entry: &Entry<'_>, offset: usize, at: usize) -> Option<Self> {
+    fn load(entry: &WrEntry<'_>, offset: usize, at: usize) -> Option<Self> {
         let mut words = [0; riw_abi::wr::Sge::WORDS];
         let octets = at.checked_mul(size_of::<riw_abi::wr::Sge>())?;
 
@@ -69,7 +69,7 @@ impl BufferList {
 
     /// Copies `count` SGEs, at `offset` octets of an entry. Any context. Returns `None`, with no SGE, if
     /// there are too many.
-    fn load(&mut self, entry: &Entry<'_>, offset: usize, count: usize) -> Option<()> {
+    fn load(&mut self, entry: &WrEntry<'_>, offset: usize, count: usize) -> Option<()> {
         self.count = 0;
         for (at, to) in self.sges.get_mut(..count)?.iter_mut().enumerate() {
             *to = Sge::load(entry, offset, at)?;
@@ -100,7 +100,7 @@ impl Buffers {
     /// no buffers, if there are too many.
     pub(in crate::queue) fn load(
         &mut self,
-        entry: &Entry<'_>,
+        entry: &WrEntry<'_>,
         offset: usize,
         count: usize,
     ) -> Option<()> {

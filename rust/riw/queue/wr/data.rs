@@ -3,7 +3,7 @@
 //! The data of a send WR: where it is, or the data itself.
 
 use super::{Buffers, MAX_INLINE};
-use crate::queue::entry::{Entry, WORD};
+use crate::queue::entry::{WrEntry, WORD};
 use kernel::prelude::*;
 use rdma::wr::Lent;
 
@@ -22,7 +22,7 @@ impl<const N: usize> Inline<N> {
 
     /// Copies `len` bytes at `offset` octets of an entry. Any context. Returns `None`, with no data, if
     /// there is more than fits.
-    fn load(&mut self, entry: &Entry<'_>, offset: usize, len: u32) -> Option<()> {
+    fn load(&mut self, entry: &WrEntry<'_>, offset: usize, len: u32) -> Option<()> {
         self.len = 0;
         // CAST: A 32-bit number fits.
         let end = (len as usize).checked_next_multiple_of(WORD)?;
@@ -110,7 +110,7 @@ impl SendData {
     /// `None` if there are too many.
     pub(in crate::queue) fn load(
         &mut self,
-        entry: &Entry<'_>,
+        entry: &WrEntry<'_>,
         offset: usize,
         count: usize,
     ) -> Option<&Buffers> {
@@ -129,7 +129,7 @@ impl SendData {
     /// there is more than fits.
     pub(in crate::queue) fn load_inline(
         &mut self,
-        entry: &Entry<'_>,
+        entry: &WrEntry<'_>,
         offset: usize,
         len: u32,
     ) -> Option<()> {
