@@ -25,7 +25,10 @@ MODULE = os.environ.get("RIW_KO" if DRIVER == "riw" else "SIW_KO", DRIVER)
 """Its module file."""
 
 
-PROVIDER = Path(f"/sys/module/{DRIVER}/parameters/provider")
+PARAMETERS = Path(f"/sys/module/{DRIVER}/parameters")
+"""The module parameters."""
+
+PROVIDER = PARAMETERS / "provider"
 """The module parameter."""
 
 TCP_TABLES = ("/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6")
