@@ -3,50 +3,17 @@
 //! One end of a connection.
 
 use super::{
-    events::Hook,
+    events::{Hook, LinkEvents},
     sctp::{self, Association},
-    LinkEvents, LinkState,
+    types::{AddrPair, LinkState, Transport},
 };
 use core::net::SocketAddr;
-use kernel::{fmt, prelude::*, sync::Arc};
+use kernel::{prelude::*, sync::Arc};
 use net::{addr, Base, Family, Netns, Pernet, SctpSocket, Socket};
 
 /// Keepalive probes to an idle peer. All of them together take as long as the silence before the
 /// first one.
 const PROBES: u16 = 5;
-
-/// The addresses of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AddrPair {
-    /// The address of this side.
-    pub(crate) local: SocketAddr,
-    /// The address of the peer.
-    pub(crate) remote: SocketAddr,
-}
-
-impl fmt::Display for AddrPair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        core::fmt::Display::fmt(&self.local, f)?;
-        f.write_str(" - ")?;
-        core::fmt::Display::fmt(&self.remote, f)
-    }
-}
-
-/// A transport protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
-    /// TCP, with MPA above it.
-    Tcp,
-    /// SCTP, with DDP's adaptation to it.
-    Sctp,
-}
-
-impl Transport {
-    /// Whether an error says that the kernel lacks SCTP. It cannot lack TCP.
-    pub(crate) fn is_missing(error: Error) -> bool {
-        sctp::is_missing(error)
-    }
-}
 
 /// One end of a connection, or of one to be made.
 ///

@@ -2,7 +2,7 @@
 
 //! The events of a link, and access to received data.
 
-use super::LinkState;
+use super::types::LinkState;
 use kernel::{prelude::*, sync::Arc};
 use net::{AnyEvent, Callbacks, LockedSock, Unread};
 

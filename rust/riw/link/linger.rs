@@ -6,7 +6,7 @@
 //! until the peer has acknowledged everything and closed its side, without an owner. It is reset if
 //! the peer makes no progress for a while. Data that arrives is discarded.
 
-use super::{sctp::Progress, Connection, Deadline, LinkState};
+use super::{connection::Connection, deadline::Deadline, sctp::CloseProgress, types::LinkState};
 use crate::members::Members;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
@@ -52,7 +52,7 @@ struct Linger {
     limit: Deadline,
     /// `None` once it has ended.
     #[pin]
-    state: Mutex<Option<State>>,
+    state: Mutex<Option<LingerState>>,
     /// Polls the connection.
     #[pin]
     work: Work<Linger, 0>,
@@ -63,7 +63,7 @@ struct Linger {
     queue: Arc<Queue>,
 }
 
-struct State {
+struct LingerState {
     connection: Connection,
     /// The peer has to acknowledge something before this, so that less than `unacknowledged` bytes
     /// remain.
@@ -117,7 +117,7 @@ impl LingerSet {
             .and_then(|()| connection.close_write());
         match ready {
             Ok(()) => {
-                *place = Some(State {
+                *place = Some(LingerState {
                     connection,
                     deadline: Deadline::new(LINGER_TIME),
                     unacknowledged: u32::MAX,
@@ -235,15 +235,15 @@ impl Linger {
     }
 
     /// Returns the time until the next poll; `None` if there is nothing to wait for. May sleep.
-    fn time_left(self: &Arc<Self>, state: &mut State) -> Option<Jiffies> {
+    fn time_left(self: &Arc<Self>, state: &mut LingerState) -> Option<Jiffies> {
         let unacknowledged = match &mut state.connection {
             Connection::Tcp(socket) => socket.with_locked(|sk| {
                 sk.discard();
                 (sk.state() != TcpState::Closed).then(|| sk.unacknowledged())
             })?,
             Connection::Sctp(association) => match association.progress() {
-                Progress::Closed => return None,
-                Progress::Open {
+                CloseProgress::Closed => return None,
+                CloseProgress::Open {
                     unacknowledged,
                     more,
                 } => {

@@ -2,7 +2,7 @@
 
 //! Listening links.
 
-use super::{events::Hook, sctp, Connection, Transport};
+use super::{connection::Connection, events::Hook, sctp, types::Transport};
 use core::net::SocketAddr;
 use kernel::{prelude::*, sync::Arc};
 use net::{

@@ -38,8 +38,9 @@ mod frames;
 mod linger;
 mod listen;
 mod sctp;
+mod types;
 
-pub(crate) use connection::{AddrPair, Connection, Transport};
+pub(crate) use connection::Connection;
 pub(crate) use deadline::Deadline;
 pub(crate) use details::LinkDetails;
 pub(crate) use events::{LinkEvents, Readable};
@@ -47,6 +48,7 @@ pub(crate) use frames::Frames;
 pub(crate) use linger::LingerSet;
 pub(crate) use listen::{ListenEvents, ListenLink, UnboundLink};
 pub(crate) use sctp::{Inflow, Reorder, SegmentChunk};
+pub(crate) use types::{AddrPair, LinkState, Transport};
 
 use core::net::SocketAddr;
 use kernel::{
@@ -54,41 +56,7 @@ use kernel::{
     prelude::*,
     sync::{Arc, Mutex},
 };
-use net::{SendBuf, TcpState};
-
-/// The state of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkState {
-    /// It is not established yet.
-    Connecting,
-    /// Both sides may send.
-    Established,
-    /// The peer has closed its half. This side may still send.
-    PeerClosed,
-    /// This side has closed its half, and the peer may have, too.
-    Closing,
-    /// There is no connection. The reason: `ECONNRESET` if the transport does not know one,
-    /// `ENOTCONN` if the connection has been taken away.
-    Closed(Error),
-}
-
-impl LinkState {
-    /// Translates TCP's state. `error` returns the error that ended the connection.
-    fn new(state: TcpState, error: impl FnOnce() -> Option<Error>) -> Self {
-        match state {
-            TcpState::SynSent | TcpState::SynReceived => Self::Connecting,
-            TcpState::Established => Self::Established,
-            TcpState::CloseWait => Self::PeerClosed,
-            TcpState::FinWait1
-            | TcpState::FinWait2
-            | TcpState::Closing
-            | TcpState::LastAck
-            | TcpState::TimeWait => Self::Closing,
-            // A connection never listens.
-            TcpState::Closed | TcpState::Listen => Self::Closed(error().unwrap_or(ECONNRESET)),
-        }
-    }
-}
+use net::SendBuf;
 
 /// A connection that connection management and a stream share.
 ///

@@ -3,7 +3,11 @@
 //! One end of an association.
 
 use super::{
-    super::{connection::AddrPair, events::Hook, frames::Frames, LinkEvents, LinkState},
+    super::{
+        events::{Hook, LinkEvents},
+        frames::Frames,
+        types::{AddrPair, LinkState},
+    },
     inlet::{Fetched, Inlet},
 };
 use core::net::SocketAddr;
@@ -61,11 +65,6 @@ pub(in crate::link) fn bind_more(socket: &SctpSocket, more: &[SocketAddr]) {
         // For example, another socket listens there.
         let _ = socket.bind_more(addr);
     }
-}
-
-/// Whether an error says that the kernel has no SCTP.
-pub(in crate::link) fn is_missing(error: Error) -> bool {
-    error == EPROTONOSUPPORT || error == ESOCKTNOSUPPORT
 }
 
 /// One end of an association, or of one to be made. As [`Connection`](super::super::Connection).
@@ -191,11 +190,11 @@ impl Association {
 
     /// Discards what the peer sends, until it has ended its direction of the session, too; then shuts
     /// the association down, which nobody else uses. May sleep.
-    pub(in crate::link) fn progress(&mut self) -> Progress {
+    pub(in crate::link) fn progress(&mut self) -> CloseProgress {
         let mut more = false;
 
         if self.send_last().is_err() {
-            return Progress::Closed;
+            return CloseProgress::Closed;
         }
         if !self.shutting_down {
             let drained = self.drain();
@@ -210,8 +209,8 @@ impl Association {
         let look = self.socket.look();
 
         match look.phase {
-            Phase::Gone => Progress::Closed,
-            _ => Progress::Open {
+            Phase::Gone => CloseProgress::Closed,
+            _ => CloseProgress::Open {
                 unacknowledged: look.unacknowledged,
                 more,
             },
@@ -246,7 +245,7 @@ const DRAIN_BATCH: usize = 256;
 
 /// How far the end of a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::link) enum Progress {
+pub(in crate::link) enum CloseProgress {
     /// It has ended.
     Closed,
     /// The peer has not acknowledged so many bytes. `more`: there may be more to discard.

@@ -16,7 +16,7 @@ mod reorder;
 mod session;
 
 pub(crate) use association::Association;
-pub(super) use association::{bind_more, is_missing, new_listener, new_socket, Progress};
+pub(super) use association::{bind_more, new_listener, new_socket, CloseProgress};
 pub(crate) use inlet::Inlet;
 pub(crate) use reorder::{Reorder, SegmentChunk};
 pub(crate) use session::Inflow;

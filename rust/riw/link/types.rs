@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The terms of a link: transports, addresses, states.
+
+use core::net::SocketAddr;
+use kernel::{fmt, prelude::*};
+use net::TcpState;
+
+/// The addresses of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AddrPair {
+    /// The address of this side.
+    pub(crate) local: SocketAddr,
+    /// The address of the peer.
+    pub(crate) remote: SocketAddr,
+}
+
+impl fmt::Display for AddrPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        core::fmt::Display::fmt(&self.local, f)?;
+        f.write_str(" - ")?;
+        core::fmt::Display::fmt(&self.remote, f)
+    }
+}
+
+/// A transport protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// TCP, with MPA above it.
+    Tcp,
+    /// SCTP, with DDP's adaptation to it.
+    Sctp,
+}
+
+impl Transport {
+    /// Whether an error says that the kernel lacks SCTP. It cannot lack TCP.
+    pub(crate) fn is_missing(error: Error) -> bool {
+        error == EPROTONOSUPPORT || error == ESOCKTNOSUPPORT
+    }
+}
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkState {
+    /// It is not established yet.
+    Connecting,
+    /// Both sides may send.
+    Established,
+    /// The peer has closed its half. This side may still send.
+    PeerClosed,
+    /// This side has closed its half, and the peer may have, too.
+    Closing,
+    /// There is no connection. The reason: `ECONNRESET` if the transport does not know one,
+    /// `ENOTCONN` if the connection has been taken away.
+    Closed(Error),
+}
+
+impl LinkState {
+    /// Translates TCP's state. `error` returns the error that ended the connection.
+    pub(super) fn new(state: TcpState, error: impl FnOnce() -> Option<Error>) -> Self {
+        match state {
+            TcpState::SynSent | TcpState::SynReceived => Self::Connecting,
+            TcpState::Established => Self::Established,
+            TcpState::CloseWait => Self::PeerClosed,
+            TcpState::FinWait1
+            | TcpState::FinWait2
+            | TcpState::Closing
+            | TcpState::LastAck
+            | TcpState::TimeWait => Self::Closing,
+            // A connection never listens.
+            TcpState::Closed | TcpState::Listen => Self::Closed(error().unwrap_or(ECONNRESET)),
+        }
+    }
+}
