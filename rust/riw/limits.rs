@@ -25,6 +25,9 @@ pub(crate) const MAX_QP: u32 = 100 * 1024;
 pub(crate) const MAX_CQ: u32 = 100 * 1024;
 pub(crate) const MAX_SRQ: u32 = 100 * 1024;
 pub(crate) const MAX_MR: u32 = 1000 * 1024;
+/// Each region of a dma-buf takes address space of the kernel for the whole dma-buf (`vmap`), with page
+/// tables that no cgroup is charged for, and no limit of locked memory counts it.
+pub(crate) const MAX_DMABUF_MR: u32 = 4 * 1024;
 /// A window pins no memory, so only this limit and the memory cgroup bound the kernel's own memory.
 pub(crate) const MAX_MW: u32 = 128 * 1024;
 pub(crate) const MAX_PD: u32 = 100 * 1024;
@@ -36,6 +39,8 @@ pub(crate) struct Limits {
     pub(crate) cq: ObjectLimit,
     pub(crate) srq: ObjectLimit,
     pub(crate) mr: ObjectLimit,
+    /// Regions of dma-bufs, which do not count against `mr`.
+    pub(crate) dmabuf_mr: ObjectLimit,
     pub(crate) mw: ObjectLimit,
     pub(crate) pd: ObjectLimit,
     pub(crate) ucontext: ObjectLimit,
@@ -50,6 +55,7 @@ impl Limits {
             cq: ObjectLimit::new(MAX_CQ)?,
             srq: ObjectLimit::new(MAX_SRQ)?,
             mr: ObjectLimit::new(MAX_MR)?,
+            dmabuf_mr: ObjectLimit::new(MAX_DMABUF_MR)?,
             mw: ObjectLimit::new(MAX_MW)?,
             pd: ObjectLimit::new(MAX_PD)?,
             ucontext: ObjectLimit::new(MAX_UCONTEXT)?,

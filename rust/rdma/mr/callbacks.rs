@@ -137,10 +137,10 @@ impl<T: Driver> Callbacks<T> {
                 extent = Extent { iova, length };
             }
 
+            // This pins memory, which takes long: windows can still be bound to the old region.
+            let data = T::rereg_user_mr(old, pd, &change)?;
             T::retire_mr(old)?;
-            let new = T::rereg_user_mr(old, pd, &change)
-                .and_then(|data| Self::new_mr(pd, stag, extent, data))
-                .inspect_err(|_| T::keep_mr(old))?;
+            let new = Self::new_mr(pd, stag, extent, data).inspect_err(|_| T::keep_mr(old))?;
 
             // SAFETY: `old` is alive, and only the verbs for it access the field.
             unsafe { (*old.base()).replaced = true };

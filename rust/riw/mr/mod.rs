@@ -82,9 +82,9 @@ impl Mr {
     /// Registers memory of a dma-buf. Process context; may sleep.
     ///
     /// Fails with `EOPNOTSUPP` for atomic operations or an unknown access flag, `EINVAL` for a range that wraps,
-    /// `ENOMEM` above the limit of regions, and with the errors of [`rdma::dmabuf::DmaBuf::map`].
+    /// `ENOMEM` above the limit of such regions, and with the errors of [`rdma::dmabuf::DmaBuf::map`].
     pub(crate) fn of_dmabuf(pd: &Pd<Riw>, request: &DmaBufRequest) -> Result<impl PinInit<Self>> {
-        let charge = pd.device().limits.mr.charge()?;
+        let charge = pd.device().limits.dmabuf_mr.charge()?;
         let region = UserRegion::of_dmabuf(request)?;
 
         Ok(Self::of(pd, MrMemory::User(region), charge))
@@ -108,8 +108,8 @@ impl Mr {
     ///
     /// Fails with `EINVAL` for the region of a kernel user or a range that wraps, `EOPNOTSUPP` for
     /// an unknown access flag or a dma-buf, `EACCES` if memory has to be pinned for writing that
-    /// another process has pinned, `ENOMEM` above the limit of regions, and with the errors of
-    /// [`rdma::umem::Umem::pin`].
+    /// another process has pinned, `ENOMEM` above the limit of regions, which both count against until the
+    /// old one has ended, and with the errors of [`rdma::umem::Umem::pin`].
     pub(crate) fn replacement(
         &self,
         pd: &Pd<Riw>,

@@ -285,6 +285,35 @@ static void many(void)
 	tap_point("a dma-buf can have many regions");
 }
 
+/* The device's limit of such regions. */
+#define MOST 4096
+
+static void limited(void)
+{
+	static struct ibv_mr *mr[MOST];
+	struct ibv_mr *more;
+	struct buffer b;
+	struct setup s;
+	int count = 1;	/* that of begin() */
+
+	begin(&s, &b, ALL);
+	while (count < MOST && (mr[count] = ibv_reg_dmabuf_mr(s.pair.passive.pd, 0, 1, 0, b.fd, 0)))
+		count++;
+	tap_check(count == MOST, "%d regions: %s", count, strerror(errno));
+	errno = 0;
+	more = ibv_reg_dmabuf_mr(s.pair.passive.pd, 0, 1, 0, b.fd, 0);
+	tap_check(!more && errno == ENOMEM, "one more: %s", more ? "no error" : strerror(errno));
+	/* Other regions have a limit of their own. */
+	more = ibv_reg_mr(s.pair.passive.pd, s.local.bytes, 1, 0);
+	tap_check(more && !ibv_dereg_mr(more), "ibv_reg_mr: %s", strerror(errno));
+	while (--count > 0)
+		tap_check(!ibv_dereg_mr(mr[count]), "ibv_dereg_mr");
+	more = ibv_reg_dmabuf_mr(s.pair.passive.pd, 0, 1, 0, b.fd, 0);
+	tap_check(more && !ibv_dereg_mr(more), "after that: %s", strerror(errno));
+	end(&s, &b);
+	tap_point("a device has up to %d regions of dma-bufs", MOST);
+}
+
 /* Receives to the region, which must fail. */
 static void no_receive(struct setup *s)
 {
@@ -415,5 +444,6 @@ int main(int argc, char **argv)
 	closed();
 	refused();
 	many();
+	limited();
 	return tap_done();
 }

@@ -566,6 +566,30 @@ static void invalidated_regions(void)
 	tap_point("regions with MW_BIND can be invalidated by a work request");
 }
 
+/* The region goes before its window: by a WR, or by the peer. */
+static void invalidated_with_window(void)
+{
+	struct ibv_mw *mw;
+	struct setup s;
+	uint32_t rkey;
+
+	for (int peer = 0; peer < 2; peer++) {
+		begin(&s, REVOCABLE);
+		mw = window(s.pair.passive.pd, IBV_MW_TYPE_2);
+		rkey = bound(&s, mw);
+		usable(&s, rkey);
+		if (peer)
+			tap_check(!peer_invalidates(&s, s.remote.mr->rkey), "SEND with Invalidate");
+		else
+			tap_check(!invalidate(s.pair.passive.qp, s.pair.passive.scq, s.remote.mr->rkey),
+				  "IBV_WR_LOCAL_INV");
+		tap_check(ibv_dereg_mr(s.remote.mr) == EBUSY, "ibv_dereg_mr");
+		write_refused(&s, rkey, at(&s, FIRST), "a window of an invalidated region");
+		close_with(&s, mw);
+	}
+	tap_point("the windows of an invalidated region are closed");
+}
+
 static void new_interface(void)
 {
 	struct pair_opts opts = { .send_ops = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV |
@@ -661,6 +685,7 @@ int main(int argc, char **argv)
 	local_use();
 	busy();
 	invalidated_regions();
+	invalidated_with_window();
 	new_interface();
 	many();
 	return tap_done();
