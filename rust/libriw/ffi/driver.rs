@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `infiniband/driver.h`: the private interface between libibverbs and its providers, version 34
-//! (rdma-core 36 to 56). Structures are those of 45 to 56: before, queue pairs were smaller.
+//! `infiniband/driver.h`: the private interface between libibverbs and its providers, version 34,
+//! as rdma-core 54 to 56 have it. Earlier releases have the same number: [`need_newest`] keeps this library
+//! from being loaded by those whose structures are shorter.
 
 use super::layout::{c_constants, c_structs};
 use super::verbs::*;
@@ -211,6 +212,14 @@ extern "C" {
     pub(crate) fn verbs_uninit_context(context: *mut verbs_context);
     pub(crate) fn verbs_set_ops(context: *mut verbs_context, ops: *const verbs_context_ops);
     pub(crate) fn __verbs_log(context: *mut verbs_context, level: u32, format: *const c_char, ...);
+    /// A function that libibverbs has since rdma-core 53. Nothing calls it: see [`need_newest`].
+    static ibv_cmd_create_cq_ex2: Opaque;
+}
+
+/// Refers to the newest function of version 34, which the loader has to find before it runs code of this
+/// library. Before rdma-core 53 it does not, and refuses the library: the process has no riw device.
+pub(crate) fn need_newest() {
+    core::hint::black_box(&raw const ibv_cmd_create_cq_ex2);
 }
 
 // Symbols of IBVERBS_1.1.

@@ -6,7 +6,7 @@ use super::errno::pointer;
 use super::object::{self, Unfinished};
 use super::open;
 use crate::ffi::driver::{
-    verbs_device, verbs_device_ops, verbs_match_ent, verbs_register_driver_34,
+    need_newest, verbs_device, verbs_device_ops, verbs_match_ent, verbs_register_driver_34,
     VERBS_MATCH_DRIVER_ID, VERBS_MATCH_SENTINEL,
 };
 use crate::ffi::verbs::Opaque;
@@ -61,6 +61,7 @@ static OPERATIONS: Constant<verbs_device_ops> = Constant(verbs_device_ops {
 static REGISTER: extern "C" fn() = register;
 
 extern "C" fn register() {
+    need_newest();
     // SAFETY: libibverbs keeps the pointer, which is to a constant. It does not unload the library.
     unsafe { verbs_register_driver_34(&OPERATIONS.0) };
 }

@@ -89,7 +89,6 @@ unsafe fn register_dmabuf(
 ) -> Result<*mut ibv_mr> {
     let mut mr = Unfinished::<verbs_mr, ()>::new()?;
 
-    // rdma-core before 54 has no last argument, and leaves it alone.
     // SAFETY: PD and region are valid. The kernel checks the file.
     check(unsafe {
         ibv_cmd_reg_dmabuf_mr(
