@@ -20,8 +20,6 @@ pub(crate) struct Bell {
     kind: fn(handle: u32, response: u64) -> Doorbell,
     /// The kernel has refused write(), which it takes only with the credentials of open().
     write_refused: AtomicBool,
-    /// A call has failed, and the kernel may wait for another one.
-    due: AtomicBool,
 }
 
 impl Bell {
@@ -35,29 +33,20 @@ impl Bell {
             handle,
             kind,
             write_refused: AtomicBool::new(false),
-            due: AtomicBool::new(false),
         }
     }
 
-    /// Rings after a post, if that `must_ring` or an earlier call has failed. The kernel may transmit before
-    /// this returns.
+    /// Rings after a post, if that `must_ring`. The kernel may transmit before this returns.
     ///
-    /// If the call fails, the WRs are in the ring all the same, and the kernel will process them: they count
-    /// as posted, and the next post rings again. Errors: only those after which the kernel processes no
-    /// WR of this post: see [`ends_wrs`].
+    /// Rings again after an error that passes, such as `ENOMEM`: the WRs are in the ring and cannot be taken
+    /// back, so they must neither be reported as refused nor wait for the next post. Errors: those that do
+    /// not pass. The kernel processes no WR of this post then, unless it finds them in the ring for another
+    /// reason.
     pub(crate) fn ring_if(&self, must_ring: bool) -> Result {
-        // Relaxed: WRs are ordered by the ring itself, and a doorbell without need is harmless.
-        if !must_ring && !self.due.load(Ordering::Relaxed) {
+        if !must_ring {
             return Ok(());
         }
-        self.due.store(false, Ordering::Relaxed);
-        match self.ring() {
-            Err(error) if !ends_wrs(error) => {
-                self.due.store(true, Ordering::Relaxed);
-                Ok(())
-            }
-            rung => rung,
-        }
+        until_passed(|| self.ring(), pause)
     }
 
     /// Rings by write(), which is faster, or by ioctl(), for which the kernel does not compare credentials.
@@ -97,10 +86,31 @@ impl Bell {
     }
 }
 
-/// Whether the kernel processes no WR of a queue whose doorbell fails with this error: it has dropped them
-/// (`ENOTCONN`), the device is gone (`EIO`), or the queue is (`ENOENT`).
-fn ends_wrs(Errno(number): Errno) -> bool {
-    matches!(number, libc::ENOTCONN | libc::EIO | libc::ENOENT)
+/// Calls `ring` until it succeeds, or fails with an error that does not pass, and `pause` in between, with
+/// the number of failures before.
+fn until_passed(mut ring: impl FnMut() -> Result, mut pause: impl FnMut(u32)) -> Result {
+    let mut failures = 0u32;
+
+    loop {
+        match ring() {
+            Err(error) if passes(error) => pause(failures),
+            rung => return rung,
+        }
+        failures = failures.saturating_add(1);
+    }
+}
+
+/// Whether a call that has failed with this error may succeed later, without a change by the program.
+fn passes(Errno(number): Errno) -> bool {
+    matches!(number, libc::ENOMEM | libc::EINTR | libc::EAGAIN)
+}
+
+/// Gives the kernel time to free memory: none before the first retry, then 1 ms.
+fn pause(failures: u32) {
+    if failures != 0 {
+        // SAFETY: The function has no requirements.
+        unsafe { libc::usleep(1000) };
+    }
 }
 
 /// Returns an address as the kernel takes it, which may write there.
@@ -163,45 +173,75 @@ impl InvokeWrite {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bell, Errno, InvokeWrite};
+    use super::{until_passed, Bell, Errno, InvokeWrite};
     use riw_abi::doorbell::Doorbell;
     use std::io::Read;
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
-    use std::sync::atomic::Ordering;
 
     #[test]
     #[cfg_attr(miri, ignore = "calls the kernel")]
-    fn after_a_call_that_fails_the_next_post_rings() {
+    fn a_post_rings_only_if_the_kernel_waits_for_it() {
         let (mut from, to) = UnixStream::pair().unwrap();
-        let mut bell = Bell::new(-1, 7, Doorbell::send);
+        let bell = Bell::new(to.as_raw_fd(), 7, Doorbell::send);
         let mut rung = [0; Doorbell::LEN];
 
         assert_eq!(bell.ring_if(false), Ok(()));
-        assert!(!bell.due.load(Ordering::Relaxed), "no call is needed");
-        // EBADF: the kernel has not been called, but finds the WRs in the ring later.
         assert_eq!(bell.ring_if(true), Ok(()));
-        assert!(bell.due.load(Ordering::Relaxed));
-        bell.fd = to.as_raw_fd();
-        assert_eq!(bell.ring_if(false), Ok(()));
         from.read_exact(&mut rung).unwrap();
-        assert!(!bell.due.load(Ordering::Relaxed));
-        assert_eq!(bell.ring_if(false), Ok(()));
         drop(to);
         assert_eq!(from.read(&mut rung).unwrap(), 0, "rung once");
     }
 
     #[test]
-    fn errors_after_which_no_wr_is_processed_are_reported() {
-        for (number, ends) in [
-            (libc::ENOTCONN, true),
-            (libc::EIO, true),
-            (libc::ENOENT, true),
-            (libc::ENOMEM, false),
-            (libc::EACCES, false),
-            (libc::EINTR, false),
+    #[cfg_attr(miri, ignore = "calls the kernel")]
+    fn an_error_that_does_not_pass_is_reported() {
+        let bell = Bell::new(-1, 7, Doorbell::send);
+
+        assert_eq!(bell.ring_if(false), Ok(()));
+        assert_eq!(bell.ring_if(true), Err(Errno(libc::EBADF)));
+    }
+
+    /// Rings a doorbell that fails with each of these errors before it succeeds. Returns the result, the
+    /// number of calls, and the failures before each pause.
+    fn ring(errors: &[i32]) -> (super::Result, usize, Vec<u32>) {
+        let (mut calls, mut pauses) = (0, Vec::new());
+        let result = until_passed(
+            || {
+                calls += 1;
+                errors
+                    .get(calls - 1)
+                    .map_or(Ok(()), |&number| Err(Errno(number)))
+            },
+            |failures| pauses.push(failures),
+        );
+
+        (result, calls, pauses)
+    }
+
+    #[test]
+    fn a_doorbell_that_finds_no_memory_rings_again() {
+        assert_eq!(ring(&[]), (Ok(()), 1, vec![]));
+        assert_eq!(ring(&[libc::ENOMEM]), (Ok(()), 2, vec![0]));
+        assert_eq!(
+            ring(&[libc::ENOMEM, libc::EINTR, libc::EAGAIN]),
+            (Ok(()), 4, vec![0, 1, 2])
+        );
+    }
+
+    #[test]
+    fn a_retry_ends_with_an_error_that_does_not_pass() {
+        for number in [
+            libc::ENOTCONN,
+            libc::EIO,
+            libc::ENOENT,
+            libc::EPERM,
+            libc::EBADF,
         ] {
-            assert_eq!(super::ends_wrs(Errno(number)), ends, "errno {number}");
+            assert_eq!(
+                ring(&[libc::ENOMEM, number]),
+                (Err(Errno(number)), 2, vec![0])
+            );
         }
     }
 
