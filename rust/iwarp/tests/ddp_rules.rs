@@ -74,6 +74,20 @@ fn reserved_bits_are_not_looked_at() {
 }
 
 #[test]
+fn the_invalidate_stag_of_messages_of_rfc_7306_is_not_looked_at() {
+    for (opcode, qn, len) in [(8, 0, 8), (9, 0, 8), (0xa, 1, 52), (0xb, 3, 12)] {
+        let payload = vec![0; len];
+        let mut u = Untagged::new(opcode, qn, 1, &payload);
+        let want = judge(&[u.ulpdu()]);
+        u.invalidate = 0xdead_beef;
+        u.rdmap |= 0x30;
+        let got = judge(&[u.ulpdu()]);
+        assert_eq!((got.error, got.events.len()), (None, 1));
+        assert_eq!(got.events, want.events);
+    }
+}
+
+#[test]
 fn rdmap_version_must_be_one() {
     for version in [0x00, 0x80, 0xc0] {
         let mut u = send(1, b"x");

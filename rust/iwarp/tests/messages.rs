@@ -274,6 +274,31 @@ fn atomics_on_the_wire() {
 }
 
 #[test]
+fn messages_of_rfc_7306_have_no_invalidate_stag() {
+    let request = AtomicRequest {
+        op: AtomicOp::FetchAdd { add: 1, mask: 0 },
+        id: 1,
+        stag: STAG,
+        to: 0x10,
+    };
+    let response = AtomicResponse { id: 1, original: 2 };
+    let immediate = |solicited| Message::Immediate {
+        data: [1; 8],
+        solicited,
+    };
+    let mut tx = segmenter(true, false, 1460);
+    for message in [
+        immediate(false),
+        immediate(true),
+        Message::AtomicRequest(request),
+        Message::AtomicResponse(response),
+    ] {
+        let fpdu = common::send(&mut tx, message, b"").concat();
+        assert_eq!(fpdu[4..8], [0; 4], "{message:?}");
+    }
+}
+
+#[test]
 fn a_message_at_hand_must_be_finished_first() {
     let mut tx = segmenter(true, false, 1460);
     let mut out = Copy {
