@@ -21,14 +21,18 @@ WRITE, WRITE_WITH_IMM, SEND, SEND_WITH_IMM, READ, CMP_SWAP, FETCH_ADD = range(7)
 MASKED_CMP_SWAP, MASKED_FETCH_ADD = 12, 13
 # enum ib_send_flags
 FENCE, SOLICITED, INLINE = 1, 4, 8
+# Of the module: OFFSET is that in the registered memory, not in all.
+REGISTERED = 0x100
 # enum ib_wc_opcode
 WC_SEND, WC_WRITE, WC_READ, WC_CMP_SWAP, WC_FETCH_ADD = range(5)
 WC_MASKED_CMP_SWAP, WC_MASKED_FETCH_ADD = 11, 12
 WC_RECV, WC_RECV_WITH_IMM = 128, 129
 # enum ib_wc_status
-SUCCESS, FLUSHED, REMOTE_ACCESS = 0, 5, 10
+SUCCESS, LOCAL_PROTECTION, FLUSHED, REMOTE_INVALID, REMOTE_ACCESS = 0, 4, 5, 9, 10
 # enum ib_wc_flags
 WITH_IMM = 2
+# enum ib_cq_notify_flags
+SOLICITED_COMPLETIONS, NEXT_COMPLETION = 1, 2
 # enum ib_access_flags
 LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC = 1, 2, 4, 8
 
@@ -98,6 +102,13 @@ class KernelUser:
             Completion(*map(int, words[:5]), int(words[5], 16))
             for words in map(str.split, self.command("poll"))]
         return self.completions
+
+    def arm(self, flags):
+        self.command("arm", f"{flags:x}")
+
+    def events(self):
+        """Returns how often the module has been notified of completions."""
+        return int(self.command("events")[0])
 
     def completion(self, number):
         """Waits for the completion of a WR, and returns it."""

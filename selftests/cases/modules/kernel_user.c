@@ -12,9 +12,13 @@
  *	recv OFFSET LENGTH		posts a receive
  *	post OPCODE RKEY ADDR OFFSET LENGTH FLAGS IMM COMPARE_ADD SWAP COMPARE_ADD_MASK SWAP_MASK
  *					posts a send WR; numbers of enum ib_wr_opcode, ib_send_flags. The
- *					OFFSET of the sink of a READ is that in the registered memory
+ *					OFFSET is that in the registered memory for the sink of a READ, and
+ *					with the flag 100
  *	poll				the completions since the last time, a line each:
  *					wr_id status opcode byte_len wc_flags imm
+ *
+ *	arm FLAGS			the queue of completions: numbers of enum ib_cq_notify_flags
+ *	events				the number of notifications since the start of the connection
  *
  * WRs are numbered from 1 in the order of posting. All numbers but ADDRESS, PORT, OFFSET and LENGTH are
  * hexadecimal without 0x. The memory has one page.
@@ -35,8 +39,9 @@
 #define DEPTH 16
 #define READS 4
 #define SECONDS 20
+#define REGISTERED 0x100	/* a flag of `post` */
 
-static DEFINE_MUTEX(lock);	/* protects all below but `event` */
+static DEFINE_MUTEX(lock);	/* protects all below but events */
 static struct dentry *file;
 static char result[4096];
 static size_t result_length;
@@ -51,6 +56,7 @@ static u64 posted;
 
 static struct completion event;
 static int event_type;
+static atomic_t notified;
 
 static __printf(1, 2) void say(const char *format, ...)
 {
@@ -66,6 +72,11 @@ static int on_event(struct rdma_cm_id *of, struct rdma_cm_event *happened)
 	event_type = happened->event;
 	complete(&event);
 	return 0;
+}
+
+static void on_completion(struct ib_cq *of, void *context)
+{
+	atomic_inc(&notified);
 }
 
 /* Waits for the event of a step whose start returned `started`. */
@@ -121,7 +132,7 @@ static int make_queues(void)
 		pd = NULL;
 		return ret;
 	}
-	cq = ib_create_cq(id->device, NULL, NULL, NULL, &attr);
+	cq = ib_create_cq(id->device, on_completion, NULL, NULL, &attr);
 	if (IS_ERR(cq)) {
 		ret = PTR_ERR(cq);
 		cq = NULL;
@@ -157,6 +168,7 @@ static int connect(const char *address, const char *port)
 		return ret;
 	}
 	posted = 0;
+	atomic_set(&notified, 0);
 	ret = await(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, SECONDS * 1000),
 		    RDMA_CM_EVENT_ADDR_RESOLVED) ?:
 	      await(rdma_resolve_route(id, SECONDS * 1000), RDMA_CM_EVENT_ROUTE_RESOLVED) ?:
@@ -194,10 +206,14 @@ static int post(const char *command)
 	sge.length = length;
 	wr.send.wr_id = ++posted;
 	wr.send.opcode = opcode;
-	wr.send.send_flags = flags;
+	wr.send.send_flags = flags & ~REGISTERED;
 	wr.send.sg_list = &sge;
 	wr.send.num_sge = length ? 1 : 0;
 	wr.send.ex.imm_data = cpu_to_be32(imm);
+	if (flags & REGISTERED) {
+		sge.addr = mr->iova + offset;
+		sge.lkey = mr->lkey;
+	}
 	switch (opcode) {
 	case IB_WR_ATOMIC_CMP_AND_SWP:
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
@@ -295,6 +311,12 @@ static int obey(char *command)
 		return post(command);
 	} else if (!strcmp(name, "poll")) {
 		poll();
+	} else if (!strcmp(name, "arm")) {
+		if (sscanf(command, "%x", &access) != 1)
+			return -EINVAL;
+		return ib_req_notify_cq(cq, access);
+	} else if (!strcmp(name, "events")) {
+		say("%d\n", atomic_read(&notified));
 	} else {
 		return -EINVAL;
 	}
