@@ -488,6 +488,39 @@ static void notified(void)
 	tap_point("an armed completion queue gives one event");
 }
 
+/* Posts a WRITE with immediate data and its receive, and waits for both completions. */
+static void exchange_immediate(struct setup *s, unsigned int flags)
+{
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = 1, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .imm_data = 1,
+		.send_flags = IBV_SEND_SIGNALED | flags,
+	};
+
+	tap_check(!post_recv(passive(s), 1, NULL, 0), "ibv_post_recv");
+	tap_check(!ibv_post_send(active(s), &wr, &bad), "ibv_post_send");
+	both_complete(s, 1, 0);
+}
+
+static void notified_of_immediate(void)
+{
+	struct pair_opts opts = { .notify = true };
+	struct setup s;
+
+	begin(&s, &opts);
+	tap_check(!ibv_req_notify_cq(s.pair.passive.rcq, 1), "ibv_req_notify_cq");
+	exchange_immediate(&s, 0);
+	tap_check(!cq_event_within(s.pair.passive.rchannel, SILENCE), "an event without SE");
+	exchange_immediate(&s, IBV_SEND_SOLICITED);
+	tap_check(cq_event_within(s.pair.passive.rchannel, PATIENCE), "no event with SE");
+	exchange_immediate(&s, IBV_SEND_SOLICITED);
+	tap_check(!cq_event_within(s.pair.passive.rchannel, SILENCE), "an event that was not armed");
+	tap_check(!ibv_req_notify_cq(s.pair.passive.rcq, 0), "ibv_req_notify_cq");
+	exchange_immediate(&s, 0);
+	tap_check(cq_event_within(s.pair.passive.rchannel, PATIENCE), "no event, armed for all");
+	setup_close(&s);
+	tap_point("immediate data with SE is a solicited event, without it is not");
+}
+
 /* Arms the queue, and gives it another size, while this thread polls it. */
 static void notified_in_batch(void)
 {
@@ -772,6 +805,8 @@ int main(int argc, char **argv)
 	creation_flags();
 	extended_completions();
 	notified();
+	if (atomics)
+		notified_of_immediate();
 	notified_in_batch();
 	shared_receives();
 	region_flags();

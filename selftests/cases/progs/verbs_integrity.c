@@ -2,7 +2,10 @@
 /*
  * Random operations on several QPs at once, in both directions, each byte checked.
  *
- *     verbs_integrity [-q QPS] [-n BATCHES] [-s SLOT_BYTES] [-r SEED] [-S] ACTIVE PASSIVE
+ *     verbs_integrity [-q QPS] [-n BATCHES] [-s SLOT_BYTES] [-r SEED] [-S] [-i] ACTIVE PASSIVE
+ *
+ * -S: the passive ends have SRQs. -i: half of the WRITEs have immediate data, which take receives in the
+ * order of the SENDs.
  *
  * Each end of each QP has a region divided into slots. A batch gives every operation its own slots,
  * so that the expected contents are known for any order. In each direction a final SEND shows that
@@ -45,6 +48,8 @@ struct side_state {
 	int sends, recvs;
 	int completed, received;
 	uint32_t recv_length[WRS];
+	bool recv_immediate[WRS];
+	uint32_t recv_data[WRS];	/* the immediate data */
 	uint64_t marker_in[2];		/* registered with the region's end */
 };
 
@@ -55,8 +60,8 @@ struct flow {
 
 static struct rng rng;
 static size_t slot_bytes = 65536 + 64;
-static bool in_order = true;
-static uint64_t posted_ops, posted_bytes;
+static bool in_order = true, immediates;
+static uint64_t posted_ops, posted_bytes, posted_immediates;
 
 static uint8_t *slot_bytes_at(struct side_state *s, unsigned int slot)
 {
@@ -204,6 +209,7 @@ static struct ibv_sge *add_recv(struct side_state *to, struct batch *b, uint32_t
 		.num_sge = make_list(to, take_slot(to), room, to->end->attr.max_sge,
 				     b->recv_sge[to->recvs]),
 	};
+	to->recv_immediate[to->recvs] = false;
 	to->recv_length[to->recvs++] = length;
 	return wr->sg_list;
 }
@@ -230,7 +236,24 @@ static void add_send(struct side_state *from, struct batch *b, struct side_state
 		make_inline(from, b, wr);
 }
 
-static void add_write(struct side_state *from, struct batch *b, struct side_state *to)
+/* Gives a WRITE immediate data, and adds a receive for it, whose memory nothing may change. */
+static void add_immediate(struct ibv_send_wr *wr, struct side_state *to, struct batch *to_b,
+			  uint32_t length)
+{
+	int recv = to->recvs;
+
+	/* Zero is a number, too. */
+	wr->imm_data = rng_below(&rng, 8) ? (uint32_t)rng_next(&rng) : 0;
+	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	add_recv(to, to_b, 0);
+	to->recv_immediate[recv] = true;
+	to->recv_data[recv] = wr->imm_data;
+	to->recv_length[recv] = length;
+	posted_immediates++;
+}
+
+static void add_write(struct side_state *from, struct batch *b, struct side_state *to,
+		      struct batch *to_b)
 {
 	unsigned int slot = take_slot(from), to_slot = take_slot(to);
 	uint32_t length = random_length();
@@ -244,6 +267,8 @@ static void add_write(struct side_state *from, struct batch *b, struct side_stat
 	wr->wr.rdma.remote_addr = target.addr;
 	wr->wr.rdma.rkey = to->mr[rng_below(&rng, 2)]->rkey;
 	expect_copy(to, &target, from, wr->sg_list, length);
+	if (immediates && rng_below(&rng, 2))
+		add_immediate(wr, to, to_b, length);
 	if (length <= INLINE && rng_below(&rng, 2))
 		make_inline(from, b, wr);
 }
@@ -290,6 +315,7 @@ static void add_marker(struct side_state *from, struct batch *b, struct side_sta
 	};
 	*to_b->recv_sge[to->recvs] = region_sge(&to->region, at + 8, 8);
 	to_b->recv_sge[to->recvs]->lkey = to->mr[0]->lkey;
+	to->recv_immediate[to->recvs] = false;
 	to->recv_length[to->recvs++] = 8;
 	expect_copy(to, to_b->recv_sge[to->recvs - 1], from, wr->sg_list, 8);
 }
@@ -305,7 +331,7 @@ static void plan_side(struct flow *flow, int which, struct batch *b)
 			add_send(from, &b[which], to, &b[!which]);
 			break;
 		case 1:
-			add_write(from, &b[which], to);
+			add_write(from, &b[which], to, &b[!which]);
 			break;
 		default:
 			add_read(from, &b[which], to, &b[!which]);
@@ -396,6 +422,7 @@ static bool take_send_completion(struct side_state *s, const struct ibv_wc *wc)
 static bool take_recv_completion(struct side_state *s, const struct ibv_wc *wc)
 {
 	int index = s->received++;
+	bool immediate = s->recv_immediate[index];
 
 	return tap_check(wc->status == IBV_WC_SUCCESS, "receive %d: %s", index,
 			 ibv_wc_status_str(wc->status)) &&
@@ -403,7 +430,13 @@ static bool take_recv_completion(struct side_state *s, const struct ibv_wc *wc)
 			 wc->wr_id, index) &&
 	       tap_check(wc->byte_len == s->recv_length[index], "receive %d has %u bytes, wanted %u",
 			 index, wc->byte_len, s->recv_length[index]) &&
-	       tap_check(wc->opcode == IBV_WC_RECV, "receive %d has opcode %d", index, wc->opcode) &&
+	       tap_check(wc->opcode == (immediate ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV),
+			 "receive %d has opcode %d", index, wc->opcode) &&
+	       tap_check(wc->wc_flags == (immediate ? IBV_WC_WITH_IMM : 0), "receive %d has flags %#x",
+			 index, wc->wc_flags) &&
+	       tap_check(!immediate || wc->imm_data == s->recv_data[index],
+			 "receive %d has the data %#x, wanted %#x", index, wc->imm_data,
+			 s->recv_data[index]) &&
 	       tap_check(wc->qp_num == s->end->qp->qp_num, "receive of QP %u on QP %u", wc->qp_num,
 			 s->end->qp->qp_num);
 }
@@ -432,6 +465,8 @@ static const char *opcode_name(enum ibv_wr_opcode opcode)
 		return "SEND";
 	case IBV_WR_RDMA_WRITE:
 		return "WRITE";
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return "WRITE with immediate data";
 	default:
 		return "READ";
 	}
@@ -539,7 +574,7 @@ int main(int argc, char **argv)
 	int failed = -1;
 	bool closed = true;
 
-	while ((option = getopt(argc, argv, "q:n:s:r:S")) != -1) {
+	while ((option = getopt(argc, argv, "q:n:s:r:Si")) != -1) {
 		switch (option) {
 		case 'q':
 			count = atoi(optarg);
@@ -555,6 +590,9 @@ int main(int argc, char **argv)
 			break;
 		case 'S':
 			opts.srq = 64;
+			break;
+		case 'i':
+			immediates = true;
 			break;
 		default:
 			return 2;
@@ -581,6 +619,9 @@ int main(int argc, char **argv)
 	tap_note("seed %" PRIu64 ", batch %d, %" PRIu64 " operations, %" PRIu64 " bytes", seed, done,
 		 posted_ops, posted_bytes);
 	tap_point("%d batches on %d QPs: every byte is what and where it should be", batches, count);
+	if (immediates && failed < 0)
+		tap_ok(posted_immediates > (uint64_t)count * batches / 4, "%" PRIu64 " WRITEs with immediate data",
+		       posted_immediates);
 	if (failed < 0)
 		tap_ok(in_order, "send completions come in the order of posting");
 	for (i = 0; i < count; i++)
