@@ -36,7 +36,7 @@ check: lab
 # All cases, and the slow checks. If one fails, the next still runs.
 check-full: lab
 	@status=0; selftests/run_tests --full $(if $(V),-v) || status=1; \
-		for check in check-deb mutants; do \
+		for check in check-deb valgrind mutants; do \
 			$(MAKE) --no-print-directory $$check || status=1; \
 		done; exit $$status
 
@@ -79,6 +79,10 @@ host-test:
 mutants:
 	@selftests/mutants/run_mutants $(if $(SINCE),--since $(SINCE))
 
+# The tests of rust/abi and rust/libriw, with checks of each access to memory.
+valgrind: lab
+	@selftests/provider/check_valgrind
+
 # TARGET=name: one target; SECONDS=n or RUNS=n: length of each target's run (default: 30 s).
 fuzz:
 	@selftests/fuzz/run_fuzz $(if $(RUNS),-r $(RUNS),-s $(or $(SECONDS),30)) $(TARGET)
@@ -118,7 +122,7 @@ help:
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
 	@echo '  make shell       a shell in a VM, with riw0 and riw1'
 	@echo '  make check       run all tests (CASES="rping_veth mr_*": some; V=1: verbose; TRANSPORT=sctp)'
-	@echo '  make check-full  make check with the slow cases, make check-deb and make mutants'
+	@echo '  make check-full  make check with the slow cases, check-deb, valgrind and mutants'
 	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in a clean root'
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and kasan'
 	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1; RIW_KERNEL=kasan)'
@@ -126,6 +130,7 @@ help:
 	@echo '  make profile     profile a row of the bench (ROW="veth1500 bandwidth write 64 KiB")'
 	@echo '  make module      build riw.ko for that kernel'
 	@echo '  make host-test   run the tests of rust/abi and rust/iwarp, without a VM'
+	@echo '  make valgrind    run the tests of rust/abi and rust/libriw under valgrind'
 	@echo '  make mutants     check that the tests of rust/iwarp notice changes of it (SINCE=HEAD~3)'
 	@echo '  make fuzz        fuzz rust/iwarp (TARGET=pair: one target; SECONDS=600 or RUNS=1000000)'
 	@echo '  make clippy      lint the crates in rust/'
@@ -134,4 +139,4 @@ help:
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install provider provider-install deb clean demo check check-full check-deb check-debug soak bench bench-quick profile shell module host-test mutants fuzz clippy fmt doc lab lab-clean help
+.PHONY: all install provider provider-install deb clean demo check check-full check-deb check-debug soak bench bench-quick profile shell module host-test valgrind mutants fuzz clippy fmt doc lab lab-clean help
