@@ -29,7 +29,7 @@ clean:
 demo:
 	@selftests/demo
 
-check check-full check-debug: export RIW_TRANSPORT = $(TRANSPORT)
+check check-full check-debug soak: export RIW_TRANSPORT = $(TRANSPORT)
 check: lab
 	@selftests/run_tests $(if $(V),-v) $(CASES)
 
@@ -125,7 +125,7 @@ help:
 	@echo '  make check-full  make check with the slow cases, check-deb, valgrind and mutants'
 	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in a clean root'
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and kasan'
-	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1; RIW_KERNEL=kasan)'
+	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1, TRANSPORT=sctp; RIW_KERNEL=kasan)'
 	@echo '  make bench       measure riw, siw and TCP (bench-quick: under 5 minutes)'
 	@echo '  make profile     profile a row of the bench (ROW="veth1500 bandwidth write 64 KiB")'
 	@echo '  make module      build riw.ko for that kernel'
