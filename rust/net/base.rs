@@ -153,6 +153,15 @@ impl Base {
         unsafe { bindings::sk_avoid_io(self.sk().as_ptr()) }
     }
 
+    /// Lets the socket send and receive with memory from the reserves (`SOCK_MEMALLOC`), as reclaim may
+    /// wait for it. Without that, TCP drops packets that were received into the reserves.
+    ///
+    /// Must be called at most once for a socket.
+    pub fn use_reserves(&self) {
+        // SAFETY: By the type's invariants the socket is valid. The helper locks it.
+        unsafe { bindings::sk_use_reserves(self.sk().as_ptr()) }
+    }
+
     /// Binds the socket to the network device with this index. `EINVAL` if `ifindex` is no valid
     /// index; otherwise the errors of `sock_bindtoindex()`.
     pub fn bind_to(&self, ifindex: u32) -> Result {
@@ -305,6 +314,6 @@ impl Drop for Base {
     fn drop(&mut self) {
         self.clear_callbacks();
         // SAFETY: By the type's invariants this object owns the socket. It is not used after this.
-        unsafe { bindings::sock_release(self.sock.as_ptr()) }
+        unsafe { bindings::socket_release(self.sock.as_ptr()) }
     }
 }

@@ -256,8 +256,32 @@ void riw_helper_sk_set_tos(struct sock *sk, int tos)
 void riw_helper_sk_avoid_io(struct sock *sk)
 {
 	lock_sock(sk);
-	sk->sk_allocation = GFP_NOIO;
+	sk->sk_allocation = GFP_NOIO | (sk->sk_allocation & __GFP_MEMALLOC);
 	release_sock(sk);
+}
+
+/* Must be called at most once for a socket. riw_helper_socket_release() ends the use of the reserves. */
+void riw_helper_sk_use_reserves(struct sock *sk)
+{
+	lock_sock(sk);
+	sk_set_memalloc(sk);
+	release_sock(sk);
+}
+
+/*
+ * Releases a socket.
+ *
+ * Not sk_clear_memalloc(): a packet from the reserves that passed the socket's filter earlier may be in the
+ * backlog, and __sk_backlog_rcv() has a BUG_ON() for a socket without SOCK_MEMALLOC. So the flag stays until
+ * the end of the socket, and only its part in the count of such sockets is returned here.
+ */
+void riw_helper_socket_release(struct socket *sock)
+{
+	bool memalloc = sock_flag(sock->sk, SOCK_MEMALLOC);
+
+	sock_release(sock);
+	if (memalloc)
+		static_branch_dec(&memalloc_socks_key);
 }
 
 /* Must be called before the socket is bound. */

@@ -45,11 +45,14 @@ pub(super) struct Opening {
     pub(super) deadline: Deadline,
     /// When the consumer, which may wait, gets the connect reply at the latest, over all attempts.
     limit: Deadline,
+    /// Reclaim may wait for the connection.
+    below_reclaim: bool,
 }
 
 impl Opening {
     fn new(
         dev: &CmDevice,
+        qp: &Qp,
         id: &CmId,
         setup: &Setup,
         remote: &SocketAddr,
@@ -79,6 +82,7 @@ impl Opening {
             tcp,
             deadline: Deadline::new(time),
             limit: Deadline::new(connect_time.saturating_add(dev.settings.startup_time())),
+            below_reclaim: qp.is_below_reclaim(Role::Initiator),
         };
 
         Ok(KBox::new(opening, GFP_KERNEL)?)
@@ -99,8 +103,7 @@ impl Opening {
     fn bind_by(&self, transport: Transport, dev: &CmDevice, ns: &Netns) -> Result<Connection> {
         let Setup { local, tos, .. } = &self.setup;
         let more = dev.further_addrs(transport, local)?;
-
-        Connection::new(
+        let connection = Connection::new(
             transport,
             &dev.shared.pernet,
             ns,
@@ -108,7 +111,13 @@ impl Opening {
             &more,
             &self.addrs.remote,
             *tos,
-        )
+        )?;
+
+        if self.below_reclaim {
+            // Now, and not when the stream starts: a consumer also connects again to get memory.
+            connection.use_reserves();
+        }
+        Ok(connection)
     }
 
     /// Chooses TCP, if it has not been tried. Returns whether it does.
@@ -167,7 +176,7 @@ pub(super) fn connect(
     param: &ConnParam<'_>,
 ) -> Result {
     check_depths(param)?;
-    let mut opening = Opening::new(dev, id, setup, remote, param)?;
+    let mut opening = Opening::new(dev, qp, id, setup, remote, param)?;
     // Held until the device knows of the connection.
     let ns = dev.netns()?;
     let connection = opening.bind(dev, &ns)?;

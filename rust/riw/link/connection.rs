@@ -83,6 +83,13 @@ impl Connection {
         }
     }
 
+    /// Lets the connection send and receive with memory from the reserves, as reclaim may wait for it.
+    /// Must be called at most once for a connection. Over SCTP, memory from the reserves only serves what
+    /// a transmit run sends and what the peer sends, not what a timer of SCTP repeats.
+    pub(crate) fn use_reserves(&self) {
+        self.base().use_reserves();
+    }
+
     /// Returns what the sockets of all transports have.
     pub(super) fn base(&self) -> &Base {
         match self {

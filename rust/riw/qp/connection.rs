@@ -46,6 +46,12 @@ impl Qp {
         self.stream.memcg()
     }
 
+    /// Whether reclaim may wait for a connection of the queue pair on this side: storage is at the other
+    /// end. Any context.
+    pub(crate) fn is_below_reclaim(&self, role: Role) -> bool {
+        self.owner.is_kernel() && role == Role::Initiator
+    }
+
     /// Starts the stream: the startup has succeeded. Process context; may sleep. Fails with
     /// `ENOTCONN` if the connection has ended, `ENOMEM` without memory.
     pub(crate) fn start(self: &Arc<Self>, parameters: &Parameters, role: Role) -> Result {
@@ -58,10 +64,11 @@ impl Qp {
         let transport = connection.link().transport()?;
 
         connection.link().reserve(RX_ROOM)?;
+        let below_reclaim = self.is_below_reclaim(role);
+
+        self.below_reclaim.store(below_reclaim, ordering::Relaxed);
         if self.owner.is_kernel() {
             connection.link().avoid_io()?;
-            self.below_reclaim
-                .store(role == Role::Initiator, ordering::Relaxed);
         }
         // Over SCTP either side may send first, unless the initiator has asked to (RFC 6581, section
         // 7).

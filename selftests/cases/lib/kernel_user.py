@@ -65,6 +65,10 @@ class KernelUser:
             file.write(" ".join(map(str, words)).encode())
             return os.pread(file.fileno(), 4096, 0).decode().splitlines()
 
+    def reserves(self):
+        """Returns the number of sockets of the kernel that may use the memory reserves."""
+        return int(self.command("reserves")[0])
+
     def caps(self):
         return tuple(map(int, self.command("caps")[0].split()))
 

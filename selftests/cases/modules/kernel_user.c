@@ -5,6 +5,7 @@
  *
  *	connect ADDRESS PORT		as the active side; in the network namespace of the writer
  *	close
+ *	reserves			the number of sockets of the kernel that may use the memory reserves
  *	caps				atomic_cap, masked_atomic_cap
  *	store OFFSET VALUE		the 8 bytes there in the memory
  *	load OFFSET
@@ -33,6 +34,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <net/net_namespace.h>
+#include <net/sock.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
@@ -283,6 +285,10 @@ static int obey(char *command)
 		char *address = strsep(&command, " ");
 
 		return id || !command ? -EBUSY : connect(address, command);
+	}
+	if (!strcmp(name, "reserves")) {
+		say("%d\n", static_key_count(&memalloc_socks_key.key));
+		return 0;
 	}
 	if (!id)
 		return -ENOTCONN;
