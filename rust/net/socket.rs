@@ -129,10 +129,19 @@ impl Socket {
     /// Sends the bytes of `buf`, as many as TCP takes now, and removes them from `buf`. TCP gets
     /// the pages without a copy if the network device supports scatter-gather.
     ///
-    /// `EAGAIN` if TCP has no room for the rest: [`Callbacks::write_space`] reports room later. No
-    /// callback follows any other error: the rest cannot be sent. Such an error need not end the
+    /// `EAGAIN` if TCP has no room for the rest: [`Callbacks::write_space`] reports room later. `ENOBUFS`
+    /// if TCP has no memory, and nothing is in flight whose acknowledgment would report room: try again
+    /// later. No callback follows any other error: the rest cannot be sent. Such an error need not end the
     /// connection, for example if a security module refuses.
     pub fn send(&self, buf: &mut SendBuf) -> Result {
+        match self.send_now(buf) {
+            Err(e) if e == EAGAIN => self.send_again(buf),
+            other => other,
+        }
+    }
+
+    /// Sends as [`Self::send`], but returns `EAGAIN` for a lack of memory, too.
+    fn send_now(&self, buf: &mut SendBuf) -> Result {
         /// About as many fragments as one skb has room for (`MAX_SKB_FRAGS`).
         const VECS: usize = 16;
 
@@ -145,6 +154,27 @@ impl Socket {
             }
         }
         Ok(())
+    }
+
+    /// Continues [`Self::send`] after `EAGAIN`.
+    ///
+    /// All may have been acknowledged between the attempt and the look. So only an attempt that began with
+    /// nothing in flight shows a lack of memory: nobody else sends.
+    #[cold]
+    fn send_again(&self, buf: &mut SendBuf) -> Result {
+        if !self.is_acknowledged() {
+            return Err(EAGAIN);
+        }
+        match self.send_now(buf) {
+            Err(e) if e == EAGAIN && self.is_acknowledged() => Err(ENOBUFS),
+            other => other,
+        }
+    }
+
+    /// Whether the peer has acknowledged all that TCP has taken.
+    fn is_acknowledged(&self) -> bool {
+        // SAFETY: By the type's invariants it is a valid TCP socket.
+        unsafe { bindings::tcp_unacked(self.sk().as_ptr()) == 0 }
     }
 
     /// Sends at least one byte of `buf`, and as many as one `sendmsg` with `VECS` fragments takes. Same

@@ -164,9 +164,9 @@ impl Link {
     /// Sends the bytes of `buf`, as many as the connection takes now, and removes them from `buf`. Over
     /// SCTP, each of `frames` is a message, and they make up `buf`.
     ///
-    /// `EAGAIN` if there is no room for the rest: [`LinkEvents::room`] reports room later. No event
-    /// follows any other error. Such an error need not end the connection, for example if a
-    /// security module refuses.
+    /// `EAGAIN` if there is no room for the rest: [`LinkEvents::room`] reports room later. `ENOBUFS` if
+    /// there is no memory, and nothing is in flight: try again later. No event follows any other error.
+    /// Such an error need not end the connection, for example if a security module refuses.
     pub(crate) fn send(&self, buf: &mut SendBuf, frames: &mut Frames) -> Result {
         self.with(|connection| match connection {
             Connection::Tcp(socket) => socket.send(buf),

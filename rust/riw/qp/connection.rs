@@ -81,6 +81,7 @@ impl Qp {
             first,
             may_send,
             mss: connection.link().mss()?,
+            retries_memory: below_reclaim,
         })?;
         self.set_startup(QpStartup {
             transport,
@@ -150,7 +151,7 @@ impl Qp {
 
     /// Gives an FPDU a buffer, as the socket has no room for it. Process context; may sleep.
     pub(super) fn hold(self: &Arc<Self>) {
-        if self.without_io(|| self.stream.hold()).is_err() {
+        if self.in_worker(|| self.stream.hold()).is_err() {
             return self.fail(StreamError::local(Local::Memory));
         }
         self.catch_up();

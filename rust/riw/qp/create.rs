@@ -288,6 +288,7 @@ impl Qp {
             stream <- stream,
             runner: Runner::new(),
             transmit_work <- new_work!("riw::Qp::transmit_work"),
+            retry_work <- new_delayed_work!("riw::Qp::retry_work"),
             flush_work <- new_delayed_work!("riw::Qp::flush_work"),
             hold_work <- new_work!("riw::Qp::hold_work"),
             receive_work <- new_work!("riw::Qp::receive_work"),

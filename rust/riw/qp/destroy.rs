@@ -2,7 +2,7 @@
 
 //! destroy_qp.
 
-use super::{Qp, FLUSH_WORK, RECEIVE_TIMER};
+use super::{Qp, FLUSH_WORK, RECEIVE_TIMER, RETRY_WORK};
 use iwarp::qp::Event;
 use kernel::sync::Arc;
 use kernel_ext::workqueue::cancel_delayed_work;
@@ -41,5 +41,7 @@ impl Qp {
         self.pass_turn(self.stream.stop());
         cancel_delayed_work::<Self, FLUSH_WORK>(self);
         cancel_delayed_work::<Self, RECEIVE_TIMER>(self);
+        // Nobody waits for the right to transmit that it may have.
+        cancel_delayed_work::<Self, RETRY_WORK>(self);
     }
 }

@@ -84,6 +84,9 @@ pub(crate) struct Qp {
     runner: Runner,
     #[pin]
     transmit_work: Work<Qp, TRANSMIT_WORK>,
+    /// While its timer runs, it has the right to transmit.
+    #[pin]
+    retry_work: DelayedWork<Qp, RETRY_WORK>,
     #[pin]
     flush_work: DelayedWork<Qp, FLUSH_WORK>,
     #[pin]
@@ -100,6 +103,7 @@ const FLUSH_WORK: u64 = 1;
 const HOLD_WORK: u64 = 2;
 const RECEIVE_WORK: u64 = 3;
 const RECEIVE_TIMER: u64 = 4;
+const RETRY_WORK: u64 = 5;
 
 impl_has_work! {
     impl HasWork<Qp, TRANSMIT_WORK> for Qp { self.transmit_work }
@@ -109,6 +113,7 @@ impl_has_work! {
 impl_has_delayed_work! {
     impl HasDelayedWork<Qp, FLUSH_WORK> for Qp { self.flush_work }
     impl HasDelayedWork<Qp, RECEIVE_TIMER> for Qp { self.receive_timer }
+    impl HasDelayedWork<Qp, RETRY_WORK> for Qp { self.retry_work }
 }
 impl_has_queue! {
     impl HasQueue for Qp { self.queue }
@@ -118,6 +123,15 @@ impl WorkItem<TRANSMIT_WORK> for Qp {
     type Pointer = Arc<Self>;
 
     /// A transmit run in a worker.
+    fn run(this: Arc<Self>) {
+        this.in_worker(|| this.transmit(Counter::TxDeferredRuns));
+    }
+}
+
+impl WorkItem<RETRY_WORK> for Qp {
+    type Pointer = Arc<Self>;
+
+    /// A transmit run after one that had no memory.
     fn run(this: Arc<Self>) {
         this.in_worker(|| this.transmit(Counter::TxDeferredRuns));
     }

@@ -2,7 +2,7 @@
 
 //! Transmit runs: what a queue pair sends in each state.
 
-use super::{state::Snapshot, Qp, TRANSMIT_WORK};
+use super::{state::Snapshot, Qp, RETRY_WORK, TRANSMIT_WORK};
 use crate::{
     counters::Counter,
     stream::{transmit::PassResult, tx::Tx},
@@ -11,11 +11,15 @@ use iwarp::qp::{Event, State};
 use kernel::{
     prelude::*,
     sync::{Arc, MutexGuard},
+    time::msecs_to_jiffies,
 };
+use kernel_ext::workqueue::mod_delayed_work;
 
 /// Maximum passes of one run before a worker continues: another thread of the process can ring the
 /// doorbell without end.
 const PASSES: u32 = 16;
+/// Milliseconds until a run is repeated that had no memory.
+const RETRY_MS: u32 = 4;
 
 impl Qp {
     /// Starts a transmit run in a worker, unless one is on its way. Any context.
@@ -63,11 +67,27 @@ impl Qp {
         for _ in 0..PASSES {
             match self.pass(run.take()) {
                 PassResult::Yield => break,
+                PassResult::Retry if self.transmit_later() => return,
                 PassResult::Done if self.runner.done() => return,
-                PassResult::Done => {}
+                PassResult::Retry | PassResult::Done => {}
             }
         }
         self.queue.kick::<_, TRANSMIT_WORK>(self);
+    }
+
+    /// Passes the right to transmit to a run after some time, unless the queue pair is being destroyed. A
+    /// run at once would only meet the same lack of memory: TCP requests one, as it then reports room for
+    /// a socket with nothing in flight. Process context.
+    #[cold]
+    fn transmit_later(self: &Arc<Self>) -> bool {
+        // Under the lock: `destroy` marks the queue pair first, and then cancels the timer.
+        let status = self.status.lock();
+
+        if status.is_destroyed() {
+            return false;
+        }
+        mod_delayed_work::<Self, RETRY_WORK>(self, msecs_to_jiffies(RETRY_MS));
+        true
     }
 
     /// Does what the state allows. `begun`: the run that begins with this pass, to be counted.
@@ -130,13 +150,14 @@ impl Qp {
         drop(object);
         // In ERROR, too: a consumer may move there as soon as it sees its first WR fail.
         self.gather_terminate(&mut tx);
-        // A Terminate waits for room in the socket, which calls back then. After an end by the peer
-        // or the consumer nothing waits.
+        // A Terminate waits for room in the socket, which calls back then, or for memory. After an end by
+        // the peer or the consumer nothing waits.
         let has_terminate = tx.has_terminate();
-        let waits = status
-            .connection
-            .as_ref()
-            .is_some_and(|connection| tx.send_batch(connection.link()) == Err(EAGAIN))
+        let sent = match &status.connection {
+            Some(connection) => tx.send_batch(connection.link()),
+            None => Ok(()),
+        };
+        let waits = (sent == Err(EAGAIN) || sent == Err(ENOBUFS))
             && status.state == State::Terminate
             && has_terminate;
         tx.count();
@@ -152,6 +173,8 @@ impl Qp {
         }
         if flushed.more() {
             PassResult::Yield
+        } else if waits && sent == Err(ENOBUFS) {
+            PassResult::Retry
         } else {
             PassResult::Done
         }

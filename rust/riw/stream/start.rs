@@ -15,4 +15,6 @@ pub(crate) struct Start<'a> {
     pub(crate) may_send: bool,
     /// The payload of a full TCP segment, or of a full SCTP chunk, in bytes.
     pub(crate) mss: u32,
+    /// Without memory to send from, a transmit run is repeated. Otherwise the stream ends.
+    pub(crate) retries_memory: bool,
 }

@@ -28,6 +28,27 @@ pub(crate) enum PassResult {
     Done,
     /// There is more, but other work items run first.
     Yield,
+    /// There is no memory, and no event will tell when there is some: the next run comes later.
+    Retry,
+}
+
+/// What there is to gather after a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Filled {
+    /// Nothing: the next post rings the doorbell.
+    All,
+    /// There may be more messages.
+    More,
+    /// The next FPDU, for which there is no memory.
+    NoMemory,
+}
+
+/// Why an FPDU has not been gathered.
+enum NotGathered {
+    /// There is no memory. The message is as before, to be tried again.
+    NoMemory,
+    /// The message has failed.
+    Failed(StreamError),
 }
 
 impl Stream {
@@ -48,13 +69,17 @@ impl Stream {
             if let Some(sender) = &mut tx.sender {
                 sender.segmenter.framing_mut().set_room(mss);
             }
-            let more = self.fill(tx, room.min(BATCH))?;
+            let filled = self.fill(tx, room.min(BATCH))?;
 
             // Before the peer can have the batch.
             tx.count();
             match tx.send_batch(link) {
-                Ok(()) if more => {}
-                Ok(()) => return Ok(PassResult::Done),
+                Ok(()) => match filled {
+                    Filled::More => {}
+                    Filled::All => return Ok(PassResult::Done),
+                    Filled::NoMemory => return Ok(PassResult::Retry),
+                },
+                Err(e) if e == ENOBUFS => return Ok(PassResult::Retry),
                 // A full socket calls back when it has room. A closed connection is reported.
                 Err(e) if e == EAGAIN || matches!(link.state(), LinkState::Closed(_)) => {
                     return Ok(PassResult::Done);
@@ -66,9 +91,8 @@ impl Stream {
         Ok(PassResult::Yield)
     }
 
-    /// Gathers FPDUs until the batch has `size` bytes or there is no message. Returns whether there
-    /// may be more messages; if not, the next post rings the doorbell.
-    fn fill(&self, tx: &mut Tx, size: usize) -> Result<bool, StreamError> {
+    /// Gathers FPDUs until the batch has `size` bytes or there is no message.
+    fn fill(&self, tx: &mut Tx, size: usize) -> Result<Filled, StreamError> {
         let Tx {
             sender: Some(sender),
             buf,
@@ -76,20 +100,24 @@ impl Stream {
             ..
         } = tx
         else {
-            return Ok(false);
+            return Ok(Filled::All);
         };
 
         while buf.len() < size && !frames.is_full() {
             if !sender.segmenter.busy() {
                 match self.next_message(sender)? {
                     NextMessage::Message => {}
-                    NextMessage::Nothing => return Ok(false),
-                    NextMessage::Later => return Ok(true),
+                    NextMessage::Nothing => return Ok(Filled::All),
+                    NextMessage::Later => return Ok(Filled::More),
                 }
             }
-            self.gather_fpdu(sender, buf, frames)?;
+            match self.gather_fpdu(sender, buf, frames) {
+                Ok(()) => {}
+                Err(NotGathered::NoMemory) => return Ok(Filled::NoMemory),
+                Err(NotGathered::Failed(error)) => return Err(error),
+            }
         }
-        Ok(true)
+        Ok(Filled::More)
     }
 
     /// Gathers one FPDU. If it is the last of its message, completes the message.
@@ -98,7 +126,7 @@ impl Stream {
         sender: &mut Sender,
         buf: &mut SendBuf,
         frames: &mut Frames,
-    ) -> Result<(), StreamError> {
+    ) -> Result<(), NotGathered> {
         let mark = buf.mark();
         let active = sender.active.as_ref();
         let before = buf.len();
@@ -121,12 +149,20 @@ impl Stream {
                     return Ok(());
                 }
                 self.complete_sent(sender.take_active())
+                    .map_err(NotGathered::Failed)
             }
             Ok(None) => Ok(()),
             Err(stop) => {
                 buf.rollback(mark);
+                if matches!(stop, Stop::Memory) && sender.retries_memory {
+                    return Err(NotGathered::NoMemory);
+                }
                 let gathered = sender.segmenter.offset();
-                Err(self.stop_message(sender.take_active(), gathered, stop))
+                Err(NotGathered::Failed(self.stop_message(
+                    sender.take_active(),
+                    gathered,
+                    stop,
+                )))
             }
         }
     }

@@ -48,6 +48,8 @@ pub(super) struct Sender {
     pub(super) first: Option<Message>,
     /// The last message was a WR's: a response to the peer is next, if one is due.
     pub(super) response_next: bool,
+    /// As in [`Start`].
+    pub(super) retries_memory: bool,
 }
 
 impl Tx {
@@ -76,6 +78,7 @@ impl Tx {
             tally: Tally::default(),
             first: start.first,
             response_next: true,
+            retries_memory: start.retries_memory,
         });
     }
 

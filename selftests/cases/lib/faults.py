@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Fault injection: allocations that fail, on a debug kernel."""
+
+from contextlib import contextmanager
+from pathlib import Path
+
+import lab
+
+SLAB = Path("/sys/kernel/debug/failslab")
+PAGES = Path("/sys/kernel/debug/fail_page_alloc")
+# More than the number of failures.
+TIMES = 1 << 30
+
+
+def configure(faults, **settings):
+    """Sets which allocations fail, and how often."""
+    for name, value in settings.items():
+        (faults / name.replace("_", "-")).write_text(str(value), encoding="ascii")
+
+
+def reset(faults):
+    """Lets no allocation fail, and sets the other settings to those that the cases expect."""
+    configure(faults, verbose=0, probability=0, interval=1, times=TIMES, ignore_gfp_wait="N",
+              task_filter="N", require_start=0, require_end=(1 << 64) - 1)
+    if faults == PAGES:
+        configure(faults, min_order=0, ignore_gfp_highmem="N")
+
+
+def riw_code():
+    """Returns the address range of riw's functions."""
+    functions = [int(line.split()[0], 16)
+                 for line in Path("/proc/kallsyms").read_text(encoding="ascii").splitlines()
+                 if line.endswith(f"[{lab.DRIVER}]") and line.split()[1] in "tT"]
+    return {"require_start": min(functions), "require_end": max(functions)}
+
+
+def times_left(faults):
+    """Returns the number of allocations still to fail."""
+    return int((faults / "times").read_text(encoding="ascii"))
+
+
+@contextmanager
+def all_of_riw(faults):
+    """Fails all allocations that riw makes, and those that others make for it."""
+    reset(faults)
+    configure(faults, stacktrace_depth=32, **riw_code(), probability=100)
+    try:
+        yield
+    finally:
+        configure(faults, probability=0)
