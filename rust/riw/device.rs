@@ -59,7 +59,10 @@ pub(crate) struct RiwDevice {
     #[pin]
     pub(crate) qps: QpTable,
     pub(crate) cm: Arc<CmDevice>,
+    /// Runs the work items of queue pairs of processes.
     pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
+    /// Runs those of kernel users.
+    pub(crate) kernel_queue: Arc<kernel_ext::workqueue::Queue>,
     pub(crate) identity: Identity,
     /// Its ABI with user space.
     pub(crate) provider: Provider,
@@ -70,6 +73,7 @@ pub(crate) struct RiwDevice {
 impl RiwDevice {
     fn new(
         queue: Arc<kernel_ext::workqueue::Queue>,
+        kernel_queue: Arc<kernel_ext::workqueue::Queue>,
         cm: Arc<CmDevice>,
         identity: Identity,
         provider: Provider,
@@ -81,6 +85,7 @@ impl RiwDevice {
             qps <- QpTable::new(),
             cm,
             queue,
+            kernel_queue,
             identity,
             provider,
             next_id: Atomic::new(1),
@@ -118,6 +123,7 @@ impl RiwDevice {
 #[pin_data]
 pub(crate) struct Devices {
     queue: Arc<kernel_ext::workqueue::Queue>,
+    kernel_queue: Arc<kernel_ext::workqueue::Queue>,
     cm: Arc<cm::Shared>,
     /// [`sweep`] removes entries of unregistered devices when another device is added.
     #[pin]
@@ -125,14 +131,16 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Creates an empty list. Work items of the devices run on `queue`; their connection managers
-    /// share `cm`.
+    /// Creates an empty list. Work items of queue pairs run on `queue`, those of kernel users on
+    /// `kernel_queue`; the connection managers of the devices share `cm`.
     pub(crate) fn new(
         queue: Arc<kernel_ext::workqueue::Queue>,
+        kernel_queue: Arc<kernel_ext::workqueue::Queue>,
         cm: Arc<cm::Shared>,
     ) -> impl PinInit<Self> {
         pin_init!(Self {
             queue,
+            kernel_queue,
             cm,
             handles <- new_mutex!(KVec::new(), "riw::Devices::handles"),
         })
@@ -178,7 +186,13 @@ impl Devices {
             abi: abi::user_abi(provider),
         };
         let cm = CmDevice::new(netdev, self.cm.clone())?;
-        let data = RiwDevice::new(self.queue.clone(), cm.clone(), identity, provider)?;
+        let data = RiwDevice::new(
+            self.queue.clone(),
+            self.kernel_queue.clone(),
+            cm.clone(),
+            identity,
+            provider,
+        )?;
         self.register(name, netdev, &info, &cm, data)
             .inspect_err(|_| cm.shutdown())
     }

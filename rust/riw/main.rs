@@ -112,6 +112,7 @@ struct Module {
     _devices: RemoveOnDrop,
     _watcher: Pin<KBox<net::Notifier<NetdevNotifier>>>,
     _queue: DrainOnDrop,
+    _kernel_queue: DrainOnDrop,
     _setup_queue: DrainOnDrop,
     _stream_queue: DrainOnDrop,
     _pernet: Arc<Pernet>,
@@ -147,6 +148,12 @@ impl kernel::Module for Module {
             GFP_KERNEL,
         )?;
         let drained = DrainOnDrop(queue.clone());
+        // Of its own: an item of a process may wait for reclaim, which may wait for a kernel user's item.
+        let kernel_queue = Arc::new(
+            Queue::new(c"riw_kernel", Flags::UNBOUND | Flags::MEM_RECLAIM)?,
+            GFP_KERNEL,
+        )?;
+        let kernel_drained = DrainOnDrop(kernel_queue.clone());
         let setup_queue = Arc::new(
             Queue::ordered(c"riw_setup", Flags::MEM_RECLAIM)?,
             GFP_KERNEL,
@@ -158,12 +165,17 @@ impl kernel::Module for Module {
         )?;
         let stream_drained = DrainOnDrop(stream_queue.clone());
         let pernet = Pernet::register()?;
-        let cm = cm::Shared::new(setup_queue, stream_queue, pernet.clone())?;
+        let cm = cm::Shared::new(
+            setup_queue,
+            stream_queue,
+            kernel_queue.clone(),
+            pernet.clone(),
+        )?;
         let watcher = KBox::pin_init(
             net::Notifier::register(NetdevNotifier(cm.clone())),
             GFP_KERNEL,
         )?;
-        let devices = Arc::pin_init(Devices::new(queue, cm), GFP_KERNEL)?;
+        let devices = Arc::pin_init(Devices::new(queue, kernel_queue, cm), GFP_KERNEL)?;
         let link = Registration::new(RiwLink(devices.clone()))?;
 
         Ok(Self {
@@ -171,6 +183,7 @@ impl kernel::Module for Module {
             _devices: RemoveOnDrop(devices),
             _watcher: watcher,
             _queue: drained,
+            _kernel_queue: kernel_drained,
             _setup_queue: setup_drained,
             _stream_queue: stream_drained,
             _pernet: pernet,

@@ -140,7 +140,7 @@ pub(super) fn incoming(
 ) -> Result {
     let made = connection.addrs().and_then(|addrs| {
         let incoming = Incoming { addrs, candidates };
-        Ok((Endpoint::new(dev)?, incoming))
+        Ok((Endpoint::new(dev, false)?, incoming))
     });
     let (endpoint, incoming) = match made {
         Ok(made) => made,

@@ -180,7 +180,7 @@ pub(super) fn connect(
     // Held until the device knows of the connection.
     let ns = dev.netns()?;
     let connection = opening.bind(dev, &ns)?;
-    let endpoint = Endpoint::new(dev)?;
+    let endpoint = Endpoint::new(dev, qp.is_below_reclaim(Role::Initiator))?;
 
     let mut phase = endpoint.phase.lock();
     let begun = dev

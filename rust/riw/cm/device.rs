@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     /// Ends streams and connections. An item may wait for the transmit pass of its own queue pair,
     /// and so for memory. Items do not wait for each other.
     pub(super) stream_queue: Arc<Queue>,
+    /// Does so for connections that reclaim may wait for.
+    pub(super) kernel_queue: Arc<Queue>,
     pub(super) pernet: Arc<Pernet>,
     #[pin]
     pub(super) listeners: Mutex<KVec<Arc<Listener>>>,
@@ -48,12 +50,14 @@ impl Shared {
     pub(crate) fn new(
         setup_queue: Arc<Queue>,
         stream_queue: Arc<Queue>,
+        kernel_queue: Arc<Queue>,
         pernet: Arc<Pernet>,
     ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 setup_queue,
                 stream_queue,
+                kernel_queue,
                 pernet,
                 listeners <- new_mutex!(KVec::new(), "riw::cm::Shared::listeners"),
                 devices <- new_mutex!(KVec::new(), "riw::cm::Shared::devices"),

@@ -26,6 +26,7 @@ use kernel::{
     workqueue::{DelayedWork, Work, WorkItem},
 };
 use kernel_ext::{
+    memalloc::without_io,
     memcg::MemCgroup,
     workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
 };
@@ -73,8 +74,14 @@ impl_has_queue! {
 }
 
 impl Endpoint {
-    /// Creates an endpoint in phase `New`, without a connection. May sleep.
-    pub(super) fn new(dev: &Arc<CmDevice>) -> Result<Arc<Self>> {
+    /// Creates an endpoint in phase `New`, without a connection. `below_reclaim`: reclaim may wait for it.
+    /// May sleep.
+    pub(super) fn new(dev: &Arc<CmDevice>, below_reclaim: bool) -> Result<Arc<Self>> {
+        let stream_queue = match below_reclaim {
+            true => &dev.shared.kernel_queue,
+            false => &dev.shared.stream_queue,
+        };
+
         Arc::pin_init(
             pin_init!(Self {
                 dev: dev.clone(),
@@ -88,7 +95,7 @@ impl Endpoint {
                 setup_work <- new_work!("riw::cm::Endpoint::setup_work"),
                 stream_work <- new_work!("riw::cm::Endpoint::stream_work"),
                 timer <- new_delayed_work!("riw::cm::Endpoint::timer"),
-                stream_queue: dev.shared.stream_queue.clone(),
+                stream_queue: stream_queue.clone(),
             }),
             GFP_KERNEL,
         )
@@ -364,10 +371,13 @@ impl WorkItem<0> for Endpoint {
         if this.is_stream_active() {
             return;
         }
-        this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
-            Phase::Connecting(_) | Phase::AwaitReply(_) => this.step_connect(phase),
-            Phase::AwaitRequest(_) | Phase::Reported(_) => this.step_accept(phase),
-            phase => Step::Next(phase),
+        // The next item may be of a connection that I/O waits for.
+        without_io(|| {
+            this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
+                Phase::Connecting(_) | Phase::AwaitReply(_) => this.step_connect(phase),
+                Phase::AwaitRequest(_) | Phase::Reported(_) => this.step_accept(phase),
+                phase => Step::Next(phase),
+            });
         });
     }
 }
@@ -377,9 +387,11 @@ impl WorkItem<1> for Endpoint {
 
     /// Ends the stream, and the connection with it. May sleep, but must not wait for a peer.
     fn run(this: Arc<Self>) {
-        this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
-            Phase::AwaitFirst { .. } | Phase::Rdma { .. } => this.step_stream(phase),
-            phase => Step::Next(phase),
+        without_io(|| {
+            this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
+                Phase::AwaitFirst { .. } | Phase::Rdma { .. } => this.step_stream(phase),
+                phase => Step::Next(phase),
+            });
         });
     }
 }

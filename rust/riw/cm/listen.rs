@@ -28,7 +28,10 @@ use kernel::{
     time::msecs_to_jiffies,
     workqueue::{DelayedWork, Work, WorkItem},
 };
-use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue};
+use kernel_ext::{
+    memalloc::without_io,
+    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
+};
 use net::{netns, Netns};
 use rdma::iw::{CmId, Setup};
 
@@ -298,6 +301,26 @@ impl Listener {
         }
     }
 
+    /// Accepts connections, up to [`BATCH`] of them; a later work item accepts more. May sleep.
+    fn accept_batch(self: &Arc<Self>) {
+        let guard = self.link.lock();
+        let Some(link) = guard.as_ref() else {
+            return;
+        };
+
+        for _ in 0..BATCH {
+            match self.accept(link) {
+                Ok(()) => {}
+                Err(e) if e == EAGAIN || e == EINVAL => return,
+                Err(_) => {
+                    // No callback follows for the connections that are queued already.
+                    return mod_delayed_work::<Self, 1>(self, msecs_to_jiffies(RETRY_TIME));
+                }
+            }
+        }
+        self.kick();
+    }
+
     /// Accepts a connection. `EAGAIN` if there is none. May sleep.
     fn accept(&self, link: &ListenLink) -> Result {
         let child = link.accept()?;
@@ -368,22 +391,8 @@ impl WorkItem<0> for Listener {
 
     /// Accepts connections. May sleep, but must not wait for a peer or a stream.
     fn run(this: Arc<Self>) {
-        let guard = this.link.lock();
-        let Some(link) = guard.as_ref() else {
-            return;
-        };
-
-        for _ in 0..BATCH {
-            match this.accept(link) {
-                Ok(()) => {}
-                Err(e) if e == EAGAIN || e == EINVAL => return,
-                Err(_) => {
-                    // No callback follows for the connections that are queued already.
-                    return mod_delayed_work::<Self, 1>(&this, msecs_to_jiffies(RETRY_TIME));
-                }
-            }
-        }
-        this.kick();
+        // The next item may be of a connection that I/O waits for.
+        without_io(|| this.accept_batch());
     }
 }
 

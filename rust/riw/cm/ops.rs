@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The callbacks for iw_cm.
+//!
+//! Those of a connection allocate without I/O: they hold its phase, which the worker of `riw_setup` waits
+//! for, and so the connections that I/O waits for.
 
 use super::{connect, listen};
 use crate::{driver::Riw, qp::Qp, queue::QpObject};
 use core::net::SocketAddr;
 use kernel::{prelude::*, sync::aref::ARef};
+use kernel_ext::memalloc::without_io;
 use net::Netns;
 use rdma::{
     iw::{CmId, CmOperations, ConnParam, Setup},
@@ -22,7 +26,7 @@ impl CmOperations for Riw {
     ) -> Result {
         let (qp, _) = Qp::lookup(dev, param).ok_or(EINVAL)?;
 
-        connect::connect(&dev.cm, &qp, id, setup, remote, param)
+        without_io(|| connect::connect(&dev.cm, &qp, id, setup, remote, param))
     }
 
     fn accept(
@@ -35,12 +39,12 @@ impl CmOperations for Riw {
 
         match Qp::lookup(dev, param) {
             Some((qp, object)) => {
-                endpoint.accept(&qp, id, param)?;
+                without_io(|| endpoint.accept(&qp, id, param))?;
                 Ok(object)
             }
             None => {
                 // After this error iw_cm does not reject it.
-                let _ = endpoint.reject(&[]);
+                let _ = without_io(|| endpoint.reject(&[]));
                 Err(EINVAL)
             }
         }
@@ -53,10 +57,9 @@ impl CmOperations for Riw {
     }
 
     fn reject(dev: &Device<Self>, token: usize, private_data: &[u8]) -> Result {
-        dev.cm
-            .endpoint(token)
-            .ok_or(ECONNRESET)?
-            .reject(private_data)
+        let endpoint = dev.cm.endpoint(token).ok_or(ECONNRESET)?;
+
+        without_io(|| endpoint.reject(private_data))
     }
 
     fn create_listen(

@@ -15,7 +15,10 @@ use kernel::{
     time::Jiffies,
     workqueue::{DelayedWork, Work, WorkItem},
 };
-use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue};
+use kernel_ext::{
+    memalloc::without_io,
+    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
+};
 use net::{AnyEvent, Callbacks, LockedSock, TcpState};
 
 /// Milliseconds for the peer to answer a FIN, or to acknowledge something before it.
@@ -269,9 +272,12 @@ impl WorkItem<0> for Linger {
 
     /// Polls the connection. May sleep, but must not wait for the peer.
     fn run(this: Arc<Self>) {
-        if !this.poll() {
-            this.end();
-        }
+        // Other items of the queue end streams that I/O waits for.
+        without_io(|| {
+            if !this.poll() {
+                this.end();
+            }
+        });
     }
 }
 

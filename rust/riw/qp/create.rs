@@ -234,10 +234,10 @@ impl Qp {
         let charge = dev.limits.qp.charge()?;
         let number = dev.qps.free_number()?;
         let queues = Queues::new(dev.provider, number, attr.cap(), srq, udata.as_ref())?;
-        let (owner, memcg) = match &udata {
-            Some(_) => (Owner::current()?, MemCgroup::current()),
+        let (owner, memcg, queue) = match &udata {
+            Some(_) => (Owner::current()?, MemCgroup::current(), &dev.queue),
             // The calling process, if any, is not the one that uses it.
-            None => (Owner::Kernel, MemCgroup::none()),
+            None => (Owner::Kernel, MemCgroup::none(), &dev.kernel_queue),
         };
         let (cap, response) = (queues.cap, queues.response);
 
@@ -250,9 +250,8 @@ impl Qp {
         let sq = SendQueue::new(queues.sends, send_cq, number, attr.signal_all())?;
         let rq = QpRecvQueue::new(queues.receives, recv_cq, number)?;
         let stream = Stream::new(regions, memcg, dev.counters().clone(), sq, rq);
-        let queue = dev.queue.clone();
         let this = Arc::pin_init(
-            Self::with_stream(queue, number, owner, charge, cap, stream),
+            Self::with_stream(queue.clone(), number, owner, charge, cap, stream),
             GFP_KERNEL,
         )?;
 
