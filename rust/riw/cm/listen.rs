@@ -276,12 +276,8 @@ impl Listener {
         Ok(())
     }
 
-    /// Removes a subscription. The last one closes the listener. May sleep.
-    pub(super) fn unsubscribe(self: &Arc<Self>, subscription: &Arc<Subscription>, shared: &Shared) {
-        self.drop_subscription(subscription, &mut shared.listeners.lock());
-    }
-
-    /// As [`Self::unsubscribe`], with the list of listeners locked.
+    /// Removes a subscription. The last one closes the listener. `listeners` is the list of all. May
+    /// sleep.
     pub(super) fn drop_subscription(
         self: &Arc<Self>,
         subscription: &Arc<Subscription>,

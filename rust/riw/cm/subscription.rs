@@ -108,8 +108,11 @@ impl Subscription {
         drop(removed);
     }
 
-    /// Closes the subscription. On return no event reaches the id. May sleep.
+    /// Closes the subscription. On return no event reaches the id, and the sockets of which this was
+    /// the last subscription are gone, whoever has closed it. May sleep.
     pub(super) fn close(self: &Arc<Self>) {
+        // Until the sockets are closed: another caller, which finds none, must not return before.
+        let mut all = self.dev.shared.listeners.lock();
         let (id, listeners, half_open) = {
             let mut state = self.state.lock();
             let half_open = core::mem::replace(&mut state.half_open, HalfOpen::new());
@@ -122,8 +125,9 @@ impl Subscription {
         };
 
         for listener in &listeners {
-            listener.unsubscribe(self, &self.dev.shared);
+            listener.drop_subscription(self, &mut all);
         }
+        drop(all);
         for endpoint in half_open.iter() {
             endpoint.evict();
         }

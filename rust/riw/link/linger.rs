@@ -208,21 +208,21 @@ impl Linger {
         self.queue.kick::<_, 0>(self);
     }
 
-    /// Releases the connection, and resets it if it is not closed. On return no callback of it
-    /// runs. May sleep.
+    /// Releases the connection, and resets it if it is not closed. On return there is no socket any
+    /// more, whoever has released it, and no callback of it runs. May sleep.
     fn end(self: &Arc<Self>) {
-        let state = {
-            let mut state = self.state.lock();
-            cancel_delayed_work::<Self, 1>(self);
-            state.take()
-        };
+        let mut place = self.state.lock();
+        cancel_delayed_work::<Self, 1>(self);
 
-        if let Some(state) = state {
-            state.connection.base().clear_callbacks();
-            // Without effect on the peer if the connection has closed.
-            state.connection.abort();
-            self.set.remove(self.token);
-        }
+        let Some(LingerState { connection, .. }) = place.take() else {
+            return;
+        };
+        // Under the lock: `LingerSet::shutdown` must not return before the socket is gone.
+        connection.base().clear_callbacks();
+        // Without effect on the peer if the connection has closed.
+        connection.abort();
+        drop(place);
+        self.set.remove(self.token);
     }
 
     /// Polls the connection, and sets the timer for the next poll. Returns false if there is
