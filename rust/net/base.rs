@@ -303,7 +303,9 @@ impl Base {
             to_result(bindings::sk_disinherit(
                 child.sk().as_ptr(),
                 &child.original,
-            ))?;
+            ))
+            // An orderly end takes time, for which nobody holds the namespace.
+            .inspect_err(|_| child.set_no_linger())?;
             bindings::sk_setup(child.sk().as_ptr());
         }
         Ok(child)
