@@ -77,7 +77,10 @@ impl Endpoint {
     pub(super) fn step_stream(self: &Arc<Self>, phase: Phase) -> Step {
         if !self.events.has(PendingEvent::LlpClosed) {
             // Needed only the first time, and harmless later.
-            self.poll_link();
+            match self.qp.as_ref() {
+                Some(qp) => qp.in_worker(|| self.poll_link()),
+                None => self.poll_link(),
+            }
         }
         let phase = match phase {
             Phase::AwaitFirst { id, depths, .. } if self.events.has(PendingEvent::FirstFpdu) => {

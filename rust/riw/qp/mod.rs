@@ -194,7 +194,7 @@ impl Qp {
     /// Calls `f` and returns its result, in a worker that others may have to wait for when they free
     /// memory: without I/O for a kernel user, and without waiting for reclaim if reclaim may wait for
     /// the queue pair.
-    fn in_worker<R>(&self, f: impl FnOnce() -> R) -> R {
+    pub(crate) fn in_worker<R>(&self, f: impl FnOnce() -> R) -> R {
         match self.below_reclaim.load(ordering::Relaxed) {
             true => without_reclaim(f),
             false => self.without_io(f),
