@@ -186,7 +186,7 @@ pub(super) fn connect(
     let begun = dev
         .add(endpoint.token, Member::Endpoint(endpoint.clone()))
         .map_err(EndReason::Local)
-        .and_then(|()| endpoint.begin(connection, remote))
+        .and_then(|()| endpoint.begin_first(connection, &mut opening))
         .and_then(|()| endpoint.attach(qp).map_err(EndReason::Local));
     if begun.is_ok() {
         // From here on iw_cm gets a connect reply in any case.
@@ -205,6 +205,18 @@ impl Endpoint {
     ) -> Result<(), EndReason> {
         self.set_connection(connection).map_err(EndReason::Local)?;
         self.link.connect(remote).map_err(EndReason::Unreachable)
+    }
+
+    /// Starts to connect, by TCP if SCTP fails at once and both would do. May sleep.
+    fn begin_first(
+        self: &Arc<Self>,
+        connection: Connection,
+        opening: &mut Opening,
+    ) -> Result<(), EndReason> {
+        match self.begin(connection, &opening.addrs.remote) {
+            Err(_) if opening.take_tcp() => self.reconnect(opening),
+            other => other,
+        }
     }
 
     /// Continues to connect, as far as that is possible now. May sleep.
@@ -332,17 +344,16 @@ impl Endpoint {
     }
 
     /// Resets the connection and connects once more. May sleep.
-    fn reconnect(self: &Arc<Self>, opening: &mut Opening) -> Result {
+    fn reconnect(self: &Arc<Self>, opening: &mut Opening) -> Result<(), EndReason> {
         if let Some(connection) = self.link.take() {
             connection.abort();
         }
 
-        let ns = self.dev.netns()?;
-        let connection = opening.bind(&self.dev, &ns)?;
+        let ns = self.dev.netns().map_err(EndReason::Local)?;
+        let connection = opening.bind(&self.dev, &ns).map_err(EndReason::Local)?;
         // A shutdown of the device that begins now also ends this endpoint: it is a member, and the
         // shutdown waits for `phase`, which is locked.
-        self.begin(connection, &opening.addrs.remote)
-            .map_err(EndReason::to_error)?;
+        self.begin(connection, &opening.addrs.remote)?;
 
         opening.deadline = Deadline::new(self.dev.settings.connect_time()).min(opening.limit);
         Ok(())
