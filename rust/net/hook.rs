@@ -27,7 +27,7 @@ struct Operations {
 
 /// The target of `sk_user_data`.
 ///
-/// TCP may load a callback pointer before the owner changes, and call it afterwards. So all owners
+/// The transport may load a callback pointer before the owner changes, and call it afterwards. So all owners
 /// share the same callback functions. The hook holds the owner together with the operations for its
 /// type, so that one look-up finds both.
 ///
@@ -342,17 +342,17 @@ pub(crate) unsafe fn install_any_event<T: AnyEvent>(sk: NonNull<sock>, owner: Ar
 ///
 /// # Safety
 ///
-/// Only a TCP callback may call it, with the socket that TCP passed and the operation for this
-/// callback.
+/// Only a callback of the transport may call it, with the socket that the transport passed and the
+/// operation for this callback.
 unsafe fn enter(sk: *mut sock, operation: impl FnOnce(&Operations) -> Operation) {
-    // SAFETY: The caller promises the socket that TCP passed, which is valid. `sk_callback_exit()`
-    // below releases the lock.
+    // SAFETY: The caller promises the socket that the transport passed, which is valid.
+    // `sk_callback_exit()` below releases the lock.
     let hook = unsafe { bindings::sk_callback_enter(sk) };
 
     if !hook.is_null() {
         // SAFETY: `remove` needs `sk_callback_lock` as the writer, so the hook is valid while this
-        // function holds it as a reader. The hook begins with its operations. TCP's socket is not
-        // null.
+        // function holds it as a reader. The hook begins with its operations. The
+        // transport's socket is not null.
         unsafe { operation(*hook.cast::<&Operations>())(hook, NonNull::new_unchecked(sk)) };
     }
     // SAFETY: `sk_callback_enter()` above took the lock on this socket.
@@ -363,11 +363,11 @@ unsafe fn enter(sk: *mut sock, operation: impl FnOnce(&Operations) -> Operation)
 ///
 /// # Safety
 ///
-/// Only TCP may call it, as `sk_data_ready` of a hooked socket, or of a child that inherited it
+/// Only the transport may call it, as `sk_data_ready` of a hooked socket, or of a child that inherited it
 /// from a hooked listener.
 unsafe extern "C" fn data_ready(sk: *mut sock) {
-    // SAFETY: Only TCP calls this callback, with a valid socket. The operation is for this
-    // callback.
+    // SAFETY: Only the transport calls this callback, with a valid socket. The operation is for
+    // this callback.
     unsafe { enter(sk, |operations| operations.data_ready) }
 }
 
@@ -375,10 +375,10 @@ unsafe extern "C" fn data_ready(sk: *mut sock) {
 ///
 /// # Safety
 ///
-/// Only TCP may call it, as `sk_state_change`.
+/// Only the transport may call it, as `sk_state_change`.
 unsafe extern "C" fn state_change(sk: *mut sock) {
-    // SAFETY: Only TCP calls this callback, with a valid socket. The operation is for this
-    // callback.
+    // SAFETY: Only the transport calls this callback, with a valid socket. The operation is for
+    // this callback.
     unsafe { enter(sk, |operations| operations.state_change) }
 }
 
@@ -386,10 +386,10 @@ unsafe extern "C" fn state_change(sk: *mut sock) {
 ///
 /// # Safety
 ///
-/// Only TCP may call it, as `sk_write_space`.
+/// Only the transport may call it, as `sk_write_space`.
 unsafe extern "C" fn write_space(sk: *mut sock) {
-    // SAFETY: Only TCP calls this callback, with a valid socket. The operation is for this
-    // callback.
+    // SAFETY: Only the transport calls this callback, with a valid socket. The operation is for
+    // this callback.
     unsafe { enter(sk, |operations| operations.write_space) }
 }
 
@@ -397,9 +397,9 @@ unsafe extern "C" fn write_space(sk: *mut sock) {
 ///
 /// # Safety
 ///
-/// Only TCP may call it, as `sk_error_report`.
+/// Only the transport may call it, as `sk_error_report`.
 unsafe extern "C" fn error_report(sk: *mut sock) {
-    // SAFETY: Only TCP calls this callback, with a valid socket. The operation is for this
-    // callback.
+    // SAFETY: Only the transport calls this callback, with a valid socket. The operation is for
+    // this callback.
     unsafe { enter(sk, |operations| operations.error_report) }
 }
