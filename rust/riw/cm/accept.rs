@@ -199,7 +199,7 @@ impl Endpoint {
     }
 
     /// Receives the request, or a part of it. May sleep.
-    fn receive_request(&self, mut request: KBox<Request>) -> Step {
+    fn receive_request(self: &Arc<Self>, mut request: KBox<Request>) -> Step {
         let policy = self.dev.settings.policy();
         let received = match request.awaited.receive(self, &policy) {
             Ok(None) => return Step::Next(Phase::AwaitRequest(request)),

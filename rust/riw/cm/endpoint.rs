@@ -15,7 +15,7 @@ use crate::{
     },
     qp::{Closed, Qp, QpConnection},
 };
-use iwarp::Local;
+use iwarp::{sctp::SessionAction, Local};
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
@@ -120,6 +120,21 @@ impl Endpoint {
         }
         // Without a connection there is nothing to read.
         let _ = self.link.with_locked(|data| self.poll_stream(data));
+    }
+
+    /// Receives the next chunk of SCTP in order, as [`Link::next_action`] does; if there may be more, a
+    /// work item comes back. May sleep.
+    pub(super) fn next_action<R>(
+        self: &Arc<Self>,
+        f: impl FnOnce(SessionAction<'_>) -> R,
+    ) -> Result<Option<R>, EndReason> {
+        match self.link.next_action(f) {
+            Err(e) if e == EAGAIN => {
+                self.kick();
+                Ok(None)
+            }
+            other => other.map_err(EndReason::link),
+        }
     }
 
     /// Resets the connection to make room for others, unless it has been accepted. A work item does

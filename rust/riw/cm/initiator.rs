@@ -9,7 +9,7 @@ use iwarp::{
     sctp::{Form, SessionAction},
     startup::{Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, StartupError},
 };
-use kernel::prelude::*;
+use kernel::{prelude::*, sync::Arc};
 use rdma::iw::{ConnParam, Offer};
 
 /// The startup of a connection that is being opened.
@@ -70,7 +70,10 @@ impl Startup {
 
     /// Receives the answer, or a part of it. May sleep. Returns `None` if it is not complete, or why it
     /// never will be.
-    pub(super) fn receive(&mut self, endpoint: &Endpoint) -> Result<Option<Answer>, EndReason> {
+    pub(super) fn receive(
+        &mut self,
+        endpoint: &Arc<Endpoint>,
+    ) -> Result<Option<Answer>, EndReason> {
         match self {
             Self::Mpa(mpa) => mpa.receive(endpoint),
             Self::Sctp(sctp) => sctp.receive(endpoint),
@@ -262,13 +265,8 @@ impl SctpStartup {
             .map_err(|e| if e == EAGAIN { ENOBUFS } else { e })
     }
 
-    fn receive(&mut self, endpoint: &Endpoint) -> Result<Option<Answer>, EndReason> {
-        let next = endpoint
-            .link
-            .next_action(|action| self.take(action))
-            .map_err(EndReason::link)?;
-
-        match next {
+    fn receive(&mut self, endpoint: &Arc<Endpoint>) -> Result<Option<Answer>, EndReason> {
+        match endpoint.next_action(|action| self.take(action))? {
             None => Ok(None),
             Some(Next::Answer(answer)) => Ok(Some(answer)),
             Some(Next::RetryPlain) => {

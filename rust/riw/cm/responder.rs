@@ -9,7 +9,7 @@ use iwarp::{
     sctp::{SessionAction, SessionEvent},
     startup::{self, Kind, OutFrame, Parameters, Policy, Reader},
 };
-use kernel::prelude::*;
+use kernel::{prelude::*, sync::Arc};
 use rdma::iw::ConnParam;
 
 /// Waits for the request of the peer.
@@ -52,7 +52,7 @@ impl Awaited {
     /// it never will be.
     pub(super) fn receive(
         &mut self,
-        endpoint: &Endpoint,
+        endpoint: &Arc<Endpoint>,
         policy: &Policy,
     ) -> Result<Option<Received>, EndReason> {
         match self {
@@ -71,9 +71,7 @@ impl Awaited {
                 }))
             }
             Self::Sctp => endpoint
-                .link
-                .next_action(|action| take(endpoint, action))
-                .map_err(EndReason::link)?
+                .next_action(|action| take(endpoint, action))?
                 .transpose(),
         }
     }
@@ -127,13 +125,10 @@ impl Responder {
     /// allowed, returns whether it has been sent an answer to that, and the reason.
     pub(super) fn check(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &Arc<Endpoint>,
     ) -> Result<Option<(bool, EndReason)>, EndReason> {
         if let Self::Sctp { .. } = self {
-            let next = endpoint
-                .link
-                .next_action(|action| take(endpoint, action))
-                .map_err(EndReason::link)?;
+            let next = endpoint.next_action(|action| take(endpoint, action))?;
 
             match next.transpose()? {
                 Some(Received::Refused { answered, reason }) => {

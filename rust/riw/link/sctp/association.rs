@@ -129,9 +129,15 @@ impl Association {
         })
     }
 
-    /// Whether the peer has announced DDP (RFC 5043, section 7.1). May sleep.
-    pub(super) fn peer_has_ddp(&self) -> bool {
-        self.socket.look().adaptation == ADAPTATION_DDP
+    /// Whether the peer has announced DDP (RFC 5043, section 7.1). May sleep. Without an association,
+    /// fails with the error that ended it.
+    pub(super) fn peer_has_ddp(&self) -> Result<bool> {
+        let look = self.socket.look();
+
+        match look.phase {
+            Phase::Gone => Err(look.error.unwrap_or(ECONNRESET)),
+            _ => Ok(look.adaptation == ADAPTATION_DDP),
+        }
     }
 
     /// Sends the chunks of a batch, as many as SCTP takes now. Fails as
@@ -224,15 +230,18 @@ impl Association {
             return Drained::Ended;
         };
 
+        let mut budget = DRAIN_BATCH;
+
         for _ in 0..DRAIN_BATCH {
             if inlet.session == Session::Ended {
                 return Drained::Ended;
             }
-            match inlet.fetch(|f| f(socket), |_, _| false) {
+            match inlet.fetch(&mut budget, |f| f(socket), |_, _| false) {
                 Fetched::Chunk => {
                     inlet.handle(|_, _| (true, ()));
                 }
                 Fetched::Nothing => return Drained::All,
+                Fetched::Spent => return Drained::More,
                 Fetched::Closed(_) => return Drained::Ended,
             }
         }

@@ -44,6 +44,8 @@ pub(crate) struct Inlet {
     message_max: usize,
     /// The message is too long, which has been said: the rest of it is skipped.
     skips: bool,
+    /// The parts of it that have been skipped.
+    skipped: u32,
     current: Option<Current>,
     /// Nothing that is sent or received has a meaning any more: the association must be aborted.
     broken: bool,
@@ -88,6 +90,8 @@ pub(super) enum Fetched {
     Chunk,
     /// None has arrived.
     Nothing,
+    /// As many messages as allowed have been received, and none is next: there may be more.
+    Spent,
     /// None will arrive. The reason.
     Closed(Error),
 }
@@ -104,6 +108,7 @@ impl Inlet {
             message: MessageBuf::new(reorder.memcg.clone()),
             message_max: MESSAGE_MAX,
             skips: false,
+            skipped: 0,
             current: None,
             broken: false,
             reorder,
@@ -143,16 +148,17 @@ impl Inlet {
         self.broken
     }
 
-    /// Looks for the next chunk. `with_socket` calls a function with the socket, if there still is one.
+    /// Looks for the next chunk. Takes the number of parts that it receives from `budget`, which ends
+    /// the look at 0. `with_socket` calls a function with the socket, if there still is one.
     /// `place` places the payload of an RDMA Write before its turn, and returns whether it is placed.
     /// May sleep.
     pub(super) fn fetch(
         &mut self,
+        budget: &mut usize,
         mut with_socket: impl FnMut(&mut dyn FnMut(&SctpSocket) -> Result) -> Result,
         mut place: impl FnMut(&Segment, &[u8]) -> bool,
     ) -> Fetched {
         let mut closed = None;
-        let mut skipped = 0_u32;
 
         loop {
             if self.current.is_some() {
@@ -161,6 +167,10 @@ impl Inlet {
             if let Some(held) = self.take_due() {
                 self.current = Some(Current::Held(held));
                 return Fetched::Chunk;
+            }
+            match budget.checked_sub(1) {
+                Some(left) => *budget = left,
+                None => return Fetched::Spent,
             }
             let mut received = Err(NoPart::Socket(ENOTCONN));
             let (message, max) = (&mut self.message, self.message_max);
@@ -173,8 +183,8 @@ impl Inlet {
                 Ok(part) if self.skips => {
                     self.message.clear();
                     self.skips = !part.last;
-                    skipped = skipped.saturating_add(1);
-                    if skipped == SKIPPED_MAX {
+                    self.skipped = self.skipped.saturating_add(1);
+                    if self.skipped == SKIPPED_MAX {
                         self.broken = true;
                         return Fetched::Closed(ECONNRESET);
                     }
@@ -188,6 +198,7 @@ impl Inlet {
                 Err(NoPart::Full) => {
                     self.message.clear();
                     self.skips = true;
+                    self.skipped = 0;
                     self.current = Some(Current::Bad(Sctp::Length));
                 }
                 Err(NoPart::Memory) => {

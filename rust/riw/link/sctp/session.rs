@@ -16,7 +16,7 @@ use iwarp::{
 };
 use kernel::prelude::*;
 
-/// Maximum chunks in a row before other work items run.
+/// Maximum chunks that are handled, and messages that are received, in a row before other work items run.
 const BATCH: usize = 256;
 
 /// How [`Link::receive_chunks`] ended.
@@ -50,7 +50,7 @@ impl Link {
     pub(crate) fn tune_for_ddp(&self) -> Result<bool> {
         self.with_association(|association| {
             association.socket.tune()?;
-            Ok(association.peer_has_ddp())
+            association.peer_has_ddp()
         })
     }
 
@@ -86,7 +86,8 @@ impl Link {
     }
 
     /// Receives the next chunk in order, and calls `f` with what the session makes of it. Returns
-    /// `None` if none has arrived; the error that ended the association if none will.
+    /// `None` if none has arrived; `EAGAIN` if many have that are ahead of it, and there may be more: call
+    /// again later. Otherwise fails with the error that ended the association.
     pub(crate) fn next_action<R>(
         &self,
         f: impl FnOnce(SessionAction<'_>) -> R,
@@ -95,11 +96,13 @@ impl Link {
         let inlet = Option::as_mut(&mut inlet).ok_or(ENOTCONN)?;
 
         match inlet.fetch(
+            &mut { BATCH },
             |f| self.with_association(|association| f(&association.socket)),
             |_, _| false,
         ) {
             Fetched::Chunk => Ok(inlet.handle(|action, _| (true, f(action)))),
             Fetched::Nothing => Ok(None),
+            Fetched::Spent => Err(EAGAIN),
             Fetched::Closed(e) => Err(e),
         }
     }
@@ -171,13 +174,17 @@ impl Link {
             return Inflow::Closed(ENOTCONN);
         };
 
+        let mut budget = BATCH;
+
         for _ in 0..BATCH {
             match inlet.fetch(
+                &mut budget,
                 |f| self.with_association(|association| f(&association.socket)),
                 &mut place,
             ) {
                 Fetched::Chunk => {}
                 Fetched::Nothing => return Inflow::Empty,
+                Fetched::Spent => return Inflow::More,
                 Fetched::Closed(e) => return Inflow::Closed(e),
             }
             let outcome = inlet.handle(|action, chunk| match action {
