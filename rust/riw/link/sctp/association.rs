@@ -74,7 +74,7 @@ pub(crate) struct Association {
     pub(super) next_ssn: u16,
     /// `None` while a link has it.
     pub(in crate::link) inlet: Option<KBox<Inlet>>,
-    /// The last chunk of this side, for which there has been no room.
+    /// The last chunk of this side, which could not be sent yet.
     last: Option<Encoded<'static>>,
     /// This side has sent its last chunk, and expects no more from the peer.
     shutting_down: bool,
@@ -164,7 +164,7 @@ impl Association {
     }
 
     /// Ends this side's direction of the session: all has been sent. May sleep. If there is no room for
-    /// the last chunk, [`Self::progress`] sends it. Fails as [`SctpSocket::send`]; `ENOTCONN` if a link
+    /// the last chunk, or if it is not due, [`Self::progress`] sends it. Fails as [`SctpSocket::send`]; `ENOTCONN` if a link
     /// has the inlet, or if the peer has not answered the Initiate: it would accept a session that nobody
     /// may end before it is open.
     pub(in crate::link) fn close(&mut self) -> Result {
@@ -181,9 +181,25 @@ impl Association {
         self.send_last()
     }
 
+    /// Whether the last chunk could overtake the Accept of this side, which RFC 5043, section 6.6, forbids:
+    /// nothing says that the initiator has the Accept. If so, a callback follows the next acknowledgment.
+    fn may_overtake(&self) -> bool {
+        let unanswered = |inlet: &KBox<Inlet>| inlet.is_accept_unanswered();
+
+        if !self.inlet.as_ref().is_some_and(unanswered) {
+            return false;
+        }
+        // Before the look, so that no acknowledgment comes in between.
+        self.socket.notify_room();
+        self.socket.look().unacknowledged != 0
+    }
+
     /// Sends the last chunk of this side, if it is due and there is room. Fails as
     /// [`SctpSocket::send`], but not for lack of room.
     fn send_last(&mut self) -> Result {
+        if self.last.is_none() || self.may_overtake() {
+            return Ok(());
+        }
         if let Some(chunk) = self.last {
             match self.send_control(&chunk) {
                 Err(e) if e == EAGAIN => {}

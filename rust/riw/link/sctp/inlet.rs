@@ -49,6 +49,8 @@ pub(crate) struct Inlet {
     current: Option<Current>,
     /// Nothing that is sent or received has a meaning any more: the association must be aborted.
     broken: bool,
+    /// This side has accepted, and the initiator has sent nothing since then.
+    accept_unanswered: bool,
     reorder: Reorder,
 }
 
@@ -111,6 +113,7 @@ impl Inlet {
             skipped: 0,
             current: None,
             broken: false,
+            accept_unanswered: false,
             reorder,
         }
     }
@@ -136,6 +139,17 @@ impl Inlet {
         self.message_max = MESSAGE_MAX;
         self.message = MessageBuf::new(reorder.memcg.clone());
         self.reorder = reorder;
+    }
+
+    /// Notes that this side accepts the session.
+    pub(super) fn set_accepted(&mut self) {
+        self.accept_unanswered = true;
+    }
+
+    /// Whether this side has accepted the session, and nothing that has arrived says that the initiator
+    /// has the Accept.
+    pub(super) fn is_accept_unanswered(&self) -> bool {
+        self.accept_unanswered
     }
 
     /// Notes that the association must be aborted.
@@ -318,6 +332,8 @@ impl Inlet {
             .unwrap_or(SessionAction::Discard);
         let (handled, result) = f(action, segment);
 
+        // An initiator sends nothing between its Initiate and the answer.
+        self.accept_unanswered = false;
         if handled {
             // The message, too, if the chunk was in it.
             if !matches!(self.current.take(), Some(Current::Held(_))) {

@@ -134,6 +134,9 @@ impl Link {
             association.send_control(&chunk)
         })
         .inspect_err(|_| inlet.session = before)?;
+        if agreed.is_some() {
+            inlet.set_accepted();
+        }
         Ok(agreed)
     }
 
