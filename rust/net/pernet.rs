@@ -47,6 +47,22 @@ impl Pernet {
         // If the allocation fails, `Self` is dropped and unregisters.
         Ok(Arc::new(Self(()), GFP_KERNEL)?)
     }
+
+    /// Loads SCTP, and keeps it loaded as long as this registration exists. Process context; waits for
+    /// `modprobe`. No lock may be held, least of all the RTNL: the module waits until network namespaces
+    /// are dismantled. `EPROTONOSUPPORT` or `ESOCKTNOSUPPORT` if the kernel has no SCTP; otherwise the
+    /// errors of `sock_create_kern()`.
+    pub fn load_sctp(&self) -> Result {
+        // SAFETY: The function has no preconditions but the context. `unload` is called in the drop of
+        // the only registration, so not at the same time.
+        to_result(unsafe { bindings::sctp_load() })
+    }
+
+    /// Whether [`load_sctp`](Self::load_sctp) has succeeded. Any context.
+    pub(crate) fn has_sctp(&self) -> bool {
+        // SAFETY: The function reads a flag.
+        unsafe { bindings::sctp_is_loaded() }
+    }
 }
 
 impl Drop for Pernet {
@@ -54,6 +70,9 @@ impl Drop for Pernet {
         // SAFETY: A `Pernet` exists only after a successful `register_pernet()`, and is dropped
         // once.
         unsafe { bindings::unregister_pernet() };
+        // SAFETY: Each socket has a reference to the registration, so there is none. The other functions
+        // are called with a registration only, and there is one at most.
+        unsafe { bindings::sctp_unload() };
         REGISTERED.store(false, ordering::Release);
     }
 }

@@ -102,8 +102,9 @@ impl SctpSocket {
 
     /// Makes a socket in a network namespace, which will send this adaptation indication and have
     /// `send` bytes to send from, and `receive` bytes to receive into, half of which the peer may use for
-    /// its data. Children of a listener have the same. Process context, may sleep; may load sctp.ko. `EPROTONOSUPPORT` or `ESOCKTNOSUPPORT` if the kernel lacks SCTP,
-    /// `EAFNOSUPPORT` if it lacks the address family; otherwise the errors of `sock_create_kern()`.
+    /// its data. Children of a listener have the same. Process context, may sleep. `EPROTONOSUPPORT` before
+    /// [`Pernet::load_sctp`], `EAFNOSUPPORT` if the kernel lacks the address family; otherwise the errors
+    /// of `sock_create_kern()`.
     pub fn new(
         pernet: &Arc<Pernet>,
         ns: &Netns,
@@ -112,6 +113,10 @@ impl SctpSocket {
         send: u32,
         receive: u32,
     ) -> Result<Self> {
+        // Creating a socket would load the module, under whatever locks the caller is called.
+        if !pernet.has_sctp() {
+            return Err(EPROTONOSUPPORT);
+        }
         // INVARIANT: It is new, of SCTP and SOCK_STREAM.
         let this = Self(Base::new(pernet, ns, family, Protocol::Sctp)?);
 

@@ -36,7 +36,7 @@ enum Value<T: Driver> {
     Word {
         words: &'static [&'static CStr],
         get: fn(&Device<T>) -> usize,
-        set: fn(&Device<T>, usize),
+        set: fn(&Device<T>, usize) -> Result,
     },
 }
 
@@ -62,12 +62,12 @@ impl<T: Driver> Attribute<T> {
     /// write calls `set` with the number of the word written.
     ///
     /// Both functions run in process context with the device registered, and may sleep. A writer gets
-    /// `EINVAL` for another word.
+    /// the error of `set`, or `EINVAL` for another word.
     pub const fn word(
         name: &'static CStr,
         words: &'static [&'static CStr],
         get: fn(&Device<T>) -> usize,
-        set: fn(&Device<T>, usize),
+        set: fn(&Device<T>, usize) -> Result,
     ) -> Self {
         Self::new(name, Value::Word { words, get, set })
     }
@@ -150,7 +150,7 @@ impl<T: Driver> Attribute<T> {
                         unsafe { bindings::sysfs_streq(buf, word.as_ptr().cast()) }
                     });
 
-                    set(dev, found.ok_or(EINVAL)?);
+                    set(dev, found.ok_or(EINVAL)?)?;
                 }
             }
             isize::try_from(count).map_err(|_| EINVAL)

@@ -168,11 +168,14 @@ static TRANSPORT: Attribute<Riw> = Attribute::word(
     // CAST: A small number.
     |dev| dev.cm.settings.transport.load(ordering::Relaxed) as usize,
     |dev, number| {
-        // CAST: A number of a word.
+        let transports = *TRANSPORTS.get(number).ok_or(EINVAL)?;
+
+        dev.cm.shared.load(transports)?;
         dev.cm
             .settings
             .transport
-            .store(number as u32, ordering::Relaxed);
+            .store(transports.number(), ordering::Relaxed);
+        Ok(())
     },
 );
 

@@ -41,6 +41,9 @@ struct riw_sctp_part {
 
 struct riw_sctp_watch;
 
+int riw_helper_sctp_load(void);
+bool riw_helper_sctp_is_loaded(void);
+void riw_helper_sctp_unload(void);
 int riw_helper_sctp_setup(struct socket *sock, u32 adaptation, u32 send, u32 receive);
 void riw_helper_sctp_widen(struct sock *sk, u32 receive);
 int riw_helper_sctp_bind_more(struct socket *sock, struct sockaddr_storage *addr, int len);

@@ -9,7 +9,7 @@ use crate::{
     link::{LingerSet, Transport},
     log::DeviceLog,
     members::Members,
-    settings::Settings,
+    settings::{Settings, Transports},
 };
 use core::net::SocketAddr;
 use kernel::{
@@ -66,6 +66,27 @@ impl Shared {
         )
     }
 
+    /// Loads what the transports of a device need. Process context; waits for `modprobe`, so no lock may
+    /// be held that the dismantling of a network namespace takes. `EPROTONOSUPPORT` if the kernel has no
+    /// SCTP and TCP is not among the transports; otherwise the errors of
+    /// [`Pernet::load_sctp`].
+    pub(crate) fn load(&self, transports: Transports) -> Result {
+        if transports == Transports::Tcp {
+            return Ok(());
+        }
+        match self.pernet.load_sctp() {
+            Err(e) if Transport::is_missing(e) && transports == Transports::Both => {
+                pr_warn!("the kernel has no SCTP: the transport is TCP alone\n");
+                Ok(())
+            }
+            Err(e) if Transport::is_missing(e) => {
+                pr_err!("the kernel has no SCTP\n");
+                Err(EPROTONOSUPPORT)
+            }
+            other => other,
+        }
+    }
+
     /// Shuts down the device on `netdev`, which is about to leave its namespace. When it returns,
     /// the device has no socket, and never will. Process context, may sleep; the RTNL may be held.
     pub(crate) fn netdev_gone(&self, netdev: &NetDevice) {
@@ -87,7 +108,7 @@ const ADDRS_MAX: usize = 8;
 /// The connection management of a device.
 #[pin_data]
 pub(crate) struct CmDevice {
-    pub(super) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) settings: Settings,
     pub(crate) counters: Arc<Counters>,
     pub(crate) log: Arc<DeviceLog>,
@@ -118,11 +139,13 @@ pub(super) enum Member {
 }
 
 impl CmDevice {
-    /// Creates the connection management of a device on `netdev`. May sleep.
+    /// Creates the connection management of a device on `netdev`. May sleep, and load sctp.ko. Fails as
+    /// [`Shared::load`] does, with `EINVAL` for a bad module parameter, or `ENOMEM`.
     ///
     /// Until [`Self::shutdown`] it holds a reference to `netdev`, and `shared` holds one to it.
     pub(crate) fn new(netdev: &NetDevice, shared: Arc<Shared>) -> Result<Arc<Self>> {
         let settings = Settings::new()?;
+        shared.load(settings.transports())?;
         let counters = Counters::new()?;
         let log = DeviceLog::new()?;
         let lingers = LingerSet::new(shared.stream_queue.clone())?;

@@ -131,7 +131,7 @@ fn listen_on(
 ) -> Result<usize> {
     let ns = dev.netns()?;
     let home = home.is_some_and(|home| *home == ns);
-    // Outside of the lock: this may load a module.
+    // Outside of the lock: this may load the module of an address family.
     let links = unbound_links(dev, &ns, setup)?;
     let subscription = Subscription::new(dev, home)?;
 

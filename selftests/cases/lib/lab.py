@@ -275,6 +275,17 @@ def impaired(*nodes, how=("loss", "1%")):
             cmd(f"tc qdisc del dev {node.netdev} root", fail=False, host=node)
 
 
+@contextmanager
+def without_chunk(node, chunk):
+    """Drops the packets of SCTP with such a chunk that arrive at the node."""
+    cmd(["nft", "add table inet wall; add chain inet wall input { type filter hook input priority 0; }; "
+         f"add rule inet wall input sctp chunk {chunk} exists drop"], host=node)
+    try:
+        yield
+    finally:
+        cmd("nft delete table inet wall", host=node)
+
+
 def slow_to_siw(node, to=None):
     """Delays packets from `node` to siw on the node `to`, which may be the same node.
 

@@ -28,7 +28,7 @@ const RECEIVE_BUFFER: u32 = 2 * SEND_BUFFER;
 /// and nobody has vouched for it.
 const LISTEN_BUFFER: u32 = 64 * 1024;
 
-/// Makes a socket for DDP that will connect. Process context, may sleep; may load sctp.ko. Fails as
+/// Makes a socket for DDP that will connect. Process context, may sleep. Fails as
 /// [`SctpSocket::new`] does.
 pub(in crate::link) fn new_socket(
     pernet: &Arc<Pernet>,
