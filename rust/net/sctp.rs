@@ -47,6 +47,8 @@ pub struct Look {
     pub unacknowledged: u32,
     /// Those of them that SCTP has not sent.
     pub unsent: u32,
+    /// Milliseconds since the last packet of the peer; `u32::MAX` if there has been none.
+    pub silence: u32,
     /// A number that changes when either side has received something new.
     pub moved: u64,
 }
@@ -97,9 +99,6 @@ impl Drop for SctpSocket {
 }
 
 impl SctpSocket {
-    /// Messages without an answer until an association ends, over all its paths.
-    pub const RETRANS: u32 = bindings::RIW_SCTP_RETRANS;
-
     /// Makes a socket in a network namespace, which will send this adaptation indication and have
     /// `send` bytes to send from, and `receive` bytes to receive into, half of which the peer may use for
     /// its data. Children of a listener have the same. Process context, may sleep. `EPROTONOSUPPORT` before
@@ -180,6 +179,7 @@ impl SctpSocket {
             chunk: look.chunk,
             unacknowledged: look.unacked,
             unsent: look.unsent,
+            silence: look.silence,
             moved: look.moved,
         }
     }

@@ -221,6 +221,21 @@ void riw_helper_sctp_share_cookie_key(struct sock *child, struct sock *listener)
 	release_sock(child);
 }
 
+/* Returns the ms since the peer's last packet, by any path; U32_MAX if there has been none. */
+static u32 riw_sctp_silence(const struct sctp_association *asoc)
+{
+	const struct sctp_transport *path;
+	ktime_t heard = 0;
+	s64 ms;
+
+	list_for_each_entry(path, &asoc->peer.transport_addr_list, transports)
+		heard = max(heard, path->last_time_heard);
+	if (!heard)
+		return U32_MAX;
+	ms = ktime_ms_delta(ktime_get(), heard);
+	return clamp_t(s64, ms, 0, U32_MAX);
+}
+
 static enum riw_sctp_phase riw_sctp_phase(const struct sctp_association *asoc)
 {
 	if (!asoc)
@@ -252,6 +267,7 @@ void riw_helper_sctp_look(struct sock *sk, struct riw_sctp_look *look)
 		look->chunk = asoc->frag_point;
 		look->unsent = asoc->outqueue.out_qlen;
 		look->unacked = look->unsent + asoc->outqueue.outstanding_bytes;
+		look->silence = riw_sctp_silence(asoc);
 		look->moved = (u64)asoc->ctsn_ack_point +
 			      sctp_tsnmap_get_ctsn(&asoc->peer.tsn_map);
 	}

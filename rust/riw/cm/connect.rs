@@ -5,6 +5,7 @@
 use super::{
     device::{CmDevice, Member},
     end::End,
+    established::PeerWatch,
     initiator::{Answer, Startup},
     pending::PendingEvent,
     phase::{Phase, Step},
@@ -326,6 +327,7 @@ impl Endpoint {
                 Step::Next(Phase::Rdma {
                     id: KBox::into_inner(opening).id,
                     ending: None,
+                    watch: PeerWatch::new(self),
                 })
             }
             Err(e) => Step::End(Phase::AwaitReply(opening), End::abort(EndReason::Local(e))),

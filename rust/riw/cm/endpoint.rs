@@ -241,16 +241,35 @@ impl Endpoint {
             Phase::Rdma {
                 id,
                 ending: Some(mut ending),
+                watch,
             } => {
                 let extended = self.extend_ending(&mut ending);
                 let phase = Phase::Rdma {
                     id,
                     ending: Some(ending),
+                    watch,
                 };
 
                 match extended {
                     true => Step::Next(phase),
                     false => Step::End(phase, End::graceful(EndReason::Stream)),
+                }
+            }
+            Phase::Rdma {
+                id,
+                ending: None,
+                watch: Some(mut watch),
+            } => {
+                let silent = watch.finds_silence(&self.link);
+                let phase = Phase::Rdma {
+                    id,
+                    ending: None,
+                    watch: Some(watch),
+                };
+
+                match silent {
+                    true => Step::End(phase, End::abort(EndReason::Timeout)),
+                    false => Step::Next(phase),
                 }
             }
             phase => Step::End(phase, End::abort(EndReason::Timeout)),

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     counters::Counter,
-    link::{AddrPair, Deadline},
+    link::{AddrPair, Deadline, Link, Transport},
     qp::Role,
 };
 use iwarp::startup::Parameters;
@@ -21,6 +21,8 @@ use kernel::{
 };
 use rdma::iw::{CmEvent, CmId, Offer};
 
+/// Milliseconds for a silent peer to answer heartbeats, at least.
+const PROBE_TIME_MIN: i64 = 5_000;
 /// Milliseconds for the queue pair to close its half after the peer has closed.
 const CLOSE_TIME: i64 = 3_000;
 /// Milliseconds for the queue pair to close its half if the peer has not: to send what its consumer
@@ -37,6 +39,38 @@ pub(super) struct Ending {
     pub(super) deadline: Deadline,
     /// The time when no more is given.
     limit: Deadline,
+}
+
+/// The watch over a peer that may be gone, by the setting `keepalive`. TCP keeps it itself.
+pub(super) struct PeerWatch {
+    /// Milliseconds of silence, at most.
+    limit: i64,
+    /// When to look next.
+    pub(super) deadline: Deadline,
+}
+
+impl PeerWatch {
+    /// Begins a watch; `None` if none is needed. May sleep.
+    pub(super) fn new(endpoint: &Endpoint) -> Option<Self> {
+        let idle = i64::from(endpoint.dev.settings.keepalive_time()).saturating_mul(1000);
+        let limit = idle.saturating_add(idle.max(PROBE_TIME_MIN));
+
+        (idle != 0 && endpoint.link.transport() == Ok(Transport::Sctp)).then(|| Self {
+            limit,
+            deadline: Deadline::new(limit),
+        })
+    }
+
+    /// Whether the peer has been silent for too long. If not, sets the time of the next look. May sleep.
+    pub(super) fn finds_silence(&mut self, link: &Link) -> bool {
+        let left = match link.silence() {
+            Some(silence) => self.limit.saturating_sub(silence),
+            None => self.limit,
+        };
+
+        self.deadline = Deadline::new(left);
+        left <= 0
+    }
 }
 
 impl Endpoint {
@@ -70,7 +104,11 @@ impl Endpoint {
             status: Ok(()),
             offer: depths,
         });
-        Phase::Rdma { id, ending: None }
+        Phase::Rdma {
+            id,
+            ending: None,
+            watch: PeerWatch::new(self),
+        }
     }
 
     /// Acts on the events of a connection in `AwaitFirst` or `Rdma`. May sleep.
@@ -96,10 +134,13 @@ impl Endpoint {
             return Step::End(phase, End::graceful(self.stream_end(closed)));
         }
         Step::Next(match phase {
-            Phase::Rdma { id, ending } if closed || self.events.has(PendingEvent::StreamEnding) => {
+            Phase::Rdma { id, ending, watch }
+                if closed || self.events.has(PendingEvent::StreamEnding) =>
+            {
                 Phase::Rdma {
                     id,
                     ending: Some(self.limit_ending(ending, closed)),
+                    watch,
                 }
             }
             phase => phase,

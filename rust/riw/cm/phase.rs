@@ -22,7 +22,7 @@ use super::{
     accept::{Reported, Request},
     connect::Opening,
     end::End,
-    established::Ending,
+    established::{Ending, PeerWatch},
 };
 use crate::link::Deadline;
 use core::mem;
@@ -47,6 +47,8 @@ pub(super) enum Phase {
         id: ARef<CmId>,
         /// The stream is about to end.
         ending: Option<Ending>,
+        /// Ends the connection if the peer is silent.
+        watch: Option<PeerWatch>,
     },
     Closed,
 }
@@ -87,7 +89,10 @@ impl Phase {
             Self::AwaitRequest(request) => Some(request.deadline),
             Self::Reported(reported) => Some(reported.deadline),
             Self::AwaitFirst { deadline, .. } => Some(*deadline),
-            Self::Rdma { ending, .. } => ending.as_ref().map(|ending| ending.deadline),
+            Self::Rdma { ending, watch, .. } => match ending {
+                Some(ending) => Some(ending.deadline),
+                None => watch.as_ref().map(|watch| watch.deadline),
+            },
             Self::New | Self::Closed => None,
         }
     }

@@ -218,6 +218,23 @@ impl Link {
         .unwrap_or(0)
     }
 
+    /// Returns the milliseconds since the peer was heard of, over SCTP. `None` if SCTP waits for an
+    /// acknowledgment, and so watches the peer itself; over TCP, which always does; and without a
+    /// connection.
+    pub(crate) fn silence(&self) -> Option<i64> {
+        self.with(|connection| {
+            Ok(match connection {
+                Connection::Tcp(_) => None,
+                Connection::Sctp(association) => {
+                    let look = association.socket.look();
+
+                    (look.unacknowledged == 0).then_some(look.silence.into())
+                }
+            })
+        })
+        .unwrap_or(None)
+    }
+
     /// Calls `f` with the TCP connection locked. `f` must not sleep, nor use the link.
     pub(crate) fn with_locked(&self, f: impl FnOnce(&mut Readable<'_, '_>)) -> Result {
         self.with(|connection| match connection {

@@ -28,6 +28,10 @@ const RECEIVE_BUFFER: u32 = 2 * SEND_BUFFER;
 /// and nobody has vouched for it.
 const LISTEN_BUFFER: u32 = 64 * 1024;
 
+/// Heartbeats in the time that the setting `keepalive` gives a silent peer, until the first one is lost:
+/// SCTP then sends them less often. It would take minutes to give the peer up, so riw does.
+const HEARTBEATS: u32 = 5;
+
 /// Makes a socket for DDP that will connect. Process context, may sleep. Fails as
 /// [`SctpSocket::new`] does.
 pub(in crate::link) fn new_socket(
@@ -94,10 +98,8 @@ impl Association {
 
     /// Sets the options of an association, and reports its events to `owner`. May sleep.
     pub(in crate::link) fn prepare<T: LinkEvents>(&self, idle: u16, owner: Arc<T>) -> Result {
-        // So many heartbeats without an answer end it.
-        let ms = u32::from(idle).saturating_mul(1000 * 2) / SctpSocket::RETRANS;
-
-        self.socket.set_heartbeat(ms)?;
+        self.socket
+            .set_heartbeat(u32::from(idle).saturating_mul(1000 / HEARTBEATS))?;
         self.socket.set_callbacks(Hook::new(owner)?)
     }
 
