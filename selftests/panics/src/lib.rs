@@ -201,6 +201,12 @@ calls! {
         -> Result<Arrival, Sctp> = window.arrive(ssn, octets);
     entry_sctp_window_due(window: &Window<64>) -> Option<u16> = window.due();
     entry_sctp_window_take(window: &mut Window<64>, octets: u32) -> () = window.take(octets);
+    entry_sctp_window_shrink(window: &mut Window<64>, octets: u32) -> () = window.shrink(octets);
+    entry_sctp_window_driver_new(budget: u32) -> Window<128> = Window::new(budget);
+    entry_sctp_window_driver_arrive(window: &mut Window<128>, ssn: u16, octets: u32)
+        -> Result<Arrival, Sctp> = window.arrive(ssn, octets);
+    entry_sctp_window_driver_due(window: &Window<128>) -> Option<u16> = window.due();
+    entry_sctp_window_driver_take(window: &mut Window<128>, octets: u32) -> () = window.take(octets);
     entry_sctp_window_holding(window: &Window<64>) -> bool = window.is_holding();
     entry_sctp_initiate(form: Form, ird: u32, ord: u32, private: &[u8])
         -> Result<(Session, Encoded<'_>), Unfit> = Session::initiate(form, ird, ord, private);
