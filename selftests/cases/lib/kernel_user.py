@@ -27,12 +27,13 @@ REGISTERED = 0x100
 WC_SEND, WC_WRITE, WC_READ, WC_CMP_SWAP, WC_FETCH_ADD = range(5)
 WC_MASKED_CMP_SWAP, WC_MASKED_FETCH_ADD = 11, 12
 WC_RECV, WC_RECV_WITH_IMM = 128, 129
+WC_LOCAL_INV = 6
 # enum ib_wc_status
 SUCCESS, LOCAL_PROTECTION, FLUSHED, REMOTE_INVALID, REMOTE_ACCESS = 0, 4, 5, 9, 10
 # enum ib_wc_flags
 WITH_IMM = 2
 # enum ib_cq_notify_flags
-SOLICITED_COMPLETIONS, NEXT_COMPLETION = 1, 2
+SOLICITED_COMPLETIONS, NEXT_COMPLETION, REPORT_MISSED = 1, 2, 4
 # enum ib_access_flags
 LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC = 1, 2, 4, 8
 
@@ -63,7 +64,7 @@ class KernelUser:
         # The module connects in the namespace of its caller.
         with open(FILE, "r+b", buffering=0) as file, NetNSEnter(self.node.netns):
             file.write(" ".join(map(str, words)).encode())
-            return os.pread(file.fileno(), 4096, 0).decode().splitlines()
+            return os.pread(file.fileno(), 8192, 0).decode().splitlines()
 
     def reserves(self):
         """Returns the number of sockets of the kernel that may use the memory reserves."""
@@ -85,10 +86,27 @@ class KernelUser:
         ksft_eq(self.completion(self.posted).status, SUCCESS, "status of the registration")
         return tuple(int(word, 16) for word in answer.split())
 
-    def recv(self, offset=2048, length=256):
-        self.command("recv", offset, length)
+    def recv(self, offset=2048, length=256, shared=False):
+        self.command("srecv" if shared else "recv", offset, length)
         self.posted += 1
         return self.posted
+
+    def numbers(self, *words, base=10):
+        """Writes a command, and returns the numbers of the first line of its result."""
+        return [int(word, base) for word in self.command(*words)[0].split()]
+
+    def invalidate(self, key):
+        """Posts a LOCAL_INV, and returns its number."""
+        self.posted += 1
+        self.command("invalidate", f"{key:x}")
+        return self.posted
+
+    def register_big(self, pages, access):
+        """Registers so many pages of their own: (rkey, first address)."""
+        rkey, addr = self.numbers("big", pages, f"{access:x}", base=16)
+        self.posted += 1
+        ksft_eq(self.completion(self.posted).status, SUCCESS, "status of the registration")
+        return rkey, addr
 
     def post(self, opcode, rkey=0, addr=0, offset=0, length=8, flags=0, imm=0, compare_add=0, swap=0,
              compare_add_mask=0, swap_mask=0):
@@ -108,11 +126,16 @@ class KernelUser:
         return self.completions
 
     def arm(self, flags):
-        self.command("arm", f"{flags:x}")
+        """Arms the queue of completions. Returns whether it reports that it has missed some."""
+        return self.numbers("arm", f"{flags:x}")[0]
 
     def events(self):
         """Returns how often the module has been notified of completions."""
-        return int(self.command("events")[0])
+        return self.numbers("events")[0]
+
+    def last_receives(self):
+        """Returns how often the queue pair has reported that it takes no more receives."""
+        return self.numbers("events")[1]
 
     def completion(self, number):
         """Waits for the completion of a WR, and returns it."""
@@ -122,13 +145,14 @@ class KernelUser:
 
 
 @contextmanager
-def connected(node, raw, addr):
-    """Connects the kernel user on `node` to a raw peer in the namespace `raw`: (user, peer)."""
+def connected(node, raw, addr, *options):
+    """Connects the kernel user on `node` to a raw peer in the namespace `raw`: (user, peer). Options: as
+    in the module."""
     user = KernelUser(node)
     # ib_core can miss that the neighbour has become known, and then looks again much later.
     cmd(["ping", "-c", 1, "-W", 10, addr], host=node)
     with Listener(addr, raw) as server:
-        thread = threading.Thread(target=user.command, args=("connect", addr, server.port))
+        thread = threading.Thread(target=user.command, args=("connect", addr, server.port, *options))
         thread.start()
         with server.accept() as peer:
             peer.send(mpa.reply(ird=4, ord_=4))
@@ -138,6 +162,18 @@ def connected(node, raw, addr):
                 yield user, peer
             finally:
                 user.command("close")
+
+
+@contextmanager
+def unconnected(node, addr, *options):
+    """Makes the queues of the kernel user, to connect to `addr`, and does not connect them."""
+    user = KernelUser(node)
+    cmd(["ping", "-c", 1, "-W", 10, addr], host=node)
+    user.command("open", addr, 7000, *options)
+    try:
+        yield user
+    finally:
+        user.command("close")
 
 
 @contextmanager

@@ -3,10 +3,25 @@
  * A kernel user of verbs with one connection, which a case commands: it writes a command to the file
  * `kernel_user` in debugfs, and reads its result there. A command that fails gives its error number.
  *
- *	connect ADDRESS PORT		as the active side; in the network namespace of the writer
+ *	open ADDRESS PORT [srq|drain]...	makes the queues, with a shared receive queue or for `drain`; in
+ *					the network namespace of the writer
+ *	connect ADDRESS PORT [srq|drain]...	the same, and connects as the active side
  *	close
+ *	irqs 0|1			whether WRs are posted, and the completion queue is polled and armed,
+ *					with interrupts on
  *	reserves			the number of sockets of the kernel that may use the memory reserves
  *	caps				atomic_cap, masked_atomic_cap
+ *	attributes			of the device, a line each: name, value. Flags have the value 0 or 1
+ *	error				moves the queue pair to ERROR
+ *	drain				ib_drain_qp(): milliseconds, completions since the last time
+ *	arm FLAGS			the result of ib_req_notify_cq(); numbers of enum ib_cq_notify_flags
+ *	events				calls of the completion handler, LAST_WQE_REACHED events, since the start
+ *					of the connection
+ *	keys COUNT			the rkeys of new regions, which are then destroyed
+ *	rotate KEY			the low 8 bits of the region's key
+ *	invalidate KEY			posts a LOCAL_INV
+ *	big PAGES ACCESS		registers so many pages, at another place each: rkey, IOVA
+ *	bigstore, bigload		as `store` and `load`, in those pages
  *	store OFFSET VALUE		the 8 bytes there in the memory
  *	load OFFSET
  *	register ACCESS IOVA OFFSET LENGTH	of the memory; IOVA 0: that of ib_map_mr_sg(). rkey, IOVA
@@ -15,11 +30,10 @@
  *					posts a send WR; numbers of enum ib_wr_opcode, ib_send_flags. The
  *					OFFSET is that in the registered memory for the sink of a READ, and
  *					with the flag 100
+ *	srecv OFFSET LENGTH		posts a receive to the shared queue
  *	poll				the completions since the last time, a line each:
  *					wr_id status opcode byte_len wc_flags imm
  *
- *	arm FLAGS			the queue of completions: numbers of enum ib_cq_notify_flags
- *	events				the number of notifications since the start of the connection
  *
  * WRs are numbered from 1 in the order of posting. All numbers but ADDRESS, PORT, OFFSET and LENGTH are
  * hexadecimal without 0x. The memory has one page.
@@ -42,23 +56,50 @@
 #define READS 4
 #define SECONDS 20
 #define REGISTERED 0x100	/* a flag of `post` */
+#define PAGES_MAX 513
 
 static DEFINE_MUTEX(lock);	/* protects all below but events */
 static struct dentry *file;
-static char result[4096];
+static char result[8192];
 static size_t result_length;
 
 static struct rdma_cm_id *id;
 static struct ib_pd *pd;
 static struct ib_cq *cq;
+static struct ib_srq *srq;
 static struct ib_mr *mr;
 static u8 *memory;
 static u64 dma;
 static u64 posted;
 
+static struct ib_mr *big;
+static struct page *pages[PAGES_MAX];
+static struct sg_table big_table;
+static unsigned int big_pages;
+static bool big_mapped;
+
+static bool irqs_off;
+static bool drains;		/* the completion queue is one of ib_alloc_cq(), which ib_drain_qp() needs */
+static atomic_t drained;
+static atomic_t calls;
+static atomic_t last_wqes;
+
 static struct completion event;
 static int event_type;
-static atomic_t notified;
+
+/* Evaluates a call, with interrupts off if that has been commanded. */
+#define ANY_CONTEXT(call) ({				\
+	unsigned long context = 0;			\
+	bool off = irqs_off;				\
+	typeof(call) returned;				\
+							\
+	if (off)					\
+		local_irq_save(context);		\
+	returned = (call);				\
+	if (off)					\
+		local_irq_restore(context);		\
+	returned;					\
+})
 
 static __printf(1, 2) void say(const char *format, ...)
 {
@@ -69,16 +110,36 @@ static __printf(1, 2) void say(const char *format, ...)
 	va_end(args);
 }
 
+static void on_drained(struct ib_cq *of, struct ib_wc *wc)
+{
+	atomic_inc(&drained);
+}
+
+static struct ib_cqe drained_cqe = { .done = on_drained };
+
+/* The id of the next WR. */
+static u64 next_id(void)
+{
+	posted++;
+	return drains ? (uintptr_t)&drained_cqe : posted;
+}
+
+static void on_completion(struct ib_cq *of, void *context)
+{
+	atomic_inc(&calls);
+}
+
+static void on_async(struct ib_event *happened, void *context)
+{
+	if (happened->event == IB_EVENT_QP_LAST_WQE_REACHED)
+		atomic_inc(&last_wqes);
+}
+
 static int on_event(struct rdma_cm_id *of, struct rdma_cm_event *happened)
 {
 	event_type = happened->event;
 	complete(&event);
 	return 0;
-}
-
-static void on_completion(struct ib_cq *of, void *context)
-{
-	atomic_inc(&notified);
 }
 
 /* Waits for the event of a step whose start returned `started`. */
@@ -91,6 +152,21 @@ static int await(int started, enum rdma_cm_event_type wanted)
 	return event_type == wanted ? 0 : -ECONNREFUSED;
 }
 
+static void big_free(void)
+{
+	if (big)
+		ib_dereg_mr(big);
+	big = NULL;
+	if (big_mapped)
+		ib_dma_unmap_sg(id->device, big_table.sgl, big_pages, DMA_BIDIRECTIONAL);
+	big_mapped = false;
+	if (big_table.sgl)
+		sg_free_table(&big_table);
+	memset(&big_table, 0, sizeof(big_table));
+	while (big_pages)
+		__free_page(pages[--big_pages]);
+}
+
 static void close(void)
 {
 	if (!id)
@@ -100,15 +176,22 @@ static void close(void)
 		/* Its completions go with it. */
 		rdma_destroy_qp(id);
 	}
+	big_free();
+	if (srq)
+		ib_destroy_srq(srq);
+	srq = NULL;
 	if (mr)
 		ib_dereg_mr(mr);
 	mr = NULL;
 	if (dma)
 		ib_dma_unmap_single(id->device, dma, PAGE_SIZE, DMA_BIDIRECTIONAL);
 	dma = 0;
-	if (cq)
+	if (cq && drains)
+		ib_free_cq(cq);
+	else if (cq)
 		ib_destroy_cq(cq);
 	cq = NULL;
+	drains = false;
 	if (pd)
 		ib_dealloc_pd(pd);
 	pd = NULL;
@@ -116,10 +199,11 @@ static void close(void)
 	id = NULL;
 }
 
-static int make_queues(void)
+static int make_queues(const char *options)
 {
+	struct ib_srq_init_attr shared = { .attr = { .max_wr = DEPTH, .max_sge = 1 } };
 	struct ib_qp_init_attr init = {
-		.qp_type = IB_QPT_RC, .sq_sig_type = IB_SIGNAL_ALL_WR,
+		.qp_type = IB_QPT_RC, .sq_sig_type = IB_SIGNAL_ALL_WR, .event_handler = on_async,
 		.cap = {
 			.max_send_wr = DEPTH, .max_recv_wr = DEPTH,
 			.max_send_sge = 1, .max_recv_sge = 1,
@@ -134,7 +218,11 @@ static int make_queues(void)
 		pd = NULL;
 		return ret;
 	}
-	cq = ib_create_cq(id->device, on_completion, NULL, NULL, &attr);
+	drains = strstr(options, "drain");
+	if (drains)
+		cq = ib_alloc_cq(id->device, NULL, attr.cqe, 0, IB_POLL_WORKQUEUE);
+	else
+		cq = ib_create_cq(id->device, on_completion, NULL, NULL, &attr);
 	if (IS_ERR(cq)) {
 		ret = PTR_ERR(cq);
 		cq = NULL;
@@ -147,11 +235,20 @@ static int make_queues(void)
 		mr = NULL;
 		return ret;
 	}
+	if (strstr(options, "srq")) {
+		srq = ib_create_srq(pd, &shared);
+		if (IS_ERR(srq)) {
+			ret = PTR_ERR(srq);
+			srq = NULL;
+			return ret;
+		}
+		init.srq = srq;
+	}
 	init.send_cq = init.recv_cq = cq;
 	return rdma_create_qp(id, pd, &init);
 }
 
-static int connect(const char *address, const char *port)
+static int connect(const char *address, const char *port, const char *options, bool only_open)
 {
 	struct rdma_conn_param param = {
 		.responder_resources = READS, .initiator_depth = READS,
@@ -170,23 +267,28 @@ static int connect(const char *address, const char *port)
 		return ret;
 	}
 	posted = 0;
-	atomic_set(&notified, 0);
+	atomic_set(&drained, 0);
+	atomic_set(&calls, 0);
+	atomic_set(&last_wqes, 0);
 	ret = await(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, SECONDS * 1000),
 		    RDMA_CM_EVENT_ADDR_RESOLVED) ?:
 	      await(rdma_resolve_route(id, SECONDS * 1000), RDMA_CM_EVENT_ROUTE_RESOLVED) ?:
-	      make_queues() ?:
-	      await(rdma_connect(id, &param), RDMA_CM_EVENT_ESTABLISHED);
+	      make_queues(options);
+	if (!ret && !only_open)
+		ret = await(rdma_connect(id, &param), RDMA_CM_EVENT_ESTABLISHED);
 	if (ret)
 		close();
 	return ret;
 }
 
-static int post_recv(unsigned int offset, unsigned int length)
+static int post_recv(unsigned int offset, unsigned int length, bool shared)
 {
 	struct ib_sge sge = { .addr = dma + offset, .length = length, .lkey = pd->local_dma_lkey };
-	struct ib_recv_wr wr = { .wr_id = ++posted, .sg_list = &sge, .num_sge = 1 };
+	struct ib_recv_wr wr = { .wr_id = next_id(), .sg_list = &sge, .num_sge = 1 };
 
-	return ib_post_recv(id->qp, &wr, NULL);
+	if (!shared)
+		return ANY_CONTEXT(ib_post_recv(id->qp, &wr, NULL));
+	return srq ? ANY_CONTEXT(ib_post_srq_recv(srq, &wr, NULL)) : -EINVAL;
 }
 
 static int post(const char *command)
@@ -206,7 +308,7 @@ static int post(const char *command)
 		return -EINVAL;
 	sge.addr = dma + offset;
 	sge.length = length;
-	wr.send.wr_id = ++posted;
+	wr.send.wr_id = next_id();
 	wr.send.opcode = opcode;
 	wr.send.send_flags = flags & ~REGISTERED;
 	wr.send.sg_list = &sge;
@@ -237,7 +339,7 @@ static int post(const char *command)
 		wr.rdma.remote_addr = addr;
 		wr.rdma.rkey = rkey;
 	}
-	return ib_post_send(id->qp, &wr.send, NULL);
+	return ANY_CONTEXT(ib_post_send(id->qp, &wr.send, NULL));
 }
 
 static int register_memory(u32 access, u64 iova, unsigned int offset, unsigned int length)
@@ -255,19 +357,213 @@ static int register_memory(u32 access, u64 iova, unsigned int offset, unsigned i
 		return ret < 0 ? ret : -EIO;
 	if (iova)
 		mr->iova = iova;
-	wr.wr.wr_id = ++posted;
+	wr.wr.wr_id = next_id();
 	wr.mr = mr;
 	wr.key = mr->rkey;
 	wr.access = access;
 	say("%x %llx\n", mr->rkey, mr->iova);
-	return ib_post_send(id->qp, &wr.wr, NULL);
+	return ANY_CONTEXT(ib_post_send(id->qp, &wr.wr, NULL));
+}
+
+static int invalidate(u32 key)
+{
+	struct ib_send_wr wr = {
+		.opcode = IB_WR_LOCAL_INV, .wr_id = next_id(), .ex.invalidate_rkey = key,
+	};
+
+	return ANY_CONTEXT(ib_post_send(id->qp, &wr, NULL));
+}
+
+static int fail(void)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	return ib_modify_qp(id->qp, &attr, IB_QP_STATE);
+}
+
+static int drain(void)
+{
+	ktime_t start = ktime_get();
+
+	if (!drains)
+		return -EINVAL;
+	ib_drain_qp(id->qp);
+	say("%lld %d\n", ktime_ms_delta(ktime_get(), start), atomic_xchg(&drained, 0));
+	return 0;
+}
+
+static int keys(unsigned int count)
+{
+	struct ib_mr *made[64];
+	unsigned int i;
+	int ret = 0;
+
+	if (count > ARRAY_SIZE(made))
+		return -EINVAL;
+	for (i = 0; i < count; i++) {
+		made[i] = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1);
+		if (IS_ERR(made[i])) {
+			ret = PTR_ERR(made[i]);
+			break;
+		}
+		say("%x\n", made[i]->rkey);
+	}
+	while (i)
+		ib_dereg_mr(made[--i]);
+	return ret;
+}
+
+static int register_big(unsigned int count, u32 access)
+{
+	struct ib_reg_wr wr = { .wr = { .opcode = IB_WR_REG_MR } };
+	struct scatterlist *sg;
+	unsigned int i;
+	int ret;
+
+	if (big || !count || count > PAGES_MAX)
+		return -EINVAL;
+	big = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, count);
+	if (IS_ERR(big)) {
+		ret = PTR_ERR(big);
+		big = NULL;
+		return ret;
+	}
+	while (big_pages < count) {
+		pages[big_pages] = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		if (!pages[big_pages])
+			return -ENOMEM;
+		big_pages++;
+	}
+	ret = sg_alloc_table(&big_table, count, GFP_KERNEL);
+	if (ret)
+		return ret;
+	for_each_sg(big_table.sgl, sg, count, i)
+		sg_set_page(sg, pages[i], PAGE_SIZE, 0);
+	if (ib_dma_map_sg(id->device, big_table.sgl, count, DMA_BIDIRECTIONAL) != count)
+		return -EIO;
+	big_mapped = true;
+	if (ib_map_mr_sg(big, big_table.sgl, count, NULL, PAGE_SIZE) != count)
+		return -EIO;
+	wr.wr.wr_id = next_id();
+	wr.mr = big;
+	wr.key = big->rkey;
+	wr.access = access;
+	say("%x %llx\n", big->rkey, big->iova);
+	return ANY_CONTEXT(ib_post_send(id->qp, &wr.wr, NULL));
+}
+
+/* Returns the place of 8 bytes in the big region. */
+static void *big_place(unsigned int offset)
+{
+	if (offset % 8 || offset / PAGE_SIZE >= big_pages)
+		return NULL;
+	return page_address(pages[offset / PAGE_SIZE]) + offset % PAGE_SIZE;
+}
+
+static void attributes(void)
+{
+	const struct ib_device_attr *attrs = &id->device->attrs;
+
+#define VALUE(name) say(#name " %llu\n", (u64)attrs->name)
+	VALUE(max_mr_size);
+	VALUE(page_size_cap);
+	VALUE(vendor_id);
+	VALUE(vendor_part_id);
+	VALUE(hw_ver);
+	VALUE(max_qp);
+	VALUE(max_qp_wr);
+	VALUE(max_send_sge);
+	VALUE(max_recv_sge);
+	VALUE(max_sge_rd);
+	VALUE(max_cq);
+	VALUE(max_cqe);
+	VALUE(max_mr);
+	VALUE(max_pd);
+	VALUE(max_qp_rd_atom);
+	VALUE(max_ee_rd_atom);
+	VALUE(max_res_rd_atom);
+	VALUE(max_qp_init_rd_atom);
+	VALUE(max_ee_init_rd_atom);
+	VALUE(atomic_cap);
+	VALUE(masked_atomic_cap);
+	VALUE(max_ee);
+	VALUE(max_rdd);
+	VALUE(max_mw);
+	VALUE(max_raw_ipv6_qp);
+	VALUE(max_raw_ethy_qp);
+	VALUE(max_mcast_grp);
+	VALUE(max_mcast_qp_attach);
+	VALUE(max_total_mcast_qp_attach);
+	VALUE(max_ah);
+	VALUE(max_srq);
+	VALUE(max_srq_wr);
+	VALUE(max_srq_sge);
+	VALUE(max_fast_reg_page_list_len);
+	VALUE(max_pi_fast_reg_page_list_len);
+	VALUE(max_pkeys);
+	VALUE(local_ca_ack_delay);
+	VALUE(sig_prot_cap);
+	VALUE(sig_guard_cap);
+	VALUE(timestamp_mask);
+	VALUE(hca_core_clock);
+	VALUE(max_wq_type_rq);
+	VALUE(raw_packet_caps);
+	VALUE(max_dm_size);
+	VALUE(max_sgl_rd);
+#undef VALUE
+#define NOTHING(name) say(#name " %d\n", !!memchr_inv(&attrs->name, 0, sizeof(attrs->name)))
+	NOTHING(odp_caps);
+	NOTHING(rss_caps);
+	NOTHING(tm_caps);
+	NOTHING(cq_caps);
+#undef NOTHING
+#define FLAG(of, name) say(#name " %d\n", !!(attrs->of & (name)))
+	FLAG(device_cap_flags, IB_DEVICE_RESIZE_MAX_WR);
+	FLAG(device_cap_flags, IB_DEVICE_BAD_PKEY_CNTR);
+	FLAG(device_cap_flags, IB_DEVICE_BAD_QKEY_CNTR);
+	FLAG(device_cap_flags, IB_DEVICE_RAW_MULTI);
+	FLAG(device_cap_flags, IB_DEVICE_AUTO_PATH_MIG);
+	FLAG(device_cap_flags, IB_DEVICE_CHANGE_PHY_PORT);
+	FLAG(device_cap_flags, IB_DEVICE_UD_AV_PORT_ENFORCE);
+	FLAG(device_cap_flags, IB_DEVICE_CURR_QP_STATE_MOD);
+	FLAG(device_cap_flags, IB_DEVICE_SHUTDOWN_PORT);
+	FLAG(device_cap_flags, IB_DEVICE_PORT_ACTIVE_EVENT);
+	FLAG(device_cap_flags, IB_DEVICE_SYS_IMAGE_GUID);
+	FLAG(device_cap_flags, IB_DEVICE_RC_RNR_NAK_GEN);
+	FLAG(device_cap_flags, IB_DEVICE_SRQ_RESIZE);
+	FLAG(device_cap_flags, IB_DEVICE_N_NOTIFY_CQ);
+	FLAG(device_cap_flags, IB_DEVICE_MEM_WINDOW);
+	FLAG(device_cap_flags, IB_DEVICE_UD_IP_CSUM);
+	FLAG(device_cap_flags, IB_DEVICE_XRC);
+	FLAG(device_cap_flags, IB_DEVICE_MEM_MGT_EXTENSIONS);
+	FLAG(device_cap_flags, IB_DEVICE_MEM_WINDOW_TYPE_2A);
+	FLAG(device_cap_flags, IB_DEVICE_MEM_WINDOW_TYPE_2B);
+	FLAG(device_cap_flags, IB_DEVICE_RC_IP_CSUM);
+	FLAG(device_cap_flags, IB_DEVICE_RAW_IP_CSUM);
+	FLAG(device_cap_flags, IB_DEVICE_MANAGED_FLOW_STEERING);
+	FLAG(device_cap_flags, IB_DEVICE_RAW_SCATTER_FCS);
+	FLAG(device_cap_flags, IB_DEVICE_PCI_WRITE_END_PADDING);
+	FLAG(device_cap_flags, IB_DEVICE_FLUSH_GLOBAL);
+	FLAG(device_cap_flags, IB_DEVICE_FLUSH_PERSISTENT);
+	FLAG(device_cap_flags, IB_DEVICE_ATOMIC_WRITE);
+	FLAG(device_cap_flags, IB_DEVICE_CC_DMA_BOUNCE);
+	FLAG(kernel_cap_flags, IBK_LOCAL_DMA_LKEY);
+	FLAG(kernel_cap_flags, IBK_INTEGRITY_HANDOVER);
+	FLAG(kernel_cap_flags, IBK_ON_DEMAND_PAGING);
+	FLAG(kernel_cap_flags, IBK_SG_GAPS_REG);
+	FLAG(kernel_cap_flags, IBK_ALLOW_USER_UNREG);
+	FLAG(kernel_cap_flags, IBK_BLOCK_MULTICAST_LOOPBACK);
+	FLAG(kernel_cap_flags, IBK_UD_TSO);
+	FLAG(kernel_cap_flags, IBK_VIRTUAL_FUNCTION);
+	FLAG(kernel_cap_flags, IBK_RDMA_NETDEV_OPA);
+#undef FLAG
 }
 
 static void poll(void)
 {
 	struct ib_wc wc;
 
-	while (sizeof(result) - result_length > 100 && ib_poll_cq(cq, 1, &wc) > 0)
+	while (sizeof(result) - result_length > 100 && ANY_CONTEXT(ib_poll_cq(cq, 1, &wc)) > 0)
 		say("%llu %d %d %u %d %x\n", wc.wr_id, wc.status, wc.opcode, wc.byte_len, wc.wc_flags,
 		    wc.wc_flags & IB_WC_WITH_IMM ? be32_to_cpu(wc.ex.imm_data) : 0);
 }
@@ -281,10 +577,17 @@ static int obey(char *command)
 
 	if (!command)
 		command = "";
-	if (!strcmp(name, "connect")) {
+	if (!strcmp(name, "connect") || !strcmp(name, "open")) {
 		char *address = strsep(&command, " ");
+		char *port = strsep(&command, " ");
 
-		return id || !command ? -EBUSY : connect(address, command);
+		if (id || !port)
+			return -EBUSY;
+		return connect(address, port, command ?: "", !strcmp(name, "open"));
+	}
+	if (!strcmp(name, "irqs")) {
+		irqs_off = !strcmp(command, "0");
+		return 0;
 	}
 	if (!strcmp(name, "reserves")) {
 		say("%d\n", static_key_count(&memalloc_socks_key.key));
@@ -312,17 +615,52 @@ static int obey(char *command)
 	} else if (!strcmp(name, "recv")) {
 		if (sscanf(command, "%u %u", &offset, &length) != 2)
 			return -EINVAL;
-		return post_recv(offset, length);
+		return post_recv(offset, length, false);
+	} else if (!strcmp(name, "srecv")) {
+		if (sscanf(command, "%u %u", &offset, &length) != 2)
+			return -EINVAL;
+		return post_recv(offset, length, true);
+	} else if (!strcmp(name, "attributes")) {
+		attributes();
+	} else if (!strcmp(name, "error")) {
+		return fail();
+	} else if (!strcmp(name, "drain")) {
+		return drain();
+	} else if (!strcmp(name, "arm")) {
+		if (sscanf(command, "%x", &access) != 1)
+			return -EINVAL;
+		say("%d\n", ANY_CONTEXT(ib_req_notify_cq(cq, access)));
+	} else if (!strcmp(name, "events")) {
+		say("%d %d\n", atomic_read(&calls), atomic_read(&last_wqes));
+	} else if (!strcmp(name, "keys")) {
+		if (sscanf(command, "%u", &length) != 1)
+			return -EINVAL;
+		return keys(length);
+	} else if (!strcmp(name, "rotate")) {
+		if (sscanf(command, "%x", &access) != 1)
+			return -EINVAL;
+		ib_update_fast_reg_key(mr, access);
+	} else if (!strcmp(name, "invalidate")) {
+		if (sscanf(command, "%x", &access) != 1)
+			return -EINVAL;
+		return invalidate(access);
+	} else if (!strcmp(name, "big")) {
+		if (sscanf(command, "%u %x", &length, &access) != 2)
+			return -EINVAL;
+		return register_big(length, access);
+	} else if (!strcmp(name, "bigstore")) {
+		if (sscanf(command, "%u %llx", &offset, &value) != 2 || !big_place(offset))
+			return -EINVAL;
+		memcpy(big_place(offset), &value, sizeof(value));
+	} else if (!strcmp(name, "bigload")) {
+		if (sscanf(command, "%u", &offset) != 1 || !big_place(offset))
+			return -EINVAL;
+		memcpy(&value, big_place(offset), sizeof(value));
+		say("%llx\n", value);
 	} else if (!strcmp(name, "post")) {
 		return post(command);
 	} else if (!strcmp(name, "poll")) {
 		poll();
-	} else if (!strcmp(name, "arm")) {
-		if (sscanf(command, "%x", &access) != 1)
-			return -EINVAL;
-		return ib_req_notify_cq(cq, access);
-	} else if (!strcmp(name, "events")) {
-		say("%d\n", atomic_read(&notified));
 	} else {
 		return -EINVAL;
 	}
