@@ -30,6 +30,13 @@ impl<T: Driver> Srq<T> {
         unsafe { Device::from_raw((*self.base()).device) }
     }
 
+    /// Returns the number of the queue that `rdma resource show srq` prints. Any context.
+    pub fn number(&self) -> u32 {
+        // SAFETY: `self` is alive, so its `struct ib_srq` is valid. ib_core sets the number before the
+        // consumer gets the queue, and does not change it.
+        unsafe { (*self.base()).res.id }
+    }
+
     /// Reports to the consumer that the queue fell below its limit (`ib_srq::event_handler`). Any
     /// context; the caller holds no lock that a verb could take.
     pub fn limit_reached(&self) {

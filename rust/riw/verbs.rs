@@ -14,6 +14,7 @@ use crate::{
         completion::Cq,
         details::{CqDetails, SrqDetails},
         receive::RecvQueue,
+        wr::RecvWr,
         QpObject,
     },
 };
@@ -254,6 +255,7 @@ impl rdma::Driver for Riw {
     }
 
     fn ring_srq_doorbell(srq: &rdma::srq::Srq<Self>) -> Result {
+        trace::srq_doorbell(srq);
         receive_posted(srq.device(), srq);
         Ok(())
     }
@@ -267,7 +269,7 @@ impl rdma::Driver for Riw {
     }
 
     fn post_srq_recv(srq: &rdma::srq::Srq<Self>, wrs: &mut RecvWrs<'_>) -> Result {
-        let posted = srq.post(wrs);
+        let posted = srq.post(wrs, |wr| trace::srq_wr_post(srq, || RecvWr::traced(wr)));
 
         // Those before the one that failed are posted.
         receive_posted(srq.device(), srq);

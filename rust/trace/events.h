@@ -204,6 +204,64 @@ DEFINE_EVENT(riw_terminate_class, terminate_rx,
 	TP_PROTO(const struct ib_device *dev, u32 qpn, u8 layer, u8 etype, u8 code),
 	TP_ARGS(dev, qpn, layer, etype, code));
 
+/*
+ * A kernel user posts a work request to queue pair `qpn`, or a receive to shared receive queue `srqn`;
+ * the other number is 0. A process posts by a store to shared memory, which no event shows.
+ */
+TRACE_EVENT(wr_post,
+	TP_PROTO(
+		const struct ib_device *dev,
+		u32 qpn,
+		u32 srqn,
+		u64 wr_id,
+		u8 opcode
+	),
+
+	TP_ARGS(dev, qpn, srqn, wr_id, opcode),
+
+	TP_STRUCT__entry(
+		__string(device, dev->name)
+		__field(u64, wr_id)
+		__field(u32, qpn)
+		__field(u32, srqn)
+		__field(u8, opcode)
+	),
+
+	TP_fast_assign(
+		__assign_str(device);
+		__entry->wr_id = wr_id;
+		__entry->qpn = qpn;
+		__entry->srqn = srqn;
+		__entry->opcode = opcode;
+	),
+
+	TP_printk("device=%s qpn=%u srqn=%u wr_id=0x%llx %s",
+		__get_str(device), __entry->qpn, __entry->srqn, __entry->wr_id,
+		__print_symbolic(__entry->opcode, RIW_WC_OPCODES)
+	)
+);
+
+/* A process rings the doorbell of the receive queue of `qpn`, or of the shared one `srqn`. */
+TRACE_EVENT(recv_doorbell,
+	TP_PROTO(const struct ib_device *dev, u32 qpn, u32 srqn),
+
+	TP_ARGS(dev, qpn, srqn),
+
+	TP_STRUCT__entry(
+		__string(device, dev->name)
+		__field(u32, qpn)
+		__field(u32, srqn)
+	),
+
+	TP_fast_assign(
+		__assign_str(device);
+		__entry->qpn = qpn;
+		__entry->srqn = srqn;
+	),
+
+	TP_printk("device=%s qpn=%u srqn=%u", __get_str(device), __entry->qpn, __entry->srqn)
+);
+
 /* A process rings the doorbell of a send queue. */
 TRACE_EVENT(doorbell,
 	TP_PROTO(const struct ib_device *dev, u32 qpn),

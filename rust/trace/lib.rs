@@ -18,11 +18,13 @@
 mod cm;
 mod cq;
 pub mod opcode;
+mod post;
 mod qp;
 mod stream;
 mod tracepoint;
 
 pub use cm::{cm_phase, cm_phase_enabled, CmPhase, PhaseChange};
 pub use cq::{cq_arm, cq_notify, wr_complete, Completed};
+pub use post::{doorbell, recv_doorbell, srq_doorbell, srq_wr_post, wr_post, PostedWr};
 pub use qp::{qp_state, stream_error, terminate_rx, terminate_tx, Source};
-pub use stream::{doorbell, fpdu_rx, fpdu_tx, place, wr_begin, Begun, Placed};
+pub use stream::{fpdu_rx, fpdu_tx, place, wr_begin, Begun, Placed};

@@ -6,15 +6,6 @@ use crate::{qp::Source, tracepoint};
 use iwarp::{ddp::Header, wire::rdmap, Stag};
 use riw_bindings as bindings;
 
-/// Traces that a process rings the doorbell of a send queue.
-#[inline]
-pub fn doorbell(qp: &impl Source) {
-    if tracepoint::doorbell_enabled() {
-        // SAFETY: The device is borrowed, so it is alive.
-        unsafe { tracepoint::doorbell(qp.device().as_raw(), qp.number()) }
-    }
-}
-
 /// A WR that leaves the send queue.
 pub struct Begun {
     /// The id of the WR.

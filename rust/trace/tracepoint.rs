@@ -73,6 +73,8 @@ declare! {
     );
     terminate_tx(dev: *const bindings::ib_device, qpn: u32, layer: u8, etype: u8, code: u8);
     terminate_rx(dev: *const bindings::ib_device, qpn: u32, layer: u8, etype: u8, code: u8);
+    wr_post(dev: *const bindings::ib_device, qpn: u32, srqn: u32, wr_id: u64, opcode: u8);
+    recv_doorbell(dev: *const bindings::ib_device, qpn: u32, srqn: u32);
     doorbell(dev: *const bindings::ib_device, qpn: u32);
     wr_begin(
         dev: *const bindings::ib_device,

@@ -4,7 +4,10 @@
 //! with interrupts off: nothing here sleeps, transmits, or calls the consumer. A worker does that.
 
 use super::{posting::Posting, receive_wait::receive_posted, Qp};
-use crate::{driver::Riw, queue::kernel_wr::PostedSend};
+use crate::{
+    driver::Riw,
+    queue::{kernel_wr::PostedSend, wr::RecvWr},
+};
 use kernel::{prelude::*, sync::Arc};
 use rdma::wr::{RecvWrs, SendWrs};
 use trace::Source;
@@ -18,7 +21,12 @@ impl Qp {
             return Err(EINVAL);
         }
         let dev = self.device();
-        let posted = wrs.try_for_each(|wr| self.stream.sq.post(PostedSend::new(dev, wr)?));
+        let posted = wrs.try_for_each(|wr| {
+            let wr = PostedSend::new(dev, wr)?;
+
+            trace::wr_post(&**self, || wr.traced());
+            self.stream.sq.post(wr)
+        });
 
         // Those before the one that failed are posted.
         self.kick();
@@ -28,7 +36,9 @@ impl Qp {
     /// Posts receive WRs of a kernel user. Any context. Fails as
     /// [`QpRecvQueue::post`](crate::queue::qp_receive::QpRecvQueue::post) does.
     pub(crate) fn post_recv(self: &Arc<Self>, wrs: &mut RecvWrs<'_>) -> Result {
-        let posted = self.stream.rq.post(wrs);
+        let posted = self.stream.rq.post(wrs, |wr| {
+            trace::wr_post(&**self, || RecvWr::traced(wr));
+        });
 
         self.receive_posted();
         posted
@@ -41,6 +51,7 @@ impl Qp {
         if self.stream.rq.is_shared() {
             return Err(EINVAL);
         }
+        trace::recv_doorbell(&**self);
         self.receive_posted();
         Ok(())
     }

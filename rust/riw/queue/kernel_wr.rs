@@ -7,7 +7,7 @@ use crate::{
     driver::Riw,
     queue::wr::{
         AtomicSink, Buffers, Immediate, Inline, RecvWr, SendData, SendImmediate, SendRequest,
-        SendWr, WrId,
+        SendWr, WcOpcode, WrId,
     },
 };
 use iwarp::{AtomicOp, Stag};
@@ -50,6 +50,14 @@ impl PostedSend {
             },
             data,
         })
+    }
+
+    /// Returns the WR for trace events. Any context.
+    pub(crate) fn traced(&self) -> trace::PostedWr {
+        trace::PostedWr {
+            wr_id: self.wr.id.number(),
+            opcode: self.wr.trace_opcode(),
+        }
     }
 
     /// Returns the WR, and moves its data to `data`. Any context.
@@ -205,6 +213,14 @@ fn atomic_op(op: PostedAtomic) -> AtomicOp {
 }
 
 impl RecvWr {
+    /// Returns a WR that a kernel user posts, for trace events. Any context.
+    pub(crate) fn traced(posted: &Posted) -> trace::PostedWr {
+        trace::PostedWr {
+            wr_id: posted.id.number(),
+            opcode: siw::trace_opcode(WcOpcode::Receive),
+        }
+    }
+
     /// Returns the WR that a kernel user has posted, and moves its buffers to `buffers`. Any context.
     pub(super) fn of_kernel(posted: Posted, buffers: &mut Buffers) -> Self {
         *buffers = Buffers::Kernel(posted.lent);

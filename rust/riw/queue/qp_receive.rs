@@ -151,11 +151,15 @@ impl QpRecvQueue {
         }
     }
 
-    /// Posts WRs of a kernel user. Any context. Fails with `EINVAL` if the queue is shared, and as
-    /// [`RecvQueue::post`] does.
-    pub(crate) fn post(&self, wrs: &mut rdma::wr::RecvWrs<'_>) -> Result {
+    /// Posts WRs of a kernel user, as [`RecvQueue::post`] does. Any context. Fails with `EINVAL` if the
+    /// queue is shared, and as [`RecvQueue::post`] does.
+    pub(crate) fn post(
+        &self,
+        wrs: &mut rdma::wr::RecvWrs<'_>,
+        note: impl Fn(&rdma::wr::Posted),
+    ) -> Result {
         match &self.source.0 {
-            RecvSource::Own(queue) => queue.post(wrs),
+            RecvSource::Own(queue) => queue.post(wrs, note),
             RecvSource::Shared(_) => Err(EINVAL),
         }
     }

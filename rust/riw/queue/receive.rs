@@ -164,11 +164,18 @@ impl RecvQueue {
         }
     }
 
-    /// Takes WRs that a kernel user posts. Any context. Fails as [`PostedWrs::post`] does, and with
-    /// `EINVAL` for a WR with too many SGEs.
-    pub(crate) fn post(&self, wrs: &mut rdma::wr::RecvWrs<'_>) -> Result {
+    /// Takes WRs that a kernel user posts. Calls `note` for each before it is posted: to trace it. Any
+    /// context. Fails as [`PostedWrs::post`] does, and with `EINVAL` for a WR with too many SGEs.
+    pub(crate) fn post(
+        &self,
+        wrs: &mut rdma::wr::RecvWrs<'_>,
+        note: impl Fn(&rdma::wr::Posted),
+    ) -> Result {
         while let Some(posted) = wrs.take() {
-            self.wrs.post(posted?)?;
+            let posted = posted?;
+
+            note(&posted);
+            self.wrs.post(posted)?;
         }
         Ok(())
     }

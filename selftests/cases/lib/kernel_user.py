@@ -18,7 +18,7 @@ MODULE = Path(os.environ["RIW_KO"]).parent / "test-modules" / "kernel_user.ko"
 
 # enum ib_wr_opcode
 WRITE, WRITE_WITH_IMM, SEND, SEND_WITH_IMM, READ, CMP_SWAP, FETCH_ADD = range(7)
-MASKED_CMP_SWAP, MASKED_FETCH_ADD = 12, 13
+LOCAL_INV, SEND_WITH_INV, MASKED_CMP_SWAP, MASKED_FETCH_ADD = 7, 9, 12, 13
 # enum ib_send_flags
 FENCE, SOLICITED, INLINE = 1, 4, 8
 # Of the module: OFFSET is that in the registered memory, not in all.
@@ -107,6 +107,13 @@ class KernelUser:
         self.posted += 1
         ksft_eq(self.completion(self.posted).status, SUCCESS, "status of the registration")
         return rkey, addr
+
+    def srq_recv(self, offset=2048, length=256):
+        """Posts a receive to the shared receive queue, which is made if there is none. Returns the number
+        of the queue."""
+        number, = self.command("srecv", offset, length)
+        self.posted += 1
+        return int(number)
 
     def post(self, opcode, rkey=0, addr=0, offset=0, length=8, flags=0, imm=0, compare_add=0, swap=0,
              compare_add_mask=0, swap_mask=0):

@@ -29,8 +29,9 @@
  *	post OPCODE RKEY ADDR OFFSET LENGTH FLAGS IMM COMPARE_ADD SWAP COMPARE_ADD_MASK SWAP_MASK
  *					posts a send WR; numbers of enum ib_wr_opcode, ib_send_flags. The
  *					OFFSET is that in the registered memory for the sink of a READ, and
- *					with the flag 100
- *	srecv OFFSET LENGTH		posts a receive to the shared queue
+ *					with the flag 100. RKEY is what an invalidation invalidates
+ *	srecv OFFSET LENGTH		posts a receive to the shared queue, and makes one that no queue pair
+ *					uses if there is none. Its number
  *	poll				the completions since the last time, a line each:
  *					wr_id status opcode byte_len wc_flags imm
  *
@@ -199,9 +200,21 @@ static void close(void)
 	id = NULL;
 }
 
+static int make_srq(void)
+{
+	struct ib_srq_init_attr init = { .attr = { .max_wr = DEPTH, .max_sge = 1 } };
+	int ret;
+
+	srq = ib_create_srq(pd, &init);
+	if (!IS_ERR(srq))
+		return 0;
+	ret = PTR_ERR(srq);
+	srq = NULL;
+	return ret;
+}
+
 static int make_queues(const char *options)
 {
-	struct ib_srq_init_attr shared = { .attr = { .max_wr = DEPTH, .max_sge = 1 } };
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_RC, .sq_sig_type = IB_SIGNAL_ALL_WR, .event_handler = on_async,
 		.cap = {
@@ -236,12 +249,9 @@ static int make_queues(const char *options)
 		return ret;
 	}
 	if (strstr(options, "srq")) {
-		srq = ib_create_srq(pd, &shared);
-		if (IS_ERR(srq)) {
-			ret = PTR_ERR(srq);
-			srq = NULL;
+		ret = make_srq();
+		if (ret)
 			return ret;
-		}
 		init.srq = srq;
 	}
 	init.send_cq = init.recv_cq = cq;
@@ -285,10 +295,15 @@ static int post_recv(unsigned int offset, unsigned int length, bool shared)
 {
 	struct ib_sge sge = { .addr = dma + offset, .length = length, .lkey = pd->local_dma_lkey };
 	struct ib_recv_wr wr = { .wr_id = next_id(), .sg_list = &sge, .num_sge = 1 };
+	int ret;
 
 	if (!shared)
 		return ANY_CONTEXT(ib_post_recv(id->qp, &wr, NULL));
-	return srq ? ANY_CONTEXT(ib_post_srq_recv(srq, &wr, NULL)) : -EINVAL;
+	ret = srq ? 0 : make_srq();
+	if (ret)
+		return ret;
+	say("%u\n", srq->res.id);
+	return ANY_CONTEXT(ib_post_srq_recv(srq, &wr, NULL));
 }
 
 static int post(const char *command)
@@ -329,6 +344,10 @@ static int post(const char *command)
 		wr.atomic.swap = swap;
 		wr.atomic.compare_add_mask = compare_add_mask;
 		wr.atomic.swap_mask = swap_mask;
+		break;
+	case IB_WR_SEND_WITH_INV:
+	case IB_WR_LOCAL_INV:
+		wr.send.ex.invalidate_rkey = rkey;
 		break;
 	case IB_WR_RDMA_READ:
 		/* The peer gets the key of the sink. */
