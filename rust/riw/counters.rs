@@ -118,6 +118,10 @@ counters! {
     /// A marker was wrong, or an FPDU too short for its headers; over SCTP, a chunk was wrong, or not
     /// allowed at that point of the session.
     StreamErrorsFraming = c"stream_errors_framing",
+    /// Over SCTP, the DDP-SSN of a chunk was that of an earlier one, too far ahead, or out of order.
+    StreamErrorsSsn = c"stream_errors_ssn",
+    /// Over SCTP, chunks ahead of a missing one took too much memory.
+    StreamErrorsHeld = c"stream_errors_held",
     /// An STag was not valid, or of another protection domain.
     StreamErrorsStag = c"stream_errors_stag",
     /// An access was outside of its region, or wrapped around.

@@ -7,7 +7,7 @@ use crate::{
     counters::Counter,
     stream::{receive::RxEnd, tx::Tx, StreamError},
 };
-use iwarp::{qp::Event, DdpTagged, DdpUntagged, Error, Mpa, Quote, Rdmap, TermCode, Terminate};
+use iwarp::{qp::Event, DdpTagged, DdpUntagged, Error, Mpa, Quote, Rdmap, Sctp, TermCode, Terminate};
 use kernel::{prelude::*, sync::Arc};
 use rdma::event::AsyncEvent;
 use trace::Source;
@@ -107,7 +107,12 @@ impl StreamErrorReason {
 fn counter_of(error: Error) -> Counter {
     match error {
         Error::Mpa(Mpa::Crc) => Counter::StreamErrorsCrc,
-        Error::Mpa(Mpa::Marker | Mpa::Length) | Error::Sctp(_) => Counter::StreamErrorsFraming,
+        Error::Mpa(Mpa::Marker | Mpa::Length)
+        | Error::Sctp(
+            Sctp::Length | Sctp::Ppid | Sctp::Function | Sctp::PrivateData | Sctp::Sequence,
+        ) => Counter::StreamErrorsFraming,
+        Error::Sctp(Sctp::Duplicate | Sctp::TooFar | Sctp::Order) => Counter::StreamErrorsSsn,
+        Error::Sctp(Sctp::TooManyHeld) => Counter::StreamErrorsHeld,
         Error::Mpa(Mpa::Closed) => Counter::StreamErrorsClosedEarly,
         Error::DdpTagged(DdpTagged::InvalidStag | DdpTagged::StagNotAssociated)
         | Error::Rdmap(Rdmap::InvalidStag | Rdmap::StagNotAssociated) => Counter::StreamErrorsStag,
