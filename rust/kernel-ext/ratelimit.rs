@@ -40,6 +40,12 @@ impl RateLimit {
         })
     }
 
+    /// Returns the C struct, for C helpers of other crates. The pointer is valid as long as `self`. Any
+    /// context.
+    pub fn as_raw(&self) -> *mut bindings::ratelimit_state {
+        self.raw.get()
+    }
+
     /// Counts an event. Any context.
     ///
     /// Returns `None` above the limit; otherwise the number of events suppressed since the last call

@@ -12,7 +12,7 @@ use core::{marker::PhantomData, mem::MaybeUninit, ops::Deref, ptr::NonNull};
 use kernel::{
     device::Device as CoreDevice,
     error::from_result,
-    fmt::Write,
+    fmt::{self, Write},
     prelude::*,
     str::NullTerminatedFormatter,
     sync::{
@@ -21,6 +21,7 @@ use kernel::{
     },
     types::Opaque,
 };
+use kernel_ext::ratelimit::RateLimit;
 use riw_bindings as bindings;
 
 /// In `kernel_cap_flags`: `rdma link delete` may unregister the device (`IBK_ALLOW_USER_UNREG`,
@@ -166,6 +167,20 @@ impl<T: Driver> Device<T> {
     pub fn as_dev(&self) -> &CoreDevice {
         // SAFETY: ib_core initialized the embedded device, which lives as long as `self`.
         unsafe { CoreDevice::from_raw(Self::core_device(self.as_raw())) }
+    }
+
+    /// Logs a line about the device as `dev_dbg()` does: if dynamic debug is on for riw, within `limit`.
+    /// Any context.
+    pub fn debug(&self, limit: &RateLimit, line: fmt::Arguments<'_>) {
+        // SAFETY: The device and the limit are borrowed, and initialized by their type invariants. The
+        // helper prints `line` by `%pA`, which takes a pointer to a `fmt::Arguments`, before it returns.
+        unsafe {
+            bindings::ibdev_dbg_limited(
+                self.as_raw(),
+                limit.as_raw(),
+                (&raw const line).cast::<kernel::ffi::c_void>(),
+            )
+        }
     }
 
     unsafe extern "C" fn query_device_callback(

@@ -5,15 +5,21 @@
 //! They are limited for each device, so that no peer or user of a device floods the log, or
 //! suppresses the lines of another device. `rdma statistic` counts what is not logged.
 
+use crate::driver::Riw;
 use kernel::{device, fmt, prelude::*, sync::Arc};
 use kernel_ext::ratelimit::RateLimit;
+use rdma::Device;
 
 /// The limits of a device: [`RateLimit::BURST`] lines in [`RateLimit::INTERVAL`] seconds for each
-/// level, and one more that has the number of lines left out.
+/// kind, and one more warning that has the number of lines left out.
 #[pin_data]
 pub(crate) struct DeviceLog {
     #[pin]
     warnings: RateLimit,
+    /// Apart from the others: any host that reaches a listener can provoke these lines, without a
+    /// connection.
+    #[pin]
+    startups: RateLimit,
     #[pin]
     debugging: RateLimit,
 }
@@ -25,6 +31,7 @@ impl DeviceLog {
         Arc::pin_init(
             pin_init!(Self {
                 warnings <- RateLimit::new(),
+                startups <- RateLimit::new(),
                 debugging <- RateLimit::new(),
             }),
             GFP_KERNEL,
@@ -33,19 +40,36 @@ impl DeviceLog {
 
     /// Logs a line about `dev` at level warning. Any context.
     pub(crate) fn warn(&self, dev: &device::Device, line: fmt::Arguments<'_>) {
-        let Some(left_out) = self.warnings.pass() else {
-            return;
-        };
+        warn_within(&self.warnings, dev, line);
+    }
 
-        if left_out != 0 {
-            dev_warn!(dev, "{} lines left out\n", left_out);
+    /// Logs at level warning that a connection of `dev` was not established. Any context.
+    pub(crate) fn warn_startup(&self, dev: &device::Device, line: fmt::Arguments<'_>) {
+        warn_within(&self.startups, dev, line);
+    }
+
+    /// Logs a line at level warning while the device is not registered, and so cannot be named. Any
+    /// context.
+    pub(crate) fn warn_unregistered(&self, line: fmt::Arguments<'_>) {
+        if self.warnings.pass().is_some() {
+            pr_warn!("{}\n", line);
         }
-        dev_warn!(dev, "{}\n", line);
     }
 
-    /// Returns whether to log a line with `dev_dbg!`, which does nothing unless the kernel has
-    /// `CONFIG_RUST_DEBUG_ASSERTIONS`. Any context.
-    pub(crate) fn may_debug(&self) -> bool {
-        cfg!(debug_assertions) && self.debugging.pass().is_some()
+    /// Logs a line about `dev` at level debug, if dynamic debug is on for it. Any context.
+    pub(crate) fn debug(&self, dev: &Device<Riw>, line: fmt::Arguments<'_>) {
+        dev.debug(&self.debugging, line);
     }
+}
+
+/// Logs a line about `dev` at level warning, within `limit`. Any context.
+fn warn_within(limit: &RateLimit, dev: &device::Device, line: fmt::Arguments<'_>) {
+    let Some(left_out) = limit.pass() else {
+        return;
+    };
+
+    if left_out != 0 {
+        dev_warn!(dev, "{} lines left out\n", left_out);
+    }
+    dev_warn!(dev, "{}\n", line);
 }

@@ -3,7 +3,9 @@
 #include <linux/atomic.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/device.h>
 #include <linux/dma-buf.h>
+#include <linux/dynamic_debug.h>
 #include <linux/ethtool.h>
 #include <linux/highmem.h>
 #include <linux/iosys-map.h>
@@ -12,6 +14,7 @@
 #include <linux/moduleparam.h>
 #include <linux/netdevice.h>
 #include <linux/random.h>
+#include <linux/ratelimit.h>
 #include <linux/rcupdate.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
@@ -26,6 +29,20 @@
 #include <rdma/rdma_netlink.h>
 #include <rdma/uverbs_ioctl.h>
 #include "rdma.h"
+
+/*
+ * Logs `line`, a fmt::Arguments of Rust, as dev_dbg_ratelimited() does, but within the limit `rs`. It is
+ * the one place that `module riw` of dynamic debug names.
+ */
+void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state *rs, const void *line)
+{
+#ifdef CONFIG_DYNAMIC_DEBUG
+	DEFINE_DYNAMIC_DEBUG_METADATA(descriptor, "%pA\n");
+
+	if (DYNAMIC_DEBUG_BRANCH(descriptor) && __ratelimit(rs))
+		__dynamic_dev_dbg(&descriptor, &dev->dev, "%pA\n", line);
+#endif
+}
 
 /* Returns the netdev of port 1 with a reference, or NULL. */
 struct net_device *riw_helper_ib_netdev(struct ib_device *dev)

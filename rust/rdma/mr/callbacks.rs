@@ -290,7 +290,7 @@ impl<T: Driver> Callbacks<T> {
         _pd: *mut bindings::ib_pd,
         _access: c_int,
     ) -> *mut bindings::ib_mr {
-        pr_warn!("a global rkey would give peers access to all memory: refused\n");
+        kernel::pr_warn_once!("a global rkey would give peers access to all memory: refused\n");
         EOPNOTSUPP.to_ptr()
     }
 }

@@ -102,12 +102,12 @@ pub(super) fn listen(
         }
         if dev.is_registering() {
             // The consumer has listened since before and cannot be informed. With an error, rdma_cm
-            // would not serve the device at all.
-            pr_warn!(
-                "a listener at port {} is not served on the new device: error {}\n",
+            // would not serve the device at all. Any user may have many listeners.
+            dev.log.warn_unregistered(fmt!(
+                "a listener at port {} is not served on the new device: error {}",
                 setup.local.port(),
                 e.to_errno()
-            );
+            ));
             return Ok(dev.token());
         }
         Err(e)

@@ -16,8 +16,8 @@ impl Endpoint {
         }
     }
 
-    /// Traces the end in phase `last`. Counts it, and logs it at level debug, unless the connection
-    /// was established: its stream has the reason then. May sleep.
+    /// Traces the end in phase `last`. Counts and logs it, unless the connection was established: its
+    /// stream has the reason then. May sleep.
     pub(super) fn note_end(&self, last: &Phase, reason: EndReason) {
         let established = matches!(last, Phase::Rdma { .. });
         let addrs = self.addrs_of(last);
@@ -27,26 +27,28 @@ impl Endpoint {
 
             self.trace_change(last.name(), CmPhase::Closed, addrs, error);
         }
-        if established {
-            return;
+        if !established {
+            self.dev.counters.inc(reason.counter());
+            self.log_failure(addrs, reason);
         }
-        self.dev.counters.inc(reason.counter());
-        if self.dev.log.may_debug() {
-            let (text, errno) = (reason.rule(), reason.to_error().to_errno());
+    }
 
-            self.with_device(|device| {
-                let Some(device) = device.map(Device::as_dev) else {
-                    return;
-                };
+    /// Logs that the connection was not established: as a warning if only this side knows why,
+    /// otherwise at level debug. May sleep.
+    fn log_failure(&self, addrs: Option<&AddrPair>, reason: EndReason) {
+        let (log, rule) = (&self.dev.log, reason.rule());
 
-                match addrs {
-                    Some(addrs) => {
-                        dev_dbg!(device, "{}: no connection: {} ({})\n", addrs, text, errno)
-                    }
-                    None => dev_dbg!(device, "no connection: {} ({})\n", text, errno),
-                }
-            });
-        }
+        self.with_device(|device| match (device, addrs) {
+            (Some(device), Some(addrs)) if reason.is_found_here() => log.warn_startup(
+                device.as_dev(),
+                fmt!("connection {addrs} not established: {rule}"),
+            ),
+            (Some(device), Some(addrs)) => {
+                log.debug(device, fmt!("connection {addrs} not established: {rule}"))
+            }
+            (Some(device), None) => log.debug(device, fmt!("connection not established: {rule}")),
+            (None, _) => {}
+        });
     }
 
     /// Returns the addresses of the connection in `phase`, as far as they are known.

@@ -99,4 +99,13 @@ impl EndReason {
             Self::Stream => "the stream ended",
         }
     }
+
+    /// Whether this side has found out that the connection cannot be established, and no program learns
+    /// of it, or not why. Otherwise the peer or a program decided it, and knows.
+    pub(super) fn is_found_here(self) -> bool {
+        matches!(
+            self,
+            Self::Startup(_) | Self::Session(_) | Self::Adaptation | Self::Timeout
+        )
+    }
 }

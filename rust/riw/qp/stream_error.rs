@@ -7,7 +7,9 @@ use crate::{
     counters::Counter,
     stream::{receive::RxEnd, tx::Tx, StreamError},
 };
-use iwarp::{qp::Event, DdpTagged, DdpUntagged, Error, Mpa, Quote, Rdmap, Sctp, TermCode, Terminate};
+use iwarp::{
+    qp::Event, DdpTagged, DdpUntagged, Error, Mpa, Quote, Rdmap, Sctp, TermCode, Terminate,
+};
 use kernel::{prelude::*, sync::Arc};
 use rdma::event::AsyncEvent;
 use trace::Source;
@@ -204,18 +206,12 @@ impl Qp {
         if reason.is_found_here() {
             dev.log()
                 .warn(dev.as_dev(), fmt!("queue pair {number}, {addrs}: {rule}"));
-        } else if dev.log().may_debug() {
+        } else {
             let TermCode { layer, etype, code } = reason.term();
 
-            dev_dbg!(
-                dev.as_dev(),
-                "queue pair {}, {}: {} ({} {} {})\n",
-                number,
-                addrs,
-                rule,
-                layer,
-                etype,
-                code
+            dev.log().debug(
+                dev,
+                fmt!("queue pair {number}, {addrs}: {rule} ({layer} {etype} {code:#04x})"),
             );
         }
     }
