@@ -44,7 +44,7 @@ pub struct PhaseChange<'a, T: Driver> {
     pub to: CmPhase,
     /// Why the connection ends, if it does so.
     pub reason: &'a str,
-    /// The error that stands for the reason; `None` if the connection was established.
+    /// The error that stands for the reason, if the connection was not established.
     pub error: Option<Error>,
     /// The address of this side, if it is known.
     pub local: Option<SocketAddr>,

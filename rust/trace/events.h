@@ -35,8 +35,10 @@ RIW_WR_FLAGS
 #define riw_name(value, name) { value, name },
 #define riw_last(value, name) { value, name }
 
-/* A connection enters another phase. `qpn` is 0 if it has no queue pair yet, `error` is
- * an errno and `reason` a text, if the connection ends. */
+/*
+ * A connection enters another phase. `qpn` is 0 if it has no queue pair yet. `reason` is why it ends, and
+ * `error` an errno if it has not been established.
+ */
 TRACE_EVENT(cm_phase,
 	TP_PROTO(
 		const struct ib_device *dev,

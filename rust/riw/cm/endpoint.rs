@@ -252,7 +252,7 @@ impl Endpoint {
 
                 match extended {
                     true => Step::Next(phase),
-                    false => Step::End(phase, End::graceful(EndReason::Stream)),
+                    false => Step::End(phase, End::graceful(EndReason::Timeout)),
                 }
             }
             Phase::Rdma {

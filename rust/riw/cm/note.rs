@@ -12,7 +12,7 @@ impl Endpoint {
     /// Traces that `phase` follows `before`, unless it is the same. May sleep.
     pub(super) fn note_phase(&self, before: CmPhase, phase: &Phase) {
         if trace::cm_phase_enabled() && phase.name() != before {
-            self.trace_change(before, phase.name(), self.addrs_of(phase), None);
+            self.trace_change(before, phase.name(), self.addrs_of(phase), ("", None));
         }
     }
 
@@ -23,9 +23,17 @@ impl Endpoint {
         let addrs = self.addrs_of(last);
 
         if trace::cm_phase_enabled() {
-            let error = (!established).then_some(reason);
+            let text = match established {
+                // The peer may have closed since.
+                true if self.qp.as_ref().is_some_and(|qp| qp.has_failed()) => {
+                    EndReason::Stream.end_of_established()
+                }
+                true => reason.end_of_established(),
+                false => reason.rule(),
+            };
+            let error = (!established).then(|| reason.to_error());
 
-            self.trace_change(last.name(), CmPhase::Closed, addrs, error);
+            self.trace_change(last.name(), CmPhase::Closed, addrs, (text, error));
         }
         if !established {
             self.dev.counters.inc(reason.counter());
@@ -62,15 +70,15 @@ impl Endpoint {
         }
     }
 
-    /// Traces a change of phase; `reason` if the connection ends without being established. May
-    /// sleep.
+    /// Traces a change of phase. `reason`: why the connection ends, and the error if it has not been
+    /// established. May sleep.
     #[cold]
     fn trace_change(
         &self,
         from: CmPhase,
         to: CmPhase,
         addrs: Option<&AddrPair>,
-        reason: Option<EndReason>,
+        (reason, error): (&str, Option<Error>),
     ) {
         self.with_device(|device| {
             trace::cm_phase(&PhaseChange {
@@ -80,8 +88,8 @@ impl Endpoint {
                 qpn: self.qp.as_ref().map(|qp| qp.number),
                 from,
                 to,
-                reason: reason.map_or("", EndReason::rule),
-                error: reason.map(EndReason::to_error),
+                reason,
+                error,
                 local: addrs.map(|addrs| addrs.local),
                 remote: addrs.map(|addrs| addrs.remote),
             });

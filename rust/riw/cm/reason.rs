@@ -100,6 +100,17 @@ impl EndReason {
         }
     }
 
+    /// Returns the reason for the end of an established connection, in words.
+    pub(super) fn end_of_established(self) -> &'static str {
+        match self {
+            Self::Stream => "the stream ended in an error",
+            Self::Timeout => "the close took too long",
+            Self::Local(e) if e == ENETDOWN => "the device is shut down",
+            Self::Local(_) => "this side closed the connection",
+            other => other.rule(),
+        }
+    }
+
     /// Whether this side has found out that the connection cannot be established, and no program learns
     /// of it, or not why. Otherwise the peer or a program decided it, and knows.
     pub(super) fn is_found_here(self) -> bool {
