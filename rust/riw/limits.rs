@@ -9,6 +9,7 @@ use kernel::{
         Arc,
     },
 };
+use rdma::iw::ConnParam;
 
 /// Maximum WRs in a queue of a queue pair.
 pub(crate) const MAX_QP_WR: u32 = 32 * 1024;
@@ -32,6 +33,14 @@ pub(crate) const MAX_DMABUF_MR: u32 = 4 * 1024;
 pub(crate) const MAX_MW: u32 = 128 * 1024;
 pub(crate) const MAX_PD: u32 = 100 * 1024;
 const MAX_UCONTEXT: u32 = 100 * 1024;
+
+/// Checks that the depths are within the limits of the device. Any context.
+pub(crate) fn check_depths(param: &ConnParam<'_>) -> Result {
+    if param.ird > MAX_READS || param.ord > MAX_READS {
+        return Err(EINVAL);
+    }
+    Ok(())
+}
 
 /// The limits of a device.
 pub(crate) struct Limits {

@@ -3,18 +3,18 @@
 //! The side that accepts a connection.
 
 use super::{
-    connect::check_depths,
-    device::{CmDevice, Member},
-    end::End,
+    device::CmDevice,
+    incoming::{AwaitedRequest, Incoming, Reported, Request, Responder},
+    member::Member,
     pending::PendingEvent,
-    phase::{Phase, Step},
+    phase::{End, Phase, Step},
     reason::EndReason,
-    responder::{Awaited, Prepared, Received, Responder},
+    responder::{Prepared, ReceivedRequest},
     subscription::Subscription,
     Endpoint,
 };
 use crate::{
-    limits,
+    limits::{self, check_depths},
     link::{AddrPair, Connection, Deadline},
     qp::{Qp, Role},
 };
@@ -24,28 +24,6 @@ use kernel::{
 };
 use rdma::iw::{CmEvent, CmId, ConnParam, Offer};
 use trace::CmPhase;
-
-/// A connection that a listener has accepted.
-struct Incoming {
-    addrs: AddrPair,
-    /// The subscriptions that may decide on it. The first one is asked.
-    candidates: KVec<Arc<Subscription>>,
-}
-
-/// A connection whose Request has not arrived in full. It counts among the half-open ones of its
-/// first candidate.
-pub(super) struct Request {
-    incoming: Incoming,
-    awaited: Awaited,
-    pub(super) deadline: Deadline,
-}
-
-/// A connection with a valid Request that waits for the decision of a consumer.
-pub(super) struct Reported {
-    incoming: Incoming,
-    responder: Responder,
-    pub(super) deadline: Deadline,
-}
 
 impl Incoming {
     /// Takes the connection over, and leaves no candidates behind.
@@ -68,7 +46,7 @@ impl Request {
         let settings = &endpoint.dev.settings;
         let request = Self {
             incoming,
-            awaited: Awaited::new(endpoint, &settings.policy())?,
+            awaited: AwaitedRequest::new(endpoint, &settings.policy())?,
             deadline: Deadline::new(settings.startup_time()),
         };
 
@@ -79,16 +57,17 @@ impl Request {
     fn enter(&self, endpoint: &Arc<Endpoint>) -> Result {
         let Incoming { addrs, candidates } = &self.incoming;
 
-        candidates
-            .first()
-            .ok_or(ECONNREFUSED)?
-            .enter(addrs.remote.ip().into(), endpoint)
+        candidates.first().ok_or(ECONNREFUSED)?.enter(
+            addrs.remote.ip().into(),
+            endpoint.token,
+            endpoint.clone(),
+        )
     }
 
     /// Removes the connection from the half-open ones, if it is one of them. May sleep.
     pub(super) fn leave(&self, endpoint: &Endpoint) {
         if let Some(subscription) = self.incoming.candidates.first() {
-            subscription.leave(self.incoming.addrs.remote.ip().into(), endpoint);
+            subscription.leave(self.incoming.addrs.remote.ip().into(), endpoint.token);
         }
     }
 }
@@ -210,8 +189,8 @@ impl Endpoint {
         // It is not half-open any more.
         request.leave(self);
         match received {
-            Received::Request(responder) => self.consider(request, responder),
-            Received::Refused { answered, reason } => {
+            ReceivedRequest::Request(responder) => self.consider(request, responder),
+            ReceivedRequest::Refused { answered, reason } => {
                 refused(Phase::AwaitRequest(request), answered, reason)
             }
         }
@@ -266,7 +245,7 @@ impl Endpoint {
     }
 
     /// Accepts, as [`CmOperations::accept`](rdma::iw::CmOperations::accept) says. May sleep.
-    pub(super) fn accept(
+    pub(super) fn accept_by(
         self: &Arc<Self>,
         qp: &Arc<Qp>,
         id: &CmId,
@@ -359,7 +338,7 @@ impl Endpoint {
     }
 
     /// Rejects, as [`CmOperations::reject`](rdma::iw::CmOperations::reject) says. May sleep.
-    pub(super) fn reject(self: &Arc<Self>, private_data: &[u8]) -> Result {
+    pub(super) fn reject_by(self: &Arc<Self>, private_data: &[u8]) -> Result {
         self.step(&mut self.phase.lock(), |phase| match phase {
             Phase::Reported(reported) => (self.reject_reported(reported, private_data), Ok(())),
             phase => (Step::Next(phase), Err(ECONNRESET)),

@@ -3,18 +3,18 @@
 //! The side that connects.
 
 use super::{
-    device::{CmDevice, Member},
-    end::End,
-    established::PeerWatch,
-    initiator::{Answer, Startup},
+    device::CmDevice,
+    initiator::Answer,
+    member::Member,
+    opening::{Opening, Startup},
     pending::PendingEvent,
-    phase::{Phase, Step},
+    phase::{End, PeerWatch, Phase, Step},
     reason::EndReason,
     Endpoint,
 };
 use crate::{
     counters::Counter,
-    limits,
+    limits::check_depths,
     link::{AddrPair, Connection, Deadline, LinkState, Transport},
     qp::{Qp, Role},
     settings::Transports,
@@ -31,24 +31,6 @@ use trace::CmPhase;
 
 /// Milliseconds for SCTP to connect if TCP can be tried after it.
 const FALLBACK_TIME: i64 = 3_000;
-
-/// A connection that is being opened.
-pub(super) struct Opening {
-    /// iw_cm's id, which waits for the connect reply.
-    id: ARef<CmId>,
-    setup: Setup,
-    /// The addresses, that of this side as far as it is known.
-    pub(super) addrs: AddrPair,
-    startup: Startup,
-    /// To be tried over TCP if there is no association.
-    tcp: Option<KBox<Startup>>,
-    /// The deadline of the phase.
-    pub(super) deadline: Deadline,
-    /// When the consumer, which may wait, gets the connect reply at the latest, over all attempts.
-    limit: Deadline,
-    /// Reclaim may wait for the connection.
-    below_reclaim: bool,
-}
 
 impl Opening {
     fn new(
@@ -156,14 +138,6 @@ impl Opening {
             let _ = self.report(Err(error), Offer::default());
         }
     }
-}
-
-/// Checks that the depths are within the limits of the device.
-pub(super) fn check_depths(param: &ConnParam<'_>) -> Result {
-    if param.ird > limits::MAX_READS || param.ord > limits::MAX_READS {
-        return Err(EINVAL);
-    }
-    Ok(())
 }
 
 /// Starts to connect, as [`CmOperations::connect`](rdma::iw::CmOperations::connect) says. May

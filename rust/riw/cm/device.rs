@@ -2,7 +2,10 @@
 
 //! The connection management of a device, and what the devices share.
 
-use super::{listen::Listener, subscription::Subscription, Endpoint};
+use super::{
+    listener::Listener,
+    member::{CmConnection, CmSubscription, Member},
+};
 use crate::{
     counters::Counters,
     driver::Riw,
@@ -131,13 +134,6 @@ struct DeviceState {
     members: Members<Member>,
 }
 
-/// An object that has a link, or a share in one, which the shutdown has to close.
-#[derive(Clone)]
-pub(super) enum Member {
-    Endpoint(Arc<Endpoint>),
-    Subscription(Arc<Subscription>),
-}
-
 impl CmDevice {
     /// Creates the connection management of a device on `netdev`. May sleep, and load sctp.ko. Fails as
     /// [`Shared::load`] does, with `EINVAL` for a bad module parameter, or `ENOMEM`.
@@ -189,8 +185,8 @@ impl CmDevice {
 
         for member in members.values() {
             match member {
-                Member::Endpoint(endpoint) => endpoint.shutdown(),
-                Member::Subscription(subscription) => subscription.close(),
+                Member::Endpoint(endpoint) => endpoint.as_arc_borrow().shutdown(),
+                Member::Subscription(subscription) => subscription.as_arc_borrow().close(),
             }
         }
         // An endpoint lets its connection linger before its own shutdown returns, and before it
@@ -300,7 +296,7 @@ impl CmDevice {
     }
 
     /// Returns the endpoint with this token. May sleep.
-    pub(super) fn endpoint(&self, token: usize) -> Option<Arc<Endpoint>> {
+    pub(super) fn endpoint(&self, token: usize) -> Option<Arc<dyn CmConnection>> {
         match self.state.lock().members.get(token)? {
             Member::Endpoint(endpoint) => Some(endpoint.clone()),
             _ => None,
@@ -308,7 +304,7 @@ impl CmDevice {
     }
 
     /// Returns the subscription with this token. May sleep.
-    pub(super) fn subscription(&self, token: usize) -> Option<Arc<Subscription>> {
+    pub(super) fn subscription(&self, token: usize) -> Option<Arc<dyn CmSubscription>> {
         match self.state.lock().members.get(token)? {
             Member::Subscription(subscription) => Some(subscription.clone()),
             _ => None,

@@ -4,7 +4,7 @@
 
 use super::{
     pending::PendingEvent,
-    phase::{Phase, Step},
+    phase::{Disconnect, End, Phase, Step},
     reason::EndReason,
     Endpoint,
 };
@@ -12,39 +12,6 @@ use crate::qp::Closed;
 use kernel::sync::Arc;
 use kernel_ext::workqueue::cancel_delayed_work;
 use rdma::iw::{CmEvent, Offer};
-
-/// How and why a connection ends.
-pub(super) struct End {
-    how: Disconnect,
-    reason: EndReason,
-}
-
-/// How the connection is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Disconnect {
-    /// By a FIN behind all data that TCP has taken; over SCTP by the end of the session.
-    Graceful,
-    /// By a RST; over SCTP by an ABORT.
-    Abort,
-}
-
-impl End {
-    /// A reset.
-    pub(super) fn abort(reason: EndReason) -> Self {
-        Self {
-            how: Disconnect::Abort,
-            reason,
-        }
-    }
-
-    /// A FIN.
-    pub(super) fn graceful(reason: EndReason) -> Self {
-        Self {
-            how: Disconnect::Graceful,
-            reason,
-        }
-    }
-}
 
 impl Endpoint {
     /// Passes the phase to `f`, and leaves the result of its step as the phase. `phase` must be that

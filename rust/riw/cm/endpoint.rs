@@ -4,9 +4,9 @@
 
 use super::{
     device::CmDevice,
-    end::End,
+    member::CmConnection,
     pending::{PendingEvent, PendingEvents},
-    phase::{Phase, Step},
+    phase::{End, Phase, Step},
     reason::EndReason,
 };
 use crate::{
@@ -30,7 +30,7 @@ use kernel_ext::{
     memcg::MemCgroup,
     workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
 };
-use rdma::iw::CmId;
+use rdma::iw::{CmId, ConnParam};
 
 /// A connection, or one that is being set up.
 #[pin_data]
@@ -135,20 +135,6 @@ impl Endpoint {
             }
             other => other.map_err(EndReason::link),
         }
-    }
-
-    /// Resets the connection to make room for others, unless it has been accepted. A work item does
-    /// it. Any context.
-    pub(super) fn evict(self: &Arc<Self>) {
-        self.post_event(PendingEvent::Evicted);
-    }
-
-    /// Resets the connection. On return the link is empty and reports no event. May sleep.
-    pub(super) fn shutdown(self: &Arc<Self>) {
-        self.end(
-            &mut self.phase.lock(),
-            &End::abort(EndReason::Local(ENETDOWN)),
-        );
     }
 
     /// Continues with a connection that has `begun`, or ends it if that has failed. Returns
@@ -349,6 +335,29 @@ impl Endpoint {
             qp.llp_closed(how);
         }
         self.kick();
+    }
+}
+
+impl CmConnection for Endpoint {
+    fn accept(self: ArcBorrow<'_, Self>, qp: &Arc<Qp>, id: &CmId, param: &ConnParam<'_>) -> Result {
+        Arc::from(self).accept_by(qp, id, param)
+    }
+
+    fn reject(self: ArcBorrow<'_, Self>, private_data: &[u8]) -> Result {
+        Arc::from(self).reject_by(private_data)
+    }
+
+    fn evict(self: ArcBorrow<'_, Self>) {
+        Arc::from(self).post_event(PendingEvent::Evicted);
+    }
+
+    fn shutdown(self: ArcBorrow<'_, Self>) {
+        let this = Arc::from(self);
+
+        this.end(
+            &mut this.phase.lock(),
+            &End::abort(EndReason::Local(ENETDOWN)),
+        );
     }
 }
 

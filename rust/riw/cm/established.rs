@@ -3,9 +3,8 @@
 //! A connection whose stream the queue pair handles.
 
 use super::{
-    end::End,
     pending::PendingEvent,
-    phase::{Phase, Step},
+    phase::{End, Ending, PeerWatch, Phase, Step},
     reason::EndReason,
     Endpoint,
 };
@@ -31,23 +30,6 @@ const CLOSE_TIME: i64 = 3_000;
 const ENDING_TIME: i64 = 10_000;
 /// Milliseconds after which no more time is given, whether bytes move or not.
 const ENDING_TIME_MAX: i64 = 300_000;
-
-/// The end of a stream, which the queue pair has begun or has to begin.
-pub(super) struct Ending {
-    /// The bytes that had moved when the time was given.
-    moved: u64,
-    pub(super) deadline: Deadline,
-    /// The time when no more is given.
-    limit: Deadline,
-}
-
-/// The watch over a peer that may be gone, by the setting `keepalive`. TCP keeps it itself.
-pub(super) struct PeerWatch {
-    /// Milliseconds of silence, at most.
-    limit: i64,
-    /// When to look next.
-    pub(super) deadline: Deadline,
-}
 
 impl PeerWatch {
     /// Begins a watch; `None` if none is needed. May sleep.

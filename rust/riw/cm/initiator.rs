@@ -2,23 +2,19 @@
 
 //! The startup as initiator, by the lower layer: MPA's frames over TCP, session control over SCTP.
 
-use super::{reason::EndReason, Endpoint};
+use super::{
+    opening::{Attempt, MpaStartup, SctpStartup, Startup},
+    reason::EndReason,
+    Endpoint,
+};
 use crate::link::Transport;
 use iwarp::{
     negotiation::{Agreed, Words},
     sctp::{Form, SessionAction},
-    startup::{Initiator, Kind, OutFrame, Outcome, Parameters, Policy, Reader, StartupError},
+    startup::{Initiator, Kind, Outcome, Parameters, Policy, Reader, StartupError},
 };
 use kernel::{prelude::*, sync::Arc};
 use rdma::iw::{ConnParam, Offer};
-
-/// The startup of a connection that is being opened.
-// An `Opening` has it, which is in a box.
-#[allow(clippy::large_enum_variant)]
-pub(super) enum Startup {
-    Mpa(MpaStartup),
-    Sctp(SctpStartup),
-}
 
 /// The answer of the peer.
 pub(super) enum Answer {
@@ -120,22 +116,6 @@ impl Startup {
     }
 }
 
-/// The startup by MPA's frames.
-pub(super) struct MpaStartup {
-    attempt: Attempt,
-    /// The same Request may be sent once more, if the peer closes without a Reply.
-    repeat: bool,
-    /// For a peer that does not know revision 2 of MPA.
-    fallback: Option<KBox<Attempt>>,
-    reader: Reader,
-}
-
-/// A Request, and what checks the Reply to it.
-struct Attempt {
-    initiator: Initiator,
-    request: OutFrame,
-}
-
 impl Attempt {
     fn new(policy: &Policy, param: &ConnParam<'_>) -> Result<Self> {
         let (initiator, request) =
@@ -214,18 +194,6 @@ impl MpaStartup {
         }
         next
     }
-}
-
-/// The startup by session control chunks (RFC 5043, RFC 6581 section 7).
-pub(super) struct SctpStartup {
-    form: Form,
-    ird: u32,
-    ord: u32,
-    private: KVec<u8>,
-    /// The private data of the answer.
-    reply: KVec<u8>,
-    /// IRD and ORD of the answer, if it negotiates them.
-    depths: (Option<u32>, Option<u32>),
 }
 
 impl SctpStartup {

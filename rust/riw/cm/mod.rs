@@ -3,12 +3,14 @@
 //! Connection management: from iw_cm's calls to a link that a queue pair works on.
 //!
 //! - An [`Endpoint`] is a connection, from its beginning until the queue pair releases it. It goes
-//!   through the phases of `phase.rs`. `connect.rs` and `accept.rs` have those before the stream is
-//!   active; `initiator.rs` and `responder.rs` have what of them depends on the transport.
-//!   `established.rs` has those after, `end.rs` has the end and `reason.rs` its reasons. `note.rs`
-//!   counts, traces and logs them.
-//! - A `Listener` accepts connections. It has a `Subscription` for each listening id of iw_cm.
-//! - A [`CmDevice`] knows all endpoints and subscriptions of a device, so that it can end them.
+//!   through the phases of `phase.rs`. `connect.rs` and `accept.rs` have the phases before the stream
+//!   is active, `opening.rs` and `incoming.rs` their data; `initiator.rs` and `responder.rs` have the
+//!   parts that depend on the transport. `established.rs` has the phases after, `end.rs` has the end
+//!   and `reason.rs` its reasons. `note.rs` counts, traces and logs them.
+//! - A `Listener` accepts connections (`listen.rs`). It has a `Subscription` for each listening id of
+//!   iw_cm.
+//! - A [`CmDevice`] knows all endpoints and subscriptions of a device, its members (`member.rs`), so
+//!   that it can end them.
 //!
 //! # Contexts
 //!
@@ -42,9 +44,13 @@ mod endpoint;
 mod established;
 mod frame;
 mod half_open;
+mod incoming;
 mod initiator;
 mod listen;
+mod listener;
+mod member;
 mod note;
+mod opening;
 mod ops;
 mod pending;
 mod phase;

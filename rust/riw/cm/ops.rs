@@ -39,12 +39,12 @@ impl CmOperations for Riw {
 
         match Qp::lookup(dev, param) {
             Some((qp, object)) => {
-                without_io(|| endpoint.accept(&qp, id, param))?;
+                without_io(|| endpoint.as_arc_borrow().accept(&qp, id, param))?;
                 Ok(object)
             }
             None => {
                 // After this error iw_cm does not reject it.
-                let _ = without_io(|| endpoint.reject(&[]));
+                let _ = without_io(|| endpoint.as_arc_borrow().reject(&[]));
                 Err(EINVAL)
             }
         }
@@ -59,7 +59,7 @@ impl CmOperations for Riw {
     fn reject(dev: &Device<Self>, token: usize, private_data: &[u8]) -> Result {
         let endpoint = dev.cm.endpoint(token).ok_or(ECONNRESET)?;
 
-        without_io(|| endpoint.reject(private_data))
+        without_io(|| endpoint.as_arc_borrow().reject(private_data))
     }
 
     fn create_listen(
@@ -73,7 +73,11 @@ impl CmOperations for Riw {
     }
 
     fn destroy_listen(dev: &Device<Self>, token: usize) -> Result {
-        dev.cm.subscription(token).ok_or(ENOENT)?.close();
+        dev.cm
+            .subscription(token)
+            .ok_or(ENOENT)?
+            .as_arc_borrow()
+            .close();
         Ok(())
     }
 }

@@ -19,10 +19,9 @@
 //! event is reported once, and in this order.
 
 use super::{
-    accept::{Reported, Request},
-    connect::Opening,
-    end::End,
-    established::{Ending, PeerWatch},
+    incoming::{Reported, Request},
+    opening::Opening,
+    reason::EndReason,
 };
 use crate::link::Deadline;
 use core::mem;
@@ -51,6 +50,56 @@ pub(super) enum Phase {
         watch: Option<PeerWatch>,
     },
     Closed,
+}
+
+/// The end of a stream, which the queue pair has begun or has to begin.
+pub(super) struct Ending {
+    /// The bytes that had moved when the time was given.
+    pub(super) moved: u64,
+    pub(super) deadline: Deadline,
+    /// The time when no more is given.
+    pub(super) limit: Deadline,
+}
+
+/// The watch over a peer that may be gone, by the setting `keepalive`. TCP keeps it itself.
+pub(super) struct PeerWatch {
+    /// Milliseconds of silence, at most.
+    pub(super) limit: i64,
+    /// When to look next.
+    pub(super) deadline: Deadline,
+}
+
+/// How and why a connection ends.
+pub(super) struct End {
+    pub(super) how: Disconnect,
+    pub(super) reason: EndReason,
+}
+
+/// How the connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Disconnect {
+    /// By a FIN behind all data that TCP has taken; over SCTP by the end of the session.
+    Graceful,
+    /// By a RST; over SCTP by an ABORT.
+    Abort,
+}
+
+impl End {
+    /// A reset.
+    pub(super) fn abort(reason: EndReason) -> Self {
+        Self {
+            how: Disconnect::Abort,
+            reason,
+        }
+    }
+
+    /// A FIN.
+    pub(super) fn graceful(reason: EndReason) -> Self {
+        Self {
+            how: Disconnect::Graceful,
+            reason,
+        }
+    }
 }
 
 /// The result of a step.

@@ -2,35 +2,31 @@
 
 //! The startup as responder, by the lower layer: MPA's frames over TCP, session control over SCTP.
 
-use super::{initiator::parameters, reason::EndReason, Endpoint};
+use super::{
+    incoming::{AwaitedRequest, Responder},
+    initiator::parameters,
+    reason::EndReason,
+    Endpoint,
+};
 use crate::link::{LinkState, Reorder, Transport};
 use iwarp::{
-    negotiation::Request,
     sctp::{SessionAction, SessionEvent},
     startup::{self, Kind, OutFrame, Parameters, Policy, Reader},
 };
 use kernel::{prelude::*, sync::Arc};
 use rdma::iw::ConnParam;
 
-/// Waits for the request of the peer.
-// A `Request` has it, which is in a box.
-#[allow(clippy::large_enum_variant)]
-pub(super) enum Awaited {
-    Mpa(Reader),
-    Sctp,
-}
-
 /// The outcome of a request that is complete.
 // It is on the stack for a moment.
 #[allow(clippy::large_enum_variant)]
-pub(super) enum Received {
+pub(super) enum ReceivedRequest {
     /// It is valid.
     Request(Responder),
     /// It is not. `answered`: the peer has been sent an answer.
     Refused { answered: bool, reason: EndReason },
 }
 
-impl Awaited {
+impl AwaitedRequest {
     /// Waits on the link of `endpoint`, which has its connection. May sleep.
     pub(super) fn new(endpoint: &Endpoint, policy: &Policy) -> Result<Self, EndReason> {
         match endpoint.link.transport().map_err(EndReason::Local)? {
@@ -54,15 +50,15 @@ impl Awaited {
         &mut self,
         endpoint: &Arc<Endpoint>,
         policy: &Policy,
-    ) -> Result<Option<Received>, EndReason> {
+    ) -> Result<Option<ReceivedRequest>, EndReason> {
         match self {
             Self::Mpa(reader) => {
                 if !endpoint.receive_frame(reader)? {
                     return Ok(None);
                 }
                 Ok(Some(match startup::Responder::request(reader, policy) {
-                    Ok(responder) => Received::Request(Responder::Mpa(responder)),
-                    Err(refusal) => Received::Refused {
+                    Ok(responder) => ReceivedRequest::Request(Responder::Mpa(responder)),
+                    Err(refusal) => ReceivedRequest::Refused {
                         answered: refusal
                             .reply
                             .is_some_and(|reply| endpoint.send_frame(reply.as_bytes()).is_ok()),
@@ -78,19 +74,19 @@ impl Awaited {
 }
 
 /// Takes what the session makes of the first chunk. May sleep.
-fn take(endpoint: &Endpoint, action: SessionAction<'_>) -> Result<Received, EndReason> {
+fn take(endpoint: &Endpoint, action: SessionAction<'_>) -> Result<ReceivedRequest, EndReason> {
     match action {
         SessionAction::Ask { request, private } => {
             let mut copy = KVec::new();
 
             copy.extend_from_slice(private, GFP_KERNEL)
                 .map_err(|e| EndReason::Local(e.into()))?;
-            Ok(Received::Request(Responder::Sctp {
+            Ok(ReceivedRequest::Request(Responder::Sctp {
                 request,
                 private: copy,
             }))
         }
-        SessionAction::Refuse { chunk, error } => Ok(Received::Refused {
+        SessionAction::Refuse { chunk, error } => Ok(ReceivedRequest::Refused {
             answered: endpoint.link.send_control(&chunk).is_ok(),
             reason: EndReason::Session(error),
         }),
@@ -98,14 +94,6 @@ fn take(endpoint: &Endpoint, action: SessionAction<'_>) -> Result<Received, EndR
         // None of them is a responder's first one.
         _ => Err(EndReason::Local(EIO)),
     }
-}
-
-/// A valid request, and what answers it.
-// A `Reported` has it, which is in a box.
-#[allow(clippy::large_enum_variant)]
-pub(super) enum Responder {
-    Mpa(startup::Responder),
-    Sctp { request: Request, private: KVec<u8> },
 }
 
 /// An answer that accepts and is not sent.
@@ -131,11 +119,11 @@ impl Responder {
             let next = endpoint.next_action(|action| take(endpoint, action))?;
 
             match next.transpose()? {
-                Some(Received::Refused { answered, reason }) => {
+                Some(ReceivedRequest::Refused { answered, reason }) => {
                     return Ok(Some((answered, reason)));
                 }
                 // The session asks once.
-                Some(Received::Request(_)) | None => {}
+                Some(ReceivedRequest::Request(_)) | None => {}
             }
         }
         match endpoint.link.state() {

@@ -3,14 +3,15 @@
 //! Listening ids of iw_cm.
 
 use super::{
+    device::CmDevice,
     half_open::{HalfOpen, Source},
-    listen::Listener,
-    CmDevice, Endpoint,
+    listener::Listener,
+    member::{CmConnection, CmSubscription},
 };
 use kernel::{
     new_mutex,
     prelude::*,
-    sync::{aref::ARef, Arc, Mutex},
+    sync::{aref::ARef, Arc, ArcBorrow, Mutex},
 };
 use rdma::iw::{CmEvent, CmId};
 
@@ -22,16 +23,16 @@ pub(super) struct Subscription {
     /// The consumer is in the device's network namespace.
     home: bool,
     #[pin]
-    state: Mutex<State>,
+    state: Mutex<SubscriptionState>,
 }
 
-struct State {
+struct SubscriptionState {
     /// `None` before the subscription is open and once it is closed.
     id: Option<ARef<CmId>>,
     /// One for each transport while it is open. None if the address is in use, in a namespace that is
     /// not the consumer's.
     listeners: KVec<Arc<Listener>>,
-    half_open: HalfOpen<Arc<Endpoint>>,
+    half_open: HalfOpen<Arc<dyn CmConnection>>,
 }
 
 impl Subscription {
@@ -42,7 +43,7 @@ impl Subscription {
                 dev: dev.clone(),
                 token: dev.token(),
                 home,
-                state <- new_mutex!(State {
+                state <- new_mutex!(SubscriptionState {
                     id: None,
                     listeners: KVec::new(),
                     half_open: HalfOpen::new(),
@@ -83,38 +84,42 @@ impl Subscription {
         self.state.lock().id.as_ref().ok_or(ENOENT)?.event(event)
     }
 
-    /// Adds a half-open connection. Evicts one if there are too many. `ECONNREFUSED` if the
-    /// subscription is closed. May sleep.
-    pub(super) fn enter(&self, source: Source, endpoint: &Arc<Endpoint>) -> Result {
+    /// Adds the half-open connection number `token`. Evicts one if there are too many. `ECONNREFUSED`
+    /// if the subscription is closed. May sleep.
+    pub(super) fn enter(
+        &self,
+        source: Source,
+        token: usize,
+        connection: Arc<dyn CmConnection>,
+    ) -> Result {
         let mut state = self.state.lock();
 
         if state.id.is_none() {
             return Err(ECONNREFUSED);
         }
-        let evicted = state
-            .half_open
-            .insert(source, endpoint.token, endpoint.clone())?;
+        let evicted = state.half_open.insert(source, token, connection)?;
         if let Some(evicted) = evicted {
-            evicted.evict();
+            evicted.as_arc_borrow().evict();
         }
         Ok(())
     }
 
     /// Removes a half-open connection, if it is there: its Request has arrived, or never will. May
     /// sleep.
-    pub(super) fn leave(&self, source: Source, endpoint: &Endpoint) {
-        let removed = self.state.lock().half_open.remove(source, endpoint.token);
+    pub(super) fn leave(&self, source: Source, token: usize) {
+        let removed = self.state.lock().half_open.remove(source, token);
         // Outside of the lock: this may be the last reference.
         drop(removed);
     }
+}
 
-    /// Closes the subscription. On return no event reaches the id, and the sockets of which this was
-    /// the last subscription are gone, whoever has closed it. May sleep.
-    pub(super) fn close(self: &Arc<Self>) {
+impl CmSubscription for Subscription {
+    fn close(self: ArcBorrow<'_, Self>) {
+        let this = Arc::from(self);
         // Until the sockets are closed: another caller, which finds none, must not return before.
-        let mut all = self.dev.shared.listeners.lock();
+        let mut all = this.dev.shared.listeners.lock();
         let (id, listeners, half_open) = {
-            let mut state = self.state.lock();
+            let mut state = this.state.lock();
             let half_open = core::mem::replace(&mut state.half_open, HalfOpen::new());
 
             (
@@ -125,13 +130,13 @@ impl Subscription {
         };
 
         for listener in &listeners {
-            listener.drop_subscription(self, &mut all);
+            listener.drop_subscription(&this, &mut all);
         }
         drop(all);
-        for endpoint in half_open.iter() {
-            endpoint.evict();
+        for connection in half_open.iter() {
+            connection.as_arc_borrow().evict();
         }
         drop(id);
-        self.dev.remove(self.token);
+        this.dev.remove(this.token);
     }
 }

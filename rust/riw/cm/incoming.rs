@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The state of a connection that is not accepted yet.
+
+use super::subscription::Subscription;
+use crate::link::{AddrPair, Deadline};
+use iwarp::{
+    negotiation,
+    startup::{self, Reader},
+};
+use kernel::{prelude::*, sync::Arc};
+
+/// A connection that a listener has accepted.
+pub(super) struct Incoming {
+    pub(super) addrs: AddrPair,
+    /// The subscriptions that may decide on it. The first one is asked.
+    pub(super) candidates: KVec<Arc<Subscription>>,
+}
+
+/// A connection whose Request has not arrived in full. It counts among the half-open ones of its
+/// first candidate.
+pub(super) struct Request {
+    pub(super) incoming: Incoming,
+    pub(super) awaited: AwaitedRequest,
+    pub(super) deadline: Deadline,
+}
+
+/// A connection with a valid Request that waits for the decision of a consumer.
+pub(super) struct Reported {
+    pub(super) incoming: Incoming,
+    pub(super) responder: Responder,
+    pub(super) deadline: Deadline,
+}
+
+/// Waits for the request of the peer.
+// A `Request` has it, which is in a box.
+#[allow(clippy::large_enum_variant)]
+pub(super) enum AwaitedRequest {
+    Mpa(Reader),
+    Sctp,
+}
+
+/// A valid request, and what answers it.
+// A `Reported` has it, which is in a box.
+#[allow(clippy::large_enum_variant)]
+pub(super) enum Responder {
+    Mpa(startup::Responder),
+    Sctp {
+        request: negotiation::Request,
+        private: KVec<u8>,
+    },
+}

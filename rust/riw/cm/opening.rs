@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The state of a connection that is being opened.
+
+use crate::link::{AddrPair, Deadline};
+use iwarp::{
+    sctp::Form,
+    startup::{Initiator, OutFrame, Reader},
+};
+use kernel::{prelude::*, sync::aref::ARef};
+use rdma::iw::{CmId, Setup};
+
+/// A connection that is being opened.
+pub(super) struct Opening {
+    /// iw_cm's id, which waits for the connect reply.
+    pub(super) id: ARef<CmId>,
+    pub(super) setup: Setup,
+    /// The addresses, that of this side as far as it is known.
+    pub(super) addrs: AddrPair,
+    pub(super) startup: Startup,
+    /// To be tried over TCP if there is no association.
+    pub(super) tcp: Option<KBox<Startup>>,
+    /// The deadline of the phase.
+    pub(super) deadline: Deadline,
+    /// When the consumer, which may wait, gets the connect reply at the latest, over all attempts.
+    pub(super) limit: Deadline,
+    /// Reclaim may wait for the connection.
+    pub(super) below_reclaim: bool,
+}
+
+/// The startup of a connection that is being opened.
+// An `Opening` has it, which is in a box.
+#[allow(clippy::large_enum_variant)]
+pub(super) enum Startup {
+    Mpa(MpaStartup),
+    Sctp(SctpStartup),
+}
+
+/// The startup by MPA's frames.
+pub(super) struct MpaStartup {
+    pub(super) attempt: Attempt,
+    /// The same Request may be sent once more, if the peer closes without a Reply.
+    pub(super) repeat: bool,
+    /// For a peer that does not know revision 2 of MPA.
+    pub(super) fallback: Option<KBox<Attempt>>,
+    pub(super) reader: Reader,
+}
+
+/// A Request, and what checks the Reply to it.
+pub(super) struct Attempt {
+    pub(super) initiator: Initiator,
+    pub(super) request: OutFrame,
+}
+
+/// The startup by session control chunks (RFC 5043, RFC 6581 section 7).
+pub(super) struct SctpStartup {
+    pub(super) form: Form,
+    pub(super) ird: u32,
+    pub(super) ord: u32,
+    pub(super) private: KVec<u8>,
+    /// The private data of the answer.
+    pub(super) reply: KVec<u8>,
+    /// IRD and ORD of the answer, if it negotiates them.
+    pub(super) depths: (Option<u32>, Option<u32>),
+}
