@@ -186,21 +186,11 @@ impl Inlet {
                 Some(left) => *budget = left,
                 None => return Fetched::Spent,
             }
-            let mut received = Err(NoPart::Socket(ENOTCONN));
-            let (message, max) = (&mut self.message, self.message_max);
-            let asked = with_socket(&mut |socket| {
-                received = message.receive(socket, max);
-                Ok(())
-            });
-
-            match asked.map_err(NoPart::Socket).and(received) {
+            match self.receive_part(&mut with_socket) {
                 Ok(part) if self.skips => {
-                    self.message.clear();
-                    self.skips = !part.last;
-                    self.skipped = self.skipped.saturating_add(1);
-                    if self.skipped == SKIPPED_MAX {
+                    if let Err(e) = self.skip_part(&part) {
                         self.broken = true;
-                        return Fetched::Closed(ECONNRESET);
+                        return Fetched::Closed(e);
                     }
                 }
                 Ok(part) => {
@@ -230,6 +220,33 @@ impl Inlet {
                 },
             }
         }
+    }
+
+    /// Receives a part of a message from the socket. May sleep.
+    fn receive_part(
+        &mut self,
+        with_socket: &mut impl FnMut(&mut dyn FnMut(&SctpSocket) -> Result) -> Result,
+    ) -> Result<Part, NoPart> {
+        let mut received = Err(NoPart::Socket(ENOTCONN));
+        let (message, max) = (&mut self.message, self.message_max);
+
+        with_socket(&mut |socket| {
+            received = message.receive(socket, max);
+            Ok(())
+        })
+        .map_err(NoPart::Socket)?;
+        received
+    }
+
+    /// Skips a part of a message that is too long. `ECONNRESET` if there are too many of them.
+    fn skip_part(&mut self, part: &Part) -> Result {
+        self.message.clear();
+        self.skips = !part.last;
+        self.skipped = self.skipped.saturating_add(1);
+        if self.skipped == SKIPPED_MAX {
+            return Err(ECONNRESET);
+        }
+        Ok(())
     }
 
     /// Handles a part that was received. `ECONNRESET` if the peer has restarted, `ENOMEM`.
