@@ -12,7 +12,7 @@
 //!
 //! # Send queues, receive queues and SRQs: the process produces, the kernel consumes
 //!
-//! | word | who writes it | what |
+//! | word | writer | value |
 //! |---|---|---|
 //! | [`PRODUCER`] | process, release | the count of entries written |
 //! | [`CONSUMER`] | kernel, release | the count of entries taken |
@@ -36,11 +36,11 @@
 //!
 //! The kernel has two states for a queue:
 //!
-//! | state | what it does | next state |
+//! | state | action | next state |
 //! |---|---|---|
 //! | running | takes entries (1) | running |
-//! | running, no entry | asks for the doorbell (2), and sees an entry | running |
-//! | running, no entry | asks for the doorbell (2), and sees none | idle |
+//! | running, no entry | requests the doorbell (2), and sees an entry | running |
+//! | running, no entry | requests the doorbell (2), and sees no entry | idle |
 //! | idle | waits for the doorbell, which rings | running |
 //!
 //! 1. It loads [`PRODUCER`], acquire. While entries are [`posted`], it copies one, and stores
@@ -54,12 +54,12 @@
 //! one that two posts cause, or one each 2^32 entries while the kernel stays running.
 //!
 //! A send queue starts idle, at 0. A receive queue differs in one way: the kernel need not know of each
-//! entry. It looks for one when a message arrives. It asks for the doorbell only if it needs the next
+//! entry. It looks for one when a message arrives. It requests the doorbell only if it needs the next
 //! entry: a message waits for it, or all receives must be flushed. [`WAKE_AT`] starts at [`WAKE_NEVER`].
 //!
 //! # Completion queues: the kernel produces, the process consumes
 //!
-//! | word | who writes it | what |
+//! | word | writer | value |
 //! |---|---|---|
 //! | [`CONSUMER`] | process, release | the count of entries taken |
 //! | [`ARM`] | process sets bits, kernel clears all | whether a completion triggers an event |
@@ -89,7 +89,7 @@
 //! ring, which is armed if the old one was. It adds nothing to the old ring afterwards. If `resize_cq`
 //! fails, the old ring stays in use.
 
-/// Octets of a line: what one side writes often shares no line with what the other writes.
+/// Octets of a cache line. Words that one side writes often share no line with words of the other side.
 pub const LINE: usize = 64;
 /// Octets of the header, before the first entry.
 pub const HEADER: usize = 4 * LINE;

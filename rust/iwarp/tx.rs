@@ -69,7 +69,7 @@ impl<F: Framing> Segmenter<F> {
         }
     }
 
-    /// Returns the framing, for what only its lower layer has, as the segment size of TCP.
+    /// Returns the framing, for properties of one lower layer, such as the segment size of TCP.
     pub fn framing_mut(&mut self) -> &mut F {
         &mut self.framing
     }

@@ -26,7 +26,8 @@ pub enum Phase {
     Connecting,
     /// Both sides may send.
     Established,
-    /// Either side shuts it down: no message can be sent any more. What was sent before still arrives.
+    /// Either side shuts it down: no message can be sent any more. Messages that were sent before still
+    /// arrive.
     ShuttingDown,
     /// There is none, or none any more. Messages that were received before can still be read.
     Gone,
@@ -316,7 +317,7 @@ pub enum NoPart {
 /// A buffer for one message. It grows with the messages.
 pub struct MessageBuf {
     bytes: KVVec<u8>,
-    /// The length of what has been received, in bytes.
+    /// The length of the received message, in bytes.
     used: usize,
     memcg: MemCgroup,
 }
@@ -334,12 +335,12 @@ impl MessageBuf {
         }
     }
 
-    /// Returns what has been received. Any context.
+    /// Returns the received message. Any context.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.used).unwrap_or_default()
     }
 
-    /// Drops what has been received, and keeps the memory. Any context.
+    /// Drops the received message, and keeps the memory. Any context.
     pub fn clear(&mut self) {
         self.used = 0;
     }
@@ -371,8 +372,8 @@ impl MessageBuf {
     }
 }
 
-/// Whether a notification says that the peer has restarted the association: it has lost what it had
-/// not acknowledged, and knows nothing of what was before. Any context.
+/// Whether a notification reports that the peer has restarted the association: the peer has lost the
+/// messages that it had not acknowledged, and knows no earlier ones. Any context.
 pub fn is_restart(event: &[u8]) -> bool {
     // SAFETY: The slice is valid for reads of its length.
     unsafe { bindings::sctp_restarted(event.as_ptr(), event.len()) }

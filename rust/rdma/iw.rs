@@ -259,7 +259,7 @@ pub struct ConnParam<'a> {
     pub ord: u32,
     /// The number of the queue pair.
     pub qpn: u32,
-    /// Who names that number.
+    /// The consumer that supplies that number.
     pub consumer: Consumer,
 }
 
@@ -289,7 +289,7 @@ impl Consumer {
     /// Whether the running task may call rdma_cm for a kernel user: kernel threads and privileged
     /// processes do, which mount a file system or attach a device. Any context.
     ///
-    /// iw_cm takes a reference to a queue pair before the provider learns who asks for it, and an
+    /// iw_cm takes a reference to a queue pair before the provider learns its consumer, and an
     /// unprivileged process must not have one to a queue pair of a kernel user.
     pub fn may_be_kernel() -> bool {
         // SAFETY: The function has no preconditions.

@@ -118,7 +118,7 @@ impl<B, T, D> Object<B, T, D> {
         // SAFETY: By the caller's promise `create` has initialized `users`, and the memory is still
         // there. Nothing else of the object is accessed.
         let users = unsafe { &(*this.as_ptr()).users }.as_atomic();
-        // Acquire: who finds zero sees what the destroyer has written before.
+        // Acquire: a caller that finds zero sees the writes of the destroyer before it.
         let mut count = users.load(ordering::Acquire);
 
         // A saturated count is negative.

@@ -147,7 +147,7 @@ pub enum SendOperation<'a, T: Driver> {
         /// The STag of the region.
         stag: u32,
     },
-    /// Registers what was mapped last in a region (`IB_WR_REG_MR`).
+    /// Registers the memory that was mapped last in a region (`IB_WR_REG_MR`).
     Register {
         /// The region.
         mr: &'a Mr<T>,

@@ -134,7 +134,7 @@ pub(crate) use rdma::attr::Transports;
 const TRANSPORT_WORDS: &[&CStr] = &[c"tcp", c"sctp", c"both"];
 const TRANSPORTS: [Transports; 3] = [Transports::Tcp, Transports::Sctp, Transports::Both];
 
-/// What [`Settings::transports`] returns.
+/// The list of the transports in a setting.
 pub(crate) trait EachTransport {
     /// Returns the transports, the first one first. Any context.
     fn all(self) -> &'static [Transport];

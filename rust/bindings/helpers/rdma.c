@@ -205,7 +205,10 @@ bool riw_helper_ib_access_writable(int access)
 
 MODULE_IMPORT_NS("DMA_BUF");
 
-/* The direction of the DMA that takes turns with the CPU: a CPU that only reads sees what the device has written. */
+/*
+ * The direction of the DMA that takes turns with the CPU: a CPU that only reads sees the data that the
+ * device has written.
+ */
 static enum dma_data_direction dmabuf_direction(bool writable)
 {
 	return writable ? DMA_BIDIRECTIONAL : DMA_FROM_DEVICE;

@@ -83,7 +83,10 @@ static struct sctp_association *riw_sctp_asoc(struct sock *sk)
 	return list_first_entry_or_null(&sctp_sk(sk)->ep->asocs, struct sctp_association, asocs);
 }
 
-/* Makes the receive buffer of an association larger. The peer learns of the larger window with the next acknowledgment. */
+/*
+ * Makes the receive buffer of an association larger. The next acknowledgment announces the larger
+ * window.
+ */
 void riw_helper_sctp_widen(struct sock *sk, u32 receive)
 {
 	struct sctp_association *asoc;
@@ -411,7 +414,7 @@ int riw_helper_sctp_recv(struct socket *sock, u8 *to, size_t len, struct riw_sct
 	return ret;
 }
 
-/* Whether an event says that the peer has begun anew: what it had not acknowledged is lost. */
+/* Whether an event reports that the peer has restarted: data that it had not acknowledged is lost. */
 bool riw_helper_sctp_restarted(const u8 *event, size_t len)
 {
 	struct sctp_assoc_change change;

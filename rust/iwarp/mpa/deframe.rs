@@ -168,7 +168,7 @@ impl Cadence {
         }
     }
 
-    /// Does what [`Self::copy`] does, between the markers.
+    /// Copies as [`Self::copy`] does, between the markers.
     fn copy_runs(&self, head: &[u8], at: usize, to: &mut [u8]) {
         let mut at = at;
         let mut left = to;

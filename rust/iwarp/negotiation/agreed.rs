@@ -30,7 +30,7 @@ pub enum Disagreement {
 }
 
 impl Disagreement {
-    /// Returns the error for the Terminate that tells the responder. RFC 6581 §8 has one numbering
+    /// Returns the error for the Terminate to the responder. RFC 6581 §8 has one numbering
     /// for MPA and SCTP: that of MPA.
     pub const fn error(self) -> Mpa {
         match self {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The receiver: takes complete, checked frames off the stream and tells the embedder where the
-//! payload goes.
+//! The receiver: takes complete, checked frames off the stream and passes the target of the payload
+//! to the embedder.
 
 mod rdmap;
 
@@ -22,7 +22,7 @@ pub enum Progress {
         needed: usize,
     },
     /// Nothing is consumed: the frame at the front begins a message that
-    /// [`Placement::take_receive`] has put off. The next try asks it again.
+    /// [`Placement::take_receive`] has put off. The next try calls it again.
     Blocked,
 }
 

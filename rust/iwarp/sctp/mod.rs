@@ -48,8 +48,9 @@
 //! RFC 5041 §5.3 allows to place payload in any order and demands to deliver in order. In step 1 the
 //! embedder may therefore place the payload of a held RDMA Write at once, if the session is open:
 //! [`early_write`] finds it. It then keeps only the first [`HEAD_LEN`] octets of the chunk, and gives the
-//! memory of the rest back by [`Window::shrink`]. When its turn comes, the [`Octets`] that go to [`Receiver::consume`] still have the length of the whole chunk, and
-//! [`Placement::place`] skips the payload. All checks are made again then, so that an STag that an
+//! memory of the rest back by [`Window::shrink`]. When the turn of the chunk comes, the [`Octets`] that go
+//! to [`Receiver::consume`] still have the length of the whole chunk, and [`Placement::place`] skips the
+//! payload. All checks are made again then, so that an STag that an
 //! earlier Send has invalidated ends the session.
 //!
 //! Applications must not look for the end of a Write in its last octet, which may be placed first (RFC

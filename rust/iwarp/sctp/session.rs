@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The session of a DDP stream (RFC 5043 §6, RFC 6581 §7): its states, and what each event does.
+//! The session of a DDP stream (RFC 5043 §6, RFC 6581 §7): its states, and the effect of each event.
 //! `states.md` has a drawing.
 
 use super::chunk::{Body, Chunk, Control, Encoded};
@@ -34,8 +34,8 @@ pub enum Session {
     PeerClosed,
     /// This side has sent its Terminate Chunk; the peer may still send.
     Closing,
-    /// This side found an error and must report it by an RDMAP Terminate, then close. What comes is
-    /// discarded.
+    /// This side found an error and must report it by an RDMAP Terminate, then close. Further chunks
+    /// are discarded.
     Failed,
     /// Over.
     Ended,
@@ -285,7 +285,7 @@ impl Session {
         }
     }
 
-    /// Ends the session, because what was received is in no legal sequence (RFC 5043 §6.1).
+    /// Ends the session, because the received chunks are in no legal sequence (RFC 5043 §6.1).
     fn illegal<'a>(&self, error: Error) -> (Self, SessionAction<'a>) {
         match self {
             Self::Listening { .. } | Self::Pending(_) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `infiniband/verbs.h`: what programs and libibverbs share, as far as libriw uses it.
+//! `infiniband/verbs.h`: the interface of programs and libibverbs, as far as libriw uses it.
 //!
 //! The names are those of C. C's enumerations are `u32` here: C code may store any value.
 

@@ -18,7 +18,7 @@ pub(crate) struct Completions<M> {
 }
 
 impl<M: AsRef<[AtomicU64]>> Completions<M> {
-    /// Returns `None` if the memory is not what the kernel has said about it.
+    /// Returns `None` if the memory does not have the layout that the kernel has reported.
     pub(crate) fn new(memory: M, map: &RingMap) -> Option<Self> {
         let fits = usize::try_from(map.stride).is_ok_and(|stride| stride >= Cqe::STRIDE);
 
@@ -73,7 +73,7 @@ pub(crate) struct Arming<M> {
 }
 
 impl<M: AsRef<[AtomicU64]>> Arming<M> {
-    /// Returns `None` if the memory is not what the kernel has said about it.
+    /// Returns `None` if the memory does not have the layout that the kernel has reported.
     pub(crate) fn new(memory: M, map: &RingMap) -> Option<Self> {
         Some(Self {
             ring: Ring::new(memory, map.entries, map.stride)?,

@@ -26,7 +26,7 @@ pub(crate) struct Posts<M> {
 }
 
 impl<M: AsRef<[AtomicU64]>> Posts<M> {
-    /// Returns `None` if the memory is not what the kernel has said about it.
+    /// Returns `None` if the memory does not have the layout that the kernel has reported.
     pub(crate) fn new(memory: M, map: &RingMap) -> Option<Self> {
         Some(Self {
             ring: Ring::new(memory, map.entries, map.stride)?,
@@ -55,8 +55,8 @@ impl<M: AsRef<[AtomicU64]>> Posts<M> {
         Ok(())
     }
 
-    /// Writes words to the entry that has begun last, from an offset in octets. What exceeds the entry is
-    /// left out.
+    /// Writes words to the entry that has begun last, from an offset in octets. Words beyond the
+    /// entry are left out.
     #[inline]
     pub(crate) fn write(&self, offset: usize, words: impl IntoIterator<Item = u64>) {
         let entry = self.ring.entry(self.added.wrapping_sub(1));

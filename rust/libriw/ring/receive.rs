@@ -15,7 +15,7 @@ pub(crate) struct ReceiveQueue<M> {
 }
 
 impl<M: AsRef<[AtomicU64]>> ReceiveQueue<M> {
-    /// Returns `None` if the memory is not what the kernel has said about it.
+    /// Returns `None` if the memory does not have the layout that the kernel has reported.
     pub(crate) fn new(memory: M, map: &RingMap) -> Option<Self> {
         let posts = Posts::new(memory, map)?;
         let max_sge = Rqe::max_sge(posts.stride());

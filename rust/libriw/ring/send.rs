@@ -69,7 +69,7 @@ fn opcodes(features: u64) -> u32 {
 }
 
 impl<M: AsRef<[AtomicU64]>> SendQueue<M> {
-    /// Returns `None` if the memory is not what the kernel has said about it.
+    /// Returns `None` if the memory does not have the layout that the kernel has reported.
     pub(crate) fn new(memory: M, map: &RingMap, features: u64, signal_all: bool) -> Option<Self> {
         let posts = Posts::new(memory, map)?;
         let stride = posts.stride();
@@ -94,7 +94,7 @@ impl<M: AsRef<[AtomicU64]>> SendQueue<M> {
         self.opcodes.checked_shr(opcode.into()).unwrap_or(0) & 1 != 0
     }
 
-    /// Begins a WR without payload. Of `head`, sets what depends on the payload.
+    /// Begins a WR without payload. Sets the fields of `head` that depend on the payload.
     #[inline]
     pub(crate) fn begin(&mut self, mut head: Sqe) -> Result<(), Refused> {
         if !self.supports(head.opcode) {

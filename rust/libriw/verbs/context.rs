@@ -50,7 +50,7 @@ fn container(context: *mut ibv_context) -> *mut Context {
         .cast()
 }
 
-/// Returns what the kernel has offered.
+/// Returns the features and limits that the kernel has offered.
 ///
 /// # Safety
 ///

@@ -62,7 +62,7 @@ impl Cq {
     }
 }
 
-/// Returns what the thread that polls has locked.
+/// Returns the state that the polling thread has locked.
 ///
 /// # Safety
 ///
@@ -437,7 +437,8 @@ unsafe extern "C" fn read_no_byte(_cq: *mut ibv_cq_ex) -> u8 {
     0
 }
 
-/// Converts nanoseconds of `CLOCK_MONOTONIC` to those of `CLOCK_REALTIME`, by what both say now.
+/// Converts nanoseconds of `CLOCK_MONOTONIC` to those of `CLOCK_REALTIME`, by the present difference
+/// of the two.
 fn wallclock(timestamp: u64) -> u64 {
     let age = nanoseconds(libc::CLOCK_MONOTONIC).wrapping_sub(timestamp);
 

@@ -25,8 +25,8 @@ pub(crate) fn last() -> Errno {
     )
 }
 
-/// Converts what a function of libibverbs returns: 0, an errno, or a negative errno (some do on some
-/// of their paths).
+/// Converts the return value of a function of libibverbs: 0, an errno, or a negative errno (some
+/// functions return one on some of their paths).
 pub(crate) fn check(status: c_int) -> Result {
     match status {
         0 => Ok(()),
@@ -34,7 +34,7 @@ pub(crate) fn check(status: c_int) -> Result {
     }
 }
 
-/// Returns what a verb returns that reports a status.
+/// Returns the return value of a verb that reports a status.
 pub(crate) fn status(result: Result) -> c_int {
     match result {
         Ok(()) => 0,
@@ -42,7 +42,7 @@ pub(crate) fn status(result: Result) -> c_int {
     }
 }
 
-/// Returns what a verb returns that creates an object. Sets `errno` if that has failed.
+/// Returns the return value of a verb that creates an object. Sets `errno` if it has failed.
 pub(crate) fn pointer<T>(result: Result<*mut T>) -> *mut T {
     match result {
         Ok(object) => object,

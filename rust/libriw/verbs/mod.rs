@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The verbs: what libibverbs calls. All `unsafe` code that is not a lock is here.
+//! The verbs, which libibverbs calls. All `unsafe` code that is not a lock is here.
 //!
 //! A function of type `extern "C"` is called by libibverbs, or by a program through it, with objects of
 //! this library. What the manual pages of verbs demand of a program is the promise that the comments

@@ -106,7 +106,7 @@ unsafe fn register_dmabuf(
     Ok(mr.finish(()).cast())
 }
 
-/// The kernel refuses what it does not support, with the region unchanged.
+/// The kernel refuses a change that it does not support, with the region unchanged.
 pub(crate) unsafe extern "C" fn rereg_mr(
     mr: *mut verbs_mr,
     flags: c_int,

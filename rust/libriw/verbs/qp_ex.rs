@@ -17,7 +17,7 @@ use core::slice;
 use riw_abi::wr::{Sge, Sqe};
 use riw_abi::MAX_INLINE;
 
-/// Sets the functions that `ops` asks for. Errors: `EOPNOTSUPP` for operations that the device lacks.
+/// Sets the functions that `ops` selects. Errors: `EOPNOTSUPP` for operations that the device lacks.
 pub(super) fn extend(qp: &mut ibv_qp_ex, queue: &SendQueue<Mapping>, ops: u64) -> Result {
     let mut left = ops;
     let mut has = |flag: u64, opcode: u32| {
@@ -71,7 +71,7 @@ unsafe extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
     sends.keep();
 }
 
-/// Returns what the thread that posts has locked.
+/// Returns the state that the posting thread has locked.
 ///
 /// # Safety
 ///

@@ -47,7 +47,7 @@ unsafe fn resize(cq: *mut ibv_cq, cqe: c_int, this: &Cq, polled: &mut Polled) ->
     let mut request = WithDriver::<ibv_resize_cq, CreateRequest>::new();
     let mut response = WithDriver::<ib_uverbs_resize_cq_resp, CreateCqResponse>::new();
 
-    // The kernel moves what is not taken.
+    // The kernel moves the completions that are not taken.
     polled.completions.release();
     // SAFETY: All pointers are valid. Each length is that of the structure whose core is passed.
     check(unsafe {

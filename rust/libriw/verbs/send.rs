@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Send WRs: what a program posts, as an entry of a ring.
+//! Send WRs: turns those of a program into entries of a ring.
 
 use super::bind::type2_entry;
 use super::errno::{Result, EINVAL, EOPNOTSUPP};

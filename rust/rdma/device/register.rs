@@ -81,7 +81,7 @@ impl<T: iw::CmOperations> Device<T> {
         Ok(this)
     }
 
-    /// Sets what ib_core must know before the registration. Process context; may sleep.
+    /// Sets the fields that ib_core needs before the registration. Process context; may sleep.
     ///
     /// # Safety
     ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The connection management of a device, and what the devices share.
+//! The connection management of a device, and the parts that devices share.
 
 use super::{
     listener::Listener,

@@ -15,7 +15,7 @@ use rdma::iw::{CmEvent, Offer};
 
 impl Endpoint {
     /// Passes the phase to `f`, and leaves the result of its step as the phase. `phase` must be that
-    /// of this endpoint, locked. May sleep. Returns what `f` returns beside the step.
+    /// of this endpoint, locked. May sleep. Returns the second result of `f`.
     pub(super) fn step<R>(
         self: &Arc<Self>,
         phase: &mut Phase,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A connection: its parts, what the queue pair calls, its work items and the events of its link.
+//! A connection: its parts, the calls of the queue pair, its work items and the events of its link.
 
 use super::{
     device::CmDevice,
@@ -101,7 +101,7 @@ impl Endpoint {
         )
     }
 
-    /// Returns what happens to chunks of SCTP that arrive out of order. Any context.
+    /// Returns the treatment of chunks of SCTP that arrive out of order. Any context.
     pub(super) fn reorder(&self) -> Reorder {
         Reorder {
             memcg: match self.qp.as_ref() {

@@ -13,7 +13,7 @@ use kernel::{prelude::*, sync::Arc};
 /// A connection that a listener has accepted.
 pub(super) struct Incoming {
     pub(super) addrs: AddrPair,
-    /// The subscriptions that may decide on it. The first one is asked.
+    /// The subscriptions that may decide on it. The first one gets the connect request.
     pub(super) candidates: KVec<Arc<Subscription>>,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum AwaitedRequest {
     Sctp,
 }
 
-/// A valid request, and what answers it.
+/// A valid request, and the state for its answer.
 // A `Reported` has it, which is in a box.
 #[allow(clippy::large_enum_variant)]
 pub(super) enum Responder {

@@ -22,7 +22,7 @@ pub(super) enum Answer {
     Established(Parameters),
     /// Its consumer rejects.
     Rejected,
-    /// It accepts, but this side cannot follow, and has to tell it by a Terminate.
+    /// It accepts, but this side cannot follow, and has to send it a Terminate.
     Withdraw {
         error: iwarp::Error,
         crc: bool,
@@ -76,7 +76,7 @@ impl Startup {
         }
     }
 
-    /// Chooses what to try on a new connection after a failure. Returns false if nothing is left.
+    /// Chooses the next attempt after a failure, on a new connection. Returns false if nothing is left.
     pub(super) fn next_attempt(&mut self, reason: EndReason) -> bool {
         match self {
             Self::Mpa(mpa) => mpa.next_attempt(reason),
@@ -247,7 +247,7 @@ impl SctpStartup {
         }
     }
 
-    /// Takes what the session makes of a chunk. May sleep.
+    /// Converts the action that the session takes for a chunk. May sleep.
     fn take(&mut self, action: SessionAction<'_>) -> Next {
         let answer = match action {
             SessionAction::Established { agreed, private } => {

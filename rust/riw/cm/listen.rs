@@ -9,7 +9,7 @@
 //!
 //! A listener has several subscriptions of one device if consumers in several network namespaces
 //! listen at the same port, in the shared mode of `rdma system`. rdma_cm lets only the consumer in
-//! the device's own namespace accept, so that subscription is asked first.
+//! the device's own namespace accept, so that subscription gets a connect request first.
 
 use super::{
     accept,

@@ -108,7 +108,7 @@ impl Listener {
         drop(link);
     }
 
-    /// Adds a subscription, in front of the others if it is to be asked first. May sleep.
+    /// Adds a subscription, in front of the others if it is the first to get connect requests. May sleep.
     pub(super) fn subscribe(&self, subscription: &Arc<Subscription>, first: bool) -> Result {
         let mut subscriptions = self.subscriptions.lock();
 

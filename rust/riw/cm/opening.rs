@@ -46,7 +46,7 @@ pub(super) struct MpaStartup {
     pub(super) reader: Reader,
 }
 
-/// A Request, and what checks the Reply to it.
+/// A Request, and the state that checks the Reply to it.
 pub(super) struct Attempt {
     pub(super) initiator: Initiator,
     pub(super) request: OutFrame,

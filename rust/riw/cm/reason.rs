@@ -9,7 +9,7 @@ use kernel::prelude::*;
 /// Why a connection ends. The errno for iw_cm and the counter derive from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndReason {
-    /// The startup frame of the peer breaks a rule, or asks for something that this side refuses.
+    /// The startup frame of the peer breaks a rule, or requests something that this side refuses.
     Startup(StartupError),
     /// The session control of the peer breaks a rule.
     Session(iwarp::Error),

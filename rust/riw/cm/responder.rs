@@ -73,7 +73,7 @@ impl AwaitedRequest {
     }
 }
 
-/// Takes what the session makes of the first chunk. May sleep.
+/// Converts the action that the session takes for the first chunk. May sleep.
 fn take(endpoint: &Endpoint, action: SessionAction<'_>) -> Result<ReceivedRequest, EndReason> {
     match action {
         SessionAction::Ask { request, private } => {
@@ -109,8 +109,8 @@ pub(super) enum Prepared<'a> {
 }
 
 impl Responder {
-    /// Checks that the connection still waits for the answer. May sleep. If the peer has sent what is not
-    /// allowed, returns whether it has been sent an answer to that, and the reason.
+    /// Checks that the connection still waits for the answer. May sleep. If the peer has sent a chunk that
+    /// is not allowed now, returns the reason, and whether this side has answered that chunk.
     pub(super) fn check(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -122,7 +122,7 @@ impl Responder {
                 Some(ReceivedRequest::Refused { answered, reason }) => {
                     return Ok(Some((answered, reason)));
                 }
-                // The session asks once.
+                // The session reports one request.
                 Some(ReceivedRequest::Request(_)) | None => {}
             }
         }
@@ -200,7 +200,7 @@ fn answer(endpoint: &Endpoint, event: SessionEvent<'_>) -> bool {
 }
 
 impl Prepared<'_> {
-    /// Sends the answer. May sleep. Returns what both sides have agreed on.
+    /// Sends the answer. May sleep. Returns the result of the negotiation.
     pub(super) fn send(self, endpoint: &Endpoint) -> Result<Parameters> {
         match self {
             Self::Mpa(reply, parameters) => {

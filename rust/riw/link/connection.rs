@@ -90,7 +90,7 @@ impl Connection {
         self.base().use_reserves();
     }
 
-    /// Returns what the sockets of all transports have.
+    /// Returns the part that the sockets of all transports have.
     pub(super) fn base(&self) -> &Base {
         match self {
             Self::Tcp(socket) => socket,

@@ -10,8 +10,8 @@
 //! - A [`LingerSet`] closes connections in an orderly way, with no owner any more.
 //!
 //! Only this module uses sockets: another transport would be added here. It imports no other folder
-//! of the driver. A [`Connection`] and a [`ListenLink`] are of one transport; what only SCTP has is
-//! in [`sctp`].
+//! of the driver. A [`Connection`] and a [`ListenLink`] are of one transport; the parts that only
+//! SCTP has are in [`sctp`].
 //!
 //! # Contexts
 //!

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What binds a memory window.
+//! The WR that binds a memory window.
 
 use iwarp::Stag;
 

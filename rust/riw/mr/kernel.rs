@@ -60,7 +60,7 @@ struct Registration {
 
 /// The page lists that are not registered.
 struct Lists {
-    /// What the consumer has mapped last, unless a WR has taken it.
+    /// The memory that the consumer has mapped last, unless a WR has taken it.
     mapped: Option<Mapped>,
     free: Option<PageList>,
     /// Counts mappings.
@@ -85,7 +85,7 @@ pub(crate) struct Mapping {
 }
 
 impl Registration {
-    /// Returns what an access is checked against, in protection domain `pd`. Any context.
+    /// Returns the region that an access is checked against, in protection domain `pd`. Any context.
     fn region(&self, pd: u64) -> Region {
         Region {
             stag: self.stag,
@@ -151,8 +151,8 @@ impl KernelRegion {
         Ok(mapped)
     }
 
-    /// Takes what was mapped last. Any context. Fails as [`Mr::take_mapping`](super::Mr::take_mapping)
-    /// does.
+    /// Takes the memory that was mapped last. Any context. Fails as
+    /// [`Mr::take_mapping`](super::Mr::take_mapping) does.
     pub(super) fn take_mapping(
         &self,
         mrs: &Arc<MrTable<Riw>>,

@@ -81,8 +81,8 @@ impl Mr {
 
     /// Registers memory of a dma-buf. Process context; may sleep.
     ///
-    /// Fails with `EOPNOTSUPP` for atomic operations or an unknown access flag, `EINVAL` for a range that wraps,
-    /// `ENOMEM` above the limit of such regions, and with the errors of [`rdma::dmabuf::DmaBuf::map`].
+    /// Fails with `EOPNOTSUPP` for atomic operations or an unknown access flag, `EINVAL` for a range that
+    /// wraps, `ENOMEM` above the limit of such regions, and with the errors of [`rdma::dmabuf::DmaBuf::map`].
     pub(crate) fn of_dmabuf(pd: &Pd<Riw>, request: &DmaBufRequest) -> Result<impl PinInit<Self>> {
         let charge = pd.device().limits.dmabuf_mr.charge()?;
         let region = UserRegion::of_dmabuf(request)?;
@@ -165,7 +165,7 @@ impl Mr {
         self.of_kernel()?.map(fill)
     }
 
-    /// Takes what was mapped last, to be registered as `stag` at the address `base`. Any context.
+    /// Takes the memory that was mapped last, to be registered as `stag` at the address `base`. Any context.
     ///
     /// Fails with `EINVAL` for a region of a process, an STag or an access that cannot be, a range that
     /// wraps, or if nothing is mapped.

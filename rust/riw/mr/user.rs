@@ -197,7 +197,7 @@ impl UserRegion {
         }
     }
 
-    /// Returns what an access is checked against, in protection domain `pd`. Any context.
+    /// Returns the region that an access is checked against, in protection domain `pd`. Any context.
     pub(super) fn region(&self, pd: u64) -> Region {
         Region {
             stag: self.stag,

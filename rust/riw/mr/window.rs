@@ -78,7 +78,7 @@ struct WindowState {
     generation: u32,
 }
 
-/// What a window is bound to.
+/// The binding of a window to a part of a region.
 struct Binding {
     /// Counted in [`WindowCount`]: deregistration fails before it would wait for this reference.
     region: ARef<MrObject>,
@@ -94,7 +94,7 @@ struct Binding {
 }
 
 impl Binding {
-    /// Checks what a WR asks for. Process context or softirq. Fails with `InvalidStag` if the
+    /// Checks the request of a WR. Process context or softirq. Fails with `InvalidStag` if the
     /// region cannot have a window, `Rights` if it does not allow this one, `Bounds` or `Wrap` if
     /// it does not contain the window.
     fn new(
@@ -136,7 +136,7 @@ impl Binding {
         })
     }
 
-    /// Returns what an access is checked against, in protection domain `pd`. Any context.
+    /// Returns the region that an access is checked against, in protection domain `pd`. Any context.
     fn region(&self, pd: u64) -> Region {
         Region {
             stag: self.stag,

@@ -45,7 +45,7 @@ struct Queues {
     response: Response,
 }
 
-/// The response to a process: what it needs to map the rings.
+/// The response to a process, by which it maps the rings.
 enum Response {
     /// A kernel user gets none.
     None,
@@ -95,7 +95,7 @@ impl Queues {
         Ok(Self {
             sends,
             receives,
-            // Not the places that are left: consumers reckon with what they asked for.
+            // Not the free entries: consumers rely on the size that they have requested.
             cap: QpCap {
                 max_inline_data: WrSizes::SIW.inline,
                 ..*cap
@@ -187,7 +187,7 @@ fn own(wrs: RecvWrs, cap: &QpCap) -> Result<RecvSource> {
     Ok(RecvSource::Own(Arc::pin_init(queue, GFP_KERNEL)?))
 }
 
-/// Checks what is asked of a queue pair, and clears the sizes that a shared receive queue makes
+/// Checks the requested attributes of a queue pair, and clears the sizes that a shared receive queue makes
 /// meaningless. Fails with `EOPNOTSUPP` and `EINVAL` as [`Qp::new`] does.
 fn check_attr(
     dev: &Device<Riw>,

@@ -17,7 +17,7 @@ impl Qp {
     /// 2. The queue pair is marked: no connection is attached any more, and a stream that starts now
     ///    never becomes active.
     /// 3. No more events.
-    /// 4. What has been gathered goes to the socket, as far as it has room: waits for a transmit run.
+    /// 4. The gathered batch goes to the socket, as far as it has room: waits for a transmit run.
     /// 5. The connection ends: waits for a work item that sets it up or ends it, and for callbacks of
     ///    the socket.
     /// 6. The stream stops: waits for a receive or a transmit run that still has a reference.

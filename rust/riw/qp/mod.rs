@@ -74,7 +74,8 @@ pub(crate) struct Qp {
     /// Whether data is received: the state is one of those, and the queue pair is not being
     /// destroyed. Changes under `status`, and may be read without it.
     stream_active: Atomic<bool>,
-    /// What becomes of posted WRs. Changes under `status`, and may be read without it.
+    /// The handling of posted WRs: a [`Posting`](posting::Posting). Changes under `status`, and may
+    /// be read without it.
     posting: Atomic<u32>,
     /// Whether reclaim may wait for the queue pair: it connects a kernel user to storage elsewhere.
     /// Transmitting, and receiving in a worker, then use memory reserves. Changes before the stream starts.

@@ -44,7 +44,7 @@ impl Qp {
         posted
     }
 
-    /// Handles the doorbell of the receive queue: a process has posted a WR that riw has asked for
+    /// Handles the doorbell of the receive queue: a process has posted a WR for which riw has requested it
     /// ([`RecvQueue::wake_for_next`](crate::queue::receive::RecvQueue::wake_for_next)). Any context. Fails
     /// with `EINVAL` if the queue is shared.
     pub(crate) fn ring_recv_doorbell(self: &Arc<Self>) -> Result {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What becomes of WRs that are posted in a state of the queue pair.
+//! The handling of posted WRs in each state of the queue pair.
 
 use iwarp::qp::State;
 use kernel::sync::atomic::{ordering, Atomic};
 
-/// What becomes of posted WRs.
+/// The handling of posted WRs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Posting {
     /// Not connected: there may be receives.
@@ -17,7 +17,7 @@ pub(super) enum Posting {
 }
 
 impl Posting {
-    /// Returns what a state means for posted WRs. Any context.
+    /// Returns the handling of posted WRs in a state. Any context.
     pub(super) fn of(state: State) -> Self {
         match state {
             State::Idle => Self::Unconnected,
@@ -27,7 +27,7 @@ impl Posting {
         }
     }
 
-    /// Reads the state of the queue pair, as far as it counts for posted WRs. Any context.
+    /// Loads it from its atomic form. Any context.
     pub(super) fn load(from: &Atomic<u32>) -> Self {
         match from.load(ordering::Relaxed) {
             value if value == Self::Unconnected as u32 => Self::Unconnected,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What lets a stream look again that waits for a receive WR: a post, the turn, a timer. The wait itself
+//! The events that wake a stream that waits for a receive WR: a post, its turn, a timer. The wait itself
 //! is in `stream/wait.rs`.
 
 use super::{Qp, RECEIVE_TIMER, RECEIVE_WORK};

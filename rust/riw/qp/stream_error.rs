@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a stream ends in an error, and who learns of it.
+//! The reasons for which a stream ends in an error, and the reports of it.
 
 use super::{traits::QpConnection, Qp};
 use crate::{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a queue pair needs of its connection.
+//! The connection, as its queue pair uses it.
 
 use crate::link::{AddrPair, Link};
 use kernel::sync::ArcBorrow;
@@ -29,8 +29,8 @@ pub(crate) trait QpConnection: Send + Sync {
     /// Does nothing before the stream starts. Process context; may sleep.
     fn catch_up(self: ArcBorrow<'_, Self>);
 
-    /// Closes the connection. Process context; may sleep. On return [`Qp::detach`](super::Qp::detach) has been called,
-    /// and no callback or work item of the connection uses the queue pair any more.
+    /// Closes the connection. Process context; may sleep. On return [`Qp::detach`](super::Qp::detach) has
+    /// been called, and no callback or work item of the connection uses the queue pair any more.
     fn teardown(self: ArcBorrow<'_, Self>);
 
     /// Ends the connection that `id` accepted, as

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Transmit runs: what a queue pair sends in each state.
+//! Transmit runs: a queue pair sends as its state allows.
 
 use super::{state::Snapshot, Qp, RETRY_WORK, TRANSMIT_WORK};
 use crate::{
@@ -164,7 +164,7 @@ impl Qp {
         if status.state == State::Error {
             tx.stop();
         } else if !has_terminate {
-            // The peer ended the stream: it discards what comes.
+            // The peer ended the stream: it discards further data.
             tx.discard();
         }
         drop(tx);

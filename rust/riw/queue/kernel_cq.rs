@@ -41,7 +41,7 @@ struct KernelCqe {
     qp: ARef<QpObject>,
 }
 
-/// What the consumer's handler is doing. It never runs twice at a time
+/// The state of the consumer's handler. It never runs twice at a time
 /// (`Documentation/infiniband/core_locking.rst`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Handler {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests of kernel users: what they post, checked.
+//! Work requests that kernel users post, and their checks.
 
 use crate::{
     abi::siw,
@@ -69,7 +69,7 @@ impl PostedSend {
         self.wr
     }
 
-    /// Returns what [`Self::take`] took apart. Any context.
+    /// Puts a WR together again that [`Self::take`] took apart. Any context.
     pub(super) fn put_back(wr: SendWr, data: &mut SendData) -> Self {
         let data = match data {
             SendData::Buffers(buffers) => PostedData::Lent(buffers.take_lent()),

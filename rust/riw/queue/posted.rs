@@ -130,7 +130,7 @@ impl<T: Wr, const W: usize> PostedWrs<T, W> {
         }
     }
 
-    /// Does what [`Self::peek`] does, for a queue with a doorbell. If there is no WR, the doorbell will
+    /// As [`Self::peek`], for a queue with a doorbell. If there is no WR, the doorbell will
     /// ring for it. Any context.
     pub(super) fn peek_or_idle(&self, next: u32, data: &mut T::Data) -> Option<T> {
         match self {

@@ -247,8 +247,9 @@ impl RecvQueue {
         self.next_turn(&mut consumer, number)
     }
 
-    /// Shows posters who is first in line, and has a process ring the doorbell for it. The full barrier
-    /// is that of [`Self::first_waiting`]: after it, either this sees a WR, or its poster sees who waits.
+    /// Publishes the number of the queue pair that is first in line, and has a process ring the doorbell for
+    /// it. The full barrier is that of [`Self::first_waiting`]: after it, either this sees a WR, or its
+    /// poster sees the number.
     fn publish_first(&self, consumer: &mut Consumer) {
         let first = consumer.line.first().unwrap_or(0);
 

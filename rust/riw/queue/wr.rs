@@ -71,7 +71,7 @@ impl AtomicSink {
         (sge.len == ATOMIC_LEN).then_some(Self::Process(sge))
     }
 
-    /// Does what [`Self::new`] does, for a kernel user.
+    /// As [`Self::new`], for a kernel user.
     pub(super) fn of_kernel(lent: Lent) -> Option<Self> {
         let sge = lent.into_single()?;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the receiving side keeps of a message between two segments of it.
+//! The state of a message that is being received, between two of its segments.
 
 use crate::queue::wr::{Buffers, WrId};
 use iwarp::Segment;

@@ -8,7 +8,7 @@
 //! them into memory, [`early`] before their turn, [`wait`] holds them back while no receive WR is
 //! posted. [`deliver`] completes WRs in both directions, [`flush`] when the stream is over.
 //!
-//! [`framing`] has what depends on the lower layer: MPA or SCTP's chunks.
+//! [`framing`] has the code that depends on the lower layer: MPA or SCTP's chunks.
 //!
 //! The stream knows neither the state of the queue pair nor connection management. It returns what
 //! happened, and [`Qp`](crate::qp::Qp) acts on it.
@@ -82,7 +82,7 @@ pub(crate) struct Stream {
     rx: BhSpinLock<Rx>,
 }
 
-/// An error that ends the stream, and what of the peer's message the Terminate quotes.
+/// An error that ends the stream, and the part of the peer's message that the Terminate quotes.
 pub(crate) struct StreamError {
     pub(crate) error: Error,
     pub(crate) quote: Quote,

@@ -366,13 +366,13 @@ const MAX_EXECUTED: u32 = 64;
 pub(super) enum NextMessage {
     /// One has begun.
     Message,
-    /// There is none. What brings one kicks the queue pair.
+    /// There is none. The event that brings one kicks the queue pair.
     Nothing,
     /// There may be one, but other work comes first.
     Later,
 }
 
-/// What became of a WR.
+/// The state of a WR that has been started.
 enum StartedWr {
     /// Its message is active.
     Message,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a stream starts with.
+//! The parameters with which a stream starts.
 
 use crate::link::Transport;
 use iwarp::{startup::Parameters, Message};

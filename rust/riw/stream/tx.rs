@@ -87,7 +87,7 @@ impl Tx {
         self.run = Some(run);
     }
 
-    /// Counts what has been gathered since the last time, and the transmit run that has begun.
+    /// Counts the FPDUs that have been gathered since the last time, and the transmit run that has begun.
     pub(crate) fn count(&mut self) {
         let run = self.run.take();
 
@@ -103,7 +103,7 @@ impl Tx {
         self.discard();
     }
 
-    /// Sends nothing more. What is left is of no use to the peer.
+    /// Sends nothing more. The rest of the batch is of no use to the peer.
     pub(crate) fn discard(&mut self) {
         self.count();
         self.sender = None;

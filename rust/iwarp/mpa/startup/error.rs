@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a connection is not established, and what the peer is told.
+//! The errors of the startup, and the Terminate for each of them.
 
 use crate::error::{Error, Mpa};
 use crate::negotiation::Disagreement;

@@ -71,7 +71,7 @@ impl Initiator {
     /// # Errors
     ///
     /// See [`StartupError`]. If its [`term`](StartupError::term) is not `None`, the responder
-    /// considers the connection established; tell it by a Terminate. On
+    /// considers the connection established; send it a Terminate. On
     /// [`Revision`](StartupError::Revision), or if the responder closes without a Reply, the caller
     /// may retry with revision 1 on a new connection (RFC 6581 §10).
     pub fn reply(&self, reader: &Reader) -> Result<Outcome, StartupError> {

@@ -140,7 +140,7 @@ impl Responder {
         }
     }
 
-    /// Returns what the Request negotiates.
+    /// Returns the depths and RTR types that the Request negotiates.
     fn negotiation(&self) -> Request {
         Request::new(self.request.words(), self.policy.rtr)
     }

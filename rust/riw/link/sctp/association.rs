@@ -212,7 +212,7 @@ impl Association {
         Ok(())
     }
 
-    /// Discards what the peer sends, until it has ended its direction of the session, too; then shuts
+    /// Discards the peer's messages, until it has ended its direction of the session, too; then shuts
     /// the association down, which nobody else uses. May sleep.
     pub(in crate::link) fn progress(&mut self) -> CloseProgress {
         let mut more = false;
@@ -241,7 +241,7 @@ impl Association {
         }
     }
 
-    /// Discards what has arrived. May sleep.
+    /// Discards the messages that have arrived. May sleep.
     fn drain(&mut self) -> Drained {
         let Self { socket, inlet, .. } = self;
         let Some(inlet) = inlet else {

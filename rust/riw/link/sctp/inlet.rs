@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an association receives: its messages in the order of their DDP-SSNs, and the session that they
-//! form.
+//! The receiving side of an association: its messages in the order of their DDP-SSNs, and the session
+//! that they form.
 
 use super::{Reorder, SegmentChunk};
 use iwarp::{
@@ -64,13 +64,13 @@ struct Held {
 }
 
 impl Held {
-    /// Returns what counts for the limit.
+    /// Returns the bytes that count against the limit.
     fn cost(&self) -> u32 {
         cost(self.bytes.len())
     }
 }
 
-/// Returns what a chunk of `len` bytes counts for the limit.
+/// Returns the bytes that a chunk of `len` bytes counts against the limit.
 fn cost(len: usize) -> u32 {
     u32::try_from(len)
         .unwrap_or(u32::MAX)

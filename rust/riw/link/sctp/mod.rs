@@ -3,9 +3,9 @@
 //! DDP over SCTP (RFC 5043): an association, with the session of its one DDP stream.
 //!
 //! - An [`Association`] is one end, as a [`Connection`](super::Connection) is.
-//! - Its [`Inlet`] sorts what it receives, and judges it by the session. [`Reorder`] says what happens to
-//!   chunks that are ahead of a missing one.
-//! - `session.rs` has what a [`Link`](super::Link) does with it.
+//! - Its [`Inlet`] sorts what it receives, and judges it by the session. [`Reorder`] has the treatment
+//!   of chunks that are ahead of a missing one.
+//! - `session.rs` has the functions of a [`Link`](super::Link) for it.
 //!
 //! Messages are received in process context: SCTP has no other way. The inlet is locked meanwhile, and
 //! the connection only for each message, so that a transmit run goes on.

@@ -4,7 +4,7 @@
 
 use kernel_ext::memcg::MemCgroup;
 
-/// What happens to chunks that are ahead of a missing one.
+/// The treatment of chunks that are ahead of a missing one.
 pub(crate) struct Reorder {
     /// Their memory is charged to this cgroup.
     pub(crate) memcg: MemCgroup,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a link does with the session of its association.
+//! The functions of a link for the session of its association.
 
 use super::{
     super::{Connection, Link, LinkState},
@@ -46,7 +46,7 @@ impl Link {
     }
 
     /// Whether the peer of an established association has announced DDP (RFC 5043, section 7.1). Sets
-    /// what depends on the association.
+    /// the options that depend on the association.
     pub(crate) fn tune_for_ddp(&self) -> Result<bool> {
         self.with_association(|association| {
             association.socket.tune()?;
@@ -54,8 +54,8 @@ impl Link {
         })
     }
 
-    /// Begins a session as initiator, with a new Initiate. `reorder` applies to what it holds. `EINVAL`
-    /// if the private data does not fit; otherwise fails as [`Link::send`] does.
+    /// Begins a session as initiator, with a new Initiate. `reorder` applies to the chunks that it holds.
+    /// `EINVAL` if the private data does not fit; otherwise fails as [`Link::send`] does.
     pub(crate) fn initiate(
         &self,
         form: Form,
@@ -85,8 +85,8 @@ impl Link {
         Ok(())
     }
 
-    /// Receives the next chunk in order, and calls `f` with what the session makes of it. Returns
-    /// `None` if none has arrived; `EAGAIN` if many have that are ahead of it, and there may be more: call
+    /// Receives the next chunk in order, and calls `f` with the action that the session takes for it.
+    /// Returns `None` if none has arrived; `EAGAIN` if many have that are ahead of it, and there may be more: call
     /// again later. Otherwise fails with the error that ended the association.
     pub(crate) fn next_action<R>(
         &self,
@@ -107,8 +107,8 @@ impl Link {
         }
     }
 
-    /// Sends the chunk that `event`, an answer to an Initiate, calls for. Returns what both sides have
-    /// agreed on, if it accepts. `reorder` applies to what the session holds from then on. `EINVAL` if the
+    /// Sends the chunk that `event`, an answer to an Initiate, calls for. If it accepts, returns the result of
+    /// the negotiation. `reorder` applies to the chunks that the session holds from then on. `EINVAL` if the
     /// private data does not fit, or if no Initiate waits; otherwise fails as [`Link::send`] does.
     pub(crate) fn answer(
         &self,

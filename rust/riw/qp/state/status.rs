@@ -10,13 +10,13 @@ use iwarp::{qp::State, startup::Parameters, Terminate};
 use kernel::sync::Arc;
 use rdma::qp::QpState;
 
-/// The state, and what belongs to it.
+/// The state, and the data that changes with it.
 pub(in crate::qp) struct Status {
     pub(super) state: State,
     /// The queue pair is being destroyed.
     pub(super) destroyed: bool,
     pub(super) connection: Option<Arc<dyn QpConnection>>,
-    /// The error that the peer must be told.
+    /// The Terminate that is due to the peer.
     pub(super) terminate: Option<Terminate>,
     pub(super) attributes: QpAttributes,
     pub(in crate::qp) flush: FlushState,

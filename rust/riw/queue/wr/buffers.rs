@@ -121,7 +121,7 @@ impl Buffers {
         }
     }
 
-    /// Takes what a kernel user has lent. Any context.
+    /// Takes the memory that a kernel user has lent. Any context.
     pub(in crate::queue) fn take_lent(&mut self) -> Lent {
         match self {
             Self::Process(_) => Lent::default(),
