@@ -18,6 +18,10 @@ use kernel::{
 };
 use rdma::wc::{Wc, WcEx, WcRoom};
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "../kunit/kernel_cq.rs"]
+mod kunit;
+
 /// The completions for a kernel user, which polls and arms in any context: the lock disables
 /// interrupts.
 #[pin_data]
