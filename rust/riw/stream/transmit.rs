@@ -32,7 +32,7 @@ pub(crate) enum PassResult {
     Retry,
 }
 
-/// What there is to gather after a batch.
+/// Whether messages are left to gather after a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Filled {
     /// Nothing: the next post rings the doorbell.

@@ -166,9 +166,9 @@ impl Association {
     }
 
     /// Ends this side's direction of the session: all has been sent. May sleep. If there is no room for
-    /// the last chunk, or if it is not due, [`Self::progress`] sends it. Fails as [`SctpSocket::send`]; `ENOTCONN` if a link
-    /// has the inlet, or if the peer has not answered the Initiate: it would accept a session that nobody
-    /// may end before it is open.
+    /// the last chunk, or if it is not due, [`Self::progress`] sends it. Fails as [`SctpSocket::send`];
+    /// `ENOTCONN` if a link has the inlet, or if the peer has not answered the Initiate: it would accept a
+    /// session that nobody may end before it is open.
     pub(in crate::link) fn close(&mut self) -> Result {
         let ssn = self.next_ssn;
         let inlet = self.inlet.as_mut().ok_or(ENOTCONN)?;
