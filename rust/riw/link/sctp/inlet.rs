@@ -28,7 +28,7 @@ const SKIPPED_MAX: u32 = 64;
 /// Bytes that chunks may take that are ahead of a missing one. As long as it is missing, the peer's
 /// send buffer has them, too.
 const HELD_MAX: u32 = 4 * 1024 * 1024;
-/// Bytes that SCTP and the store need for a held chunk, about.
+/// Bytes that the store needs for a held chunk besides its buffer, about.
 const HELD_COST: u32 = 256;
 
 /// Receives the messages of an association.
@@ -70,9 +70,11 @@ impl Held {
     }
 }
 
-/// Returns the bytes that a chunk of `len` bytes counts against the limit.
+/// Returns the bytes that a chunk of `len` bytes counts against the limit: a buffer of the kernel has a
+/// power of two of bytes.
 fn cost(len: usize) -> u32 {
-    u32::try_from(len)
+    len.checked_next_power_of_two()
+        .and_then(|size| u32::try_from(size).ok())
         .unwrap_or(u32::MAX)
         .saturating_add(HELD_COST)
 }
