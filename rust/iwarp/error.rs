@@ -184,7 +184,7 @@ pub enum Rdmap {
     OperationCannotInvalidate,
     /// Operation: none of the others.
     Unspecified,
-    /// Operation: a response is not that of the oldest outstanding request. It has the code of
+    /// Operation: a response does not belong to the oldest outstanding request. It has the code of
     /// [`Self::Unspecified`].
     WrongResponse,
 }

@@ -5,12 +5,12 @@
 //!
 //! Bytes go in, decisions come out; sockets, memory and time belong to the embedder.
 //!
-//! - [`startup`]: the frames that open a connection, and what they negotiate.
-//! - [`traits`]: what an embedder supplies, and what a lower layer does for DDP.
+//! - [`startup`]: the frames that open a connection, and their negotiation.
+//! - [`traits`]: the interfaces with the embedder, and of DDP with a lower layer.
 //! - [`Segmenter`]: cuts messages into DDP segments and hands a [`Gather`] header bytes and payload
 //!   ranges, framed by a [`Framing`].
-//! - [`Receiver`]: takes DDP segments out of the stream's [`Octets`] by a [`Deframing`], and tells
-//!   a [`Placement`] where payload goes.
+//! - [`Receiver`]: takes DDP segments out of the stream's [`Octets`] by a [`Deframing`], and passes
+//!   each payload with its target to a [`Placement`].
 //! - [`mpa`]: the lower layer over TCP, whose frames are FPDUs.
 //! - [`sctp`]: the lower layer over SCTP, whose frames are chunks.
 //! - [`Region`]: checks accesses to registered memory.

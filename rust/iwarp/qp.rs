@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The states of a queue pair and the effect of each event (RFC 5040 §6, §7). The states are those
-//! of the iWARP verbs. `states.md` has a drawing.
+//! The states of a queue pair and the effect of each event (RFC 5040 §6, §7). The iWARP verbs
+//! define the states. `states.md` has a drawing.
 
 /// A state of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

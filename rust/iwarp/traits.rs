@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The traits of the crate: what an embedder supplies, and what a lower layer does for DDP.
+//! The traits of the crate: its interfaces with the embedder, and of DDP with a lower layer.
 //!
 //! An embedder supplies a [`Crc32c`] engine, a [`Gather`] to send, and [`Octets`] and a
-//! [`Placement`] to receive. A lower layer has a [`Framing`] and a [`Deframing`]; this crate has
-//! those of [`mpa`](crate::mpa) and [`sctp`](crate::sctp).
+//! [`Placement`] to receive. A lower layer has a [`Framing`] and a [`Deframing`]; this crate
+//! implements both in [`mpa`](crate::mpa) and [`sctp`](crate::sctp).
 
 use crate::ddp::{Header, Ulpdu};
 use crate::error::{Error, Rdmap};
@@ -220,10 +220,10 @@ pub trait Placement {
         let _ = (header, len);
     }
 
-    /// Takes a receive WQE for `taker`, a message that begins. If there is none,
-    /// the embedder may put the message off, and let the lower layer hold the peer back (RFC 5041
-    /// §7.1). Each later [`Receiver::consume`](crate::Receiver::consume) asks again, until the
-    /// message is admitted or refused. The default admits every message.
+    /// Takes a receive WQE for `taker`, a message that begins. If no WQE is posted, the embedder
+    /// may put the message off, and let the lower layer hold the peer back (RFC 5041 §7.1). Each
+    /// later [`Receiver::consume`](crate::Receiver::consume) calls this again, until the message is
+    /// admitted or refused. The default admits every message.
     ///
     /// # Errors
     ///

@@ -239,8 +239,8 @@ impl CurrentMessage {
         }
     }
 
-    /// Writes what a message without payload has behind the DDP header. Returns its length in
-    /// octets.
+    /// Writes the octets of a message without payload that follow the DDP header. Returns their
+    /// number.
     fn push_body(&self, head: &mut Head) -> u32 {
         match &self.message {
             Message::Write { .. } | Message::ReadResponse { .. } | Message::Send { .. } => 0,

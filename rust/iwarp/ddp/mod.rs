@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! DDP (RFC 5041): headers, the order of untagged messages, and what the layer below hands over.
+//! DDP (RFC 5041): headers, the order of untagged messages, and the segments that the layer below
+//! hands over.
 
 pub mod queue;
 

@@ -30,8 +30,8 @@ pub enum Disagreement {
 }
 
 impl Disagreement {
-    /// Returns the error for the Terminate to the responder. RFC 6581 §8 has one numbering
-    /// for MPA and SCTP: that of MPA.
+    /// Returns the error for the Terminate to the responder. RFC 6581 §8 uses the numbers of MPA's
+    /// errors for SCTP, too.
     pub const fn error(self) -> Mpa {
         match self {
             Self::InsufficientIrd => Mpa::InsufficientIrd,

@@ -43,7 +43,7 @@ impl Proposal {
     /// # Errors
     ///
     /// This side cannot follow the responder. The responder considers the connection established;
-    /// tell it by a Terminate with [`Disagreement::error`].
+    /// send it a Terminate with [`Disagreement::error`].
     pub fn conclude(&self, answer: Option<Words>) -> Result<Agreed, Disagreement> {
         let mine = self.words.depths;
         let peer_ird = answer.and_then(|words| words.depths.negotiated_ird());

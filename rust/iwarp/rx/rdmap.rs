@@ -33,7 +33,7 @@ enum SegmentKind {
 
 impl SegmentKind {
     /// Returns the message without payload that has this opcode, its queue, and the octets of its
-    /// header. Those of a Terminate vary.
+    /// header: 0 for a Terminate, whose length varies.
     #[inline]
     const fn without_payload(opcode: u8) -> Option<(Self, u32, usize)> {
         Some(match opcode {

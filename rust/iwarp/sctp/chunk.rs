@@ -173,7 +173,8 @@ impl<'a> Encoded<'a> {
             .saturating_add(self.private.len())
     }
 
-    /// Returns the octets to send: those in front of the ULP's private data, and the private data.
+    /// Returns the octets to send: the octets in front of the ULP's private data, and the private
+    /// data.
     pub fn parts(&self) -> [&[u8]; 2] {
         [split(&self.head, self.head_len).0, self.private]
     }

@@ -12,7 +12,7 @@ use crate::wire::sctp::SSN_LEN;
 use core::ops::Range;
 
 /// Octets at the front of a segment chunk that [`Receiver::consume`](crate::Receiver::consume) copies,
-/// at most: what an embedder keeps of a chunk whose payload it has placed.
+/// at most. An embedder keeps only these octets of a chunk whose payload it has placed.
 pub const HEAD_LEN: usize = SSN_LEN + FRONT_LEN;
 
 /// Returns the segment of an RDMA Write with payload, and the octets of the chunk that are its

@@ -17,8 +17,8 @@ pub const MULPDU_MIN: u16 = 516;
 /// Octets of a packet that segments leave free, so that a SACK fits in it (RFC 5043 §9).
 pub const BUNDLE_ROOM: u32 = 16;
 
-/// Returns the longest segment for chunks with at most `chunk` octets of user data: those that IP and
-/// SCTP do not fragment. Chunks are padded to four octets.
+/// Returns the longest segment for chunks with at most `chunk` octets of user data, which IP and SCTP
+/// do not fragment. Chunks are padded to four octets.
 pub fn mulpdu(chunk: u32) -> u16 {
     let room = (chunk & !3)
         .saturating_sub(BUNDLE_ROOM)
@@ -48,8 +48,8 @@ impl ChunkFramer {
         self.mulpdu = mulpdu(chunk);
     }
 
-    /// Returns the DDP-SSN of the next chunk. When all segments are sent, it is that of the Terminate
-    /// Chunk, for [`SessionEvent::Close`](super::SessionEvent::Close).
+    /// Returns the DDP-SSN of the next chunk. When all segments are sent, it is the DDP-SSN of the
+    /// Terminate Chunk, for [`SessionEvent::Close`](super::SessionEvent::Close).
     pub const fn next_ssn(&self) -> u16 {
         self.next
     }

@@ -25,7 +25,7 @@
 //! knows how the session ends.
 //!
 //! To send, a session control chunk is the [`Encoded`] one that the session hands out, and a segment
-//! is what the segmenter emits. The Terminate Chunk takes its DDP-SSN from [`ChunkFramer::next_ssn`].
+//! comes from the segmenter. The Terminate Chunk takes its DDP-SSN from [`ChunkFramer::next_ssn`].
 //!
 //! The embedder also keeps the rules about sockets and associations: the Adaptation Indication
 //! ([`ADAPTATION_DDP`](crate::wire::sctp::ADAPTATION_DDP)), unordered chunks, stream counts, and at

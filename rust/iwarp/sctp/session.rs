@@ -144,7 +144,7 @@ pub enum SessionAction<'a> {
     Abort(Error),
 }
 
-/// Why this side cannot do what the ULP requests. The session is unchanged.
+/// Why this side cannot fulfil a request of the ULP. The session is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unfit {
     /// Not in this state of the session.

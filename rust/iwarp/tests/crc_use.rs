@@ -23,9 +23,9 @@ fn policy(crc: CrcPolicy) -> Policy {
 
 /// Connects and exchanges messages. Returns whether CRCs were used, and the users' view.
 fn connection(here: CrcPolicy, there: CrcPolicy) -> (bool, Seen) {
-    let (initiator, asked) = Initiator::new(&policy(here), 3, 4, b"hello").unwrap();
-    let asked = request(asked.as_bytes());
-    let responder = Responder::request(&asked, &policy(there)).unwrap();
+    let (initiator, request_frame) = Initiator::new(&policy(here), 3, 4, b"hello").unwrap();
+    let request_reader = request(request_frame.as_bytes());
+    let responder = Responder::request(&request_reader, &policy(there)).unwrap();
     let (answer, theirs) = responder.accept(5, 2, b"welcome").unwrap();
     let answer = reply(answer.as_bytes());
     let ours = established(initiator.reply(&answer));
@@ -55,7 +55,7 @@ fn connection(here: CrcPolicy, there: CrcPolicy) -> (bool, Seen) {
             crc: false,
             ..parameters
         }),
-        private: [&asked, &answer].map(|reader| reader.private_data().to_vec()),
+        private: [&request_reader, &answer].map(|reader| reader.private_data().to_vec()),
         events,
     };
     (ours.crc, seen)

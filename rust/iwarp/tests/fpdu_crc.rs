@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The CRC of an FPDU (RFC 5044 §4.4): what it covers, and what is believed without it.
+//! The CRC of an FPDU (RFC 5044 §4.4): the octets that it covers, and its field if CRCs are off.
 
 mod common;
 use common::*;

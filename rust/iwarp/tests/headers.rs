@@ -82,8 +82,8 @@ fn untagged() {
     );
 }
 
-/// Both sides report each header, for events of the embedder: the sender what it has written, the
-/// receiver what has come, checked or not.
+/// Both sides report each header, for events of the embedder: the sender the headers that it has
+/// written, the receiver the headers that have arrived, checked or not.
 #[test]
 fn both_sides_report_the_same_headers() {
     let (stag, to) = (Stag(7), 1000);

@@ -37,7 +37,7 @@ fn a_message_that_is_put_off_is_handled_once_and_in_order() {
         let all = messages.concat();
         let mut wanted = Recorder::default();
         receive(&mut receiver(crc, markers), &mut wanted, &all, all.len()).unwrap();
-        assert_eq!(wanted.asked, 3, "two Sends and Immediate Data");
+        assert_eq!(wanted.take_receive_calls, 3, "two Sends and Immediate Data");
 
         for chunk in [1, 100, all.len()] {
             let mut rx = receiver(crc, markers);
@@ -55,7 +55,7 @@ fn a_message_that_is_put_off_is_handled_once_and_in_order() {
             assert_eq!(rx.consume(&[], &mut got), Ok(0));
             assert_eq!(got.events, wanted.events);
             assert_eq!(got.headers, wanted.headers);
-            assert_eq!(got.asked, wanted.asked + 4);
+            assert_eq!(got.take_receive_calls, wanted.take_receive_calls + 4);
             assert!(rx.at_boundary());
         }
     }
@@ -96,7 +96,7 @@ fn only_the_beginning_of_a_message_is_put_off() {
     let mut rx = receiver(true, false);
     let mut got = Recorder::default();
 
-    for (message, asked, taker) in [
+    for (message, calls, taker) in [
         (send, 1, Taker::Send),
         (write, 1, Taker::Send),
         (request, 1, Taker::Send),
@@ -104,7 +104,10 @@ fn only_the_beginning_of_a_message_is_put_off() {
         (empty, 3, Taker::Send),
     ] {
         rx.consume(&message, &mut got).unwrap();
-        assert_eq!((got.asked, got.last_taker), (asked, Some(taker)));
+        assert_eq!(
+            (got.take_receive_calls, got.last_taker),
+            (calls, Some(taker))
+        );
     }
 }
 
@@ -131,7 +134,11 @@ fn a_refusal_after_a_wait_ends_the_stream() {
         assert_eq!(got.calls, 0);
         assert!(!rx.at_boundary());
         assert_eq!(rx.consume(&fpdu, &mut got), Ok(fpdu.len()));
-        assert_eq!(got.asked, put_off + 1, "a dead stream asks for nothing");
+        assert_eq!(
+            got.take_receive_calls,
+            put_off + 1,
+            "a dead stream takes no receive"
+        );
     }
 }
 
@@ -147,5 +154,5 @@ fn an_invalid_segment_does_not_wait() {
 
     let outcome = rx.consume(&fpdu, &mut got);
     assert_eq!(outcome, Err(DdpUntagged::InvalidMsnRange.into()));
-    assert_eq!(got.asked, 0);
+    assert_eq!(got.take_receive_calls, 0);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Snapshot of the queue pair's state table. A change here changes what peers and users see, and
-//! must be intended.
+//! Snapshot of the queue pair's state table. A change here is visible to peers and users, and must
+//! be intended.
 
 use iwarp::qp::{next, Event, State};
 

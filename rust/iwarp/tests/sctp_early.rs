@@ -22,7 +22,7 @@ const REGION: Region = Region {
     valid: true,
 };
 
-/// A chunk: whole, or what is left of it after its payload was placed.
+/// A chunk: whole, or only its head after its payload was placed.
 struct Stored {
     octets: Vec<u8>,
     len: usize,
@@ -49,7 +49,7 @@ impl Octets for Stored {
     }
 }
 
-/// The memory of the region, and what was delivered.
+/// The memory of the region, and the delivered segments.
 struct Memory {
     region: Region,
     octets: Vec<u8>,
@@ -169,7 +169,8 @@ impl Sink {
         }
     }
 
-    /// Places what can be placed of a held chunk. Returns what must be kept of it.
+    /// Places the payload of a held chunk, if that is allowed. Returns the octets of the chunk to
+    /// keep.
     fn place_early(&mut self, mut octets: Vec<u8>) -> Vec<u8> {
         if let Some((segment, from)) = early_write(&octets, octets.len()) {
             if let Ok(Some(at)) = self.memory.place_of(&segment) {
@@ -275,7 +276,7 @@ fn only_writes_with_payload_are_placed_early() {
 }
 
 proptest! {
-    /// Early placement changes neither what is delivered nor the memory.
+    /// Early placement changes neither the delivered segments nor the memory.
     #[test]
     fn early_placement_changes_nothing(
         messages in vec((any::<bool>(), 0_usize..3000), 1..12),

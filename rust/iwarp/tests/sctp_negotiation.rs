@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What both ends of a session agree on (RFC 6581 §7, §9).
+//! The depths and the RTR indication that both ends of a session agree on (RFC 6581 §7, §9).
 
 mod common;
 use common::sctp::*;
@@ -17,8 +17,8 @@ fn a_plain_session_leaves_the_depths_alone() {
     assert_eq!(initiator.sent, [control(0, 1, b"hello")]);
     deliver(&mut initiator, &mut responder);
     assert_eq!(
-        responder.told(),
-        [Report::Asked(None, None, b"hello".to_vec())]
+        responder.take_reports(),
+        [Report::Requested(None, None, b"hello".to_vec())]
     );
     let (ird, ord, private) = (5, 6, &b"welcome"[..]);
     responder.handle(SessionEvent::Accept { ird, ord, private }, &[]);
@@ -32,11 +32,11 @@ fn a_plain_session_leaves_the_depths_alone() {
         peer_ord: None,
     };
     assert_eq!(
-        responder.told(),
+        responder.take_reports(),
         [Report::Established(agreed(5, 6), Vec::new())]
     );
     assert_eq!(
-        initiator.told(),
+        initiator.take_reports(),
         [Report::Established(agreed(3, 4), b"welcome".to_vec())]
     );
 }
@@ -49,8 +49,8 @@ fn an_enhanced_session_negotiates_the_depths() {
     assert_eq!(initiator.sent, [control(0, 5, b"\0\x03\0\x09hello")]);
     deliver(&mut initiator, &mut responder);
     assert_eq!(
-        responder.told(),
-        [Report::Asked(Some(3), Some(9), b"hello".to_vec())]
+        responder.take_reports(),
+        [Report::Requested(Some(3), Some(9), b"hello".to_vec())]
     );
     let private = b"welcome";
     responder.handle(
@@ -72,7 +72,7 @@ fn an_enhanced_session_negotiates_the_depths() {
         peer_ord: Some(3),
     };
     assert_eq!(
-        initiator.told(),
+        initiator.take_reports(),
         [Report::Established(agreed, b"welcome".to_vec())]
     );
     let agreed = Agreed {
@@ -82,7 +82,10 @@ fn an_enhanced_session_negotiates_the_depths() {
         peer_ird: Some(3),
         peer_ord: Some(9),
     };
-    assert_eq!(responder.told(), [Report::Established(agreed, Vec::new())]);
+    assert_eq!(
+        responder.take_reports(),
+        [Report::Established(agreed, Vec::new())]
+    );
 }
 
 #[test]
@@ -92,7 +95,10 @@ fn depths_that_the_peer_leaves_to_the_ulp_stay() {
     let mut responder = Endpoint::responder();
     assert_eq!(initiator.sent, [control(0, 5, b"\x3f\xff\x3f\xff")]);
     deliver(&mut initiator, &mut responder);
-    assert_eq!(responder.told(), [Report::Asked(None, None, Vec::new())]);
+    assert_eq!(
+        responder.take_reports(),
+        [Report::Requested(None, None, Vec::new())]
+    );
     let private = b"";
     responder.handle(
         SessionEvent::Accept {
@@ -122,9 +128,9 @@ fn a_responder_follows_the_peer_to_peer_model() {
     );
     // A and D, and room for the Read.
     assert_eq!(responder.sent, [control(0, 6, b"\x80\x01\x40\0")]);
-    let told = responder.told();
-    let [_, Report::Established(agreed, _)] = &told[..] else {
-        panic!("{told:?}");
+    let reports = responder.take_reports();
+    let [_, Report::Established(agreed, _)] = &reports[..] else {
+        panic!("{reports:?}");
     };
     assert_eq!(agreed.rtr, Some(Rtr::Read));
     assert_eq!(agreed.ird, 1);
@@ -135,14 +141,14 @@ fn an_initiator_that_lacks_read_resources_says_so() {
     for (ird_max, enough) in [(7, false), (8, true)] {
         let mut initiator = Endpoint::initiator(Form::Enhanced { ird_max }, (3, 4), b"");
         initiator.arrive(control(0, 6, b"\0\x01\0\x08"));
-        let told = initiator.told();
+        let reports = initiator.take_reports();
         if enough {
-            let [Report::Established(agreed, _)] = &told[..] else {
-                panic!("{told:?}");
+            let [Report::Established(agreed, _)] = &reports[..] else {
+                panic!("{reports:?}");
             };
             assert_eq!((agreed.ird, agreed.ord), (8, 1));
         } else {
-            assert_eq!(told, [Report::Failed(Mpa::InsufficientIrd.into())]);
+            assert_eq!(reports, [Report::Failed(Mpa::InsufficientIrd.into())]);
             assert_eq!(initiator.session, Session::Failed);
             // The Terminate of RDMAP goes out, then the Terminate Chunk.
             let quote = iwarp::Quote::NONE;
@@ -178,7 +184,7 @@ fn a_rejection_tells_private_data_and_depths() {
         responder.handle(SessionEvent::Reject { private: b"no" }, &[]);
         assert_eq!(responder.sent, [want]);
         deliver(&mut responder, &mut initiator);
-        let told = initiator.told();
-        assert_eq!(told, [Report::Rejected(words, b"no".to_vec())]);
+        let reports = initiator.take_reports();
+        assert_eq!(reports, [Report::Rejected(words, b"no".to_vec())]);
     }
 }

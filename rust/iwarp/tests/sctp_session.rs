@@ -160,7 +160,7 @@ fn words(action: &SessionAction<'_>) -> String {
     }
 }
 
-/// The effect of each event in each state. A change here changes what peers see, and must be intended.
+/// The effect of each event in each state. A change here is visible to peers, and must be intended.
 const TABLE: &str = "\
 Requested Initiate EnhancedInitiate EnhancedAccept EnhancedReject Segment -> Ended: over Sequence
 Requested Accept -> Open: established 3 4
@@ -207,7 +207,7 @@ Failed close -> Ended: send Terminate 0x77
 Ended Initiate EnhancedInitiate Accept EnhancedAccept Reject EnhancedReject Terminate Segment Invalid -> Ended: discard
 ";
 
-/// The states and what leads from one to another, as a drawing.
+/// The states and the events that lead from one to another, as a drawing.
 fn diagram() -> String {
     let mut out = String::from(
         "<!-- SPDX-License-Identifier: GPL-2.0 -->\n\
@@ -283,7 +283,7 @@ fn too_many_pending_initiates_are_refused_by_a_terminate() {
     assert_eq!(responder.sent, [control(0, 4, b"")]);
     deliver(&mut responder, &mut initiator);
     let retry_plain = false;
-    assert_eq!(initiator.told(), [Report::Refused { retry_plain }]);
+    assert_eq!(initiator.take_reports(), [Report::Refused { retry_plain }]);
     assert_eq!(initiator.session, Session::Ended);
 }
 
@@ -297,14 +297,14 @@ fn an_unenhanced_responder_is_asked_again_in_plain_form() {
     assert_eq!(responder.sent, [control(0, 4, b"")]);
     deliver(&mut responder, &mut initiator);
     let retry_plain = true;
-    assert_eq!(initiator.told(), [Report::Refused { retry_plain }]);
+    assert_eq!(initiator.take_reports(), [Report::Refused { retry_plain }]);
     // The next session begins with number 0, at both ends.
     initiator = Endpoint::initiator(Form::Plain, (3, 4), b"hello");
     responder = Endpoint::responder();
     assert_eq!(initiator.sent, [control(0, 1, b"hello")]);
     deliver(&mut initiator, &mut responder);
-    let asked = Report::Asked(None, None, b"hello".to_vec());
-    assert_eq!(responder.told(), [asked]);
+    let requested = Report::Requested(None, None, b"hello".to_vec());
+    assert_eq!(responder.take_reports(), [requested]);
 }
 
 #[test]
@@ -361,18 +361,19 @@ fn chunks_are_judged_in_the_order_of_their_numbers() {
         initiator.arrive(chunk);
     }
     assert_eq!(initiator.got.events.len(), 2);
-    assert_eq!(initiator.told(), [Report::PeerClosed]);
+    assert_eq!(initiator.take_reports(), [Report::PeerClosed]);
     assert_eq!(initiator.session, Session::PeerClosed);
 
-    // A responder holds what is ahead of the Initiate; it is illegal once the Initiate has come.
+    // A responder holds a chunk that is ahead of the Initiate. It is illegal once the Initiate has
+    // come.
     let mut responder = Endpoint::responder();
     responder.arrive(segment(1, &[0x41; 18]));
-    assert_eq!(responder.told(), []);
+    assert_eq!(responder.take_reports(), []);
     responder.arrive(control(0, 1, b""));
     assert_eq!(
-        responder.told(),
+        responder.take_reports(),
         [
-            Report::Asked(None, None, Vec::new()),
+            Report::Requested(None, None, Vec::new()),
             Report::Over(Sctp::Sequence.into())
         ]
     );
@@ -383,24 +384,36 @@ fn chunks_are_judged_in_the_order_of_their_numbers() {
 fn numbers_that_cannot_be_end_the_session() {
     let (mut initiator, _) = open(ENHANCED);
     initiator.arrive(segment(0, &[]));
-    assert_eq!(initiator.told(), [Report::Failed(Sctp::Duplicate.into())]);
+    assert_eq!(
+        initiator.take_reports(),
+        [Report::Failed(Sctp::Duplicate.into())]
+    );
     assert_eq!(initiator.session, Session::Failed);
     // All that comes later is dropped.
     initiator.arrive(control(1, 4, b""));
-    assert_eq!(initiator.told(), []);
+    assert_eq!(initiator.take_reports(), []);
 
     let (_, mut responder) = open(ENHANCED);
     responder.arrive(segment(1 + 4096, &[]));
-    assert_eq!(responder.told(), [Report::Failed(Sctp::TooFar.into())]);
+    assert_eq!(
+        responder.take_reports(),
+        [Report::Failed(Sctp::TooFar.into())]
+    );
 
     let (_, mut responder) = open(ENHANCED);
     responder.arrive((16, vec![1]));
-    assert_eq!(responder.told(), [Report::Failed(Sctp::Length.into())]);
+    assert_eq!(
+        responder.take_reports(),
+        [Report::Failed(Sctp::Length.into())]
+    );
 
     let (_, mut responder) = open(ENHANCED);
     responder.window.set_budget(100);
     responder.arrive(segment(2, &[0; 99]));
-    assert_eq!(responder.told(), [Report::Failed(Sctp::TooManyHeld.into())]);
+    assert_eq!(
+        responder.take_reports(),
+        [Report::Failed(Sctp::TooManyHeld.into())]
+    );
 }
 
 #[test]
@@ -410,7 +423,7 @@ fn each_direction_ends_with_its_terminate() {
     initiator.close();
     assert_eq!(initiator.sent.last(), Some(&control(2, 4, b"")));
     deliver(&mut initiator, &mut responder);
-    assert_eq!(responder.told(), [Report::PeerClosed]);
+    assert_eq!(responder.take_reports(), [Report::PeerClosed]);
     // The other direction is open.
     responder.message(common::SEND, b"answer");
     deliver(&mut responder, &mut initiator);
@@ -418,7 +431,7 @@ fn each_direction_ends_with_its_terminate() {
     responder.close();
     assert_eq!(responder.sent, [control(2, 4, b"")]);
     deliver(&mut responder, &mut initiator);
-    assert_eq!(initiator.told(), [Report::PeerClosed]);
+    assert_eq!(initiator.take_reports(), [Report::PeerClosed]);
     assert_eq!(initiator.session, Session::Ended);
     assert_eq!(responder.session, Session::Ended);
     assert!(initiator.rx.at_boundary(0) && responder.rx.at_boundary(0));

@@ -94,7 +94,7 @@ fn the_numbers_go_round() {
         deliver(&mut initiator, &mut responder);
     }
     assert_eq!(responder.got.events.len(), 0x1_000f);
-    assert_eq!(responder.told(), []);
+    assert_eq!(responder.take_reports(), []);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn an_error_in_a_segment_is_ddps_and_quotes_it() {
     let bad = Untagged::new(3, 0, 7, b"x").ulpdu();
     responder.arrive(segment(1, &bad));
     let error = DdpUntagged::InvalidMsnRange.into();
-    assert_eq!(responder.told(), [Report::Failed(error)]);
+    assert_eq!(responder.take_reports(), [Report::Failed(error)]);
     assert_eq!(responder.rx.quote().segment_len(), Some(19));
     assert_eq!(responder.rx.quote().ddp(), &bad[..18]);
 }
@@ -304,7 +304,7 @@ proptest! {
         }
     }
 
-    /// The order of arrival changes no verdict: neither of what is received nor of an error.
+    /// The order of arrival changes neither the received messages nor the error.
     #[test]
     fn the_order_of_arrival_means_nothing(
         messages in vec(message(), 1..5),
@@ -332,7 +332,7 @@ proptest! {
             }
             prop_assert!(responder.held.is_empty());
             seen.push((
-                responder.told(),
+                responder.take_reports(),
                 responder.got.events,
                 responder.rx.quote(),
                 responder.rx.at_boundary(0),

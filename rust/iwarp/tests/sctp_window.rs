@@ -103,7 +103,7 @@ fn the_memory_of_held_chunks_is_bounded() {
     assert_eq!(window.arrive(4, 1), Err(Sctp::TooManyHeld));
     window.set_budget(101);
     assert_eq!(window.arrive(4, 1), Ok(Arrival::Held));
-    // With no memory, only what is next passes.
+    // With no memory, only the next chunk passes.
     let mut window = Window::<1>::new(0);
     assert_eq!(window.arrive(1, 1), Err(Sctp::TooManyHeld));
     assert_eq!(window.arrive(0, 1), Ok(Arrival::Next));

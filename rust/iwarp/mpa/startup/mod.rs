@@ -2,7 +2,7 @@
 
 //! The startup frames (RFC 5044 §7.1) and their negotiation (RFC 6581).
 //!
-//! Each side feeds a [`Reader`] exactly the octets that it asks for, so that an FPDU directly
+//! Each side feeds a [`Reader`] exactly the octets that it requests, so that an FPDU directly
 //! behind the frame stays in the socket. The [`Initiator`] sends a Request and checks the Reply;
 //! the [`Responder`] checks a Request and builds the Reply. The embedder handles time-outs.
 

@@ -8,7 +8,7 @@ use super::parameters::Parameters;
 use super::policy::{CrcPolicy, Policy};
 use crate::negotiation::{Request, Words};
 
-/// A Request to be refused without asking the ULP.
+/// A Request to refuse without a report to the ULP.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     /// The reason.

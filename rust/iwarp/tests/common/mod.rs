@@ -137,10 +137,10 @@ pub struct Recorder {
     pub headers: Vec<(ddp::Header, u32)>,
     /// The current segment and its payload so far.
     pub open: Option<(Segment, Vec<u8>)>,
-    /// Number of calls of any method.
+    /// Number of calls of all methods but `received` and `take_receive`.
     pub calls: usize,
     /// Number of calls of `take_receive`, and how many of the next ones put the message off.
-    pub asked: usize,
+    pub take_receive_calls: usize,
     pub last_taker: Option<Taker>,
     pub put_off: usize,
     /// Returned by `take_receive`, when no more are put off.
@@ -197,7 +197,7 @@ impl Placement for Recorder {
 
     fn take_receive(&mut self, taker: Taker) -> Result<Admission, Error> {
         assert!(self.open.is_none(), "a message within a segment");
-        self.asked += 1;
+        self.take_receive_calls += 1;
         self.last_taker = Some(taker);
         if self.put_off > 0 {
             self.put_off -= 1;

@@ -28,10 +28,10 @@ pub fn segment(ssn: u16, ulpdu: &[u8]) -> Wire {
     (PPID_SEGMENT, [&ssn.to_be_bytes(), ulpdu].concat())
 }
 
-/// The events that an endpoint was told of.
+/// An event that an endpoint has reported to its ULP.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Report {
-    Asked(Option<u32>, Option<u32>, Vec<u8>),
+    Requested(Option<u32>, Option<u32>, Vec<u8>),
     Established(Agreed, Vec<u8>),
     Rejected(Option<Words>, Vec<u8>),
     Refused { retry_plain: bool },
@@ -120,7 +120,7 @@ impl Endpoint {
             }
             SessionAction::Discard => return,
             SessionAction::Ask { request, private } => {
-                Report::Asked(request.peer_ird(), request.peer_ord(), private.to_vec())
+                Report::Requested(request.peer_ird(), request.peer_ord(), private.to_vec())
             }
             SessionAction::Accept { chunk, agreed } => {
                 self.send(&chunk);
@@ -171,18 +171,18 @@ impl Endpoint {
         self.handle(SessionEvent::Close { ssn }, &[]);
     }
 
-    /// Returns what was sent since the last call.
+    /// Returns the chunks that were sent since the last call.
     pub fn take(&mut self) -> Vec<Wire> {
         std::mem::take(&mut self.sent)
     }
 
-    /// Returns what was reported since the last call.
-    pub fn told(&mut self) -> Vec<Report> {
+    /// Returns the events that were reported since the last call.
+    pub fn take_reports(&mut self) -> Vec<Report> {
         std::mem::take(&mut self.reports)
     }
 }
 
-/// Delivers what `from` has sent, in order.
+/// Delivers the chunks that `from` has sent, in order.
 pub fn deliver(from: &mut Endpoint, to: &mut Endpoint) {
     for chunk in from.take() {
         to.arrive(chunk);
@@ -203,7 +203,7 @@ pub fn open(form: Form) -> (Endpoint, Endpoint) {
     deliver(&mut responder, &mut initiator);
     assert_eq!(initiator.session, Session::Open);
     assert_eq!(responder.session, Session::Open);
-    initiator.told();
-    responder.told();
+    initiator.take_reports();
+    responder.take_reports();
     (initiator, responder)
 }
