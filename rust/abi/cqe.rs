@@ -4,7 +4,7 @@
 
 use crate::{halves, join, ring};
 
-/// The opcodes of completions: those of `enum ib_uverbs_wc_opcode`
+/// The opcodes of completions, with the values of `enum ib_uverbs_wc_opcode`
 /// (`include/uapi/rdma/ib_user_verbs.h`), and of `enum ibv_wc_opcode` for receives.
 pub mod opcode {
     /// A Send, with or without Invalidate.
@@ -27,8 +27,8 @@ pub mod opcode {
     pub const RECEIVE_WRITE_WITH_IMM: u8 = 129;
 }
 
-/// The statuses of completions: those of `enum ib_wc_status` (`include/rdma/ib_verbs.h`) and `enum
-/// ibv_wc_status`.
+/// The statuses of completions, with the values of `enum ib_wc_status` (`include/rdma/ib_verbs.h`) and
+/// `enum ibv_wc_status`.
 pub mod status {
     /// The WR is done.
     pub const SUCCESS: u8 = 0;

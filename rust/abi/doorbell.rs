@@ -12,8 +12,8 @@
 //! ring, and the kernel takes them when it takes the next ones: the process counts them as posted,
 //! and rings again.
 //!
-//! `write()` fails with `EACCES` if the credentials of the process are not those of `open()`.
-//! `ioctl()` (`UVERBS_METHOD_INVOKE_WRITE`) executes the same command without that check.
+//! `write()` fails with `EACCES` if the credentials of the process differ from the credentials at
+//! `open()`. `ioctl()` (`UVERBS_METHOD_INVOKE_WRITE`) executes the same command without that check.
 
 /// The command for a send queue (`IB_USER_VERBS_CMD_POST_SEND`).
 pub const POST_SEND: u32 = 28;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! riw's own ABI with user space, version 1: what riw.ko and a user library (a *provider* of
-//! libibverbs) share. A device has this ABI if the module parameter `provider` was `riw` when the
-//! device was added. Otherwise it has siw's ABI, which this crate does not concern.
+//! riw's own ABI with user space, version 1: the interface of riw.ko and a user library (a *provider* of
+//! libibverbs). A device has this ABI if the module parameter `provider` was `riw` when the device was
+//! added. Otherwise it has siw's ABI, which is not in this crate.
 //!
 //! - [`udata`]: the driver's part of the requests and responses of uverbs.
 //! - [`ring`]: rings in memory that the kernel and the process share, and when to ring the doorbell.

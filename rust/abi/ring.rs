@@ -103,10 +103,10 @@ pub const WAKE_AT: usize = 2 * LINE;
 /// The offset of the word that arms a completion queue.
 pub const ARM: usize = 2 * LINE;
 
-/// The first value of [`WAKE_AT`] of a receive queue: the kernel does not want to know of receives.
+/// The first value of [`WAKE_AT`] of a receive queue: the kernel has not requested the doorbell.
 pub const WAKE_NEVER: u32 = u32::MAX;
 
-/// In [`ARM`]: a solicited completion, or that of a failed WR, triggers an event.
+/// In [`ARM`]: a solicited completion, or the completion of a failed WR, triggers an event.
 pub const ARM_SOLICITED: u64 = 1;
 /// In [`ARM`]: any completion triggers an event.
 pub const ARM_NEXT: u64 = 1 << 1;

@@ -33,7 +33,7 @@ layouts! {
         pub comp_mask: u64,
     }
 
-    /// Response of `alloc_ucontext`: what the kernel offers.
+    /// Response of `alloc_ucontext`: the features and limits of the kernel.
     pub struct AllocContextResponse {
         /// The fields behind this struct that are valid. No bit is defined yet.
         pub comp_mask: u64,
@@ -105,7 +105,7 @@ layouts! {
     }
 
     /// Response of `create_qp`. uverbs' part of the response has the number of the queue pair, and the
-    /// sizes as granted: `max_send_sge` and `max_inline_data` are those that fit in the stride.
+    /// sizes as granted: `max_send_sge` and `max_inline_data` are the sizes that fit in the stride.
     pub struct CreateQpResponse {
         /// The fields behind this struct that are valid. No bit is defined yet.
         pub comp_mask: u64,

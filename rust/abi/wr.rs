@@ -4,8 +4,9 @@
 
 use crate::{halves, join, ring, MAX_INLINE, MAX_SGE};
 
-/// The opcodes of send WRs: those of `enum ib_uverbs_wr_opcode` (`include/uapi/rdma/ib_user_verbs.h`).
-/// Any other one completes with [`LOCAL_OPERATION`](crate::cqe::status::LOCAL_OPERATION).
+/// The opcodes of send WRs, with the values of `enum ib_uverbs_wr_opcode`
+/// (`include/uapi/rdma/ib_user_verbs.h`). Any other one completes with
+/// [`LOCAL_OPERATION`](crate::cqe::status::LOCAL_OPERATION).
 pub mod opcode {
     /// RDMA Write.
     pub const WRITE: u8 = 0;
@@ -36,7 +37,7 @@ pub mod opcode {
     pub const MASKED_FETCH_ADD: u8 = 13;
 }
 
-/// The flags of send WRs: those of `enum ibv_send_flags`. Others are ignored.
+/// The flags of send WRs, with the values of `enum ibv_send_flags`. Other flags are ignored.
 pub mod flags {
     /// The WR waits for all earlier RDMA Reads and atomic operations.
     pub const FENCE: u16 = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A mutex that may stay locked from one verb to another (`ibv_wr_start()` to `ibv_wr_complete()`), which
-//! that of the standard library cannot.
+//! A mutex that may stay locked from one verb to another (`ibv_wr_start()` to `ibv_wr_complete()`). The
+//! mutex of the standard library cannot.
 
 use core::cell::UnsafeCell;
 use core::mem;

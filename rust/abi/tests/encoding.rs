@@ -108,7 +108,7 @@ fn a_doorbell_has_the_layout_of_uverbs() {
     assert_eq!(Doorbell::recv(0, 0).to_bytes()[..4], [29, 0, 0, 0]);
 }
 
-/// Entries have room for the sizes that were asked for, and for those that are granted.
+/// Entries have room for the requested sizes, and for the granted sizes.
 #[test]
 fn entries_have_room_for_the_sizes_of_their_stride() {
     for max_sge in 0..=riw_abi::MAX_SGE {

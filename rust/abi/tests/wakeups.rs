@@ -56,7 +56,7 @@ struct State {
 /// A step of a side. Returns whether it could make one.
 type Step<'a> = &'a dyn Fn(&mut State) -> bool;
 
-/// Visits all states. Returns how many there are, and those in which no side can make a step.
+/// Visits all states. Returns their number, and the states in which no side can make a step.
 fn explore(start: State, steps: &[Step<'_>]) -> (usize, Vec<State>) {
     let flush = |side: usize| {
         move |state: &mut State| match state.sides[side].stores.pop_front() {

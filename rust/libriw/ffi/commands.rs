@@ -24,7 +24,8 @@ pub(crate) struct WithDriver<C, D> {
 }
 
 impl<C: Core, D: Default> WithDriver<C, D> {
-    /// libibverbs takes what exceeds its own part for the driver's, so there must be no padding.
+    /// libibverbs takes the octets behind its own part for the driver's part, so there must be no
+    /// padding.
     const LEN: size_t = {
         assert!(size_of::<Self>() == size_of::<C>() + size_of::<D>());
         size_of::<Self>()

@@ -111,7 +111,7 @@ macro_rules! c_operations {
     };
 }
 
-// The order is that of C. Operations without a signature are not provided.
+// The order is the same as in C. Operations without a signature are not provided.
 operations! {
     advise_mr;
     alloc_dm;

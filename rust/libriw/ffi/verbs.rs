@@ -2,7 +2,7 @@
 
 //! `infiniband/verbs.h`: the interface of programs and libibverbs, as far as libriw uses it.
 //!
-//! The names are those of C. C's enumerations are `u32` here: C code may store any value.
+//! The names are the same as in C. C's enumerations are `u32` here: C code may store any value.
 
 use super::layout::{c_constants, c_structs};
 use core::ffi::{c_char, c_int, c_uint, c_void};

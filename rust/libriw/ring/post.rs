@@ -41,7 +41,8 @@ impl<M: AsRef<[AtomicU64]>> Posts<M> {
         usize::try_from(self.ring.stride).unwrap_or(0)
     }
 
-    /// Begins the next entry. Its words are those of an old entry, to be written. Errors: `Full`.
+    /// Begins the next entry. Its words still are the words of an old entry: overwrite them. Errors:
+    /// `Full`.
     #[inline]
     pub(crate) fn begin(&mut self) -> Result<(), Full> {
         if ring::room(self.added, self.taken, self.ring.entries) == 0 {

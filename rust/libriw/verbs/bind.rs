@@ -31,7 +31,7 @@ pub(super) unsafe fn entry(rkey: u32, info: &ibv_mw_bind_info) -> Sqe {
 ///
 /// # Safety
 ///
-/// Window and region are those of this library. The region may be null.
+/// Window and region are objects of this library. The region may be null.
 pub(super) unsafe fn type2_entry(
     mw: *mut ibv_mw,
     rkey: u32,

@@ -66,7 +66,7 @@ pub(crate) unsafe fn offer(context: *mut ibv_context) -> AllocContextResponse {
 ///
 /// `context` is a context of this library.
 pub(crate) unsafe fn log(context: *mut ibv_context, what: &CStr, Errno(number): Errno) {
-    // SAFETY: The context is valid. The arguments are those of the format.
+    // SAFETY: The context is valid. The arguments match the format.
     unsafe {
         __verbs_log(
             container(context).cast(),
@@ -97,8 +97,8 @@ pub(super) unsafe extern "C" fn query_device_ex(
     if attr_size < size_of::<ibv_device_attr>() {
         return libc::EINVAL;
     }
-    // The command for the attributes without extension has those for kernel users. Asking for the
-    // extension, too, gives those for processes.
+    // The command for the attributes without the extension returns the attributes for kernel users. A
+    // request for the extension, too, returns the attributes for processes.
     let mut extended = [0u64; ATTR_EX_MAX / size_of::<u64>()];
     // SAFETY: `input` is the caller's. The attributes have the length that is said, and the response, too.
     let queried = check(unsafe {
@@ -124,7 +124,7 @@ pub(super) unsafe extern "C" fn query_device_ex(
         // SAFETY: The call above has written to it, so it is valid.
         let to = unsafe { &mut (*attr).fw_ver };
 
-        // It fails only if the text is too long, which that of three such numbers is not.
+        // It fails only if the text is too long. The text of three such numbers fits.
         let _ = write!(Text(to.iter_mut()), "{}\0", Version(response.fw_ver));
     }))
 }

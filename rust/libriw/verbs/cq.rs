@@ -101,8 +101,8 @@ pub(crate) unsafe extern "C" fn create_cq(
     pointer(cq).cast()
 }
 
-/// The fields that extended completion queues can read, except for timestamps. Those that only InfiniBand
-/// has are 0.
+/// The fields that extended completion queues can read, except for timestamps. Fields that only
+/// InfiniBand has are 0.
 const EXTENDED: u64 = IBV_WC_EX_WITH_BYTE_LEN
     | IBV_WC_EX_WITH_IMM
     | IBV_WC_EX_WITH_QP_NUM
@@ -152,7 +152,8 @@ unsafe fn create_extended(
     unsafe { create(context, attr, Some(extend)) }
 }
 
-/// Sets the functions that `wc_flags` ask for, and those that every extended completion queue has.
+/// Sets the functions that `wc_flags` request, and the functions that every extended completion queue
+/// has.
 fn extend(cq: &mut ibv_cq_ex, wc_flags: u64) {
     let has = |flag: u64| wc_flags & flag != 0;
 
@@ -188,7 +189,7 @@ unsafe fn create(
     let mut request = WithDriver::<ibv_create_cq_ex, CreateRequest>::new();
     let mut response = WithDriver::<ib_uverbs_ex_create_cq_resp, CreateCqResponse>::new();
 
-    // SAFETY: All pointers are valid. Each length is that of the structure whose core is passed.
+    // SAFETY: All pointers are valid. Each length is the length of the structure whose core is passed.
     check(unsafe {
         ibv_cmd_create_cq_ex(
             context,
@@ -437,8 +438,8 @@ unsafe extern "C" fn read_no_byte(_cq: *mut ibv_cq_ex) -> u8 {
     0
 }
 
-/// Converts nanoseconds of `CLOCK_MONOTONIC` to those of `CLOCK_REALTIME`, by the present difference
-/// of the two.
+/// Converts a time of `CLOCK_MONOTONIC` to `CLOCK_REALTIME`, both in nanoseconds, by the present
+/// difference of the two clocks.
 fn wallclock(timestamp: u64) -> u64 {
     let age = nanoseconds(libc::CLOCK_MONOTONIC).wrapping_sub(timestamp);
 

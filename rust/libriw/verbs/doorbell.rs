@@ -39,9 +39,9 @@ impl Bell {
     /// Rings after a post, if that `must_ring`. The kernel may transmit before this returns.
     ///
     /// Rings again after an error that passes, such as `ENOMEM`: the WRs are in the ring and cannot be taken
-    /// back, so they must neither be reported as refused nor wait for the next post. Errors: those that do
-    /// not pass. The kernel processes no WR of this post then, unless it finds them in the ring for another
-    /// reason.
+    /// back, so they must neither be reported as refused nor wait for the next post. Errors: only errors
+    /// that do not pass. The kernel processes no WR of this post then, unless it finds them in the ring for
+    /// another reason.
     pub(crate) fn ring_if(&self, must_ring: bool) -> Result {
         if !must_ring {
             return Ok(());
@@ -70,8 +70,9 @@ impl Bell {
         }
 
         let mut call = InvokeWrite::new(&doorbell)?;
-        // SAFETY: `call` is what this request takes: a header, and as many attributes as it says. They point
-        // to the body of the command, of the length that is said, and to its response.
+        // SAFETY: `call` has the layout that this request takes: a header, and as many attributes as the
+        // header says. The attributes point to the body of the command, of the stated length, and to its
+        // response.
         let status = unsafe {
             libc::ioctl(
                 self.fd,

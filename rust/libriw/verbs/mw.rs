@@ -35,7 +35,7 @@ unsafe fn alloc(pd: *mut ibv_pd, kind: u32) -> Result<*mut ibv_mw> {
     if unsafe { context::offer(context) }.features & FEATURE_MEMORY_WINDOWS == 0 {
         return Err(EOPNOTSUPP);
     }
-    // SAFETY: All pointers are valid, and the lengths are those of the structures.
+    // SAFETY: All pointers are valid, and each length is the length of its structure.
     check(unsafe {
         ibv_cmd_alloc_mw(
             pd,

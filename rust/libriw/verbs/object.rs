@@ -36,8 +36,8 @@ unsafe impl Base for ibv_srq {}
 // condition variable of POSIX, which are integers.
 unsafe impl Base for verbs_qp {}
 
-/// An object: what libibverbs knows, and this library's state behind it. libibverbs and programs modify
-/// `base` at any time.
+/// An object: its base, which libibverbs knows, and this library's state behind it. libibverbs and
+/// programs modify `base` at any time.
 #[repr(C)]
 struct Object<B, S> {
     base: UnsafeCell<B>,
@@ -52,7 +52,7 @@ impl<B: Base, S> Unfinished<B, S> {
     pub(crate) fn new() -> Result<Self> {
         let layout = Layout::new::<Object<B, MaybeUninit<S>>>();
         const { assert!(size_of::<B>() > 0) };
-        // SAFETY: The size is not 0: that of the base is not.
+        // SAFETY: The size is not 0, because the size of the base is not.
         let memory = unsafe { alloc_zeroed(layout) };
 
         if memory.is_null() {

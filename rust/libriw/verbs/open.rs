@@ -83,7 +83,7 @@ pub(crate) unsafe extern "C" fn alloc_context(
     }))
 }
 
-/// Asks the kernel for a context, and completes this side's.
+/// Gets a context from the kernel, and completes `context`.
 ///
 /// # Safety
 ///
@@ -92,7 +92,7 @@ unsafe fn open(context: *mut Context) -> Result {
     let mut request = WithDriver::<ibv_get_context, AllocContextRequest>::new();
     let mut response = WithDriver::<ib_uverbs_get_context_resp, AllocContextResponse>::new();
 
-    // SAFETY: The context is valid. Each length is that of the structure whose core is passed.
+    // SAFETY: The context is valid. Each length is the length of the structure whose core is passed.
     check(unsafe {
         ibv_cmd_get_context(
             context.cast(),

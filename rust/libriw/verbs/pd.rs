@@ -23,7 +23,7 @@ unsafe fn alloc(context: *mut ibv_context) -> Result<*mut ibv_pd> {
     let mut request = ibv_alloc_pd::ZERO;
     let mut response = ib_uverbs_alloc_pd_resp::ZERO;
 
-    // SAFETY: All pointers are valid, and the lengths are those of the structures.
+    // SAFETY: All pointers are valid, and each length is the length of its structure.
     check(unsafe {
         ibv_cmd_alloc_pd(
             context,

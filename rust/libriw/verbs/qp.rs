@@ -124,7 +124,7 @@ unsafe fn create(context: *mut ibv_context, attr: &mut ibv_qp_init_attr_ex) -> R
 
     // libibverbs refuses the creation flags here, though there are none.
     attr.comp_mask = given & passed;
-    // SAFETY: All pointers are valid. Each length is that of the structure whose core is passed.
+    // SAFETY: All pointers are valid. Each length is the length of the structure whose core is passed.
     let created = unsafe {
         ibv_cmd_create_qp_ex(
             context,

@@ -49,7 +49,7 @@ unsafe fn resize(cq: *mut ibv_cq, cqe: c_int, this: &Cq, polled: &mut Polled) ->
 
     // The kernel moves the completions that are not taken.
     polled.completions.release();
-    // SAFETY: All pointers are valid. Each length is that of the structure whose core is passed.
+    // SAFETY: All pointers are valid. Each length is the length of the structure whose core is passed.
     check(unsafe {
         ibv_cmd_resize_cq(
             cq,

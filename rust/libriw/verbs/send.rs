@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Send WRs: turns those of a program into entries of a ring.
+//! Send WRs: turns the WRs of a program into entries of a ring.
 
 use super::bind::type2_entry;
 use super::errno::{Result, EINVAL, EOPNOTSUPP};
@@ -98,7 +98,7 @@ fn head(wr: &ibv_send_wr, opcode: u8) -> Sqe {
     head
 }
 
-/// Returns the flags that entries have, too: those in the lowest bits.
+/// Returns the flags that entries have, too: the flags in the lowest bits.
 pub(super) fn flags(flags: c_uint) -> u16 {
     let [low, ..] = flags.to_le_bytes();
 

@@ -167,7 +167,7 @@ fn rules_of_operations() {
         assert_eq!(queue.post(head(op, 1), sges(1)), unsupported, "opcode {op}");
     }
     queue.publish();
-    // Nothing is left of what was refused.
+    // Nothing is left of the refused WRs.
     assert_eq!(memory.words(PRODUCER), [7]);
     for number in 0..7 {
         assert!(taken(&memory, &map, number).0.sge_count <= 4);
@@ -308,7 +308,7 @@ fn receives_ring_only_on_request() {
     memory.word(WAKE_AT).store(1, Ordering::Relaxed);
     queue.post(6, empty()).unwrap();
     assert!(queue.publish());
-    // A stride of lines may have room for one more than was asked for.
+    // A stride is a multiple of cache lines, so it may have room for more SGEs than requested.
     let most = Rqe::max_sge(map.stride as usize);
     let too_many = (0..=most).map(|_| sge(1)).collect::<Vec<_>>();
     assert_eq!(queue.post(7, too_many.into_iter()), Err(Refused::Invalid));
