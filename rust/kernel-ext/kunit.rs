@@ -28,8 +28,8 @@ const STEPS_PER_YIELD: usize = 200;
 /// Functions that run concurrently, each in its own worker. None starts before all workers run. The
 /// drop waits for the functions to return. Process context, may sleep.
 ///
-/// Use assertions only in the test's own thread, after the drop: KUnit does not see those of other
-/// threads. A failed assertion ends its thread without dropping anything.
+/// Use assertions only in the test's own thread, after the drop: KUnit does not see assertions of
+/// other threads. A failed assertion ends its thread without dropping anything.
 pub struct Workers {
     queue: Queue,
     /// The number of workers that do not run yet.

@@ -8,7 +8,7 @@ use riw_bindings as bindings;
 
 /// Calls `f` and returns its result. Memory that `f` allocates comes from the reserves if necessary,
 /// and no allocation waits for memory to be reclaimed (`memalloc_noreclaim_save()`). For work that
-/// reclaim itself may wait for, such as that of a network block device. Process context.
+/// reclaim itself may wait for, such as the work of a network block device. Process context.
 pub fn without_reclaim<R>(f: impl FnOnce() -> R) -> R {
     // SAFETY: The function changes a flag of the running task, which is restored below. `f` cannot
     // unwind past that: the kernel does not unwind.

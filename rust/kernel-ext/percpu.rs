@@ -14,7 +14,7 @@ use riw_bindings as bindings;
 ///
 /// # Invariants
 ///
-/// The pointer is that of a per-CPU allocation of `N` `u64`, which this object owns.
+/// It is the pointer of a per-CPU allocation of `N` `u64`, which this object owns.
 pub struct PerCpuCounters<const N: usize>(NonNull<u64>);
 
 // SAFETY: The allocation belongs to no thread and no CPU: any thread may free it.
@@ -32,7 +32,7 @@ impl<const N: usize> PerCpuCounters<N> {
         // SAFETY: The function may be called in process context, with any number.
         let raw = unsafe { bindings::alloc_percpu_u64(N) };
 
-        // INVARIANT: A pointer that is not null is that of a new allocation of `N` `u64`.
+        // INVARIANT: If `raw` is not null, it is the pointer of a new per-CPU allocation of `N` `u64`.
         NonNull::new(raw).map(Self).ok_or(ENOMEM)
     }
 
@@ -79,7 +79,7 @@ impl<const N: usize> PerCpuCounters<N> {
         Batch {
             // INVARIANT: By the type invariant each CPU has `N` counters. The caller stays on this
             // CPU, since softirqs are disabled.
-            // SAFETY: The pointer is that of a per-CPU allocation, by the type invariant.
+            // SAFETY: `self.0` is the pointer of a per-CPU allocation, by the type invariant.
             words: unsafe { bindings::this_cpu_ptr_u64(self.0.as_ptr()) },
             counters: PhantomData,
         }

@@ -27,7 +27,7 @@ impl RateLimit {
 
     /// Makes a limit. Any context.
     pub fn new() -> impl PinInit<Self> {
-        // `bindings::HZ` is that of user space: 100 whatever CONFIG_HZ is.
+        // `bindings::HZ` is the HZ of user space: 100 whatever CONFIG_HZ is.
         // CAST: Some thousand jiffies.
         let interval = msecs_to_jiffies(Self::INTERVAL * 1000) as c_int;
 

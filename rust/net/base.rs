@@ -147,7 +147,8 @@ impl Base {
         unsafe { bindings::sk_set_tos(self.sk().as_ptr(), tos.into()) }
     }
 
-    /// Lets no allocation for the socket start or await I/O, which may wait for what the socket sends.
+    /// Lets no allocation for the socket start or await I/O, which may wait for data that the socket
+    /// sends.
     pub fn avoid_io(&self) {
         // SAFETY: By the type's invariants the socket is valid. The helper locks it.
         unsafe { bindings::sk_avoid_io(self.sk().as_ptr()) }

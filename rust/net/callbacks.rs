@@ -186,7 +186,7 @@ impl LockedSock<'_> {
         }
     }
 
-    /// Takes all bytes up to urgent data, and asks for [`Callbacks::data_ready`] at every byte, as
+    /// Takes all bytes up to urgent data, and requests [`Callbacks::data_ready`] at every byte, as
     /// `wait_for(1)` does.
     pub fn discard(&mut self) {
         self.wait_for(1);

@@ -171,7 +171,7 @@ impl NetDevice {
 
     /// Writes the IP addresses of a family to `to`, with port 0, as many as fit. Returns their number. Any
     /// context except hard interrupts. Addresses that are valid on the host or the link only are left
-    /// out, and so are those of IPv6 that are temporary, deprecated or not verified.
+    /// out, and so are IPv6 addresses that are temporary, deprecated or not verified.
     pub fn ip_addrs(&self, family: Family, to: &mut [SocketAddr]) -> usize {
         /// Addresses that are read, at most.
         const MAX: usize = 8;

@@ -2,8 +2,8 @@
 
 //! Kernel SCTP sockets, in the one-to-one style: a socket has one association.
 //!
-//! Messages are sent unordered, on the only stream. What arrives is received in process context;
-//! callbacks only say that there is something ([`AnyEvent`]).
+//! Messages are sent unordered, on the only stream, and received in process context; callbacks only report
+//! that one has arrived ([`AnyEvent`]).
 //!
 //! C headers: [`include/net/sctp/structs.h`](srctree/include/net/sctp/structs.h),
 //! [`include/uapi/linux/sctp.h`](srctree/include/uapi/linux/sctp.h)
@@ -46,7 +46,7 @@ pub struct Look {
     pub chunk: u32,
     /// Bytes of user data that were queued and that the peer has not acknowledged.
     pub unacknowledged: u32,
-    /// Those of them that SCTP has not sent.
+    /// The part of `unacknowledged` that SCTP has not sent.
     pub unsent: u32,
     /// Milliseconds since the last packet of the peer; `u32::MAX` if there has been none.
     pub silence: u32,
@@ -74,7 +74,7 @@ pub enum PartKind {
     Event,
 }
 
-/// A kernel SCTP socket: [`Base`] has what it shares with other protocols.
+/// A kernel SCTP socket: [`Base`] has the part that all protocols share.
 ///
 /// Its drop aborts the association, if there is one: SCTP would go on to shut it down, in a network
 /// namespace that nobody holds. For an orderly close, first call
@@ -135,9 +135,9 @@ impl SctpSocket {
     }
 
     /// Binds the socket, which must be bound, to one more address: an association then uses each path
-    /// that the peer's addresses give, one at a time. The port of `addr` must be 0, or that of the
-    /// socket. Call it before the socket listens or connects. Process context; may sleep. Fails as
-    /// `bind()` does.
+    /// that the peer's addresses give, one at a time. The port of `addr` must be 0, or the port of the
+    /// socket. Call it before the socket listens or connects. Process context; may sleep. Fails as `bind()`
+    /// does.
     pub fn bind_more(&self, addr: &SocketAddr) -> Result {
         let mut storage = addr::to_storage(addr);
 
@@ -148,8 +148,8 @@ impl SctpSocket {
         })
     }
 
-    /// Sets what depends on the association, which must be established: when it is acknowledged, and
-    /// if there are several paths, when another one is used. May sleep.
+    /// Sets the options that depend on the association, which must be established: when it acknowledges
+    /// packets and, with several paths, when it changes to another path. May sleep.
     pub fn tune(&self) -> Result {
         // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
         to_result(unsafe { bindings::sctp_tune(self.sock().as_ptr()) })
@@ -200,10 +200,10 @@ impl SctpSocket {
         Ok((read(&local)?, read(&remote)?))
     }
 
-    /// Returns the free space in the send buffer, with what SCTP needs for each message beside its
-    /// data, and the user data of the largest message that is not fragmented, both in bytes. If there
-    /// is no space, [`AnyEvent::room`] reports some later. May sleep. Without an association there
-    /// is some: sending then fails.
+    /// Returns the free space in the send buffer, which also holds SCTP's overhead for each message, and
+    /// the user data of the largest message that is not fragmented, both in bytes. If there is no space,
+    /// [`AnyEvent::room`] reports space later. May sleep. Without an association there is space: sending
+    /// then fails.
     pub fn room(&self) -> (usize, u32) {
         let mut chunk = 0;
 

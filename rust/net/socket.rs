@@ -19,7 +19,7 @@ use kernel::{
 };
 use riw_bindings as bindings;
 
-/// A kernel TCP socket: [`Base`] has what it shares with other protocols.
+/// A kernel TCP socket: [`Base`] has the part that all protocols share.
 ///
 /// After the drop TCP retransmits nothing, not even a FIN. For an orderly close, first call
 /// [`shutdown_write`](Base::shutdown_write) and wait for [`TcpState::Closed`].
@@ -146,7 +146,7 @@ impl Socket {
         const VECS: usize = 16;
 
         while !buf.is_empty() {
-            // TCP returns a short count if it fails midway. Ask again until it returns the error.
+            // TCP returns a short count if it fails midway. Send again until it returns the error.
             match buf.chunks() {
                 // A short message need not prepare many entries.
                 1 => self.splice::<1>(buf)?,

@@ -34,7 +34,7 @@ pub const TIMESTAMPS: u32 =
 impl<T: Driver> Cq<T> {
     /// Returns the device of the queue. Any context.
     pub fn device(&self) -> &Device<T> {
-        // SAFETY: `self` is alive, so its `struct ib_cq` is valid, and its device is that of this
+        // SAFETY: `self` is alive, so its `struct ib_cq` is valid, and its device is a device of this
         // driver. ib_core frees a device after its objects are destroyed, which waits for `self`.
         unsafe { Device::from_raw((*self.base()).device) }
     }

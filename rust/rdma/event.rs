@@ -49,8 +49,8 @@ type Handler = Option<unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void)
 ///
 /// # Safety
 ///
-/// `handler` and `context` must be those of the object in `element`. The object and `device` must
-/// be alive.
+/// `handler` and `context` must belong to the object in `element`. The object and `device` must be
+/// alive.
 pub(crate) unsafe fn raise(
     handler: Handler,
     context: *mut c_void,

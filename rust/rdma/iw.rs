@@ -312,7 +312,8 @@ impl ConnParam<'_> {
         raw: *mut bindings::iw_cm_conn_param,
     ) -> ConnParam<'a> {
         // SAFETY: By the caller's promise `raw` is valid to read, and its private data is null or
-        // valid for its length for `'a`. The promise about `id` is that of `of`.
+        // valid for its length for `'a`. The promise about `id` is the one that `Consumer::of`
+        // requires.
         unsafe {
             ConnParam {
                 consumer: Consumer::of(id),

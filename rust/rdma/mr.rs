@@ -70,7 +70,7 @@ pub struct MrRange {
     pub iova: u64,
 }
 
-/// The addresses of a region, as ib_core shows them to users. That of a kernel user has none.
+/// The addresses of a region, as ib_core shows them to users. A region of a kernel user has none.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Extent {
     iova: u64,

@@ -3,7 +3,7 @@
 //! The memory of a verbs object: ib_core's part, the driver's part and a reference count.
 //!
 //! C sources: `core/uverbs_cmd.c`, `core/uverbs_std_types_*.c` and `core/verbs.c` allocate and free
-//! the memory, except that of memory regions, which [`crate::mr`] does.
+//! the memory, except the memory of memory regions: [`crate::mr`] does that.
 
 use core::{marker::PhantomData, mem::MaybeUninit, ops::Deref, ptr::NonNull};
 use kernel::{
@@ -22,7 +22,7 @@ use kernel::{
 /// ib_core frees the memory as soon as the driver's destroy callback returns. So each user outside
 /// of a callback holds an [`ARef`], and the destroy callback waits for the last one, without a
 /// timeout. A long-lived holder must therefore drop its [`ARef`] when the driver's destroy method
-/// asks for it.
+/// requests it.
 ///
 /// # Invariants
 ///

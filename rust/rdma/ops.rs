@@ -185,10 +185,10 @@ pub trait Driver: Sized + Send + Sync + 'static {
     /// `stag` gives the upper 24 bits of its STag.
     fn alloc_mr(pd: &Pd<Self>, max: u32, stag: u32) -> Result<impl PinInit<Self::Mr>>;
     /// Calls `fill` with the list to map memory to (`map_mr_sg`), and returns its result. The list must
-    /// not be that of a registration in force. Any context; must not sleep.
+    /// not belong to a registration in force. Any context; must not sleep.
     fn map_mr(mr: &Mr<Self>, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int>;
 
-    /// Returns the value of statistic `index` of the device, without those of counters
+    /// Returns the value of statistic `index` of the device, without the values of counters
     /// (`get_hw_stats`).
     fn stat(dev: &Device<Self>, index: usize) -> u64;
     /// Creates a counter (`counter_bind_qp`).

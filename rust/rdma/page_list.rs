@@ -155,8 +155,8 @@ impl PageList {
         self.shift >= 3 && is_word(at, self.offset)
     }
 
-    /// Replaces the 8 bytes that are `at` bytes from the start of the memory by what `f` makes of
-    /// them, as [`Umem::update`](crate::umem::Umem::update) does. Any context; `f` must not sleep.
+    /// Replaces the 8 bytes that are `at` bytes from the start of the memory by the result of `f`,
+    /// as [`Umem::update`](crate::umem::Umem::update) does. Any context; `f` must not sleep.
     ///
     /// Fails with `EINVAL` if the bytes are not in the memory or not [aligned](Self::is_word).
     pub fn update(&self, at: u64, f: impl Fn(u64) -> u64) -> Result<Option<u64>> {

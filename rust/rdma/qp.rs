@@ -375,7 +375,7 @@ impl<T: Driver> Callbacks<T> {
     }
 
     /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of a
-    /// kernel user: those of a process could name any memory of the kernel, and are refused.
+    /// kernel user: WRs of a process could name any memory of the kernel, and are refused.
     unsafe extern "C" fn post_send(
         qp: *mut bindings::ib_qp,
         wr: *const bindings::ib_send_wr,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Details of objects, which `rdma resource show -dd` shows beside what ib_core knows.
+//! Details of objects, which `rdma resource show -dd` shows beside ib_core's own details.
 //!
 //! C sources: `core/nldev.c`, `core/restrack.c`
 //!

@@ -25,7 +25,7 @@ pub type SrqAttr = bindings::ib_srq_attr;
 impl<T: Driver> Srq<T> {
     /// Returns the device of the queue. Any context.
     pub fn device(&self) -> &Device<T> {
-        // SAFETY: `self` is alive, so its `struct ib_srq` is valid, and its device is that of this
+        // SAFETY: `self` is alive, so its `struct ib_srq` is valid, and its device is a device of this
         // driver. ib_core frees a device after its objects are destroyed, which waits for `self`.
         unsafe { Device::from_raw((*self.base()).device) }
     }

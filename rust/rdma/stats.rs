@@ -4,18 +4,18 @@
 //! `hw_counters/` in sysfs.
 //!
 //! A queue pair that is bound to a counter counts there, and nowhere else. To show a statistic of
-//! the device, ib_core adds the values of all counters to the device's own, those of past counters
-//! included.
+//! the device, ib_core adds the values of all counters to the device's own, the values of past
+//! counters included.
 //!
 //! # Limits of ib_core
 //!
 //! - A counter is shown with the numbers of its queue pairs, all in one netlink message. If there
 //!   are more than fit, some 200, `rdma statistic qp show` repeats for ever:
 //!   `res_get_common_dumpit()` takes a message without an entry for progress.
-//! - An administrator who binds and unbinds one queue pair from several threads at a time can make
-//!   ib_core release the wrong counter: `rdma_counter_unbind_qp()` reads the counter of a queue pair
-//!   before it takes the counter's lock. An unbind that comes before the first bind has returned
-//!   can free the counter under it. The driver's part stays valid.
+//! - By binding and unbinding one queue pair from several threads at a time, an administrator can
+//!   make ib_core release the wrong counter: `rdma_counter_unbind_qp()` reads the counter of a queue
+//!   pair before it takes the counter's lock. An unbind that comes before the first bind has
+//!   returned can free the counter under it. The driver's part stays valid.
 //!
 //! C headers: `include/rdma/ib_verbs.h` (`struct rdma_hw_stats`), `include/rdma/rdma_counter.h`. C
 //! sources: `core/counters.c`, `core/nldev.c`, `core/sysfs.c`, `core/verbs.c`
@@ -138,8 +138,8 @@ unsafe fn counter_of<'a>(qp: *mut bindings::ib_qp) -> &'a Atomic<*mut bindings::
 /// Allocates the values of the driver's statistics (`rdma_alloc_hw_stats_struct()`,
 /// `core/verbs.c`). Process context; may sleep. Returns null without memory.
 ///
-/// All values of a driver have the same number, a constant: ib_core adds those of a counter to
-/// those of the port by their index.
+/// All values of a driver have the same number, a constant: ib_core adds the values of a counter to
+/// the values of the port by their index.
 fn alloc_values<T: Driver>() -> *mut bindings::rdma_hw_stats {
     let descs = T::STATS;
 
@@ -172,7 +172,8 @@ unsafe fn set_values(
     // CAST: The number is not negative.
     for index in 0..count.min(all as usize) {
         // SAFETY: By the caller's promise `stats` is valid; it has `all` values, and `index` is
-        // below. ib_core may read them meanwhile, as it reads those of a counter without a lock.
+        // below. ib_core may read them meanwhile, as it reads the values of a counter without a
+        // lock.
         unsafe {
             let to = (*stats).value.as_mut_ptr().add(index);
             Atomic::from_ptr(to).store(value(index), ordering::Relaxed);

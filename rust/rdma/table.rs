@@ -99,7 +99,7 @@ impl<B, T, D> Table<B, T, D> {
                 return Some(object);
             }
             // An object leaves the table before it ends, and `try_get` acquires that: the next load finds
-            // what has taken its place, or nothing.
+            // the object that has taken its place, or none.
             ended = Some(found);
         }
     }

@@ -85,7 +85,7 @@ impl<'a> Exchange<'a> {
             return Ok(request);
         }
         // SAFETY: By the type invariant `raw` is valid. The function writes at most the given size,
-        // which is that of `request`, and any bytes are a valid `R` since it is `FromBytes`.
+        // which is the size of `request`, and any bytes are a valid `R` since it is `FromBytes`.
         to_result(unsafe {
             bindings::_ib_copy_validate_udata_in(
                 self.raw,

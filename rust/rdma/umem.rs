@@ -174,10 +174,10 @@ impl Umem {
         is_word(at, self.offset)
     }
 
-    /// Replaces the 8 bytes that are `at` bytes from the start of the range by what `f` makes of them,
-    /// as one atomic operation of the CPU with full ordering (`cmpxchg64()`,
-    /// `include/linux/atomic.h`). Any context; `f` must not sleep. It excludes all other atomic
-    /// operations on these bytes: of the process, of other regions, and of other devices.
+    /// Replaces the 8 bytes that are `at` bytes from the start of the range by the result of `f`, as
+    /// one atomic operation of the CPU with full ordering (`cmpxchg64()`, `include/linux/atomic.h`).
+    /// Any context; `f` must not sleep. It excludes all other atomic operations on these bytes: of the
+    /// process, of other regions, and of other devices.
     ///
     /// Returns the original value, or `None`, with nothing changed, if others have changed the bytes
     /// with each try. Both are numbers in the byte order of the CPU. Calls `f` for each try.

@@ -12,9 +12,9 @@ pub(crate) fn is_word(at: u64, offset: usize) -> bool {
     at.wrapping_add(offset as u64) % 8 == 0
 }
 
-/// Replaces a number by what `f` makes of it. `cmpxchg(old, new)` replaces `old` by `new`, or leaves
-/// another number as it is, and returns the number before. Any context that these allow. Returns the
-/// original number, or `None` if it has changed with each try.
+/// Replaces a number by the result of `f` for it. `cmpxchg(old, new)` replaces `old` by `new`, or
+/// leaves another number as it is, and returns the number before. Any context that these allow.
+/// Returns the original number, or `None` if it has changed with each try.
 pub(crate) fn try_update(f: impl Fn(u64) -> u64, cmpxchg: impl Fn(u64, u64) -> u64) -> Option<u64> {
     // 0 becomes 0, and any other number stays: this only reads.
     let mut old = cmpxchg(0, 0);

@@ -2,8 +2,9 @@
 
 //! Work requests that kernel users post.
 //!
-//! A kernel user passes WRs by reference. The driver copies what it needs, and later completes each
-//! WR by its [`WrId`]: see [`crate::wc`]. User processes write their WRs to rings of the driver instead.
+//! A kernel user passes WRs by reference. The driver copies the parts that it needs, and later completes
+//! each WR by its [`WrId`]: see [`crate::wc`]. User processes write their WRs to rings of the driver
+//! instead.
 //!
 //! C header: `include/rdma/ib_verbs.h`
 
@@ -215,7 +216,7 @@ impl<'a, T: Driver> SendWr<'a, T> {
 
     /// # Safety
     ///
-    /// The opcode must be that of an invalidation.
+    /// The opcode must be the opcode of an invalidation.
     unsafe fn invalidate_rkey(&self) -> u32 {
         // SAFETY: By the caller's promise and the rules of the verbs, the field is initialized.
         unsafe { (*self.raw.as_ptr()).ex.invalidate_rkey }
@@ -225,7 +226,7 @@ impl<'a, T: Driver> SendWr<'a, T> {
     ///
     /// # Safety
     ///
-    /// The opcode must be that of an RDMA Read or Write.
+    /// The opcode must be the opcode of an RDMA Read or Write.
     unsafe fn remote(&self) -> (u32, u64) {
         let wr = self.raw.as_ptr().cast::<bindings::ib_rdma_wr>();
 

@@ -76,7 +76,7 @@ pub fn cm_phase<T: Driver>(change: &PhaseChange<'_, T>) {
                 .map_or(core::ptr::null(), |dev| dev.as_raw().cast_const()),
             change.endpoint,
             change.qpn.unwrap_or(0),
-            // CAST: The values are those of the C enum.
+            // CAST: The enum has the values of the C enum.
             change.from as u32,
             change.to as u32,
             change.error.map_or(0, Error::to_errno),

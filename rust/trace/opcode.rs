@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Opcodes of WRs and completions in events, beside those of siw's user ABI, which lacks these.
+//! Opcodes of WRs and completions in events that siw's user ABI does not have.
 
 use riw_bindings as bindings;
 

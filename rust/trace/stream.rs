@@ -112,7 +112,7 @@ pub fn place(qp: &impl Source, placed: impl FnOnce() -> Placed) {
     }
 }
 
-/// The fields of a header. Those that it does not have are 0.
+/// The fields of a header. Fields that it does not have are 0.
 struct Fields {
     opcode: u8,
     last: bool,

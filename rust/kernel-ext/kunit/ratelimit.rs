@@ -17,8 +17,8 @@ mod tests {
     // CAST: A small positive number.
     const BURST: u32 = RateLimit::BURST as u32;
 
-    /// Makes many events. Returns how many of them pass, and the number of suppressed ones that the
-    /// limit has told.
+    /// Makes many events. Returns the number of events that pass, and the number of suppressed
+    /// events that the limit has reported.
     fn make_events(limit: &RateLimit) -> (u32, u32) {
         (0..MANY)
             .filter_map(|_| limit.pass())

@@ -104,7 +104,7 @@ impl<T: iw::CmOperations> Device<T> {
             (*raw).ops.driver_id = info.abi.driver_id;
             (*raw).ops.uverbs_abi_ver = info.abi.version;
             (*raw).ops.owner = this_module::<T::OwnerModule>().as_ptr();
-            // Tells udev to keep the user's name.
+            // Makes udev keep the user's name.
             (*raw).name_assign_type = bindings::rdma_nl_name_assign_type_RDMA_NAME_ASSIGN_TYPE_USER;
             info.apply(&mut *raw, netdev);
             bindings::ib_device_set_netdev(raw, netdev.as_raw(), 1)
@@ -134,7 +134,7 @@ impl<T: iw::CmOperations> Device<T> {
         })
     }
 
-    /// Returns the verbs of driver `T`. `configure` adds what differs between devices.
+    /// Returns the verbs of driver `T`. `configure` adds the fields that differ between devices.
     const fn ops() -> bindings::ib_device_ops {
         // SAFETY: All-zero bytes are valid `ib_device_ops`: a null callback means that the verb is
         // not offered.

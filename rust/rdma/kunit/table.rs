@@ -22,7 +22,7 @@ struct Base {
     rcu: Opaque<bindings::callback_head>,
 }
 
-/// Stands in for the driver's part. `state` tells whether it has been dropped.
+/// Stands in for the driver's part. `state` shows whether it has been dropped.
 struct Data {
     state: Atomic<u32>,
 }

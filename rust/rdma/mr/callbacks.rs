@@ -198,8 +198,8 @@ impl<T: Driver> Callbacks<T> {
             .inspect_err(|_| pd.device().mrs().release(stag))
     }
 
-    /// Creates a region, and puts it in the table, where the index of `stag` is reserved, or is that of a
-    /// region that is replaced.
+    /// Creates a region, and puts it in the table, where the index of `stag` is reserved, or is the index
+    /// of a region that is replaced.
     ///
     /// Sets the extent, too: ib_core does so only for `IB_USER_VERBS_CMD_REG_MR`.
     fn new_mr(
@@ -248,7 +248,7 @@ impl<T: Driver> Callbacks<T> {
             )
         };
 
-        // If it has been replaced, the request and the response are those of `rereg_user_mr`.
+        // If it has been replaced, the request and the response belong to `rereg_user_mr`.
         if !replaced {
             // SAFETY: ib_core passes null or a `udata` that is valid during the call.
             let ready = unsafe { Exchange::check_empty(udata) };

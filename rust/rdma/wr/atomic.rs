@@ -35,7 +35,7 @@ impl<'a, T: Driver> SendWr<'a, T> {
     ///
     /// # Safety
     ///
-    /// `opcode` must be the WR's, and that of an atomic operation.
+    /// `opcode` must be the opcode of the WR, and of an atomic operation.
     pub(super) unsafe fn atomic(&self, opcode: bindings::ib_wr_opcode) -> SendOperation<'a, T> {
         let wr = self.raw.as_ptr().cast::<bindings::ib_atomic_wr>();
         let masked = matches!(

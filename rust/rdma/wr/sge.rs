@@ -113,8 +113,8 @@ impl Lent {
     /// Returns `len` bytes of the kernel's memory at `addr`. Any context. `None` unless an SGE with
     /// [`LOCAL_DMA_LKEY`] contains them.
     pub fn memory(&self, addr: u64, len: u32) -> Option<Memory<'_>> {
-        // SAFETY: The SGEs are those of a WR. Its consumer keeps the memory while the driver may have
-        // `self`, which the result borrows.
+        // SAFETY: The SGEs belong to a WR. Its consumer keeps the memory while the driver may have `self`,
+        // which the result borrows.
         let memory = |sge: &PostedSge| unsafe { sge.memory(addr, len) };
 
         self.sges().iter().find_map(memory)
@@ -134,8 +134,8 @@ impl LentSge {
 
     /// Returns its memory, unless it names a region. Any context.
     pub fn memory(&self) -> Option<Memory<'_>> {
-        // SAFETY: The SGE is that of a WR. Its consumer keeps the memory while the driver may have
-        // `self`, which the result borrows.
+        // SAFETY: The SGE belongs to a WR. Its consumer keeps the memory while the driver may have `self`,
+        // which the result borrows.
         unsafe { self.0.memory(self.0.addr, self.0.len) }
     }
 }
