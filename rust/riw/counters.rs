@@ -34,7 +34,7 @@ macro_rules! counters {
 counters! {
     // Streams. A queue pair that is bound to a counter counts these there. A message counts when
     // its last segment is gathered for the socket, or placed; its payload with each segment. All
-    // messages of the wire count, those that only open a stream included (RFC 6581, section 5).
+    // messages of the wire count, messages that only open a stream included (RFC 6581, section 5).
     /// Sends.
     TxSends = c"tx_sends",
     /// Their payload, in bytes.
@@ -118,7 +118,7 @@ counters! {
     /// A marker was wrong, or an FPDU too short for its headers; over SCTP, a chunk was wrong, or not
     /// allowed at that point of the session.
     StreamErrorsFraming = c"stream_errors_framing",
-    /// Over SCTP, the DDP-SSN of a chunk was that of an earlier one, too far ahead, or out of order.
+    /// Over SCTP, the DDP-SSN of a chunk was used before, too far ahead, or out of order.
     StreamErrorsSsn = c"stream_errors_ssn",
     /// Over SCTP, chunks ahead of a missing one took too much memory.
     StreamErrorsHeld = c"stream_errors_held",

@@ -61,7 +61,7 @@ pub(crate) struct RiwDevice {
     pub(crate) cm: Arc<CmDevice>,
     /// Runs the work items of queue pairs of processes.
     pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
-    /// Runs those of kernel users.
+    /// Runs the work items of queue pairs of kernel users.
     pub(crate) kernel_queue: Arc<kernel_ext::workqueue::Queue>,
     pub(crate) identity: Identity,
     /// Its ABI with user space.
@@ -131,8 +131,8 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Creates an empty list. Work items of queue pairs run on `queue`, those of kernel users on
-    /// `kernel_queue`; the connection managers of the devices share `cm`.
+    /// Creates an empty list. Work items of queue pairs of processes run on `queue`, of kernel users
+    /// on `kernel_queue`; the connection managers of the devices share `cm`.
     pub(crate) fn new(
         queue: Arc<kernel_ext::workqueue::Queue>,
         kernel_queue: Arc<kernel_ext::workqueue::Queue>,

@@ -3,7 +3,8 @@
 //! Lines of the kernel's log that a peer or a user can provoke.
 //!
 //! They are limited for each device, so that no peer or user of a device floods the log, or
-//! suppresses the lines of another device. `rdma statistic` counts what is not logged.
+//! suppresses the lines of another device. `rdma statistic` also counts the events whose lines are
+//! left out.
 
 use crate::driver::Riw;
 use kernel::{device, fmt, prelude::*, sync::Arc};

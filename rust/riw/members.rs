@@ -6,8 +6,8 @@ use kernel::{prelude::*, rbtree::RBTree};
 
 /// Members by number. After the shutdown there are none, and never will be.
 ///
-/// The owner's lock protects it. It returns what it removes, so that the owner can drop it without
-/// that lock: a removed reference may be the last.
+/// The owner's lock protects it. Functions return the members that they remove, so that the owner
+/// can drop these without that lock: a removed reference may be the last.
 pub(crate) struct Members<T> {
     tree: RBTree<usize, T>,
     next_token: usize,

@@ -14,7 +14,7 @@
 //! 3. Describe it in the table of `README.md` and in `Documentation/man/riw.4`:
 //!    `selftests/check_documents` fails otherwise.
 //!
-//! `transport` shows what a word takes: [`Attribute::word`], and a parameter of its own in
+//! A setting that is a word, such as `transport`, needs [`Attribute::word`], and a parameter of its own in
 //! `rust/bindings/helpers/rdma.c`, since `module!` has only numbers.
 
 use crate::{driver::Riw, link::Transport, module_parameters};

@@ -271,7 +271,7 @@ impl rdma::Driver for Riw {
     fn post_srq_recv(srq: &rdma::srq::Srq<Self>, wrs: &mut RecvWrs<'_>) -> Result {
         let posted = srq.post(wrs, |wr| trace::srq_wr_post(srq, || RecvWr::traced(wr)));
 
-        // Those before the one that failed are posted.
+        // WRs before the one that failed are posted.
         receive_posted(srq.device(), srq);
         posted
     }

@@ -54,13 +54,13 @@ pub(crate) struct WrSizes {
 }
 
 impl WrSizes {
-    /// Those of siw's ABI, and of kernel users.
+    /// The sizes of siw's ABI, and of kernel users.
     pub(crate) const SIW: Self = Self {
         // CAST: Small constants.
         sge: siw::MAX_SGE as u32,
         inline: siw::MAX_INLINE as u32,
     };
-    /// Those of riw's own ABI.
+    /// The sizes of riw's own ABI.
     const OWN: Self = Self {
         // CAST: Small constants.
         sge: riw_abi::MAX_SGE as u32,

@@ -164,7 +164,7 @@ pub(crate) fn flags(word: u64) -> u16 {
 }
 
 /// The head of a send queue entry (`struct siw_sqe`), copied from the ring. [`MAX_SGE`] SGEs follow
-/// (`struct siw_sge`: those of riw's own ABI are the same).
+/// (`struct siw_sge`, which has the same layout in riw's own ABI).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sqe {
     /// The `wr_id` of the consumer.
@@ -184,7 +184,7 @@ pub(crate) struct Sqe {
 impl Sqe {
     /// Words of the head.
     pub(crate) const WORDS: usize = 3;
-    /// The offset of the SGEs, in octets. The length of the first one is that of inline data.
+    /// The offset of the SGEs, in octets. The length of the first SGE is the length of inline data.
     pub(crate) const SGES: usize = 8 * Self::WORDS;
     /// The offset of inline data: it is in the room of all SGEs but the first.
     pub(crate) const INLINE: usize = Self::SGES + size_of::<riw_abi::wr::Sge>();

@@ -217,7 +217,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks the candidates in turn until one takes the connect request. May sleep.
+    /// Offers the connect request to the candidates in turn, until one takes it. May sleep.
     fn report_request(&self, mut reported: KBox<Reported>) -> Step {
         loop {
             if reported.report(self.token).is_ok() {

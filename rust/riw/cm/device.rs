@@ -69,9 +69,9 @@ impl Shared {
         )
     }
 
-    /// Loads what the transports of a device need. Process context; waits for `modprobe`, so no lock may
-    /// be held that the dismantling of a network namespace takes. `EPROTONOSUPPORT` if the kernel has no
-    /// SCTP and TCP is not among the transports; otherwise the errors of
+    /// Loads the modules that the transports of a device need. Process context; waits for `modprobe`, so
+    /// no lock may be held that the dismantling of a network namespace takes. `EPROTONOSUPPORT` if the
+    /// kernel has no SCTP and TCP is not among the transports; otherwise the errors of
     /// [`Pernet::load_sctp`].
     pub(crate) fn load(&self, transports: Transports) -> Result {
         if transports == Transports::Tcp {

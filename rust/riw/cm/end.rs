@@ -14,8 +14,8 @@ use kernel_ext::workqueue::cancel_delayed_work;
 use rdma::iw::{CmEvent, Offer};
 
 impl Endpoint {
-    /// Passes the phase to `f`, and leaves the result of its step as the phase. `phase` must be that
-    /// of this endpoint, locked. May sleep. Returns the second result of `f`.
+    /// Passes the phase to `f`, and leaves the result of its step as the phase. `phase` must be the
+    /// phase of this endpoint, locked. May sleep. Returns the second result of `f`.
     pub(super) fn step<R>(
         self: &Arc<Self>,
         phase: &mut Phase,
@@ -38,7 +38,7 @@ impl Endpoint {
         result
     }
 
-    /// Ends the connection, unless it has ended already. `phase` must be that of this endpoint,
+    /// Ends the connection, unless it has ended already. `phase` must be the phase of this endpoint,
     /// locked. May sleep.
     ///
     /// On return no callback of the connection runs, and its queue pair is detached.

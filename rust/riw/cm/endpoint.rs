@@ -37,7 +37,7 @@ use rdma::iw::{CmId, ConnParam};
 pub(super) struct Endpoint {
     pub(super) dev: Arc<CmDevice>,
     pub(super) token: usize,
-    /// The queue pair handles the stream: it gets what the link reports, and `stream_work` acts on
+    /// The queue pair handles the stream: it gets the events of the link, and `stream_work` acts on
     /// `events` in place of `setup_work`. Set once, under `phase`.
     stream_active: Atomic<bool>,
     pub(super) events: PendingEvents,
@@ -206,7 +206,7 @@ impl Endpoint {
     }
 
     /// Does a work item's step, and sets the timer for the phase that it leaves. If the deadline has
-    /// passed, first does what is due then. May sleep.
+    /// passed, first takes the step of [`Self::expire`]. May sleep.
     fn step_and_arm(self: &Arc<Self>, phase: &mut Phase, f: impl FnOnce(Phase) -> Step) {
         self.step(phase, |phase| (f(phase), ()));
         if phase.deadline().is_some_and(|d| d.left().is_none()) {
@@ -281,8 +281,8 @@ impl Endpoint {
         self.note_closed(qp, data);
     }
 
-    /// Notifies the queue pair if the connection has ended, or the peer has closed its half and what it
-    /// has sent before has been read. Atomic context, the connection is locked.
+    /// Notifies the queue pair if the connection has ended, or the peer has closed its half and all its
+    /// data has been read. Atomic context, the connection is locked.
     fn note_closed(self: &Arc<Self>, qp: &Arc<Qp>, data: &Readable<'_, '_>) {
         let how = match data.state() {
             LinkState::Closed(e) if e == ETIMEDOUT => Closed::Timeout,

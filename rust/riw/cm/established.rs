@@ -24,9 +24,9 @@ use rdma::iw::{CmEvent, CmId, Offer};
 const PROBE_TIME_MIN: i64 = 5_000;
 /// Milliseconds for the queue pair to close its half after the peer has closed.
 const CLOSE_TIME: i64 = 3_000;
-/// Milliseconds for the queue pair to close its half if the peer has not: to send what its consumer
-/// has posted and to receive the responses to its reads, or to send a Terminate. The time starts
-/// again when it is over, if a byte has moved in it.
+/// Milliseconds for the queue pair to close its half if the peer has not: to send the WRs that its
+/// consumer has posted and to receive the responses to its reads, or to send a Terminate. The time
+/// starts again when it is over, if a byte has moved in it.
 const ENDING_TIME: i64 = 10_000;
 /// Milliseconds after which no more time is given, whether bytes move or not.
 const ENDING_TIME_MAX: i64 = 300_000;

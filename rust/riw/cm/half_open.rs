@@ -13,7 +13,7 @@ mod kunit;
 /// riw together.
 pub(super) const MAX: usize = 1024;
 
-/// The host that a connection comes from, as far as hosts can be told apart: an IPv4 address, a
+/// The host that a connection comes from, as far as hosts can be distinguished: an IPv4 address, a
 /// link-local IPv6 address, or the /64 prefix of another IPv6 address. A host may have all
 /// addresses of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -300,7 +300,7 @@ enum Next {
 /// Returns the parameters of a stream over SCTP.
 pub(super) fn parameters(agreed: &Agreed) -> Parameters {
     Parameters {
-        // Those of MPA do not apply.
+        // The parameters of MPA do not apply.
         crc: false,
         rx_markers: false,
         tx_markers: false,

@@ -118,7 +118,7 @@ fn unbound_links(
 }
 
 /// Finds the listener for each transport at the address of `setup`, or opens one on its link. After an
-/// error those that were opened are closed. May sleep.
+/// error the listeners that were opened are closed. May sleep.
 fn find_listeners(
     listeners: &mut KVec<Arc<Listener>>,
     dev: &Arc<CmDevice>,
@@ -219,7 +219,7 @@ impl Listener {
         };
 
         let chosen = on(owner)
-            // rdma_cm confuses the addresses of a VLAN with those of the device below, in both
+            // rdma_cm confuses the addresses of a VLAN with the addresses of its lower device, in both
             // directions.
             .or_else(|| on(owner.and_then(|owner| ns.vlan_real(owner))))
             .or_else(|| {

@@ -15,7 +15,7 @@
 //! # Contexts
 //!
 //! Nothing here waits for a peer. Events of links (softirq) only queue a work item of their
-//! endpoint or listener; those of an established connection go directly to the queue pair. All else
+//! endpoint or listener; events of an established connection go directly to the queue pair. All else
 //! runs in process context, in such a work item or in a call of iw_cm. Each endpoint has its own
 //! deadline.
 //!

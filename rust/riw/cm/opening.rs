@@ -15,7 +15,7 @@ pub(super) struct Opening {
     /// iw_cm's id, which waits for the connect reply.
     pub(super) id: ARef<CmId>,
     pub(super) setup: Setup,
-    /// The addresses, that of this side as far as it is known.
+    /// The addresses; the local one as far as it is known.
     pub(super) addrs: AddrPair,
     pub(super) startup: Startup,
     /// To be tried over TCP if there is no association.

@@ -2,8 +2,9 @@
 
 //! The callbacks for iw_cm.
 //!
-//! Those of a connection allocate without I/O: they hold its phase, which the worker of `riw_setup` waits
-//! for, and so the connections that I/O waits for.
+//! The callbacks of a connection allocate without I/O. They hold the lock of its phase, and the worker of
+//! `riw_setup` may wait for that lock. That worker serves all connections, also a connection that I/O
+//! waits for.
 
 use super::{connect, listen};
 use crate::{driver::Riw, qp::Qp, queue::QpObject};

@@ -63,8 +63,8 @@ impl PendingEvents {
         }
     }
 
-    /// Whether an event has happened. Any context. If so, the caller sees what was written before
-    /// it was set.
+    /// Whether an event has happened. Any context. If so, the caller sees all writes before the
+    /// event was set.
     pub(super) fn has(&self, event: PendingEvent) -> bool {
         self.0.load(ordering::Acquire) & event.bit() != 0
     }

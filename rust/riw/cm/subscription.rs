@@ -54,8 +54,8 @@ impl Subscription {
     }
 
     /// Opens the subscription: connect requests at `found`, which are some of `all` listeners, go to
-    /// `id`. After an error it is as before, and those of `found` that nobody else uses are closed. May
-    /// sleep.
+    /// `id`. After an error it is as before, and listeners of `found` without another subscription are
+    /// closed. May sleep.
     pub(super) fn open(
         self: &Arc<Self>,
         id: &CmId,

@@ -163,7 +163,7 @@ mod tests {
         Ok(())
     }
 
-    /// The doorbell of receives does not ring before the kernel asks for it, and then once.
+    /// The doorbell of receives does not ring before the kernel requests it, and then once.
     #[test]
     fn a_receive_rings_if_it_is_wanted() -> Result {
         let ring = CountedRing::for_receives(LEN, 64)?;
@@ -223,7 +223,7 @@ mod tests {
         Ok(())
     }
 
-    /// Inline data is that of the entry, up to its length.
+    /// Inline data is copied from the entry, up to its length.
     #[test]
     fn inline_data_is_decoded() -> Result {
         let sqe = Sqe {

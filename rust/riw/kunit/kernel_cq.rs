@@ -117,7 +117,7 @@ mod tests {
         Ok(())
     }
 
-    /// A request for any completion stays in force when the consumer then asks for solicited ones.
+    /// A request for any completion stays in force when the consumer then requests solicited ones.
     #[test]
     fn the_wider_request_stays_in_force() -> Result {
         let Consumer { queue, .. } = &*Consumer::new()?;

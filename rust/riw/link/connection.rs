@@ -27,9 +27,9 @@ pub(crate) enum Connection {
 }
 
 impl Connection {
-    /// Creates a connection that is bound to `local` and not connected yet; over SCTP also to those of
-    /// `more` that can be used. `remote` gives the address family; `tos` is the type of service, if set.
-    /// Fails as `socket()` and `bind()` do.
+    /// Creates a connection that is bound to `local` and not connected yet; over SCTP also to the
+    /// addresses of `more` that can be used. `remote` gives the address family; `tos` is the type of
+    /// service, if set. Fails as `socket()` and `bind()` do.
     pub(crate) fn new(
         transport: Transport,
         pernet: &Arc<Pernet>,
@@ -84,8 +84,8 @@ impl Connection {
     }
 
     /// Lets the connection send and receive with memory from the reserves, as reclaim may wait for it.
-    /// Must be called at most once for a connection. Over SCTP, memory from the reserves only serves what
-    /// a transmit run sends and what the peer sends, not what a timer of SCTP repeats.
+    /// Must be called at most once for a connection. Over SCTP, memory from the reserves only serves
+    /// chunks that a transmit run or the peer sends, not chunks that a timer of SCTP retransmits.
     pub(crate) fn use_reserves(&self) {
         self.base().use_reserves();
     }
@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Returns the current state. That of an SCTP session is not considered.
+    /// Returns the current state. The state of an SCTP session is not considered.
     pub(super) fn state(&self) -> LinkState {
         match self {
             Self::Tcp(socket) => LinkState::new(socket.state(), || socket.error()),
@@ -160,7 +160,7 @@ fn bind(socket: &Base, ns: &Netns, local: &SocketAddr, tos: Option<u8>) -> Resul
     }
     match socket.bind(local) {
         // rdma_cm chose the port from a port space of its own, and does not know that the transport
-        // uses it. The consumer did not ask for this port: it is an ephemeral one.
+        // uses it. The consumer did not choose this port: it is an ephemeral one.
         Err(e) if e == EADDRINUSE && ns.is_ephemeral(local.port()) => {
             let mut local = *local;
 

@@ -15,7 +15,7 @@ pub(crate) struct LinkDetails {
     pub(crate) mss: u32,
     /// Bytes that the socket has taken and the peer has not acknowledged.
     pub(crate) unacked: u32,
-    /// Those of them that the socket has not sent.
+    /// The part of `unacked` that the socket has not sent.
     pub(crate) unsent: u32,
 }
 

@@ -60,7 +60,7 @@ impl<'a, 'b> Readable<'a, 'b> {
         self.0.take(count);
     }
 
-    /// Takes all bytes up to urgent data, and asks for [`LinkEvents::readable`] at every byte, as
+    /// Takes all bytes up to urgent data, and requests [`LinkEvents::readable`] at every byte, as
     /// `wait_for(1)` does.
     #[inline]
     pub(crate) fn discard(&mut self) {

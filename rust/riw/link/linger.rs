@@ -23,7 +23,7 @@ use net::{AnyEvent, Callbacks, LockedSock, TcpState};
 
 /// Milliseconds for the peer to answer a FIN, or to acknowledge something before it.
 const LINGER_TIME: i64 = 10_000;
-/// Milliseconds between two polls of a connection: TCP does not report what the peer acknowledges.
+/// Milliseconds between two polls of a connection: TCP does not report acknowledgments of the peer.
 const POLL_TIME: i64 = 1_000;
 /// Milliseconds after which a connection is reset, whether the peer makes progress or not.
 const LINGER_TIME_MAX: i64 = 300_000;

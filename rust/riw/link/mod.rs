@@ -143,7 +143,7 @@ impl Link {
     }
 
     /// Makes TCP's receive buffer large enough for `count` unread bytes, within the limits of the
-    /// network namespace. That of SCTP has its size from the beginning.
+    /// network namespace. The receive buffer of SCTP has its size already.
     pub(crate) fn reserve(&self, count: u32) -> Result {
         self.with(|connection| {
             if let Connection::Tcp(socket) = connection {

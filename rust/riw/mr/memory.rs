@@ -6,7 +6,7 @@ use kernel::prelude::*;
 use net::{Fragment, Room};
 use rdma::{dmabuf::DmaBuf, umem::Umem};
 
-/// Memory of a process. Each method is that of both kinds, with their contexts and errors.
+/// Memory of a process. Each method calls the method of the kind, and has its contexts and errors.
 pub(super) enum UserMemory {
     Pages(Umem),
     DmaBuf(DmaBuf),

@@ -23,7 +23,7 @@ pub(crate) const ATOMIC_LEN: u32 = 8;
 /// purpose fails so often.
 const ATOMIC_ROUNDS: u32 = 1024;
 
-/// The regions that a queue pair may name: those of its protection domain.
+/// The regions that a queue pair may name: the regions of its protection domain.
 pub(crate) struct Regions {
     pub(crate) mrs: Arc<MrTable<Riw>>,
     /// The number of the protection domain.
@@ -241,9 +241,9 @@ impl Target {
         Ok(is_word)
     }
 
-    /// Replaces the 8 bytes at the start of the range by what `f` makes of them, atomically: see
-    /// [`Umem::update`](rdma::umem::Umem::update). Process context or softirq. Returns the original
-    /// value, or `None` if others have changed it with each try.
+    /// Replaces the 8 bytes at the start of the range by the result of `f`, atomically: see
+    /// [`Umem::update`](rdma::umem::Umem::update). Process context or softirq. Returns the original value,
+    /// or `None` if others have changed it with each try.
     ///
     /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` outside of the
     /// region.

@@ -111,7 +111,7 @@ impl Binding {
             MwKind::TwoB => REMOTE_RIGHTS | ZERO_BASED,
         };
 
-        // Programs ask for local access, too. A window has none to give.
+        // Programs request local access, too. A window grants none.
         if bind.access & !(flags | Access::LOCAL_WRITE.bits()) != 0 {
             return Err(Denied::Rights);
         }
@@ -197,9 +197,9 @@ impl Window {
         Ok(())
     }
 
-    /// Ends the binding `stag` for its consumer, who posted to queue pair `qp`. Process context or softirq.
-    /// Fails with `InvalidStag` if the window is of type 1 or has another STag, `Rights` if another queue
-    /// pair has bound it. It may be unbound: a peer can invalidate it, too.
+    /// Ends the binding `stag` for the consumer of queue pair `qp`. Process context or softirq. Fails with
+    /// `InvalidStag` if the window is of type 1 or has another STag, `Rights` if another queue pair has
+    /// bound it. It may be unbound: a peer can invalidate it, too.
     pub(super) fn invalidate_local(&self, stag: Stag, qp: u64) -> Result<(), Denied> {
         self.end_binding(|binding| match binding {
             Some(binding) => binding.may_end(stag, qp),

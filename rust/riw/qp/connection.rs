@@ -70,8 +70,8 @@ impl Qp {
         if self.owner.is_kernel() {
             connection.link().avoid_io()?;
         }
-        // Over SCTP either side may send first, unless the initiator has asked to (RFC 6581, section
-        // 7).
+        // Over SCTP either side may send first, unless the initiator has requested to send first (RFC
+        // 6581, section 7).
         let may_send =
             role == Role::Initiator || (transport == Transport::Sctp && parameters.rtr.is_none());
 
@@ -91,7 +91,7 @@ impl Qp {
         self.event(Event::Established).ok_or(ENOTCONN)
     }
 
-    /// Receives what the socket has. Atomic context; the socket is locked.
+    /// Receives the data in the socket. Atomic context; the socket is locked.
     pub(crate) fn rx_ready(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
         if !self.is_stream_active() {
             // So that TCP sees a FIN behind the octets. The stream is ending anyway.
@@ -121,7 +121,7 @@ impl Qp {
         self.is_stream_active() && self.stream.place_early(segment, payload)
     }
 
-    /// Does what a receive calls for. Process context or softirq; the caller holds none of the queue
+    /// Acts on the result of a receive. Process context or softirq; the caller holds none of the queue
     /// pair's locks.
     fn after_receive(self: &Arc<Self>, received: Received) {
         if received.wait_begins {
@@ -157,14 +157,14 @@ impl Qp {
         self.catch_up();
     }
 
-    /// Receives what the socket has. Process context; may sleep.
+    /// Receives the data in the link. Process context; may sleep.
     pub(super) fn catch_up(&self) {
         if let Some(connection) = self.connection() {
             connection.as_arc_borrow().catch_up();
         }
     }
 
-    /// Has a worker receive what the link has. Any context.
+    /// Lets a worker receive the data in the link. Any context.
     pub(crate) fn receive_later(self: &Arc<Self>) {
         self.retry_receive();
     }
@@ -202,9 +202,8 @@ impl Qp {
         self.stream.has_unsent()
     }
 
-    /// Sends what has been gathered, and the Terminate that is due, as far as the socket takes them
-    /// now: the process may have completions for them. Then stops the transmitter. Process context;
-    /// may sleep.
+    /// Sends the gathered batch, and the Terminate that is due, as far as the socket takes them now: the
+    /// process may have completions for them. Then stops the transmitter. Process context; may sleep.
     pub(super) fn push_out(&self) {
         let mut tx = self.stream.tx.lock();
         let Snapshot { connection, .. } = self.snapshot();

@@ -296,7 +296,7 @@ impl Qp {
     }
 }
 
-/// Checks sizes against the limits, and those of a WR. Fails with `EINVAL`.
+/// Checks the sizes of the queues and of their WRs against the limits. Fails with `EINVAL`.
 fn check_cap(cap: &QpCap, sizes: WrSizes) -> Result {
     if cap.max_send_wr > limits::MAX_QP_WR
         || cap.max_send_sge > sizes.sge

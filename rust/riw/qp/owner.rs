@@ -10,7 +10,7 @@ use rdma::iw::Consumer;
 ///
 /// rdma_cm passes on the number of a queue pair as a process supplies it, so it may belong to
 /// another consumer. iw_cm looks it up and calls the driver in the context of that process
-/// (`rdma_connect()`, `rdma_accept()`), but does not tell which file of the device the process has
+/// (`rdma_connect()`, `rdma_accept()`), but does not pass the file of the device that the process has
 /// open, if any. Only the caller can be compared.
 pub(crate) enum Owner {
     /// A process, identified by its address space.
@@ -20,14 +20,14 @@ pub(crate) enum Owner {
     ///
     /// - The queues of a queue pair are mapped in the address space that created it.
     /// - A child of `fork()`, or a process that has changed its credentials, cannot use its old rdma_cm
-    ///   files: they refuse a `write()` with credentials other than those of `open()`. A process that
-    ///   was passed such a file is refused likewise.
+    ///   files: they refuse a `write()` with other credentials than at `open()`. A process that was
+    ///   passed such a file is refused likewise.
     /// - Threads, and io_uring work on their behalf, share the address space.
     ///
     /// A process that connects on behalf of another one is refused: nothing shows that the other one
     /// agreed.
     Process(ARef<Mm>),
-    /// A kernel user. It runs in the context of any process, but tells rdma_cm its queue pair:
+    /// A kernel user. It runs in the context of any process, but passes its queue pair to rdma_cm:
     /// [`Consumer`].
     Kernel,
 }

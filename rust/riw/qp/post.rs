@@ -28,7 +28,7 @@ impl Qp {
             self.stream.sq.post(wr)
         });
 
-        // Those before the one that failed are posted.
+        // WRs before the one that failed are posted.
         self.kick();
         posted
     }

@@ -19,7 +19,7 @@ const RERUN: u32 = 2;
 ///
 /// [`Runner::want`] requests a pass, and gives the right to one caller. The holder returns it by
 /// [`Runner::done`], which fails if another pass was requested meanwhile. Both are full barriers: a
-/// pass sees what was written before `want`.
+/// pass sees all writes before `want`.
 pub(super) struct Runner(Atomic<u32>);
 
 impl Runner {

@@ -41,8 +41,8 @@ impl Qp {
         self.stream_active.load(ordering::Relaxed)
     }
 
-    /// Applies an event to the state, and starts what the new state calls for. Process context or
-    /// softirq; the caller holds none of the queue pair's locks except `tx`. Returns `None` if the
+    /// Applies an event to the state, and starts the work that the new state needs. Process context
+    /// or softirq; the caller holds none of the queue pair's locks except `tx`. Returns `None` if the
     /// event means nothing in the present state.
     pub(super) fn event(self: &Arc<Self>, event: Event) -> Option<()> {
         self.event_noting(event, None, || ()).map(|_| ())
@@ -71,8 +71,8 @@ impl Qp {
             }
             match transition.state {
                 State::Draining if was == State::Rts => self.stream.close_reads(),
-                // From the moment when the consumer learns of the state, what it posts is flushed. A
-                // transmit run may be at work.
+                // From the moment when the consumer learns of the state, the WRs that it posts are
+                // flushed. A transmit run may be at work.
                 State::Terminate | State::Error => self.stream.sq.end_now(),
                 _ => {}
             }
@@ -94,7 +94,7 @@ impl Qp {
                 connection.as_arc_borrow().ending();
             }
         }
-        // The transmitter does what the new state calls for.
+        // The transmitter handles the new state.
         self.kick();
         Some(was_open)
     }

@@ -152,7 +152,7 @@ fn counter_of(error: Error) -> Counter {
 }
 
 impl Qp {
-    /// Ends the stream for an error that the consumer did not ask for. Reports and logs it if the
+    /// Ends the stream for an error that the consumer did not request. Reports and logs it if the
     /// stream was open: later errors are not reported. `quote` is for the Terminate, if the error
     /// calls for one. Process context or softirq; the caller holds none of the queue pair's locks
     /// except `tx`.

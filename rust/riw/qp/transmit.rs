@@ -29,8 +29,8 @@ impl Qp {
         }
     }
 
-    /// Transmits what is posted, in the context of the caller unless a run is at work already.
-    /// Process context; may sleep.
+    /// Transmits the posted WRs, in the context of the caller unless a run is at work already. Process
+    /// context; may sleep.
     ///
     /// Fails with `ENOTCONN` if there has been no connection. The WRs are dropped then: the process
     /// takes them as not posted.
@@ -90,7 +90,8 @@ impl Qp {
         true
     }
 
-    /// Does what the state allows. `begun`: the run that begins with this pass, to be counted.
+    /// Sends, or flushes and closes, depending on the state. `begun`: the run that begins with this pass,
+    /// to be counted.
     fn pass(self: &Arc<Self>, begun: Option<Counter>) -> PassResult {
         // No reset comes in between while `tx` is held.
         let mut tx = self.stream.tx.lock();
@@ -181,7 +182,7 @@ impl Qp {
     }
 
     /// Closes this side's half of the connection, unless the state has changed: then the next pass
-    /// does what the new state calls for.
+    /// handles the new state.
     fn close(&self, state: State) {
         let status = self.snapshot();
 

@@ -97,7 +97,7 @@ pub(super) struct FillLevel {
 /// For which completions a consumer has armed a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arm {
-    /// Solicited ones, and those of failed WRs.
+    /// Solicited completions, and completions of failed WRs.
     Solicited,
     /// Any.
     Next,

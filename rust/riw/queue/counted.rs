@@ -131,7 +131,7 @@ impl CountedRing {
         self.store(CONSUMER, number.wrapping_add(1), ordering::Release);
     }
 
-    /// Asks for the doorbell when entry `next` is posted. Any context. Returns whether it is posted
+    /// Requests the doorbell when entry `next` is posted. Any context. Returns whether it is posted
     /// already: the doorbell may not ring then.
     pub(crate) fn wake_at(&self, next: u32) -> bool {
         self.store(WAKE_AT, next, ordering::Relaxed);

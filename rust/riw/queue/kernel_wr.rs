@@ -23,7 +23,8 @@ pub(crate) struct PostedSend {
     data: PostedData,
 }
 
-/// The data of a WR in the list. It is shorter than [`SendData`], which has room for what a process may post.
+/// The data of a WR in the list. It is shorter than [`SendData`], which has room for the largest WR of a
+/// process.
 enum PostedData {
     /// Buffers, or none.
     Lent(Lent),

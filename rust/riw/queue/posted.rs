@@ -17,7 +17,7 @@ use kernel::{
 };
 
 /// A WR of a queue, without its data. The data are decoded in place: the taker keeps one [`Self::Data`]
-/// for all WRs, and a WR overwrites only what it uses.
+/// for all WRs, and a WR overwrites only the part that it uses.
 pub(crate) trait Wr: Sized {
     /// Where the data of a WR go.
     type Data;

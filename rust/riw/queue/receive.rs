@@ -248,8 +248,8 @@ impl RecvQueue {
     }
 
     /// Publishes the number of the queue pair that is first in line, and has a process ring the doorbell for
-    /// it. The full barrier is that of [`Self::first_waiting`]: after it, either this sees a WR, or its
-    /// poster sees the number.
+    /// it. The full barrier pairs with the one of [`Self::first_waiting`]: after it, either this sees a WR,
+    /// or its poster sees the number.
     fn publish_first(&self, consumer: &mut Consumer) {
         let first = consumer.line.first().unwrap_or(0);
 
@@ -261,7 +261,7 @@ impl RecvQueue {
         }
     }
 
-    /// Returns whose turn it is, if it is not that of `number` and a WR is posted.
+    /// Returns the queue pair that is first in line, if it is not `number` and a WR is posted.
     fn next_turn(&self, consumer: &mut Consumer, number: u32) -> NextTurn {
         let next = consumer.line.first().filter(|first| *first != number);
 
@@ -346,8 +346,8 @@ impl RecvQueue {
 }
 
 /// Creates the receive ring of a process with riw's own ABI, for at least `max_wr` WRs of `max_sge` SGEs,
-/// and offers it for mmap(). Sets `max_sge` to what the entries have room for. Process context; may sleep.
-/// Fails as [`CountedRing::new`] and [`CountedRing::offer`] do.
+/// and offers it for mmap(). Sets `max_sge` to the number of SGEs that an entry has room for. Process
+/// context; may sleep. Fails as [`CountedRing::new`] and [`CountedRing::offer`] do.
 pub(crate) fn counted_ring(
     max_wr: u32,
     max_sge: &mut u32,

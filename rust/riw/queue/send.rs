@@ -80,7 +80,7 @@ enum WrProgress {
     Sending,
     /// It is sent, and waits for the peer's response.
     Waiting(WrId),
-    /// It is done, and waits for those before it.
+    /// It is done, and waits for the WRs before it.
     Done(WrId, WcStatus),
 }
 
@@ -232,8 +232,8 @@ impl SendQueue {
             return PendingNotify::default();
         };
 
-        // A kernel user that gives a WR no id does not ask how it ended, and its completion queue may
-        // have no room for that.
+        // A kernel user that gives a WR no id needs no completion of its flush, and its completion queue
+        // may have no room for one.
         let silent = match status {
             WcStatus::Success => true,
             WcStatus::Flushed => id.is_anonymous(),

@@ -175,7 +175,7 @@ impl Stream {
     }
 
     /// Notifies the consumer. Any context; no lock but `tx` is held. Fails if a completion is lost:
-    /// the consumer can no longer tell which WRs are done, so the stream must end.
+    /// the consumer can no longer know which WRs are done, so the stream must end.
     pub(crate) fn report(&self, unreported: &Unreported) -> Result<(), Lost> {
         self.rq.notify_cq(unreported.recv);
         self.sq.notify_cq(unreported.send);

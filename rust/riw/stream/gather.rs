@@ -125,7 +125,7 @@ impl PayloadSource<'_> {
 }
 
 impl<'a> Gatherer<'a> {
-    /// Gathers for `active`, at the end of `buf`. `data` are those of a send WR.
+    /// Gathers for `active`, at the end of `buf`. `data` is the data of a send WR.
     pub(super) fn new(
         regions: &'a Regions,
         active: Option<&'a Active>,

@@ -10,8 +10,8 @@
 //!
 //! [`framing`] has the code that depends on the lower layer: MPA or SCTP's chunks.
 //!
-//! The stream knows neither the state of the queue pair nor connection management. It returns what
-//! happened, and [`Qp`](crate::qp::Qp) acts on it.
+//! The stream knows neither the state of the queue pair nor connection management. It returns its
+//! results, and [`Qp`](crate::qp::Qp) acts on them.
 
 pub(crate) mod crc;
 mod deliver;

@@ -48,10 +48,9 @@ impl Stream {
     /// Begins the response to the peer's oldest read or atomic operation. Returns whether one is due.
     ///
     /// An atomic operation is executed here, when its turn comes, and not when its request is
-    /// received: it must not change what the response to an earlier read contains, and it may begin
-    /// only when the response to an earlier atomic operation has been generated (RFC 7306, section
-    /// 7). The messages before its request have been placed, as they were when the request was
-    /// queued (section 5.4, rule 5).
+    /// received: it must not change the data of the response to an earlier read, and it may begin only when
+    /// the response to an earlier atomic operation has been generated (RFC 7306, section 7). The messages
+    /// before its request have been placed, as they were when the request was queued (section 5.4, rule 5).
     fn next_response(&self, sender: &mut Sender) -> Result<bool, StreamError> {
         if !self.response_due.load(ordering::Relaxed) {
             return Ok(false);

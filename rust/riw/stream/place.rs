@@ -193,8 +193,8 @@ impl Stream {
 }
 
 impl Filling {
-    /// Copies octets to the buffers, `at` bytes from the start of the message. The inner error is that
-    /// of a buffer: the WR fails with this status.
+    /// Copies octets to the buffers, `at` bytes from the start of the message. The inner error is the
+    /// error of a buffer: the WR fails with this status.
     fn scatter(
         &self,
         stream: &Stream,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RDMA Reads and atomic operations in flight: those of this side, and those of the peer.
+//! RDMA Reads and atomic operations in flight, of this side and of the peer.
 //!
 //! An atomic operation counts as a read: it has its place among the reads, in the order of the
 //! requests, and takes part of ORD and IRD (RFC 7306, section 5.2). Where this file says read, it
@@ -166,7 +166,7 @@ impl Reads {
         !self.closing && self.inbound.len() < self.ird
     }
 
-    /// Refuses further reads of the peer. Those that are here still get their responses. Any context.
+    /// Refuses further reads of the peer. Reads that are here still get their responses. Any context.
     pub(super) fn close(&mut self) {
         self.closing = true;
     }

@@ -24,13 +24,13 @@ pub(super) struct Rx {
     pub(super) written: Written,
     /// The incomplete FPDU, if the socket has no room for it.
     pub(super) held: Option<RecvBuf>,
-    /// Bytes in the socket: of an incomplete FPDU, or all from a message on that waits. Over SCTP, those
-    /// of a chunk that waits.
+    /// Bytes in the socket: of an incomplete FPDU, or all from a waiting message on. Over SCTP, the bytes
+    /// of a waiting chunk.
     pub(super) left: usize,
     /// The wait of the message at the front, if there is no receive WR for it. It is not in `filling`
     /// then.
     pub(super) wait: Option<ReceiveWait>,
-    /// Where the stream counts what it receives.
+    /// The counters of the receiving side.
     pub(super) counters: Arc<Counters>,
 }
 

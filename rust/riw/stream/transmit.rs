@@ -28,7 +28,7 @@ pub(crate) enum PassResult {
     Done,
     /// There is more, but other work items run first.
     Yield,
-    /// There is no memory, and no event will tell when there is some: the next run comes later.
+    /// There is no memory, and no event will report free memory: the next run comes later.
     Retry,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Tx {
     cut: bool,
     /// The transmit run that is at work, until it is counted.
     run: Option<Counter>,
-    /// Where the stream counts what it sends.
+    /// The counters of the transmitting side.
     pub(super) counters: Arc<Counters>,
 }
 

@@ -18,9 +18,9 @@ use iwarp::{
 use kernel::{prelude::*, sync::Arc};
 use net::{addr, sctp::Phase, Family, Netns, Pernet, SctpSocket, SendBuf};
 
-/// Bytes that a socket can send from, with what SCTP needs for each chunk. A chunk takes more than 512
-/// of them, so fewer than 4096 are unacknowledged: Linux drops what is farther ahead, and RFC 5043
-/// allows 32767.
+/// Bytes of a socket's send buffer, which also holds SCTP's overhead for each chunk. A chunk takes more
+/// than 512 of them, so fewer than 4096 chunks are unacknowledged: Linux drops chunks that are farther
+/// ahead, and RFC 5043 allows 32767.
 const SEND_BUFFER: u32 = 2 * 1024 * 1024;
 /// Bytes that a socket receives into. Half of it is the window.
 const RECEIVE_BUFFER: u32 = 2 * SEND_BUFFER;
@@ -103,8 +103,8 @@ impl Association {
         self.socket.set_callbacks(Hook::new(owner)?)
     }
 
-    /// Returns the current state. That of the session is not considered, unless it is broken and no link
-    /// has the inlet. May sleep.
+    /// Returns the current state. The state of the session is not considered, unless it is broken and no
+    /// link has the inlet. May sleep.
     pub(in crate::link) fn state(&self) -> LinkState {
         let look = self.socket.look();
 

@@ -211,7 +211,8 @@ impl Inlet {
                     self.broken = true;
                     return Fetched::Closed(ENOMEM);
                 }
-                // SCTP also reports what the association survives, such as a timer without memory.
+                // SCTP also reports errors that the association survives, such as a timer without
+                // memory.
                 Err(NoPart::Socket(e)) => match closed {
                     // Nothing can arrive after the look.
                     Some(error) => return Fetched::Closed(error),
@@ -326,7 +327,7 @@ impl Inlet {
         Some(held)
     }
 
-    /// Calls `f` with what the session makes of the current chunk, and with the chunk. `f` returns
+    /// Calls `f` with the session's action for the current chunk, and with the chunk. `f` returns
     /// whether the chunk is handled; otherwise it stays the current one.
     pub(super) fn handle<R>(
         &mut self,
@@ -363,8 +364,8 @@ impl Inlet {
     }
 }
 
-/// Returns the head of a held chunk if it is that of an RDMA Write whose payload `place` has placed: the
-/// rest need not be kept.
+/// Returns the head of a held chunk if the chunk is a segment of an RDMA Write and `place` has placed
+/// its payload: the rest need not be kept.
 fn early_head<'a>(
     ppid: u32,
     chunk: &'a [u8],
@@ -376,8 +377,8 @@ fn early_head<'a>(
     place(&segment, chunk.get(payload)?).then_some(head)
 }
 
-/// Returns why an association has ended from which nothing can be received now, which `error` says;
-/// `None` if it has not. May sleep.
+/// Returns the error with which an association has ended; `None` if it has not ended. `error` is the
+/// error of a receive that has found nothing. May sleep.
 fn ended(
     mut with_socket: impl FnMut(&mut dyn FnMut(&SctpSocket) -> Result) -> Result,
     error: Error,

@@ -3,8 +3,8 @@
 //! DDP over SCTP (RFC 5043): an association, with the session of its one DDP stream.
 //!
 //! - An [`Association`] is one end, as a [`Connection`](super::Connection) is.
-//! - Its [`Inlet`] sorts what it receives, and judges it by the session. [`Reorder`] has the treatment
-//!   of chunks that are ahead of a missing one.
+//! - Its [`Inlet`] sorts the received chunks, and passes them to the session in order. [`Reorder`] has
+//!   the treatment of chunks that are ahead of a missing one.
 //! - `session.rs` has the functions of a [`Link`](super::Link) for it.
 //!
 //! Messages are received in process context: SCTP has no other way. The inlet is locked meanwhile, and

@@ -28,7 +28,7 @@ pub(super) struct QpAttributes {
     /// consumer has moved there. An RNIC has no RESET.
     pub(super) unconnected: QpState,
     /// The access flags that the consumer has set. riw reports them, but does not enforce them:
-    /// librdmacm sets none for an iWARP queue pair. Each region says what a peer is allowed.
+    /// librdmacm sets none for an iWARP queue pair. The access flags of each region limit the peer.
     pub(super) access: u32,
     /// The startup of the connection, or of the last one; `None` before the first one and after a
     /// reset.

@@ -3,7 +3,7 @@
 //! The buffers of a WR.
 //!
 //! [`Buffers`] serve WR after WR: a WR is decoded into them in place, and overwrites only the SGEs that it
-//! has. So a WR costs what its own SGEs cost, not what the longest list does.
+//! has. So the cost of a WR depends on its own SGEs, not on the longest list.
 
 use super::MAX_SGE;
 use crate::queue::entry::WrEntry;
