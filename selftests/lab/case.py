@@ -19,6 +19,7 @@ class Case:
     vms: int = 1
     peer: str = "none"
     mem: int = 2048
+    clock: str = "time"
     kernel: str = "any"
     run: str = "check"
     provider: str = "siw"
@@ -28,9 +29,15 @@ class Case:
 
     # The values that a key may have; keys not listed take any.
     VALUES = {"module": ("riw", "none"), "peer": ("siw", "riw", "none"),
+              "clock": ("time", "instructions"),
               "kernel": ("any", "stock", "uml", "debug"), "run": ("check", "full"),
               "provider": ("siw", "riw"), "transport": ("tcp", "sctp", "both"),
               "needs": ("valkey",)}
+
+    @property
+    def machines(self):
+        """The VMs that the case needs. Cases with equal ones can share them."""
+        return self.vms, self.mem, self.clock
 
     @classmethod
     def read(cls, path):
@@ -41,8 +48,8 @@ class Case:
                 if match := re.match(r"# lab: (.*)", line):
                     for word in match[1].split():
                         key, _, value = word.partition("=")
-                        if key not in ("timeout", "module", "vms", "peer", "mem", "kernel", "run",
-                                       "provider", "transport", "needs"):
+                        if key not in ("timeout", "module", "vms", "peer", "mem", "clock", "kernel",
+                                       "run", "provider", "transport", "needs"):
                             raise ValueError(f"{path}: unknown key {key!r}")
                         if value not in cls.VALUES.get(key, [value]):
                             raise ValueError(f"{path}: unknown {key} {value!r}")

@@ -93,16 +93,26 @@ def tsc_khz():
                           text=True).stdout.strip()
 
 
-def qemu(kvm, cpus, append, *more):
+# The CPU whose clocks count instructions, one a nanosecond.
+COUNTING = ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]
+
+
+def qemu(kvm, cpus, append, *more, counting=False):
     """Returns the command line of QEMU. The kernel puts assignments in `append` that it does not
-    know into the environment of its first process."""
+    know into the environment of its first process. `counting`: on one CPU that counts instructions."""
     parameters = [*PARAMETERS, append]
-    if not kvm:
+    if counting:
+        accel, cpus = COUNTING, 1
+        parameters.append("tsc_early_khz=1000000")
+    elif kvm:
+        accel = ["-accel", "kvm"]
+    else:
+        accel = ["-accel", "tcg,thread=multi"]
         parameters.append(f"tsc_early_khz={tsc_khz()}")
     return [
         # QEMU must not outlive this process.
         "setpriv", "--pdeathsig", "KILL",
-        "qemu-system-x86_64", "-accel", "kvm" if kvm else "tcg,thread=multi", "-cpu", "max,-erms",
+        "qemu-system-x86_64", *accel, "-cpu", "max,-erms",
         "-smp", str(cpus), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", lab().boot / "vmlinuz", "-initrd", lab().boot / "initrd",
         "-append", " ".join(parameters),
@@ -140,9 +150,10 @@ def kvm_works():
 
 class Machine:
     """One VM. Its console is written to a file in `logs`; it can write to the folder `results`.
-    `wires` are its ends of the socket pairs that connect it to its peer."""
+    `wires` are its ends of the socket pairs that connect it to its peer. `counting`: its clocks count
+    instructions."""
 
-    def __init__(self, role, logs, results, mem=DEFAULT_MEM, wires=()):
+    def __init__(self, role, logs, results, mem=DEFAULT_MEM, wires=(), counting=False):
         self.role = role
         for folder in logs, results:
             folder.mkdir(parents=True, exist_ok=True)
@@ -168,13 +179,13 @@ class Machine:
             terminal = ["-chardev", "stdio,id=terminal,signal=off",
                         "-device", "virtconsole,chardev=terminal"]
         self.process = subprocess.Popen(
-            qemu(kvm_works(), 1 if role == "peer" else 2,
+            qemu(not counting and kvm_works(), 1 if role == "peer" else 2,
                  f"RIW_ROLE={role} RIW_DRIVER={DRIVER} {more}", "-m", str(mem),
                  "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
                  "-chardev", f"socket,id=agent,fd={theirs.fileno()}",
                  "-device", "virtio-serial-pci",
                  "-device", "virtserialport,chardev=agent,name=riw.agent",
-                 *terminal, *shares, *nics),
+                 *terminal, *shares, *nics, counting=counting),
             stdin=None if role == "shell" else subprocess.DEVNULL,
             pass_fds=[theirs.fileno(), *(wire.fileno() for wire in wires)])
         theirs.close()
@@ -250,16 +261,17 @@ class Machine:
 
 
 @contextlib.contextmanager
-def machines(number, logs, results, mem=DEFAULT_MEM):
+def machines(number, logs, results, mem=DEFAULT_MEM, counting=False):
     """Boots the VM for cases; if `number` is 2, also its peer, connected by two wires (lab0 and
-    mgmt0). Yields the list of VMs."""
+    mgmt0). Yields the list of VMs. `counting`: their clocks count instructions (the stock kernel
+    only)."""
     if KERNEL != "stock":
         import uml  # pylint: disable=import-outside-toplevel # uml imports this module
         with uml.machines(KERNEL, number, logs, results, mem) as booted:
             yield booted
         return
     with contextlib.ExitStack() as stack:
-        yield boot(stack, number, logs, results, mem)
+        yield boot(stack, number, logs, results, mem, counting)
 
 
 def roles(number, kind=socket.SOCK_STREAM):
@@ -269,12 +281,12 @@ def roles(number, kind=socket.SOCK_STREAM):
     return list(zip(["case", "peer"][:number], list(zip(*wires)) or [()]))
 
 
-def boot(stack, number, logs, results, mem):
+def boot(stack, number, logs, results, mem, counting):
     """Boots the VMs; tries BOOT_ATTEMPTS times. QEMU's emulation sometimes crashes on code that the
     other CPU patches during boot. riw is not loaded by then."""
     for attempt in range(BOOT_ATTEMPTS):
         with contextlib.ExitStack() as attempted:
-            booted = [attempted.enter_context(Machine(role, logs, results, mem, ends))
+            booted = [attempted.enter_context(Machine(role, logs, results, mem, ends, counting))
                       for role, ends in roles(number)]
             try:
                 for machine in booted:
