@@ -67,8 +67,9 @@ pub trait AnyEvent: Sized + Send + Sync + 'static {
     /// There is room in the send buffer again. Any context, with interrupts disabled, under the lock
     /// of a wait queue: must only mark and schedule.
     ///
-    /// Called only after [`SctpSocket::send`](crate::SctpSocket::send) has failed with `EAGAIN`, or
-    /// [`SctpSocket::room`](crate::SctpSocket::room) has returned 0.
+    /// Called only after [`SctpSocket::send`](crate::SctpSocket::send) has failed with `EAGAIN`,
+    /// [`SctpSocket::room`](crate::SctpSocket::room) has returned 0, or
+    /// [`SctpSocket::notify_room`](crate::SctpSocket::notify_room) was called.
     fn room(self: &Arc<Self>);
 }
 

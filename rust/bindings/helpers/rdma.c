@@ -150,7 +150,7 @@ void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr)
 }
 
 /*
- * Like vmalloc_user(), but charged to the memory cgroup, and without a warning if a process asks
+ * Like vmalloc_user(), but charged to the memory cgroup, and without a warning if a process wants
  * for too much. May sleep.
  *
  * The memory is not aligned to SHMLBA: user space maps rings of any number of pages one behind the
@@ -349,7 +349,7 @@ struct net *riw_helper_iw_cm_id_net(struct iw_cm_id *id)
 
 /*
  * The parameter `provider`. The module! macro of Linux 7.3 has numbers only, and no parameters in
- * sysfs. The order is that of RIW_PROVIDER_*.
+ * sysfs. In the order of RIW_PROVIDER_*.
  */
 static const char *const providers[] = {
 	[RIW_PROVIDER_SIW] = "siw",
@@ -385,7 +385,7 @@ unsigned int riw_helper_provider(void)
 	return READ_ONCE(provider);
 }
 
-/* The parameter `transport`, as `provider`. The order is that of RIW_TRANSPORT_*. */
+/* The parameter `transport`, as `provider`. In the order of RIW_TRANSPORT_*. */
 static const char *const transports[] = {
 	[RIW_TRANSPORT_TCP] = "tcp",
 	[RIW_TRANSPORT_SCTP] = "sctp",

@@ -106,7 +106,7 @@ void riw_helper_sctp_widen(struct sock *sk, u32 receive)
 	release_sock(sk);
 }
 
-/* Binds a bound socket to one more address. Its port is 0, or that of the socket. */
+/* Binds a bound socket to one more address. Its port is 0, or the socket's. */
 int riw_helper_sctp_bind_more(struct socket *sock, struct sockaddr_storage *addr, int len)
 {
 	return riw_sctp_set(sock, SCTP_SOCKOPT_BINDX_ADD, addr, len);
@@ -176,7 +176,7 @@ int riw_helper_sctp_tune(struct socket *sock)
 void riw_helper_sctp_share_cookie_key(struct sock *child, struct sock *listener)
 {
 	lock_sock(child);
-	/* That of the listener does not change. */
+	/* The listener's own does not change. */
 	sctp_sk(child)->ep->cookie_auth_key = sctp_sk(listener)->ep->cookie_auth_key;
 	release_sock(child);
 }
@@ -234,7 +234,7 @@ void riw_helper_sctp_look(struct sock *sk, struct riw_sctp_look *look)
 	release_sock(sk);
 }
 
-/* SCTP gives global addresses a scope, too, and a local address none: it is that of the path. */
+/* SCTP gives global addresses a scope, too, and a local address none: the path gives it. */
 static void riw_sctp_addr(struct sockaddr_storage *to, const union sctp_addr *from, u16 port, u32 scope)
 {
 	if (from->sa.sa_family == AF_INET6) {
@@ -285,7 +285,7 @@ static size_t riw_sctp_wspace(const struct sctp_association *asoc)
 
 /*
  * Returns the free space in the send buffer in bytes, headers and bookkeeping included; 1 if there is
- * no association: sending then tells why. After 0, the watch calls back. Every acknowledged chunk
+ * no association: sending then returns the reason. After 0, the watch calls back. Every acknowledged chunk
  * makes SCTP look for room, under the lock.
  */
 size_t riw_helper_sctp_room(struct sock *sk, u32 *chunk)

@@ -92,7 +92,7 @@ pub enum SessionAction<'a> {
     Discard,
     /// Responder: pass the Initiate to the ULP, which answers by [`SessionEvent::Accept`] or
     /// [`SessionEvent::Reject`].
-    Ask {
+    Request {
         /// The request of the initiator.
         request: Request,
         /// Its private data.
@@ -250,7 +250,7 @@ impl Session {
                 let private = body.private;
                 (
                     Self::Pending(request),
-                    SessionAction::Ask { request, private },
+                    SessionAction::Request { request, private },
                 )
             }
             (Self::Requested { proposal, enhanced }, Control::Accept(body))

@@ -128,9 +128,9 @@ fn words(action: &SessionAction<'_>) -> String {
     match action {
         SessionAction::Deliver => "deliver".into(),
         SessionAction::Discard => "discard".into(),
-        SessionAction::Ask { request, private } => {
+        SessionAction::Request { request, private } => {
             assert_eq!(private, b"private");
-            format!("ask {:?} {:?}", request.peer_ird(), request.peer_ord())
+            format!("request {:?} {:?}", request.peer_ird(), request.peer_ord())
         }
         SessionAction::Accept { chunk, .. } => format!("send {}, established", sent(chunk)),
         SessionAction::Established { agreed, private } => {
@@ -173,8 +173,8 @@ RequestedEnhanced Reject -> Ended: rejected
 RequestedEnhanced EnhancedReject -> Ended: rejected with depths
 RequestedEnhanced Terminate -> Ended: refused, retry plain
 RequestedEnhanced Invalid -> Ended: over Function
-Listening Initiate -> Pending: ask None None
-Listening EnhancedInitiate -> PendingEnhanced: ask Some(8) Some(2)
+Listening Initiate -> Pending: request None None
+Listening EnhancedInitiate -> PendingEnhanced: request Some(8) Some(2)
 Listening Accept EnhancedAccept Reject EnhancedReject Segment -> Ended: send Terminate, over Sequence
 Listening Terminate -> Ended: over Sequence
 Listening Invalid -> Ended: send Terminate, over Function

@@ -76,7 +76,7 @@ impl AwaitedRequest {
 /// Converts the action that the session takes for the first chunk. May sleep.
 fn take(endpoint: &Endpoint, action: SessionAction<'_>) -> Result<ReceivedRequest, EndReason> {
     match action {
-        SessionAction::Ask { request, private } => {
+        SessionAction::Request { request, private } => {
             let mut copy = KVec::new();
 
             copy.extend_from_slice(private, GFP_KERNEL)

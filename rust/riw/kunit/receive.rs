@@ -136,7 +136,7 @@ mod tests {
     fn the_limit_is_reported_once() -> Result {
         for round in 0..100 {
             let queue = queue(LEN)?;
-            let told = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
+            let reports = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
             let workers = Workers::new(TAKERS)?;
             let mut early = false;
             let ring = ring_of(&queue)?;
@@ -151,16 +151,16 @@ mod tests {
                 early |= take(&queue).is_none_or(|taken| taken.limit_reached);
             }
             for _ in 0..TAKERS {
-                let (queue, told) = (queue.clone(), told.clone());
+                let (queue, reports) = (queue.clone(), reports.clone());
                 workers.add(move || {
                     while let Some(taken) = take(&queue) {
-                        told.fetch_add(taken.limit_reached.into(), ordering::Relaxed);
+                        reports.fetch_add(taken.limit_reached.into(), ordering::Relaxed);
                     }
                 })?;
             }
             drop(workers);
             assert!(!early);
-            assert_eq!(told.load(ordering::Relaxed), 1);
+            assert_eq!(reports.load(ordering::Relaxed), 1);
             assert_eq!(queue.attr().srq_limit, 0);
         }
         Ok(())

@@ -6,7 +6,8 @@ use kernel::prelude::*;
 use net::{Fragment, Room};
 use rdma::{dmabuf::DmaBuf, umem::Umem};
 
-/// Memory of a process. Each method calls the method of the kind, and has its contexts and errors.
+/// Memory of a process. Each method calls the method of the kind, and has its contexts and errors, unless
+/// it says otherwise.
 pub(super) enum UserMemory {
     Pages(Umem),
     DmaBuf(DmaBuf),

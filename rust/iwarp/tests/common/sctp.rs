@@ -119,7 +119,7 @@ impl Endpoint {
                 }
             }
             SessionAction::Discard => return,
-            SessionAction::Ask { request, private } => {
+            SessionAction::Request { request, private } => {
                 Report::Requested(request.peer_ird(), request.peer_ord(), private.to_vec())
             }
             SessionAction::Accept { chunk, agreed } => {
