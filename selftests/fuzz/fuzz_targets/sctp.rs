@@ -96,7 +96,7 @@ impl Side {
             _ => {}
         }
         self.actions.push(format!("{action:?}"));
-        if matches!(action, SessionAction::Ask { .. }) {
+        if matches!(action, SessionAction::Request { .. }) {
             self.decide();
         }
     }
