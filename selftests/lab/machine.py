@@ -93,26 +93,25 @@ def tsc_khz():
                           text=True).stdout.strip()
 
 
-# The CPU whose clocks count instructions, one a nanosecond.
-COUNTING = ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]
+ACCELERATORS = {
+    "kvm": ["-accel", "kvm"],
+    "tcg": ["-accel", "tcg,thread=multi"],
+    # The clocks count instructions, one a nanosecond. One CPU only.
+    "icount": ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"],
+}
 
 
-def qemu(kvm, cpus, append, *more, counting=False):
+def qemu(accelerator, cpus, append, *more):
     """Returns the command line of QEMU. The kernel puts assignments in `append` that it does not
-    know into the environment of its first process. `counting`: on one CPU that counts instructions."""
+    know into the environment of its first process."""
     parameters = [*PARAMETERS, append]
-    if counting:
-        accel, cpus = COUNTING, 1
-        parameters.append("tsc_early_khz=1000000")
-    elif kvm:
-        accel = ["-accel", "kvm"]
-    else:
-        accel = ["-accel", "tcg,thread=multi"]
-        parameters.append(f"tsc_early_khz={tsc_khz()}")
+    if accelerator != "kvm":
+        khz = "1000000" if accelerator == "icount" else tsc_khz()
+        parameters.append(f"tsc_early_khz={khz}")
     return [
         # QEMU must not outlive this process.
         "setpriv", "--pdeathsig", "KILL",
-        "qemu-system-x86_64", *accel, "-cpu", "max,-erms",
+        "qemu-system-x86_64", *ACCELERATORS[accelerator], "-cpu", "max,-erms",
         "-smp", str(cpus), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", lab().boot / "vmlinuz", "-initrd", lab().boot / "initrd",
         "-append", " ".join(parameters),
@@ -121,7 +120,7 @@ def qemu(kvm, cpus, append, *more, counting=False):
 
 def kvm_boots():
     """Returns whether the kernel reaches user space under KVM."""
-    command = qemu(True, 2, "RIW_ROLE=probe", "-m", "512", "-serial", "stdio")
+    command = qemu("kvm", 2, "RIW_ROLE=probe", "-m", "512", "-serial", "stdio")
     try:
         output = subprocess.run(command, timeout=PROBE_LIMIT, stdin=subprocess.DEVNULL,
                                 capture_output=True).stdout
@@ -150,10 +149,9 @@ def kvm_works():
 
 class Machine:
     """One VM. Its console is written to a file in `logs`; it can write to the folder `results`.
-    `wires` are its ends of the socket pairs that connect it to its peer. `counting`: its clocks count
-    instructions."""
+    `wires` are its ends of the socket pairs that connect it to its peer. `clock`: see `case.Case`."""
 
-    def __init__(self, role, logs, results, mem=DEFAULT_MEM, wires=(), counting=False):
+    def __init__(self, role, logs, results, mem=DEFAULT_MEM, wires=(), clock="time"):
         self.role = role
         for folder in logs, results:
             folder.mkdir(parents=True, exist_ok=True)
@@ -178,14 +176,18 @@ class Machine:
             more = f"TERM={os.environ.get('TERM', 'linux')} LINES={lines} COLUMNS={columns}"
             terminal = ["-chardev", "stdio,id=terminal,signal=off",
                         "-device", "virtconsole,chardev=terminal"]
+        if clock == "instructions":
+            accelerator, cpus = "icount", 1
+        else:
+            accelerator, cpus = "kvm" if kvm_works() else "tcg", 1 if role == "peer" else 2
         self.process = subprocess.Popen(
-            qemu(not counting and kvm_works(), 1 if role == "peer" else 2,
+            qemu(accelerator, cpus,
                  f"RIW_ROLE={role} RIW_DRIVER={DRIVER} {more}", "-m", str(mem),
                  "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
                  "-chardev", f"socket,id=agent,fd={theirs.fileno()}",
                  "-device", "virtio-serial-pci",
                  "-device", "virtserialport,chardev=agent,name=riw.agent",
-                 *terminal, *shares, *nics, counting=counting),
+                 *terminal, *shares, *nics),
             stdin=None if role == "shell" else subprocess.DEVNULL,
             pass_fds=[theirs.fileno(), *(wire.fileno() for wire in wires)])
         theirs.close()
@@ -261,17 +263,16 @@ class Machine:
 
 
 @contextlib.contextmanager
-def machines(number, logs, results, mem=DEFAULT_MEM, counting=False):
+def machines(number, logs, results, mem=DEFAULT_MEM, clock="time"):
     """Boots the VM for cases; if `number` is 2, also its peer, connected by two wires (lab0 and
-    mgmt0). Yields the list of VMs. `counting`: their clocks count instructions (the stock kernel
-    only)."""
+    mgmt0). Yields the list of VMs. `clock`, for the stock kernel: see `case.Case`."""
     if KERNEL != "stock":
         import uml  # pylint: disable=import-outside-toplevel # uml imports this module
         with uml.machines(KERNEL, number, logs, results, mem) as booted:
             yield booted
         return
     with contextlib.ExitStack() as stack:
-        yield boot(stack, number, logs, results, mem, counting)
+        yield boot(stack, number, logs, results, mem, clock)
 
 
 def roles(number, kind=socket.SOCK_STREAM):
@@ -281,12 +282,12 @@ def roles(number, kind=socket.SOCK_STREAM):
     return list(zip(["case", "peer"][:number], list(zip(*wires)) or [()]))
 
 
-def boot(stack, number, logs, results, mem, counting):
+def boot(stack, number, logs, results, mem, clock):
     """Boots the VMs; tries BOOT_ATTEMPTS times. QEMU's emulation sometimes crashes on code that the
     other CPU patches during boot. riw is not loaded by then."""
     for attempt in range(BOOT_ATTEMPTS):
         with contextlib.ExitStack() as attempted:
-            booted = [attempted.enter_context(Machine(role, logs, results, mem, ends, counting))
+            booted = [attempted.enter_context(Machine(role, logs, results, mem, ends, clock))
                       for role, ends in roles(number)]
             try:
                 for machine in booted:

@@ -4,7 +4,6 @@
 Run as a program, it measures each of `KINDS` with the module of `RIW_DRIVER`, and writes a JSON list."""
 
 import json
-import os
 import sys
 
 import lab
@@ -33,7 +32,7 @@ def measured(driver):
 def measure():
     """Returns a list of the instructions for each kind. CRCs are off, as they are with siw."""
     costs = []
-    cmd(["insmod", os.environ[f"{lab.DRIVER.upper()}_KO"]])
+    cmd(["insmod", lab.MODULE])
     try:
         with lab.dummy() as node:
             if lab.DRIVER == "riw":

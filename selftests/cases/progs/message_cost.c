@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/access.h"
 #include "common/clock.h"
@@ -30,14 +29,6 @@
 static struct setup s;
 static enum ibv_wr_opcode opcode;
 static uint32_t batch;
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
-}
 
 /* Lets the kernel's threads run, as the machine has one CPU. */
 static void pause_until(int64_t deadline)
@@ -103,6 +94,15 @@ static void run_batch(uint8_t mark)
 		await_byte(s.remote.bytes + s.remote.length - 1, mark);
 }
 
+/* Sends at least `count` messages, in batches. */
+static void run(uint32_t count)
+{
+	static uint8_t mark;
+
+	for (uint32_t done = 0; done < count; done += batch)
+		run_batch(++mark);
+}
+
 static bool parse_operation(const char *name)
 {
 	static const struct {
@@ -126,9 +126,8 @@ int main(int argc, char **argv)
 	struct pair_opts opts = { .sq = BATCH_MAX, .rq = BATCH_MAX, .send_sge = 1, .recv_sge = 1 };
 	struct regions regions = { .local = ALL, .remote = ALL };
 	struct rng rng = { .state = 1 };
-	uint32_t count, done;
-	uint64_t begin;
-	uint8_t mark = 0;
+	int64_t begin;
+	uint32_t count;
 
 	if (argc != 7 || !parse_operation(argv[1]))
 		return 2;
@@ -140,11 +139,9 @@ int main(int argc, char **argv)
 	opts.active = side_parse(argv[5]);
 	opts.passive = side_parse(argv[6]);
 	setup_open(&s, &opts, &rng, &regions);
-	for (done = 0; done < WARM_UP; done += batch)
-		run_batch(++mark);
+	run(WARM_UP);
 	begin = now_ns();
-	for (done = 0; done < count; done += batch)
-		run_batch(++mark);
+	run(count);
 	printf("%.1f\n", (double)(now_ns() - begin) / count);
 	setup_close(&s);
 	return 0;

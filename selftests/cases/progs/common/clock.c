@@ -4,12 +4,17 @@
 #include <poll.h>
 #include <time.h>
 
-int64_t now_ms(void)
+int64_t now_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+int64_t now_ms(void)
+{
+	return now_ns() / 1000000;
 }
 
 bool readable_within(int fd, int ms)

@@ -17,7 +17,8 @@
 /* Milliseconds to wait before concluding that an event does not happen. */
 #define SILENCE 300
 
-/* Returns the monotonic clock in milliseconds. */
+/* Return the monotonic clock in nanoseconds, and in milliseconds. */
+int64_t now_ns(void);
 int64_t now_ms(void);
 
 /* Waits until `fd` is readable. Returns false if it is not after `ms`. */
