@@ -83,6 +83,10 @@ mutants:
 valgrind: lab
 	@selftests/provider/check_valgrind
 
+# Which part of rust/iwarp its tests execute.
+coverage: lab
+	@selftests/measure_coverage
+
 # TARGET=name: one target; SECONDS=n or RUNS=n: length of each target's run (default: 30 s).
 fuzz:
 	@selftests/fuzz/run_fuzz $(if $(RUNS),-r $(RUNS),-s $(or $(SECONDS),30)) $(TARGET)
@@ -132,6 +136,7 @@ help:
 	@echo '  make host-test   run the tests of rust/abi and rust/iwarp, without a VM'
 	@echo '  make valgrind    run the tests of rust/abi and rust/libriw under valgrind'
 	@echo '  make mutants     check that the tests of rust/iwarp notice changes of it (SINCE=HEAD~3)'
+	@echo '  make coverage    show how much of rust/iwarp its tests execute'
 	@echo '  make fuzz        fuzz rust/iwarp (TARGET=pair: one target; SECONDS=600 or RUNS=1000000)'
 	@echo '  make clippy      lint the crates in rust/'
 	@echo '  make fmt         format the code in rust/'
@@ -139,4 +144,4 @@ help:
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install provider provider-install deb clean demo check check-full check-deb check-debug soak bench bench-quick profile shell module host-test valgrind mutants fuzz clippy fmt doc lab lab-clean help
+.PHONY: all install provider provider-install deb clean demo check check-full check-deb check-debug soak bench bench-quick profile shell module host-test coverage valgrind mutants fuzz clippy fmt doc lab lab-clean help
