@@ -9,6 +9,9 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "cases"
 HEADER_LINES = 20
 # The instrumented kernels, and the factor by which each may be slower than the stock kernel.
 PACE = {"debug": 4, "kasan": 4}
+# The factor for a clock that counts instructions: it jumps to the next timer whenever the VM waits for the
+# host.
+PACE_OF_INSTRUCTIONS = 60
 
 
 @dataclasses.dataclass
@@ -38,6 +41,10 @@ class Case:
     def machines(self):
         """The VMs that the case needs. Cases with equal ones can share them."""
         return self.vms, self.mem, self.clock
+
+    def pace(self, kernel):
+        """Returns the factor by which limits of time in the VM are longer than on the stock kernel."""
+        return PACE_OF_INSTRUCTIONS if self.clock == "instructions" else PACE.get(kernel, 1)
 
     @classmethod
     def read(cls, path):

@@ -25,7 +25,7 @@ def name(kind):
 
 def measured(driver):
     """Returns the instructions for each kind, measured with the module of a driver."""
-    done = cmd(["env", f"RIW_DRIVER={driver}", sys.executable, "-m", "message_cost"], timeout=300)
+    done = cmd(["env", f"RIW_DRIVER={driver}", sys.executable, "-m", "message_cost"])
     return dict(zip(KINDS, json.loads(done.stdout)))
 
 
@@ -39,11 +39,10 @@ def measure():
                 lab.setting(node.dev, "crc", 0)
             for operation, size, batch in KINDS:
                 count = min(MESSAGES, BYTES // size)
-                done = cmd(["message_cost", operation, size, batch, count, node.addr, node.addr],
-                           timeout=100)
+                done = cmd(["message_cost", operation, size, batch, count, node.addr, node.addr])
                 costs.append(float(done.stdout))
     finally:
-        cmd(["rmmod", lab.DRIVER], timeout=30)
+        cmd(["rmmod", lab.DRIVER])
     return costs
 
 
