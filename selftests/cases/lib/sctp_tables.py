@@ -26,10 +26,11 @@ def rows(node, table):
     return [dict(zip(head.split(), line.split())) for line in lines]
 
 
-def associations(node):
-    """Returns the associations. If the node has loaded no SCTP, there are none."""
+def associations(node, fail=True):
+    """Returns the associations. Fails if they cannot be read, as when SCTP is not loaded; without `fail`, there
+    are none then."""
     found = []
-    for line in cmd("cat /proc/net/sctp/assocs", fail=False, host=node).stdout.splitlines()[1:]:
+    for line in cmd("cat /proc/net/sctp/assocs", fail=fail, host=node).stdout.splitlines()[1:]:
         # Behind the addresses is a tab: ASSOC SOCK STY SST ST HBKT ASSOC-ID TX_QUEUE RX_QUEUE UID INODE LPORT
         # RPORT LADDRS <-> RADDRS.
         local, peer = line.split("\t")[0].split("<->")
