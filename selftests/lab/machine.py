@@ -101,6 +101,16 @@ ACCELERATORS = {
 }
 
 
+def emulator():
+    """Returns the command that runs the Debian root's QEMU on the host. Debian 12's own, 7.2, may execute
+    code that the kernel has just replaced, which ends in "Oops: int3"; 8.1 mended that."""
+    usr = lab().root / "usr"
+    libraries = usr / "lib/x86_64-linux-gnu"
+    return ["env", f"QEMU_MODULE_DIR={libraries}/qemu",
+            usr / "lib64/ld-linux-x86-64.so.2", "--library-path", libraries,
+            usr / "bin/qemu-system-x86_64", "-L", usr / "share/qemu", "-L", usr / "share/seabios"]
+
+
 def qemu(accelerator, cpus, append, *more):
     """Returns the command line of QEMU. The kernel puts assignments in `append` that it does not
     know into the environment of its first process."""
@@ -111,7 +121,7 @@ def qemu(accelerator, cpus, append, *more):
     return [
         # QEMU must not outlive this process.
         "setpriv", "--pdeathsig", "KILL",
-        "qemu-system-x86_64", *ACCELERATORS[accelerator], "-cpu", "max,-erms",
+        *emulator(), *ACCELERATORS[accelerator], "-cpu", "max,-erms",
         "-smp", str(cpus), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", lab().boot / "vmlinuz", "-initrd", lab().boot / "initrd",
         "-append", " ".join(parameters),
@@ -147,6 +157,11 @@ def kvm_works():
     return known == "yes"
 
 
+def accelerator():
+    """Returns the accelerator of a VM whose clock is time."""
+    return "kvm" if kvm_works() else "tcg"
+
+
 class Machine:
     """One VM. Its console is written to a file in `logs`; it can write to the folder `results`.
     `wires` are its ends of the socket pairs that connect it to its peer. `clock`: see `case.Case`."""
@@ -177,11 +192,11 @@ class Machine:
             terminal = ["-chardev", "stdio,id=terminal,signal=off",
                         "-device", "virtconsole,chardev=terminal"]
         if clock == "instructions":
-            accelerator, cpus = "icount", 1
+            kind, cpus = "icount", 1
         else:
-            accelerator, cpus = "kvm" if kvm_works() else "tcg", 1 if role == "peer" else 2
+            kind, cpus = accelerator(), 1 if role == "peer" else 2
         self.process = subprocess.Popen(
-            qemu(accelerator, cpus,
+            qemu(kind, cpus,
                  f"RIW_ROLE={role} RIW_DRIVER={DRIVER} {more}", "-m", str(mem),
                  "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
                  "-chardev", f"socket,id=agent,fd={theirs.fileno()}",
