@@ -15,8 +15,10 @@ import re
 from contextlib import ExitStack, contextmanager
 
 import lab
-from ksft import PACE, KsftFailEx
+from ksft import PACE, KsftFailEx, ksft_ge
 from utils import bkg, cmd, rdma, wait_until
+
+KIB, MIB = 1 << 10, 1 << 20
 
 EXPORT = "/srv"
 """The exported folder, as the server sees it."""
@@ -281,6 +283,13 @@ class Mount:
 
 # --- traffic
 
+BLOCKS = {4 * KIB: ("4 KiB", 2 * MIB), 64 * KIB: ("64 KiB", 8 * MIB), MIB: ("1 MiB", 32 * MIB),
+          4 * MIB: ("4 MiB", 64 * MIB)}
+"""By the size of blocks: its name, and the bytes of a file, 16 blocks at least."""
+# libaio waits for buffered I/O; io_uring has workers for it.
+ENGINES = {"direct": "libaio", "buffered": "io_uring"}
+
+
 def fio(host, folder, name, **options):
     """Runs fio on a file in a folder at a host: writes and then verifies it, or only the latter with
     `verify_only=1`. Returns a `bkg`."""
@@ -288,3 +297,18 @@ def fio(host, folder, name, **options):
               "verify_state_save": 0, **options}
     return bkg(["fio", f"--name={name}", f"--filename={os.path.join(folder, name)}", "--thread",
                 *(f"--{key}={value}" for key, value in chosen.items())], host=host)
+
+
+def verify(server, client, version, block, kind="direct", pattern="randwrite"):
+    """Writes a file in blocks of this size at a client, and verifies it there, and then at the server."""
+    name = f"{version}-{kind}-{pattern}-{block}"
+    _, size = BLOCKS[block]
+    options = {"rw": pattern, "bs": block, "size": size}
+    with client.mounted(server, version) as mount:
+        with fio(client, MOUNT, name, **options, ioengine=ENGINES[kind],
+                 direct=int(kind == "direct"), end_fsync=1) as run:
+            run.succeed(120 * PACE)
+        # Pages that the client has kept would prove nothing about READ.
+        ksft_ge(mount.total("chunk_bytes_received"), size, "bytes read by Write chunks")
+    with fio(server, EXPORT, name, **options, verify_only=1) as run:
+        run.succeed(120 * PACE)
