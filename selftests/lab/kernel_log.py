@@ -29,6 +29,9 @@ BEGIN = "cut here ]"
 END = "end trace"
 KASAN, KASAN_END = "BUG: KASAN: ", "=========="
 LONGEST = 120
+# lockdep: long, and with the stack of the caller at the end.
+LOCKDEP, LOCKDEP_STACK, LOCKDEP_LONGEST = "possible circular locking", "stack backtrace:", 400
+FRAME = re.compile(r"\] +\[<[0-9a-f]+>\] ")
 FOREIGN = pathlib.Path(__file__).with_name("foreign-reports")
 
 
@@ -36,7 +39,8 @@ def reports(lines, allowed=()):
     """Returns the reports in a log (lists of lines). A report starts at a line that matches
     TROUBLE, or at "cut here", and ends with its trace or with the log. Leaves out reports whose
     headline matches one of the expressions `allowed`. Later lines do not count: they may belong to
-    another report, except in a report of KASAN, which has an end of its own."""
+    another report, except in a report of KASAN, which has an end of its own, or of lockdep, whose end the
+    frames of its stack tell."""
     allowed = [re.compile(expression) for expression in allowed]
 
     def is_allowed(line):
@@ -47,6 +51,9 @@ def reports(lines, allowed=()):
         if skipped:
             skipped = KASAN_END not in line
             continue
+        if current and is_lockdep(current) and not FRAME.search(line):
+            found.append(current)
+            current = None
         # guest/leaks.py reports leaks.
         if FOUND_LEAKS.search(line) or CRASHES.search(line):
             continue
@@ -57,12 +64,23 @@ def reports(lines, allowed=()):
             current = []
         if current is not None:
             current.append(line)
-            if END in line or len(current) == LONGEST:
+            if END in line or len(current) == longest(current):
                 found.append(current)
                 current = None
     if current:
         found.append(current)
     return [report for report in found if not is_allowed(headline(report))]
+
+
+def is_lockdep(report):
+    """Returns whether a report is lockdep's, and complete but for further frames of the stack."""
+    return LOCKDEP in headline(report) and FRAME.search(report[-1]) and any(
+        LOCKDEP_STACK in line for line in report)
+
+
+def longest(report):
+    """Returns the number of lines at which a report is cut off."""
+    return LOCKDEP_LONGEST if LOCKDEP in headline(report) else LONGEST
 
 
 def headline(report):
@@ -80,7 +98,8 @@ def foreign():
 
 def is_foreign(report):
     """Returns whether foreign-reports lists a report of the log or of leaks.py."""
-    whole = END in report[-1] or report[0].startswith("leak: ")
+    whole = (END in report[-1] or report[0].startswith("leak: ")
+             or is_lockdep(report) and len(report) < LOCKDEP_LONGEST)
     if not whole or any("[riw]" in line for line in report):
         return False
     return any(all(any(expression.search(line) for line in report) for expression in expressions)
