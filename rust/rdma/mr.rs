@@ -26,6 +26,15 @@ pub struct MrBase {
 /// A memory region (`struct ib_mr`, `include/rdma/ib_verbs.h`).
 pub type Mr<T> = Object<MrBase, T, <T as Driver>::Mr>;
 
+impl<T: Driver> Mr<T> {
+    /// Returns the upper 24 bits of its STag. Any context.
+    fn index(&self) -> u32 {
+        // SAFETY: `base` points to the region's own part, which is alive as `self` is. Nothing writes to
+        // the field after the region has been created.
+        unsafe { (*self.base()).index }
+    }
+}
+
 /// The arguments of a registration (`ib_device_ops::reg_user_mr`, `include/rdma/ib_verbs.h`).
 pub struct MrRequest {
     /// The memory.
@@ -130,6 +139,15 @@ impl<T: Driver> MrTable<T> {
     /// soon: deregistration waits for it.
     pub fn get(&self, stag: u32) -> Option<ARef<Mr<T>>> {
         self.table.get(stag >> 8)
+    }
+
+    /// Looks up a region as [`Self::get`] does. If it is `last`, this costs no search; it may have been
+    /// replaced then, or be in deregistration, which waits for this reference. Any context.
+    pub fn get_again(&self, stag: u32, last: Option<ARef<Mr<T>>>) -> Option<ARef<Mr<T>>> {
+        match last {
+            Some(last) if last.index() == stag >> 8 => Some(last),
+            _ => self.get(stag),
+        }
     }
 
     /// Reserves a random STag: a peer cannot predict it from others. Process context; may sleep.

@@ -4,6 +4,7 @@
 
 mod bind;
 mod details;
+mod finder;
 mod kernel;
 mod memory;
 mod regions;
@@ -12,6 +13,7 @@ mod user;
 mod window;
 
 pub(crate) use bind::BindRequest;
+pub(crate) use finder::Finder;
 pub(crate) use kernel::Mapping;
 pub(crate) use regions::{Regions, Sink, Target, ATOMIC_LEN};
 

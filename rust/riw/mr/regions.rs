@@ -42,7 +42,19 @@ impl Regions {
         addr: u64,
         len: u32,
     ) -> Result<Target, Denied> {
-        let mr = self.mrs.get(stag.0).ok_or(Denied::InvalidStag)?;
+        self.find_in(self.mrs.get(stag.0), stag, want, addr, len)
+    }
+
+    /// Finds a range as [`Self::find`] does, in `mr`, the region with the index of `stag`.
+    pub(super) fn find_in(
+        &self,
+        mr: Option<ARef<MrObject>>,
+        stag: Stag,
+        want: Access,
+        addr: u64,
+        len: u32,
+    ) -> Result<Target, Denied> {
+        let mr = mr.ok_or(Denied::InvalidStag)?;
         let check = |region: &Region| region.check(stag, self.pd, want, addr, len);
         let (offset, generation) = match &mr.memory {
             MrMemory::User(region) => (check(&region.region(mr.pd))?, 0),
@@ -167,9 +179,9 @@ impl Regions {
 /// A range of a region, with its access checked.
 ///
 /// It holds a reference to the region, and deregistration waits for that. So keep it only for the
-/// copies of one FPDU.
+/// copies of one FPDU, and give it to a [`Finder`](super::Finder) then, if there is one.
 pub(crate) struct Target {
-    mr: ARef<MrObject>,
+    pub(super) mr: ARef<MrObject>,
     /// Offset of the range from the start of the region, in bytes.
     offset: u64,
     /// The registration of a kernel user, or the binding of a window, that was in force.

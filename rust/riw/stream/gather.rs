@@ -3,7 +3,7 @@
 //! Gathering: copies the payload of the active message into the send buffer.
 
 use crate::{
-    mr::Regions,
+    mr::Finder,
     queue::wr::{Buffers, SendData, SendImmediate, WrId},
     stream::{crc, reads::Inbound},
 };
@@ -47,22 +47,22 @@ pub(super) enum Stop {
 }
 
 /// Gathers an FPDU into the send buffer.
-pub(super) struct Gatherer<'a> {
-    from: PayloadSource<'a>,
+pub(super) struct Gatherer<'a, 'f> {
+    from: PayloadSource<'a, 'f>,
     buf: &'a mut SendBuf,
 }
 
 /// The payload of the active message.
-struct PayloadSource<'a> {
-    regions: &'a Regions,
+struct PayloadSource<'a, 'f> {
+    finder: &'a mut Finder<'f>,
     active: Option<&'a Active>,
     /// The data of a send WR.
     data: &'a SendData,
 }
 
-impl PayloadSource<'_> {
+impl PayloadSource<'_, '_> {
     /// Fills `to` with the payload from `offset` on.
-    fn copy(&self, offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
+    fn copy(&mut self, offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
         match self.active {
             Some(Active::Request { .. }) => match self.data {
                 SendData::Buffers(buffers) => self.gather(buffers, offset, to),
@@ -83,7 +83,12 @@ impl PayloadSource<'_> {
         }
     }
 
-    fn gather(&self, buffers: &Buffers, mut offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
+    fn gather(
+        &mut self,
+        buffers: &Buffers,
+        mut offset: u32,
+        to: &mut Room<'_>,
+    ) -> Result<(), Denied> {
         for sge in buffers.iter() {
             if to.is_empty() {
                 break;
@@ -110,30 +115,32 @@ impl PayloadSource<'_> {
     }
 
     fn read(
-        &self,
+        &mut self,
         stag: Stag,
         want: Access,
         addr: u64,
         len: u32,
         to: &mut Room<'_>,
     ) -> Result<(), Denied> {
-        let target = self.regions.find(stag, want, addr, len)?;
+        let target = self.finder.find(stag, want, addr, len)?;
 
         // CAST: A 32-bit number fits.
-        target.read(0, len as usize, to)
+        target.read(0, len as usize, to)?;
+        self.finder.keep(target);
+        Ok(())
     }
 }
 
-impl<'a> Gatherer<'a> {
+impl<'a, 'f> Gatherer<'a, 'f> {
     /// Gathers for `active`, at the end of `buf`. `data` is the data of a send WR.
     pub(super) fn new(
-        regions: &'a Regions,
+        finder: &'a mut Finder<'f>,
         active: Option<&'a Active>,
         data: &'a SendData,
         buf: &'a mut SendBuf,
     ) -> Self {
         let from = PayloadSource {
-            regions,
+            finder,
             active,
             data,
         };
@@ -142,7 +149,7 @@ impl<'a> Gatherer<'a> {
     }
 }
 
-impl Gather for Gatherer<'_> {
+impl Gather for Gatherer<'_, '_> {
     type Error = Stop;
 
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), Stop> {

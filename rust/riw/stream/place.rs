@@ -3,7 +3,7 @@
 //! Placing: moves the payload of a received segment to registered memory, or a message to a queue.
 
 use crate::{
-    mr::{Sink, Target},
+    mr::{Finder, Sink},
     queue::{
         receive::{NextTurn, TakenWr},
         wr::{AtomicSink, Immediate, RecvWr, Sge, WcStatus},
@@ -29,6 +29,7 @@ use trace::Source;
 /// Places the segments that a receiver finds.
 pub(super) struct Placer<'a> {
     stream: &'a Stream,
+    finder: Finder<'a>,
     filling: &'a mut Filling,
     wait: &'a mut Option<ReceiveWait>,
     /// Where the tagged segment goes.
@@ -57,6 +58,7 @@ impl<'a> Placer<'a> {
     ) -> Self {
         Self {
             stream,
+            finder: Finder::new(&stream.regions),
             filling,
             wait,
             target: None,
@@ -68,10 +70,6 @@ impl<'a> Placer<'a> {
             next: NextTurn::default(),
             terminated: None,
         }
-    }
-
-    fn find(&self, stag: Stag, want: Access, addr: u64, len: u32) -> Result<Target, Denied> {
-        self.stream.regions.find(stag, want, addr, len)
     }
 
     /// Queues a read or an atomic operation of the peer for its response.
@@ -92,9 +90,11 @@ impl<'a> Placer<'a> {
     fn find_tagged(&mut self, segment: &Segment) -> Result<(), Error> {
         let found = match *segment {
             Segment::Write { stag, to, len, .. } => self
+                .finder
                 .find(stag, Access::REMOTE_WRITE, to, len)
                 .map_err(Denied::tagged)?,
             Segment::ReadResponse { stag, to, len, .. } => self
+                .finder
                 .find(stag, Access::LOCAL_WRITE, to, len)
                 .map_err(|denied| self.refuse_sink(denied))?,
             Segment::Send { .. } => return Ok(()),
@@ -155,7 +155,9 @@ impl<'a> Placer<'a> {
 
     /// Copies octets to the buffers of the receive WR, `at` bytes from the start of the message.
     fn scatter(&mut self, at: u32, octets: &RxOctets<'_>, from: Range<usize>) -> Result<(), Error> {
-        match self.filling.scatter(self.stream, at, octets, from)? {
+        let (stream, finder) = (self.stream, &mut self.finder);
+
+        match self.filling.scatter(stream, finder, at, octets, from)? {
             Ok(()) => Ok(()),
             Err((status, error)) => Err(self.refuse(status, error)),
         }
@@ -198,6 +200,7 @@ impl Filling {
     fn scatter(
         &self,
         stream: &Stream,
+        finder: &mut Finder<'_>,
         mut at: u32,
         octets: &RxOctets<'_>,
         mut from: Range<usize>,
@@ -220,15 +223,21 @@ impl Filling {
             let found = match sge.addr.checked_add(at.into()) {
                 Some(addr) => match self.buffers.memory(sge.stag, addr, n) {
                     Some(memory) => Ok(Sink::Memory(memory)),
-                    None => stream
-                        .regions
+                    None => finder
                         .find(sge.stag, Access::LOCAL_WRITE, addr, n)
                         .map(Sink::Region),
                 },
                 None => Err(Denied::Wrap),
             };
             let copied = match found {
-                Ok(sink) => copy(stream, &sink, 0, octets, from.start..middle)?,
+                Ok(sink) => {
+                    let copied = copy(stream, &sink, 0, octets, from.start..middle)?;
+
+                    if let Sink::Region(target) = sink {
+                        finder.keep(target);
+                    }
+                    copied
+                }
                 Err(denied) => Err(denied),
             };
 
@@ -350,7 +359,9 @@ impl Placement for Placer<'_> {
     }
 
     fn end(&mut self, segment: &Segment) -> Result<(), Error> {
-        self.target = None;
+        if let Some(Sink::Region(target)) = self.target.take() {
+            self.finder.keep(target);
+        }
         match *segment {
             Segment::Send {
                 mo,
@@ -372,13 +383,14 @@ impl Placement for Placer<'_> {
     fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error> {
         // A read of length 0 is not checked (RFC 5040, section 5.2.1).
         if request.len != 0 {
-            self.find(
+            let found = self.finder.find(
                 request.src_stag,
                 Access::REMOTE_READ,
                 request.src_to,
                 request.len,
-            )
-            .map_err(Denied::read_source)?;
+            );
+
+            self.finder.keep(found.map_err(Denied::read_source)?);
         }
 
         self.queue_response(Inbound::Read {

@@ -4,6 +4,7 @@
 
 use crate::{
     link::{Frames, Link, LinkState},
+    mr::Finder,
     queue::wr::WcStatus,
     stream::{
         gather::{Active, Gatherer, Stop},
@@ -102,6 +103,7 @@ impl Stream {
         else {
             return Ok(Filled::All);
         };
+        let mut finder = Finder::new(&self.regions);
 
         while buf.len() < size && !frames.is_full() {
             if !sender.segmenter.busy() {
@@ -111,7 +113,7 @@ impl Stream {
                     NextMessage::Later => return Ok(Filled::More),
                 }
             }
-            match self.gather_fpdu(sender, buf, frames) {
+            match self.gather_fpdu(sender, buf, frames, &mut finder) {
                 Ok(()) => {}
                 Err(NotGathered::NoMemory) => return Ok(Filled::NoMemory),
                 Err(NotGathered::Failed(error)) => return Err(error),
@@ -126,12 +128,13 @@ impl Stream {
         sender: &mut Sender,
         buf: &mut SendBuf,
         frames: &mut Frames,
+        finder: &mut Finder<'_>,
     ) -> Result<(), NotGathered> {
         let mark = buf.mark();
         let active = sender.active.as_ref();
         let before = buf.len();
         let has_messages = sender.segmenter.framing_mut().has_messages();
-        let mut gatherer = Gatherer::new(&self.regions, active, &sender.data, buf);
+        let mut gatherer = Gatherer::new(finder, active, &sender.data, buf);
 
         let polled = match has_messages {
             true if frames.reserve().is_err() => Err(Stop::Memory),
@@ -202,9 +205,11 @@ impl Stream {
             return false;
         };
 
+        let mut finder = Finder::new(&self.regions);
+
         sender.begin(Message::Terminate(terminate), 0, Active::Control)
             && self
-                .gather_fpdu(sender, &mut tx.buf, &mut tx.frames)
+                .gather_fpdu(sender, &mut tx.buf, &mut tx.frames, &mut finder)
                 .is_ok()
     }
 
