@@ -54,6 +54,11 @@ module! {
             default: 0,
             description: "1: require markers from the peer",
         },
+        // RFC 5044, section 5.1: an FPDU should fit in a TCP segment.
+        fpdu_max: u32 {
+            default: 0,
+            description: "bytes of the longest FPDU to send over TCP; 0: as long as a TCP segment",
+        },
         mpa_revision: u32 {
             default: 2,
             description: "highest MPA revision: 1 or 2",

@@ -95,6 +95,9 @@ settings! {
         crc: 0..=2,
         /// 1: require markers from the peer. Markers that the peer requires are always sent.
         markers: 0..=1,
+        /// Bytes of the longest FPDU to send over TCP; 0: as long as a TCP segment. The ULPDU of the maximum
+        /// is just below the limit of RFC 5044, section 3, which is 64768.
+        fpdu_max: 0..=64_774,
         /// The highest MPA revision to use. A Request of revision 1 is answered in any case. A
         /// responder that supports only revision 1 can be reached only with `peer_to_peer` 0.
         mpa_revision: 1..=2,
@@ -234,6 +237,15 @@ impl Settings {
     /// Whether the payload of an RDMA Write is placed before its turn. Any context.
     pub(crate) fn places_early(&self) -> bool {
         self.early_placement.load(ordering::Relaxed) != 0
+    }
+
+    /// Returns the length of the longest FPDU in bytes, unless it is to be that of a TCP segment. Any
+    /// context.
+    pub(crate) fn fpdu_max(&self) -> Option<u32> {
+        match self.fpdu_max.load(ordering::Relaxed) {
+            0 => None,
+            bytes => Some(bytes),
+        }
     }
 
     /// Returns the time for the transport to connect, in milliseconds. Any context.

@@ -2,11 +2,13 @@
 """The networks of the bench, in the machine."""
 import contextlib
 import os
+from pathlib import Path
 
 import lab
 import nfs
 from utils import cmd
 
+LONGEST_FPDU = 64774
 MTU = {"veth1500": 1500, "veth9000": 9000, "here1500": 1500}
 
 
@@ -57,11 +59,20 @@ def network(name, module_file, where):
 
 
 def choose_framing(contender, row, *nodes):
-    """Sets CRCs and markers at both ends as the row requires. siw has no settings: see module()."""
+    """Sets CRCs, markers and the length of FPDUs at both ends as the row requires. siw has no settings:
+    see module()."""
     if contender == "riw":
         for node in nodes:
             lab.setting(node.dev, "crc", 2 if row.framing == "CRC" else 0)
             lab.setting(node.dev, "markers", 1 if row.framing == "markers" else 0)
+            choose_length(node.dev, LONGEST_FPDU if row.framing == "long FPDUs" else 0)
+
+
+def choose_length(dev, bytes):
+    """Sets the length of the longest FPDU; 0: of a TCP segment. That is so in older revisions of riw,
+    which have no setting for it."""
+    if bytes or Path(f"/sys/class/infiniband/{dev}/mpa/fpdu_max").exists():
+        lab.setting(dev, "fpdu_max", bytes)
 
 
 def choose_transport(transport, *nodes):

@@ -29,6 +29,9 @@ IPERF3_MOST = MIB
 IPERF3_SCTP_MOST = 64 * KIB
 SCTP_SIZES = (64, 64 * KIB, MIB)
 FRAMED_SIZES = (4 * KIB, 64 * KIB, MIB)
+# On lo, the FPDUs are long anyway.
+FRAMINGS = ("CRC", "markers", "long FPDUs")
+LO_FRAMINGS = FRAMINGS[:2]
 LATENCY_SIZES = (2, *SIZES)
 EVENT_SIZES = (2, 4 * KIB)
 # Rows of other sizes serve the plots only, and rows of other networks add little to these two. They
@@ -61,7 +64,7 @@ class Row:
     size: int = 0
     qps: int = 1
     events: bool = False
-    framing: str = ""    # CRC or markers at both ends; "" for neither
+    framing: str = ""    # CRC, markers or long FPDUs at both ends; "" for none of them
     typical: bool = False  # latency: the median of the messages instead of the mean
     depth: int = 0       # storage: requests in flight
     transport: str = ""  # SCTP; "" for TCP
@@ -164,8 +167,8 @@ class Row:
             return (self.kind in ("bandwidth", "latency", "cpu") and self.operation == "write"
                     and self.size <= IPERF3_MOST and self.qps == 1 and not self.framing
                     and not self.typical)
-        # siw has no markers, and no SCTP.
-        return contender != "siw" or not (self.framing == "markers" or self.transport)
+        # siw has no markers, no choice of the length of FPDUs, and no SCTP.
+        return contender != "siw" or not (self.framing in FRAMINGS[1:] or self.transport)
 
 
 def full():
@@ -176,7 +179,7 @@ def full():
                 yield Row(network, "bandwidth", operation, size)
                 if operation == "write" and size in FRAMED_SIZES:
                     # Directly after the row to compare with.
-                    for framing in ("CRC", "markers"):
+                    for framing in LO_FRAMINGS if network == "lo" else FRAMINGS:
                         yield Row(network, "bandwidth", operation, size, framing=framing)
             yield Row(network, "rate", operation, 64)
             for size in LATENCY_SIZES:

@@ -4,7 +4,6 @@
 
 mod bind;
 mod details;
-mod finder;
 mod kernel;
 mod memory;
 mod regions;
@@ -13,9 +12,8 @@ mod user;
 mod window;
 
 pub(crate) use bind::BindRequest;
-pub(crate) use finder::Finder;
 pub(crate) use kernel::Mapping;
-pub(crate) use regions::{Regions, Sink, Target, ATOMIC_LEN};
+pub(crate) use regions::{Finder, Regions, Sink, ATOMIC_LEN};
 
 use crate::{
     abi::Provider,

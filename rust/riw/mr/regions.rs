@@ -46,7 +46,7 @@ impl Regions {
     }
 
     /// Finds a range as [`Self::find`] does, in `mr`, the region with the index of `stag`.
-    pub(super) fn find_in(
+    fn find_in(
         &self,
         mr: Option<ARef<MrObject>>,
         stag: Stag,
@@ -176,12 +176,50 @@ impl Regions {
     }
 }
 
+/// Finds the ranges of a run of FPDUs. Most are in the same region, so it keeps the region that was used
+/// last: a search in the table and two atomic operations are a good part of what an FPDU costs.
+///
+/// Deregistration waits for the region that is kept. So keep a finder only for a run whose length is
+/// bounded: a batch to send, or what a socket has.
+pub(crate) struct Finder<'a> {
+    regions: &'a Regions,
+    last: Option<ARef<MrObject>>,
+}
+
+impl<'a> Finder<'a> {
+    /// Returns a finder that keeps no region yet. Any context.
+    pub(crate) fn new(regions: &'a Regions) -> Self {
+        Self {
+            regions,
+            last: None,
+        }
+    }
+
+    /// Finds a range, as [`Regions::find`] does. Process context or softirq.
+    pub(crate) fn find(
+        &mut self,
+        stag: Stag,
+        want: Access,
+        addr: u64,
+        len: u32,
+    ) -> Result<Target, Denied> {
+        let mr = self.regions.mrs.get_again(stag.0, self.last.take());
+
+        self.regions.find_in(mr, stag, want, addr, len)
+    }
+
+    /// Keeps the region of a range whose copies are done. Any context.
+    pub(crate) fn keep(&mut self, target: Target) {
+        self.last = Some(target.mr);
+    }
+}
+
 /// A range of a region, with its access checked.
 ///
 /// It holds a reference to the region, and deregistration waits for that. So keep it only for the
-/// copies of one FPDU, and give it to a [`Finder`](super::Finder) then, if there is one.
+/// copies of one FPDU, and give it to a [`Finder`] then, if there is one.
 pub(crate) struct Target {
-    pub(super) mr: ARef<MrObject>,
+    mr: ARef<MrObject>,
     /// Offset of the range from the start of the region, in bytes.
     offset: u64,
     /// The registration of a kernel user, or the binding of a window, that was in force.

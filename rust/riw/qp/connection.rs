@@ -24,6 +24,7 @@ use kernel::{
 };
 use kernel_ext::memcg::MemCgroup;
 use rdma::{iw::ConnParam, Device};
+use trace::Source;
 
 impl Qp {
     /// Finds the queue pair that a consumer connects or accepts a connection with, and its verbs object.
@@ -81,6 +82,7 @@ impl Qp {
             first,
             may_send,
             mss: connection.link().mss()?,
+            fpdu_max: self.stream.sq.device().cm.settings.fpdu_max(),
             retries_memory: below_reclaim,
         })?;
         self.set_startup(QpStartup {

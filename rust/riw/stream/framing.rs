@@ -2,7 +2,7 @@
 
 //! The framing of segments by the lower layer: MPA over TCP, or SCTP's chunks.
 
-use super::crc;
+use super::{crc, start::Start};
 use crate::link::Transport;
 use iwarp::{
     mpa, sctp, startup::Parameters, Error, Framing, Gather, Placement, Progress, Quote, Receiver,
@@ -11,28 +11,34 @@ use iwarp::{
 
 /// The sending side.
 pub(super) enum TxFraming {
-    Mpa(mpa::FpduFramer<crc::Kernel>),
+    /// The longest FPDU is a TCP segment, or of the length that is set.
+    Mpa {
+        framer: mpa::FpduFramer<crc::Kernel>,
+        fpdu_max: Option<u32>,
+    },
     Sctp(sctp::ChunkFramer),
 }
 
 impl TxFraming {
-    /// A framing at the start of a stream. `room`: the payload of a full TCP segment, or of a full
-    /// SCTP chunk, in bytes.
-    pub(super) fn new(transport: Transport, parameters: &Parameters, room: u32) -> Self {
-        match transport {
-            Transport::Tcp => Self::Mpa(mpa::FpduFramer::new(TxConfig {
-                crc: parameters.crc,
-                markers: parameters.tx_markers,
-                emss: room,
-            })),
-            Transport::Sctp => Self::Sctp(sctp::ChunkFramer::new(room)),
+    /// A framing at the start of a stream.
+    pub(super) fn new(start: &Start<'_>) -> Self {
+        match start.transport {
+            Transport::Tcp => Self::Mpa {
+                framer: mpa::FpduFramer::new(TxConfig {
+                    crc: start.parameters.crc,
+                    markers: start.parameters.tx_markers,
+                    emss: start.fpdu_max.unwrap_or(start.mss),
+                }),
+                fpdu_max: start.fpdu_max,
+            },
+            Transport::Sctp => Self::Sctp(sctp::ChunkFramer::new(start.mss)),
         }
     }
 
     /// Sets the payload of a full TCP segment or SCTP chunk, in bytes.
     pub(super) fn set_room(&mut self, room: u32) {
         match self {
-            Self::Mpa(framer) => framer.set_emss(room),
+            Self::Mpa { framer, fpdu_max } => framer.set_emss(fpdu_max.unwrap_or(room)),
             Self::Sctp(framer) => framer.set_chunk(room),
         }
     }
@@ -52,7 +58,7 @@ impl Framing for TxFraming {
     #[inline]
     fn mulpdu(&self) -> u16 {
         match self {
-            Self::Mpa(framer) => framer.mulpdu(),
+            Self::Mpa { framer, .. } => framer.mulpdu(),
             Self::Sctp(framer) => framer.mulpdu(),
         }
     }
@@ -66,7 +72,7 @@ impl Framing for TxFraming {
         out: &mut G,
     ) -> Result<u32, G::Error> {
         match self {
-            Self::Mpa(framer) => framer.emit(head, offset, len, out),
+            Self::Mpa { framer, .. } => framer.emit(head, offset, len, out),
             Self::Sctp(framer) => framer.emit(head, offset, len, out),
         }
     }

@@ -15,6 +15,8 @@ pub(crate) struct Start<'a> {
     pub(crate) may_send: bool,
     /// The payload of a full TCP segment, or of a full SCTP chunk, in bytes.
     pub(crate) mss: u32,
+    /// The length of the longest FPDU, in bytes, if it is not the TCP segment's.
+    pub(crate) fpdu_max: Option<u32>,
     /// Without memory to send from, a transmit run is repeated. Otherwise the stream ends.
     pub(crate) retries_memory: bool,
 }

@@ -71,7 +71,7 @@ impl Tx {
         self.clear_batch();
         self.cut = false;
         self.sender = Some(Sender {
-            segmenter: Segmenter::new(TxFraming::new(start.transport, start.parameters, start.mss)),
+            segmenter: Segmenter::new(TxFraming::new(start)),
             active: None,
             data: SendData::none(),
             kind: Kind::Other,
