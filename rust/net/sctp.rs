@@ -48,6 +48,8 @@ pub struct Look {
     pub unacknowledged: u32,
     /// The part of `unacknowledged` that SCTP has not sent.
     pub unsent: u32,
+    /// There is something to read, besides the event that the association is up.
+    pub has_received: bool,
     /// Milliseconds since the last packet of the peer; `u32::MAX` if there has been none.
     pub silence: u32,
     /// A number that changes when either side has received something new.
@@ -180,6 +182,7 @@ impl SctpSocket {
             chunk: look.chunk,
             unacknowledged: look.unacked,
             unsent: look.unsent,
+            has_received: look.received,
             silence: look.silence,
             moved: look.moved,
         }

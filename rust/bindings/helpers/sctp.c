@@ -213,6 +213,22 @@ static enum riw_sctp_phase riw_sctp_phase(const struct sctp_association *asoc)
 	}
 }
 
+/* Whether there is something to read, but for the event that the association is up. The socket must be locked. */
+static bool riw_sctp_has_received(struct sock *sk)
+{
+	struct sk_buff *skb;
+
+	skb_queue_walk(&sk->sk_receive_queue, skb) {
+		const struct sctp_assoc_change *event = (const void *)skb->data;
+
+		/* There are no other events than changes of the association. */
+		if (!(sctp_skb2event(skb)->msg_flags & MSG_NOTIFICATION) ||
+		    event->sac_state != SCTP_COMM_UP)
+			return true;
+	}
+	return false;
+}
+
 void riw_helper_sctp_look(struct sock *sk, struct riw_sctp_look *look)
 {
 	struct sctp_association *asoc;
@@ -227,6 +243,7 @@ void riw_helper_sctp_look(struct sock *sk, struct riw_sctp_look *look)
 		look->chunk = asoc->frag_point;
 		look->unsent = asoc->outqueue.out_qlen;
 		look->unacked = look->unsent + asoc->outqueue.outstanding_bytes;
+		look->received = riw_sctp_has_received(sk);
 		look->silence = riw_sctp_silence(asoc);
 		look->moved = (u64)asoc->ctsn_ack_point +
 			      sctp_tsnmap_get_ctsn(&asoc->peer.tsn_map);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A connection: its parts, the calls of the queue pair, its work items and the events of its link.
+//! A connection: its parts, the calls of the queue pair and the events of its link.
 
 use super::{
     device::CmDevice,
     member::CmConnection,
     pending::{PendingEvent, PendingEvents},
-    phase::{End, Phase, Step},
+    phase::{End, Phase},
     reason::EndReason,
 };
 use crate::{
@@ -21,14 +21,13 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::{ordering, Atomic},
-        Arc, ArcBorrow, Mutex, MutexGuard, SetOnce,
+        Arc, ArcBorrow, Mutex, SetOnce,
     },
-    workqueue::{DelayedWork, Work, WorkItem},
+    workqueue::{DelayedWork, Work},
 };
 use kernel_ext::{
-    memalloc::without_io,
     memcg::MemCgroup,
-    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
+    workqueue::{impl_has_queue, Queue},
 };
 use rdma::iw::{CmId, ConnParam};
 
@@ -137,24 +136,6 @@ impl Endpoint {
         }
     }
 
-    /// Continues with a connection that has `begun`, or ends it if that has failed. Returns
-    /// the error of `begun`. May sleep.
-    pub(super) fn proceed(
-        self: &Arc<Self>,
-        mut phase: MutexGuard<'_, Phase>,
-        begun: Result<(), EndReason>,
-    ) -> Result {
-        match begun {
-            Ok(()) => {
-                drop(phase);
-                // The awaited event may have happened before the link had an owner.
-                self.kick();
-            }
-            Err(reason) => self.end(&mut phase, &End::abort(reason)),
-        }
-        begun.map_err(EndReason::to_error)
-    }
-
     /// Binds the endpoint and a queue pair to each other. `EINVAL` if the queue pair cannot be
     /// connected. May sleep.
     pub(super) fn attach(self: &Arc<Self>, qp: &Arc<Qp>) -> Result {
@@ -202,63 +183,6 @@ impl Endpoint {
             self.stream_queue.kick::<_, 1>(self);
         } else {
             self.dev.shared.setup_queue.kick::<_, 0>(self);
-        }
-    }
-
-    /// Does a work item's step, and sets the timer for the phase that it leaves. If the deadline has
-    /// passed, first takes the step of [`Self::expire`]. May sleep.
-    fn step_and_arm(self: &Arc<Self>, phase: &mut Phase, f: impl FnOnce(Phase) -> Step) {
-        self.step(phase, |phase| (f(phase), ()));
-        if phase.deadline().is_some_and(|d| d.left().is_none()) {
-            self.step(phase, |phase| (self.expire(phase), ()));
-        }
-        match phase.deadline() {
-            // If it has passed in the meantime, the timer expires at once.
-            Some(deadline) => mod_delayed_work::<Self, 2>(self, deadline.left().unwrap_or(0)),
-            None => cancel_delayed_work::<Self, 2>(self),
-        }
-    }
-
-    /// The step of a phase whose deadline has passed. May sleep.
-    fn expire(self: &Arc<Self>, phase: Phase) -> Step {
-        match phase {
-            Phase::Connecting(opening) => self.fall_back(opening, EndReason::Timeout),
-            Phase::Reported(reported) => self.refuse_with(reported, EndReason::Timeout),
-            Phase::Rdma {
-                id,
-                ending: Some(mut ending),
-                watch,
-            } => {
-                let extended = self.extend_ending(&mut ending);
-                let phase = Phase::Rdma {
-                    id,
-                    ending: Some(ending),
-                    watch,
-                };
-
-                match extended {
-                    true => Step::Next(phase),
-                    false => Step::End(phase, End::graceful(EndReason::Timeout)),
-                }
-            }
-            Phase::Rdma {
-                id,
-                ending: None,
-                watch: Some(mut watch),
-            } => {
-                let silent = watch.finds_silence(&self.link);
-                let phase = Phase::Rdma {
-                    id,
-                    ending: None,
-                    watch: Some(watch),
-                };
-
-                match silent {
-                    true => Step::End(phase, End::abort(EndReason::Timeout)),
-                    false => Step::Next(phase),
-                }
-            }
-            phase => Step::End(phase, End::abort(EndReason::Timeout)),
         }
     }
 
@@ -402,49 +326,6 @@ impl QpConnection for Endpoint {
 
     fn abandon(self: ArcBorrow<'_, Self>, id: &CmId) -> bool {
         Arc::from(self).abandon_accept(id)
-    }
-}
-
-impl WorkItem<0> for Endpoint {
-    type Pointer = Arc<Self>;
-
-    /// Sets the connection up. May sleep, but must not wait for a peer or a stream.
-    fn run(this: Arc<Self>) {
-        // `start` has queued `stream_work`, which may hold `phase` for long.
-        if this.is_stream_active() {
-            return;
-        }
-        // The next item may be of a connection that I/O waits for.
-        without_io(|| {
-            this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
-                Phase::Connecting(_) | Phase::AwaitReply(_) => this.step_connect(phase),
-                Phase::AwaitRequest(_) | Phase::Reported(_) => this.step_accept(phase),
-                phase => Step::Next(phase),
-            });
-        });
-    }
-}
-
-impl WorkItem<1> for Endpoint {
-    type Pointer = Arc<Self>;
-
-    /// Ends the stream, and the connection with it. May sleep, but must not wait for a peer.
-    fn run(this: Arc<Self>) {
-        without_io(|| {
-            this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
-                Phase::AwaitFirst { .. } | Phase::Rdma { .. } => this.step_stream(phase),
-                phase => Step::Next(phase),
-            });
-        });
-    }
-}
-
-impl WorkItem<2> for Endpoint {
-    type Pointer = Arc<Self>;
-
-    /// The deadline may have passed.
-    fn run(this: Arc<Self>) {
-        this.kick();
     }
 }
 

@@ -6,7 +6,7 @@
 //!   through the phases of `phase.rs`. `connect.rs` and `accept.rs` have the phases before the stream
 //!   is active, `opening.rs` and `incoming.rs` their data; `initiator.rs` and `responder.rs` have the
 //!   parts that depend on the transport. `established.rs` has the phases after, `end.rs` has the end
-//!   and `reason.rs` its reasons. `note.rs` counts, traces and logs them.
+//!   and `reason.rs` its reasons. `steps.rs` has the work items, `note.rs` counts, traces and logs.
 //! - A `Listener` accepts connections (`listen.rs`). It has a `Subscription` for each listening id of
 //!   iw_cm.
 //! - A [`CmDevice`] knows all endpoints and subscriptions of a device, its members (`member.rs`), so
@@ -56,6 +56,7 @@ mod pending;
 mod phase;
 mod reason;
 mod responder;
+mod steps;
 mod subscription;
 
 pub(crate) use device::{CmDevice, Shared};

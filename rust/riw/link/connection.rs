@@ -114,6 +114,19 @@ impl Connection {
         }
     }
 
+    /// Whether nothing has happened that its owner would have to act on, since it began to connect or was
+    /// accepted.
+    pub(super) fn is_quiet(&self) -> bool {
+        match self.state() {
+            LinkState::Connecting => true,
+            LinkState::Established => match self {
+                Self::Tcp(socket) => socket.with_locked(|sk| sk.unread().is_empty()),
+                Self::Sctp(association) => !association.has_received(),
+            },
+            _ => false,
+        }
+    }
+
     /// Returns the local address.
     pub(crate) fn local_addr(&self) -> Result<SocketAddr> {
         match self {

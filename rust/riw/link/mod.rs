@@ -137,6 +137,13 @@ impl Link {
             .unwrap_or_else(LinkState::Closed)
     }
 
+    /// Whether nothing has happened that the owner would have to act on, since the connection began to connect
+    /// or was accepted.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.with(|connection| Ok(connection.is_quiet()))
+            .unwrap_or(false)
+    }
+
     /// Returns the local address.
     pub(crate) fn local_addr(&self) -> Result<SocketAddr> {
         self.with(|connection| connection.local_addr())

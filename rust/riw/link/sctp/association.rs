@@ -121,6 +121,11 @@ impl Association {
         }
     }
 
+    /// Whether there is something to read. May sleep.
+    pub(in crate::link) fn has_received(&self) -> bool {
+        self.socket.look().has_received
+    }
+
     /// Returns the addresses of both sides. May sleep. `ENOTCONN` if there is no association.
     pub(in crate::link) fn addrs(&self) -> Result<AddrPair> {
         let (local, remote) = self.socket.addrs()?;

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The work items of a connection, the steps that they take, and its timer.
+
+use super::{
+    phase::{End, Phase, Step},
+    reason::EndReason,
+    Endpoint,
+};
+use kernel::{
+    prelude::*,
+    sync::{Arc, MutexGuard},
+    workqueue::WorkItem,
+};
+use kernel_ext::{
+    memalloc::without_io,
+    workqueue::{cancel_delayed_work, mod_delayed_work},
+};
+
+impl Endpoint {
+    /// Continues with a connection that has `begun`, or ends it if that has failed. Returns
+    /// the error of `begun`. May sleep.
+    pub(super) fn proceed(
+        self: &Arc<Self>,
+        mut phase: MutexGuard<'_, Phase>,
+        begun: Result<(), EndReason>,
+    ) -> Result {
+        match begun {
+            // Its first event kicks it. A kick now would put it into the queue ahead of connections whose
+            // events come earlier, and consumers rely on their order.
+            Ok(()) if self.link.is_quiet() => self.arm(&phase),
+            // The awaited event may have happened before the link had an owner.
+            Ok(()) => {
+                drop(phase);
+                self.kick();
+            }
+            Err(reason) => self.end(&mut phase, &End::abort(reason)),
+        }
+        begun.map_err(EndReason::to_error)
+    }
+
+    /// Does a work item's step, and sets the timer for the phase that it leaves. If the deadline has
+    /// passed, first takes the step of [`Self::expire`]. May sleep.
+    fn step_and_arm(self: &Arc<Self>, phase: &mut Phase, f: impl FnOnce(Phase) -> Step) {
+        self.step(phase, |phase| (f(phase), ()));
+        if phase.deadline().is_some_and(|d| d.left().is_none()) {
+            self.step(phase, |phase| (self.expire(phase), ()));
+        }
+        self.arm(phase);
+    }
+
+    /// Sets the timer for `phase`. Any context.
+    fn arm(self: &Arc<Self>, phase: &Phase) {
+        match phase.deadline() {
+            // If it has passed in the meantime, the timer expires at once.
+            Some(deadline) => mod_delayed_work::<Self, 2>(self, deadline.left().unwrap_or(0)),
+            None => cancel_delayed_work::<Self, 2>(self),
+        }
+    }
+
+    /// The step of a phase whose deadline has passed. May sleep.
+    fn expire(self: &Arc<Self>, phase: Phase) -> Step {
+        match phase {
+            Phase::Connecting(opening) => self.fall_back(opening, EndReason::Timeout),
+            Phase::Reported(reported) => self.refuse_with(reported, EndReason::Timeout),
+            Phase::Rdma {
+                id,
+                ending: Some(mut ending),
+                watch,
+            } => {
+                let extended = self.extend_ending(&mut ending);
+                let phase = Phase::Rdma {
+                    id,
+                    ending: Some(ending),
+                    watch,
+                };
+
+                match extended {
+                    true => Step::Next(phase),
+                    false => Step::End(phase, End::graceful(EndReason::Timeout)),
+                }
+            }
+            Phase::Rdma {
+                id,
+                ending: None,
+                watch: Some(mut watch),
+            } => {
+                let silent = watch.finds_silence(&self.link);
+                let phase = Phase::Rdma {
+                    id,
+                    ending: None,
+                    watch: Some(watch),
+                };
+
+                match silent {
+                    true => Step::End(phase, End::abort(EndReason::Timeout)),
+                    false => Step::Next(phase),
+                }
+            }
+            phase => Step::End(phase, End::abort(EndReason::Timeout)),
+        }
+    }
+}
+
+impl WorkItem<0> for Endpoint {
+    type Pointer = Arc<Self>;
+
+    /// Sets the connection up. May sleep, but must not wait for a peer or a stream.
+    fn run(this: Arc<Self>) {
+        // `start` has queued `stream_work`, which may hold `phase` for long.
+        if this.is_stream_active() {
+            return;
+        }
+        // The next item may be of a connection that I/O waits for.
+        without_io(|| {
+            this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
+                Phase::Connecting(_) | Phase::AwaitReply(_) => this.step_connect(phase),
+                Phase::AwaitRequest(_) | Phase::Reported(_) => this.step_accept(phase),
+                phase => Step::Next(phase),
+            });
+        });
+    }
+}
+
+impl WorkItem<1> for Endpoint {
+    type Pointer = Arc<Self>;
+
+    /// Ends the stream, and the connection with it. May sleep, but must not wait for a peer.
+    fn run(this: Arc<Self>) {
+        without_io(|| {
+            this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
+                Phase::AwaitFirst { .. } | Phase::Rdma { .. } => this.step_stream(phase),
+                phase => Step::Next(phase),
+            });
+        });
+    }
+}
+
+impl WorkItem<2> for Endpoint {
+    type Pointer = Arc<Self>;
+
+    /// The deadline may have passed.
+    fn run(this: Arc<Self>) {
+        this.kick();
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connections that are opened at the same time, as perftest opens those of several queue pairs. Their
+ * requests are reported in the order in which they were opened: perftest tells queue pairs apart by
+ * nothing else.
+ *
+ *     cm_order ACTIVE PASSIVE
+ */
+#include <arpa/inet.h>
+#include <rdma/rdma_cma.h>
+#include <stdint.h>
+
+#include "common/pair.h"
+#include "common/tap.h"
+
+#define IDS 32
+#define ROUNDS 60
+/* One in this number may be out of order: on two CPUs, packets of two connections can pass each other. */
+#define ASTRAY 12
+
+/* Requests that came out of order. */
+static int astray;
+
+static struct sockaddr_in address(const struct side *side, uint16_t port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = port };
+
+	if (inet_pton(AF_INET, side->addr, &at.sin_addr) != 1)
+		tap_bail("no IPv4 address: %s", side->addr);
+	return at;
+}
+
+static struct rdma_event_channel *open_channel(void)
+{
+	struct rdma_event_channel *events = rdma_create_event_channel();
+
+	if (!events)
+		tap_bail("rdma_create_event_channel: %m");
+	return events;
+}
+
+static struct rdma_cm_id *open_id(const struct side *side, struct rdma_event_channel *events)
+{
+	struct rdma_cm_id *id;
+	int status;
+
+	netns_enter(side->netns);
+	status = rdma_create_id(events, &id, NULL, RDMA_PS_TCP);
+	netns_leave();
+	if (status)
+		tap_bail("rdma_create_id: %m");
+	return id;
+}
+
+static struct rdma_cm_id *listen_at(const struct side *side, struct rdma_event_channel *events)
+{
+	struct rdma_cm_id *id = open_id(side, events);
+	struct sockaddr_in at = address(side, 0);
+
+	if (rdma_bind_addr(id, (struct sockaddr *)&at) || rdma_listen(id, IDS))
+		tap_bail("rdma_listen: %m");
+	return id;
+}
+
+/* Returns an ID with a queue pair, ready to connect. */
+static struct rdma_cm_id *prepare(const struct side *side, struct rdma_event_channel *events,
+				  struct sockaddr_in *to)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct rdma_cm_id *id = open_id(side, events);
+
+	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)to, RESOLVE_MS) ||
+	    !cm_expect(events, RDMA_CM_EVENT_ADDR_RESOLVED, NULL, NULL, NULL) ||
+	    rdma_resolve_route(id, RESOLVE_MS) ||
+	    !cm_expect(events, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, NULL, NULL) ||
+	    rdma_create_qp(id, NULL, &attr))
+		tap_bail("a client: %m");
+	return id;
+}
+
+static void open_at_once(const struct side *active, const struct side *passive)
+{
+	struct rdma_event_channel *clients = open_channel(), *server = open_channel();
+	struct rdma_cm_id *listener = listen_at(passive, server), *ids[IDS], *child;
+	struct sockaddr_in to = address(passive, rdma_get_src_port(listener));
+
+	for (int i = 0; i < IDS; i++)
+		ids[i] = prepare(active, clients, &to);
+	for (uint8_t i = 0; i < IDS; i++) {
+		struct rdma_conn_param param = { .private_data = &i, .private_data_len = sizeof(i) };
+
+		if (rdma_connect(ids[i], &param))
+			tap_bail("rdma_connect: %m");
+	}
+	for (int i = 0; i < IDS; i++) {
+		uint8_t number = UINT8_MAX, length = sizeof(number);
+
+		if (!cm_expect(server, RDMA_CM_EVENT_CONNECT_REQUEST, &child, &number, &length))
+			break;
+		astray += number != i;
+		if (rdma_reject(child, NULL, 0) || rdma_destroy_id(child))
+			tap_bail("a rejection: %m");
+	}
+	for (int i = 0; i < IDS; i++)
+		cm_expect(clients, RDMA_CM_EVENT_REJECTED, NULL, NULL, NULL);
+	for (int i = 0; i < IDS; i++) {
+		rdma_destroy_qp(ids[i]);
+		rdma_destroy_id(ids[i]);
+	}
+	rdma_destroy_id(listener);
+	rdma_destroy_event_channel(clients);
+	rdma_destroy_event_channel(server);
+}
+
+int main(int argc, char **argv)
+{
+	struct side active, passive;
+
+	if (argc != 3)
+		tap_bail("usage: cm_order ACTIVE PASSIVE");
+	active = side_parse(argv[1]);
+	passive = side_parse(argv[2]);
+	for (int i = 0; i < ROUNDS && !tap_failing(); i++)
+		open_at_once(&active, &passive);
+	tap_note("%d out of order", astray);
+	tap_check(astray < IDS * ROUNDS / ASTRAY, "%d of %d are out of order", astray, IDS * ROUNDS);
+	tap_point("requests of %d connections, opened at the same time, come in their order", IDS);
+	return tap_done();
+}
