@@ -48,7 +48,7 @@ pub struct Look {
     pub unacknowledged: u32,
     /// The part of `unacknowledged` that SCTP has not sent.
     pub unsent: u32,
-    /// There is something to read, besides the event that the association is up.
+    /// There is something to read, other than the event that the association is up. False if it is gone.
     pub has_received: bool,
     /// Milliseconds since the last packet of the peer; `u32::MAX` if there has been none.
     pub silence: u32,

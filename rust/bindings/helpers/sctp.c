@@ -213,7 +213,7 @@ static enum riw_sctp_phase riw_sctp_phase(const struct sctp_association *asoc)
 	}
 }
 
-/* Whether there is something to read, but for the event that the association is up. The socket must be locked. */
+/* Whether there is something to read, other than the event that the association is up. The socket must be locked. */
 static bool riw_sctp_has_received(struct sock *sk)
 {
 	struct sk_buff *skb;

@@ -22,7 +22,7 @@ struct riw_sctp_look {
 	u32 chunk;		/* user data of the largest message that is not fragmented */
 	u32 unacked;		/* bytes of user data */
 	u32 unsent;
-	bool received;		/* something has not been read, but for the event that it is up */
+	bool received;		/* something is to be read, other than the event that it is up */
 	u32 silence;		/* ms since the last packet of the peer; U32_MAX if there has been none */
 	u64 moved;		/* changes when either side has received something */
 };

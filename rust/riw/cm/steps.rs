@@ -26,9 +26,10 @@ impl Endpoint {
         begun: Result<(), EndReason>,
     ) -> Result {
         match begun {
-            // Its first event kicks it. A kick now would put it into the queue ahead of connections whose
-            // events come earlier, and consumers rely on their order.
-            Ok(()) if self.link.is_quiet() => self.arm(&phase),
+            // The next event of the connection queues it. If it were queued now, it would be ahead of
+            // connections whose events come earlier, and consumers rely on their order. The link had its
+            // owner before it began to connect, so an event reports that it is established.
+            Ok(()) if self.link.has_received_nothing() => self.arm(&phase),
             // The awaited event may have happened before the link had an owner.
             Ok(()) => {
                 drop(phase);
@@ -49,7 +50,7 @@ impl Endpoint {
         self.arm(phase);
     }
 
-    /// Sets the timer for `phase`. Any context.
+    /// Sets the timer for `phase`, which is the endpoint's, locked. Process context.
     fn arm(self: &Arc<Self>, phase: &Phase) {
         match phase.deadline() {
             // If it has passed in the meantime, the timer expires at once.

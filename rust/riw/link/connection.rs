@@ -114,13 +114,14 @@ impl Connection {
         }
     }
 
-    /// Whether nothing has happened that its owner would have to act on, since it began to connect or was
-    /// accepted.
-    pub(super) fn is_quiet(&self) -> bool {
+    /// Whether neither side has closed it, and nothing has been received that has not been read.
+    pub(super) fn has_received_nothing(&self) -> bool {
         match self.state() {
             LinkState::Connecting => true,
             LinkState::Established => match self {
-                Self::Tcp(socket) => socket.with_locked(|sk| sk.unread().is_empty()),
+                Self::Tcp(socket) => {
+                    socket.with_locked(|sk| sk.unread().is_empty() && !sk.has_urgent())
+                }
                 Self::Sctp(association) => !association.has_received(),
             },
             _ => false,

@@ -137,10 +137,9 @@ impl Link {
             .unwrap_or_else(LinkState::Closed)
     }
 
-    /// Whether nothing has happened that the owner would have to act on, since the connection began to connect
-    /// or was accepted.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.with(|connection| Ok(connection.is_quiet()))
+    /// Whether neither side has closed the connection, and nothing has been received that has not been read.
+    pub(crate) fn has_received_nothing(&self) -> bool {
+        self.with(|connection| Ok(connection.has_received_nothing()))
             .unwrap_or(false)
     }
 

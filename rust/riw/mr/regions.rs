@@ -180,7 +180,7 @@ impl Regions {
 /// last: a search in the table and two atomic operations are a good part of what an FPDU costs.
 ///
 /// Deregistration waits for the region that is kept. So keep a finder only for a run whose length is
-/// bounded: a batch to send, or what a socket has.
+/// bounded: a batch to send, with the allocations for it, or what a socket has.
 pub(crate) struct Finder<'a> {
     regions: &'a Regions,
     last: Option<ARef<MrObject>>,

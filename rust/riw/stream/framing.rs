@@ -35,7 +35,7 @@ impl TxFraming {
         }
     }
 
-    /// Sets the payload of a full TCP segment or SCTP chunk, in bytes.
+    /// Sets the payload of a full TCP segment or SCTP chunk, in bytes. The setting `fpdu_max` takes precedence.
     pub(super) fn set_room(&mut self, room: u32) {
         match self {
             Self::Mpa { framer, fpdu_max } => framer.set_emss(fpdu_max.unwrap_or(room)),

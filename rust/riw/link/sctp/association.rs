@@ -121,7 +121,7 @@ impl Association {
         }
     }
 
-    /// Whether there is something to read. May sleep.
+    /// Whether there is something to read, other than the event that the association is up. May sleep.
     pub(in crate::link) fn has_received(&self) -> bool {
         self.socket.look().has_received
     }
