@@ -7,7 +7,7 @@
  *
  *     cm_order ACTIVE PASSIVE
  */
-#include <arpa/inet.h>
+#include <endian.h>
 #include <rdma/rdma_cma.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -23,74 +23,29 @@
 /* Requests that came out of their place, and more than NEAR places from it. */
 static int displaced, far;
 
-static struct sockaddr_in address(const struct side *side, uint16_t port)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = port };
-
-	if (inet_pton(AF_INET, side->addr, &at.sin_addr) != 1)
-		tap_bail("no IPv4 address: %s", side->addr);
-	return at;
-}
-
-static struct rdma_event_channel *open_channel(void)
-{
-	struct rdma_event_channel *events = rdma_create_event_channel();
-
-	if (!events)
-		tap_bail("rdma_create_event_channel: %m");
-	return events;
-}
-
-static struct rdma_cm_id *open_id(const struct side *side, struct rdma_event_channel *events)
-{
-	struct rdma_cm_id *id;
-	int status;
-
-	netns_enter(side->netns);
-	status = rdma_create_id(events, &id, NULL, RDMA_PS_TCP);
-	netns_leave();
-	if (status)
-		tap_bail("rdma_create_id: %m");
-	return id;
-}
-
-static struct rdma_cm_id *listen_at(const struct side *side, struct rdma_event_channel *events)
-{
-	struct rdma_cm_id *id = open_id(side, events);
-	struct sockaddr_in at = address(side, 0);
-
-	if (rdma_bind_addr(id, (struct sockaddr *)&at) || rdma_listen(id, IDS))
-		tap_bail("rdma_listen: %m");
-	return id;
-}
-
 /* Returns an ID with a queue pair, ready to connect. */
 static struct rdma_cm_id *prepare(const struct side *side, struct rdma_event_channel *events,
-				  struct sockaddr_in *to)
+				  const struct side *to, uint16_t port)
 {
 	struct ibv_qp_init_attr attr = {
 		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 	};
-	struct rdma_cm_id *id = open_id(side, events);
+	struct rdma_cm_id *id = cm_resolve(side, events, to, port);
 
-	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)to, RESOLVE_MS) ||
-	    !cm_expect(events, RDMA_CM_EVENT_ADDR_RESOLVED, NULL, NULL, NULL) ||
-	    rdma_resolve_route(id, RESOLVE_MS) ||
-	    !cm_expect(events, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, NULL, NULL) ||
-	    rdma_create_qp(id, NULL, &attr))
-		tap_bail("a client: %m");
+	if (rdma_create_qp(id, NULL, &attr))
+		tap_bail("rdma_create_qp: %m");
 	return id;
 }
 
 static void open_at_once(const struct side *active, const struct side *passive)
 {
-	struct rdma_event_channel *clients = open_channel(), *server = open_channel();
-	struct rdma_cm_id *listener = listen_at(passive, server), *ids[IDS], *child;
-	struct sockaddr_in to = address(passive, rdma_get_src_port(listener));
+	struct rdma_event_channel *clients = cm_new_channel(), *server = cm_new_channel();
+	struct rdma_cm_id *listener = cm_listen(passive, server, IDS), *ids[IDS], *child;
+	uint16_t port = be16toh(rdma_get_src_port(listener));
 
 	for (int i = 0; i < IDS; i++)
-		ids[i] = prepare(active, clients, &to);
+		ids[i] = prepare(active, clients, passive, port);
 	for (uint8_t i = 0; i < IDS; i++) {
 		struct rdma_conn_param param = { .private_data = &i, .private_data_len = sizeof(i) };
 

@@ -90,7 +90,7 @@ static struct rdma_cm_id *new_id(const struct side *side, struct rdma_event_chan
 	return id;
 }
 
-static struct rdma_event_channel *new_channel(void)
+struct rdma_event_channel *cm_new_channel(void)
 {
 	struct rdma_event_channel *events = rdma_create_event_channel();
 
@@ -110,6 +110,37 @@ static struct rdma_addrinfo *resolve(const struct side *side, const char *port, 
 	if (rdma_getaddrinfo(side->addr, port, &hints, &info))
 		tap_bail("rdma_getaddrinfo %s", side->addr);
 	return info;
+}
+
+struct rdma_cm_id *cm_listen(const struct side *side, struct rdma_event_channel *events, int backlog)
+{
+	struct rdma_addrinfo *info = resolve(side, NULL, true);
+	struct rdma_cm_id *id = new_id(side, events);
+
+	netns_enter(side->netns);
+	if (rdma_bind_addr(id, info->ai_src_addr) || rdma_listen(id, backlog))
+		tap_bail("rdma_listen on %s", side->addr);
+	netns_leave();
+	rdma_freeaddrinfo(info);
+	return id;
+}
+
+struct rdma_cm_id *cm_resolve(const struct side *side, struct rdma_event_channel *events,
+			      const struct side *to, uint16_t port)
+{
+	struct rdma_cm_id *id = new_id(side, events);
+	struct rdma_addrinfo *info;
+	char text[8];
+
+	snprintf(text, sizeof(text), "%u", port);
+	info = resolve(to, text, false);
+	if (rdma_resolve_addr(id, NULL, info->ai_dst_addr, RESOLVE_MS) ||
+	    !cm_expect(events, RDMA_CM_EVENT_ADDR_RESOLVED, NULL, NULL, NULL) ||
+	    rdma_resolve_route(id, RESOLVE_MS) ||
+	    !cm_expect(events, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, NULL, NULL))
+		tap_bail("resolving %s", to->addr);
+	rdma_freeaddrinfo(info);
+	return id;
 }
 
 static struct ibv_cq *make_cq(struct end *end, const struct pair_opts *opts, uint32_t cqe,
@@ -205,8 +236,6 @@ void pair_open(struct pair *pair, const struct pair_opts *given)
 	struct pair_opts filled = *given, *opts = &filled;
 	struct end *active = &pair->active, *passive = &pair->passive;
 	struct rdma_conn_param param = {};
-	struct rdma_addrinfo *info;
-	char port[8];
 
 	if (!opts->sq)
 		opts->sq = 64;
@@ -218,26 +247,12 @@ void pair_open(struct pair *pair, const struct pair_opts *given)
 	*active = (struct end){ .name = "active", .side = opts->active };
 	*passive = (struct end){ .name = "passive", .side = opts->passive };
 
-	pair->listen_events = new_channel();
-	pair->listener = new_id(&passive->side, pair->listen_events);
-	info = resolve(&passive->side, NULL, true);
-	netns_enter(passive->side.netns);
-	if (rdma_bind_addr(pair->listener, info->ai_src_addr) || rdma_listen(pair->listener, 4))
-		tap_bail("rdma_listen on %s", passive->side.addr);
-	netns_leave();
-	rdma_freeaddrinfo(info);
+	pair->listen_events = cm_new_channel();
+	pair->listener = cm_listen(&passive->side, pair->listen_events, 4);
 	pair->port = be16toh(rdma_get_src_port(pair->listener));
 
-	active->events = new_channel();
-	active->id = new_id(&active->side, active->events);
-	snprintf(port, sizeof(port), "%u", pair->port);
-	info = resolve(&passive->side, port, false);
-	if (rdma_resolve_addr(active->id, NULL, info->ai_dst_addr, RESOLVE_MS) ||
-	    !cm_expect(active->events, RDMA_CM_EVENT_ADDR_RESOLVED, NULL, NULL, NULL) ||
-	    rdma_resolve_route(active->id, RESOLVE_MS) ||
-	    !cm_expect(active->events, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, NULL, NULL))
-		tap_bail("resolving %s", passive->side.addr);
-	rdma_freeaddrinfo(info);
+	active->events = cm_new_channel();
+	active->id = cm_resolve(&active->side, active->events, &passive->side, pair->port);
 	end_make_qp(active, opts, NULL, false);
 
 	param.initiator_depth = opts->depth;
@@ -247,7 +262,7 @@ void pair_open(struct pair *pair, const struct pair_opts *given)
 	    !cm_expect(pair->listen_events, RDMA_CM_EVENT_CONNECT_REQUEST, &passive->id, NULL, NULL))
 		tap_bail("rdma_connect");
 	netns_leave();
-	passive->events = new_channel();
+	passive->events = cm_new_channel();
 	if (rdma_migrate_id(passive->id, passive->events))
 		tap_bail("rdma_migrate_id");
 	end_make_qp(passive, opts, opts->share, opts->srq);

@@ -73,6 +73,14 @@ bool pair_close(struct pair *pair);
 void netns_enter(const char *name);
 void netns_leave(void);
 
+/* Each ends the program on failure. */
+struct rdma_event_channel *cm_new_channel(void);
+/* Listens at a port that is free. */
+struct rdma_cm_id *cm_listen(const struct side *side, struct rdma_event_channel *events, int backlog);
+/* Returns an ID at `side` that has resolved the address of `to`, and the route. */
+struct rdma_cm_id *cm_resolve(const struct side *side, struct rdma_event_channel *events,
+			      const struct side *to, uint16_t port);
+
 /*
  * Waits for an event of the RDMA CM and acknowledges it. Returns whether it is the `wanted` event.
  * Copies its private data to `data` (up to *length bytes) if given.
