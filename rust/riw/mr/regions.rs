@@ -18,11 +18,6 @@ use rdma::{
 /// Length of the target of an atomic operation, in bytes.
 pub(crate) const ATOMIC_LEN: u32 = 8;
 
-/// Rounds of tries before an atomic operation fails. Others can change the target all the time, but
-/// each of their changes is one that succeeds, so only a consumer that prevents the operation on
-/// purpose fails so often.
-const ATOMIC_ROUNDS: u32 = 1024;
-
 /// The regions that a queue pair may name: the regions of its protection domain.
 pub(crate) struct Regions {
     pub(crate) mrs: Arc<MrTable<Riw>>,
@@ -86,20 +81,15 @@ impl Regions {
     }
 
     /// Executes an atomic operation of the peer. Process context or softirq. Returns the original
-    /// value of the target. Fails as [`Self::find_atomic`] does, with nothing changed.
-    pub(crate) fn atomic(&self, request: &AtomicRequest) -> Result<u64, Error> {
+    /// value of the target, or `None` if others have changed it with each try: the operation is to be
+    /// tried again after other work. Fails as [`Self::find_atomic`] does. With `None` and with an
+    /// error, nothing is changed.
+    pub(crate) fn atomic(&self, request: &AtomicRequest) -> Result<Option<u64>, Error> {
         let target = self.find_atomic(request)?;
 
-        for _ in 0..ATOMIC_ROUNDS {
-            let updated = target
-                .update(|value| request.op.apply(value))
-                .map_err(Denied::read_source)?;
-
-            if let Some(original) = updated {
-                return Ok(original);
-            }
-        }
-        Err(Rdmap::Unspecified.into())
+        target
+            .update(|value| request.op.apply(value))
+            .map_err(Denied::read_source)
     }
 
     /// Finds the region `stag` in the protection domain.

@@ -28,36 +28,30 @@ impl Stream {
 
                 self.note_outstanding(None, sender.segmenter.next_request(), awaited)?;
             }
-            return Ok(match sender.begin(first, 0, Active::Control) {
-                true => NextMessage::Message,
-                false => NextMessage::Nothing,
-            });
+            return Ok(NextMessage::begun(sender.begin(first, 0, Active::Control)));
         }
         sender.response_next = !sender.response_next;
-        if !sender.response_next && self.next_response(sender)? {
-            return Ok(NextMessage::Message);
+        if sender.response_next {
+            self.next_wr(sender)?.or_else(|| self.next_response(sender))
+        } else {
+            self.next_response(sender)?.or_else(|| self.next_wr(sender))
         }
-        let next = self.next_wr(sender)?;
-
-        if sender.response_next && next != NextMessage::Message && self.next_response(sender)? {
-            return Ok(NextMessage::Message);
-        }
-        Ok(next)
     }
 
-    /// Begins the response to the peer's oldest read or atomic operation. Returns whether one is due.
+    /// Begins the response to the peer's oldest read or atomic operation, if one is due. Returns
+    /// [`NextMessage::Later`] for an atomic operation that did not succeed now.
     ///
     /// An atomic operation is executed here, when its turn comes, and not when its request is
     /// received: it must not change the data of the response to an earlier read, and it may begin only when
     /// the response to an earlier atomic operation has been generated (RFC 7306, section 7). The messages
     /// before its request have been placed, as they were when the request was queued (section 5.4, rule 5).
-    fn next_response(&self, sender: &mut Sender) -> Result<bool, StreamError> {
+    fn next_response(&self, sender: &mut Sender) -> Result<NextMessage, StreamError> {
         if !self.response_due.load(ordering::Relaxed) {
-            return Ok(false);
+            return Ok(NextMessage::Nothing);
         }
         // The read stays in the queue until the response is gathered: it counts against the IRD.
         let Some(inbound) = self.reads.lock().inbound.front().copied() else {
-            return Ok(false);
+            return Ok(NextMessage::Nothing);
         };
         let (message, len) = match &inbound {
             Inbound::Read { request, .. } => {
@@ -75,13 +69,18 @@ impl Stream {
                     error,
                     quote: inbound.quote(0),
                 })?;
+                let Some(original) = original else {
+                    return Ok(NextMessage::Later);
+                };
                 let id = request.id;
 
                 (Message::AtomicResponse(AtomicResponse { id, original }), 0)
             }
         };
 
-        Ok(sender.begin(message, len, Active::Response(inbound)))
+        let begun = sender.begin(message, len, Active::Response(inbound));
+
+        Ok(NextMessage::begun(begun))
     }
 
     /// Begins the next WR that sends a message, if one may begin now, and executes those before it that send
@@ -369,6 +368,30 @@ pub(super) enum NextMessage {
     Nothing,
     /// There may be one, but other work comes first.
     Later,
+}
+
+impl NextMessage {
+    fn begun(begun: bool) -> Self {
+        match begun {
+            true => Self::Message,
+            false => Self::Nothing,
+        }
+    }
+
+    /// Looks for another message unless one has begun.
+    fn or_else(
+        self,
+        other: impl FnOnce() -> Result<Self, StreamError>,
+    ) -> Result<Self, StreamError> {
+        match self {
+            Self::Message => Ok(self),
+            Self::Nothing => other(),
+            Self::Later => Ok(match other()? {
+                Self::Nothing => Self::Later,
+                found => found,
+            }),
+        }
+    }
 }
 
 /// The state of a WR that has been started.

@@ -58,9 +58,10 @@ static void fail(struct half *h, const char *why, long a, long b)
 static void post_slot(struct half *h, int slot)
 {
 	struct ibv_sge sge = { (uintptr_t)h->in + slot * LARGEST, LARGEST, h->mr_in->lkey };
+	int error = post_recv(h->end->qp, slot, &sge, 1);
 
-	if (post_recv(h->end->qp, slot, &sge, 1))
-		fail(h, "post_recv", slot, 0);
+	if (error)
+		fail(h, "post_recv", error, slot);
 }
 
 static bool send_next(struct half *h)
