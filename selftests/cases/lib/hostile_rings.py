@@ -11,9 +11,9 @@ import time
 import lab
 from hostile import BYTES, PROMPT, Victim, meddler
 from ksft import ksft_eq, ksft_true, point
-from rawverbs import (ARM, CONSUMER, CQ_OVERFLOW, ENTRIES, ERROR, INLINE, LOCAL_LENGTH,
-                      LOCAL_OPERATION, LOCAL_PROTECTION, MASK, PRODUCER, READ, REMOTE_ACCESS, RTS, SEND,
-                      SIGNALED, SUCCESS, WAKE_AT, WC_RECV, WRITE, Cm, Context)
+from rawverbs import (ARM, CONSUMER, CQ_OVERFLOW, ENTRIES, ERROR, FETCH_ADD, INLINE, LOCAL_LENGTH,
+                      LOCAL_OPERATION, LOCAL_PROTECTION, MASK, PRODUCER, READ, REMOTE_ACCESS,
+                      REMOTE_INVALID, RTS, SEND, SIGNALED, SUCCESS, WAKE_AT, WC_RECV, WRITE, Cm, Context)
 from utils import wait_until
 
 WORD = struct.Struct("=Q")
@@ -206,9 +206,9 @@ def rewrite(ring, word, values):
     return change
 
 
-def race(stage, name, of_receives, word, values, status, opcode=SEND):
+def race(stage, name, of_receives, word, values, status, opcode=SEND, length=64):
     """A word of the entries changes between a right value and another one, whose WR ends with `status`.
-    Each WR is taken with one of them."""
+    Each WR is taken with one of them. `length` of the data is at most 64."""
     seen = set()
     with stage.point(f"race: {name}") as first:
         for attempt in range(100):
@@ -218,7 +218,7 @@ def race(stage, name, of_receives, word, values, status, opcode=SEND):
             with meddler(rewrite(ring, word, values(victim))):
                 for number in range(8):
                     victim.passive.post_recv(number, victim.sge(1, 64 * number, 64))
-                    victim.active.post_send(number, opcode, victim.sge(0, 64 * number, 64),
+                    victim.active.post_send(number, opcode, victim.sge(0, 64 * number, length),
                                             bell=False, **victim.remote(64 * number))
                     if attempt % 2:
                         # On a busy host, the other process hardly runs at the same time.
@@ -228,7 +228,7 @@ def race(stage, name, of_receives, word, values, status, opcode=SEND):
                     seen.add(found[2])
                     if found[2] != SUCCESS:
                         break
-                    ksft_eq((found[0], found[4]), (number, 64), "number and length")
+                    ksft_eq((found[0], found[4]), (number, length), "number and length")
             # Of the memory of the two sides, only that of the messages.
             for memory, value in zip(victim.memory, (1, 2)):
                 ksft_eq(memory.bytes[512:], bytes([value]) * (BYTES - 512), "memory behind the messages")
@@ -265,6 +265,16 @@ def changes(stage):
          lambda v: (v.memory[0].addr, v.memory[0].addr + BYTES), LOCAL_PROTECTION)
     race(stage, "the STag of an RDMA Read at the peer", False, 2,
          lambda v: (pair_of(v.keys[1], 0), pair_of(v.foreign_key, 0)), REMOTE_ACCESS, READ)
+    race(stage, "the STag of its sink: another PD's", False, 9,
+         lambda v: (pair_of(64, v.keys[0]), pair_of(64, v.foreign_key)), LOCAL_PROTECTION, READ)
+    race(stage, "the length of its sink: beyond the region", False, 9,
+         lambda v: (pair_of(64, v.keys[0]), pair_of(BYTES + 1, v.keys[0])), LOCAL_PROTECTION, READ)
+    race(stage, "the STag of an atomic operation at the peer", False, 2,
+         lambda v: (pair_of(v.keys[1], 0), pair_of(v.foreign_key, 0)), REMOTE_ACCESS, FETCH_ADD, 8)
+    race(stage, "its address there: not aligned", False, 3,
+         lambda v: (v.memory[1].addr, v.memory[1].addr + 4), REMOTE_INVALID, FETCH_ADD, 8)
+    race(stage, "the length of its sink: too long", False, 9,
+         lambda v: (pair_of(8, v.keys[0]), pair_of(9, v.keys[0])), LOCAL_OPERATION, FETCH_ADD, 8)
     race(stage, "the number of SGEs of a receive", True, 1,
          lambda v: (pair_of(1, 0), pair_of(MASK, 0)), LOCAL_OPERATION)
     race(stage, "the STag of its SGE: another PD's", True, 3,
