@@ -20,10 +20,11 @@
 //!
 //! # Compatibility
 //!
-//! A longer request whose tail is zero, a shorter response and a longer response are valid, as
-//! `struct ib_udata` in `include/rdma/ib_verbs.h` describes. So later versions append fields to the
-//! structs of [`udata`], announced by bits of [`udata::AllocContextResponse::features`] or of a
-//! `comp_mask`. [`VERSION`] changes only if an old library could not work.
+//! A longer request whose tail is zero and a longer response are valid, as `struct ib_udata` in
+//! `include/rdma/ib_verbs.h` describes. So later versions append fields to the structs of [`udata`],
+//! announced by bits of [`udata::AllocContextResponse::features`] or of a `comp_mask`. They must still take
+//! the lengths of this version from older libraries. [`VERSION`] changes only if an old library could not
+//! work.
 //!
 //! No function allocates, blocks or panics. Any context.
 

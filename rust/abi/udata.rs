@@ -3,9 +3,9 @@
 //! The driver's part of uverbs requests and responses (`struct ib_udata`, `include/rdma/ib_verbs.h`).
 //!
 //! A request shorter than the struct fails with `EINVAL`. A longer one is accepted if its tail is zero,
-//! and fails with `EOPNOTSUPP` otherwise. So does an unknown bit in `comp_mask`. A response is cut to
-//! the room that the process has given, or filled up with zeros. A response buffer shorter than the
-//! struct fails with `EINVAL`: the process could not use the object.
+//! and fails with `EOPNOTSUPP` otherwise. So does an unknown bit in `comp_mask`. A response buffer shorter
+//! than the struct fails with `EINVAL`: the process could not use the object. The rest of a longer one is
+//! filled with zeros.
 //!
 //! Verbs that have no struct here accept only requests of zeros, and respond with zeros.
 

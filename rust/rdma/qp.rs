@@ -99,6 +99,8 @@ impl<'a, T: Driver> QpInitAttr<'a, T> {
 pub struct QpAttr<'a> {
     raw: &'a mut bindings::ib_qp_attr,
     mask: u32,
+    /// To be reported.
+    signal_all: bool,
 }
 
 impl QpAttr<'_> {
@@ -188,6 +190,12 @@ impl QpAttr<'_> {
     /// Sets the queue sizes to report.
     pub fn set_cap(&mut self, cap: QpCap) {
         self.raw.cap = cap;
+    }
+
+    /// Sets whether to report that every send WR is signaled, as in
+    /// [`QpInitAttr::signal_all`].
+    pub fn set_signal_all(&mut self, signal_all: bool) {
+        self.signal_all = signal_all;
     }
 
     /// Sets the read depths to report, in RDMA Reads: `ord` outbound, `ird` inbound.
@@ -314,6 +322,7 @@ impl<T: Driver> Callbacks<T> {
             let attr = QpAttr {
                 raw: &mut modifiable,
                 mask,
+                signal_all: false,
             };
 
             attr.check_modifiable()?;
@@ -342,6 +351,7 @@ impl<T: Driver> Callbacks<T> {
             let mut attr = QpAttr {
                 raw: &mut *attr,
                 mask: mask as u32,
+                signal_all: false,
             };
 
             T::query_qp(Qp::<T>::from_base(qp), &mut attr);
@@ -350,6 +360,10 @@ impl<T: Driver> Callbacks<T> {
             (*init_attr).recv_cq = (*qp).recv_cq;
             (*init_attr).srq = (*qp).srq;
             (*init_attr).cap = attr.raw.cap;
+            (*init_attr).sq_sig_type = match attr.signal_all {
+                true => bindings::ib_sig_type_IB_SIGNAL_ALL_WR,
+                false => bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
+            };
         }
         0
     }

@@ -188,6 +188,8 @@ impl Endpoint {
 
         // It is not half-open any more.
         request.leave(self);
+        // What came behind the request in the same packet has no event of its own.
+        self.kick();
         match received {
             ReceivedRequest::Request(responder) => self.consider(request, responder),
             ReceivedRequest::Refused { answered, reason } => {

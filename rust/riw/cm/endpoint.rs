@@ -44,6 +44,9 @@ pub(super) struct Endpoint {
     pub(super) qp: SetOnce<Arc<Qp>>,
     /// The addresses of the stream, once it starts.
     pub(super) addrs: SetOnce<AddrPair>,
+    /// The setting `keepalive` when the first connection was made, in seconds: one value for the
+    /// probes and for the watch over their answers.
+    pub(super) keepalive: SetOnce<u16>,
     #[pin]
     pub(super) phase: Mutex<Phase>,
     #[pin]
@@ -89,6 +92,7 @@ impl Endpoint {
                 events: PendingEvents::new(),
                 qp: SetOnce::new(),
                 addrs: SetOnce::new(),
+                keepalive: SetOnce::new(),
                 phase <- new_mutex!(Phase::New, "riw::cm::Endpoint::phase"),
                 link <- Link::new(),
                 setup_work <- new_work!("riw::cm::Endpoint::setup_work"),
@@ -188,7 +192,9 @@ impl Endpoint {
 
     /// Gives the link its connection. Resets the connection if that fails. May sleep.
     pub(super) fn set_connection(self: &Arc<Self>, connection: Connection) -> Result {
-        let idle = self.dev.settings.keepalive_time();
+        // A connection that replaces this one, over TCP in place of SCTP, has the same value.
+        self.keepalive.populate(self.dev.settings.keepalive_time());
+        let idle = self.keepalive.copy().unwrap_or(0);
 
         self.link.attach(connection, idle, self.clone())
     }

@@ -218,6 +218,7 @@ impl Qp {
         });
         attr.set_access(status.attributes.access);
         attr.set_cap(self.cap);
+        attr.set_signal_all(self.stream.sq.signals_all());
         attr.set_port();
         let (ord, ird) = (status.attributes.startup)
             .map_or((0, 0), |QpStartup { parameters, .. }| {

@@ -118,6 +118,11 @@ impl SendQueue {
         }))
     }
 
+    /// Whether every WR gives a completion. Any context.
+    pub(crate) fn signals_all(&self) -> bool {
+        self.signal_all
+    }
+
     /// Posts a WR of a kernel user. Any context. Fails as [`PostedWrs::post`] does.
     pub(crate) fn post(&self, wr: PostedSend) -> Result {
         self.wrs.post(wr)

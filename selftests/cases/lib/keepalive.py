@@ -8,12 +8,13 @@ from ksft import ksft_not_in, point
 from utils import bkg
 
 
-def idle(left, right):
-    """Connects `left` to `right`. Returns both processes."""
+def idle(left, right, *options, meanwhile=lambda server: None):
+    """Connects `left` to `right`, whose server has these options. Returns both processes."""
     port = lab.new_port()
-    server = bkg(f"cm_peer serve {right.addr} {port}", host=right)
+    server = bkg(["cm_peer", "serve", right.addr, port, *options], host=right)
     server.says("listening", 20)
     client = bkg(f"cm_peer connect {right.addr} {port} stay", host=left)
+    meanwhile(server)
     for process in (client, server):
         process.says("ESTABLISHED status=0", 10)
     return client, server
@@ -36,6 +37,22 @@ def check():
                     client.wait(5)
                 with point("and by the responder"):
                     server.says("(?s)DISCONNECTED.*destroyed", 5)
+        for before in (300, 0):
+            def change(server):
+                server.says("deaf", 10)
+                for node in (left, right):
+                    lab.setting(node.dev, "keepalive", 1)
+
+            for node in (left, right):
+                lab.setting(node.dev, "keepalive", before)
+            # The server accepts after a second.
+            client, server = idle(left, right, "deaf", meanwhile=change)
+            with client, server, point(f"a change from {before} to 1 while a connection is set up "
+                                       "does not end it"):
+                # Longer than a silent peer has with the new value, over SCTP.
+                time.sleep(8)
+                for process in (client, server):
+                    ksft_not_in("DISCONNECTED", process.output)
         for node in (left, right):
             lab.setting(node.dev, "keepalive", 0)
         client, server = idle(left, right)

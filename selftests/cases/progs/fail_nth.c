@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fail_nth [-r SEED] ADDRESS NETDEV TYPE [OPERATION…]
+ * fail_nth [-o] [-r SEED] ADDRESS NETDEV TYPE [OPERATION…]
  *
  * Fails each kernel allocation of an operation in turn, by /proc/thread-self/fail-nth: from link
  * add over listen, connect, accept, create and post to teardown, or only in the named operations.
  * Of an operation with very many allocations, such as link add with all of its sysfs files, it
  * fails some, at random by the seed. The operation must either succeed or return an error; both
  * ways teardown must work. (The caller checks for leaks and kernel messages.)
+ *
+ * -o: also operations that only riw's own user ABI has.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,6 +36,10 @@
 #define MANY 200
 #define BYTES (256 << 10)
 
+/* Flags of an operation. */
+#define ALLOCATES 1	/* always; other operations may or may not */
+#define OWN 2		/* only with riw's own user ABI */
+
 static const char *address, *netdev, *type;
 static char device[32];
 
@@ -51,6 +57,7 @@ static struct ibv_context *ctx;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
+static struct ibv_mw *mw;
 static struct ibv_srq *srq;
 static uint8_t bytes[BYTES];
 
@@ -249,6 +256,40 @@ static int do_cq(void)
 {
 	cq = ibv_create_cq(ctx, 100, NULL, NULL, 0);
 	return cq ? 0 : -errno;
+}
+
+static int do_extended_cq(void)
+{
+	struct ibv_cq_init_attr_ex init = { .cqe = 100, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP };
+	struct ibv_cq_ex *extended = ibv_create_cq_ex(ctx, &init);
+
+	cq = extended ? ibv_cq_ex_to_cq(extended) : NULL;
+	return cq ? 0 : -errno;
+}
+
+static void want_cq(void)
+{
+	want_open();
+	if (do_cq())
+		tap_bail("ibv_create_cq: %m");
+}
+
+static int do_resize(void)
+{
+	return -ibv_resize_cq(cq, 5000);
+}
+
+static int do_rereg(void)
+{
+	int flags = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS;
+
+	return ibv_rereg_mr(mr, flags, NULL, bytes, BYTES / 2, ALL) ? -errno : 0;
+}
+
+static int do_mw(void)
+{
+	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	return mw ? 0 : -errno;
 }
 
 static int do_srq(void)
@@ -567,12 +608,13 @@ static void drop_all(void)
 	drop_request();
 	drop(&listener);
 	all &= !mr || !ibv_dereg_mr(mr);
+	all &= !mw || !ibv_dealloc_mw(mw);
 	all &= !srq || !ibv_destroy_srq(srq);
 	all &= !cq || !ibv_destroy_cq(cq);
 	all &= !pd || !ibv_dealloc_pd(pd);
 	all &= !ctx || !ibv_close_device(ctx);
 	tap_check(all, "something could not be destroyed: %m");
-	mr = NULL, srq = NULL, cq = NULL, pd = NULL, ctx = NULL;
+	mr = NULL, mw = NULL, srq = NULL, cq = NULL, pd = NULL, ctx = NULL;
 }
 
 /* An operation: `before` prepares it, `run` executes it, `after` continues from its status. */
@@ -581,28 +623,32 @@ static const struct operation {
 	void (*before)(void);
 	int (*run)(void);
 	void (*after)(int status);
-	bool allocates;		/* always; other operations may or may not */
+	unsigned int flags;
 } operations[] = {
-	{ "link add", link_delete, link_add, link_drop, true },
-	{ "open", link_must_be, do_open, NULL, true },
-	{ "alloc PD", want_open, do_pd, NULL, true },
-	{ "register MR", want_pd, do_mr, NULL, true },
-	{ "deregister MR", want_mr, do_dereg, NULL, false },
-	{ "create CQ", want_open, do_cq, NULL, true },
-	{ "create SRQ", want_pd, do_srq, NULL, true },
-	{ "listen", want_bound, do_listen, NULL, true },
-	{ "destroy listener", want_listener, do_drop, NULL, false },
-	{ "create QP", want_route, do_qp, NULL, true },
-	{ "destroy QP", want_qp, do_destroy_qp, NULL, false },
-	{ "bind QP to a counter", want_unbound, do_bind, NULL, true },
-	{ "connect", want_qp, do_connect, NULL, true },
-	{ "accept", want_request, do_accept, NULL, true },
-	{ "reject", want_request, do_reject, NULL, false },
-	{ "post RECV", want_connection, do_post_recv, NULL, false },
-	{ "post SEND of 100 B", want_receive, do_post_small, completes, false },
-	{ "post SEND of 256 KiB", want_receive, do_post_large, completes, false },
-	{ "post READ of 256 KiB", want_receive, do_post_read, completes, false },
-	{ "disconnect", want_connection, do_disconnect, NULL, false },
+	{ "link add", link_delete, link_add, link_drop, ALLOCATES },
+	{ "open", link_must_be, do_open, NULL, ALLOCATES },
+	{ "alloc PD", want_open, do_pd, NULL, ALLOCATES },
+	{ "register MR", want_pd, do_mr, NULL, ALLOCATES },
+	{ "deregister MR", want_mr, do_dereg, NULL, 0 },
+	{ "create CQ", want_open, do_cq, NULL, ALLOCATES },
+	{ "create SRQ", want_pd, do_srq, NULL, ALLOCATES },
+	{ "create extended CQ", want_open, do_extended_cq, NULL, ALLOCATES | OWN },
+	{ "resize CQ", want_cq, do_resize, NULL, ALLOCATES | OWN },
+	{ "register MR again", want_mr, do_rereg, NULL, ALLOCATES | OWN },
+	{ "allocate MW", want_pd, do_mw, NULL, ALLOCATES | OWN },
+	{ "listen", want_bound, do_listen, NULL, ALLOCATES },
+	{ "destroy listener", want_listener, do_drop, NULL, 0 },
+	{ "create QP", want_route, do_qp, NULL, ALLOCATES },
+	{ "destroy QP", want_qp, do_destroy_qp, NULL, 0 },
+	{ "bind QP to a counter", want_unbound, do_bind, NULL, ALLOCATES },
+	{ "connect", want_qp, do_connect, NULL, ALLOCATES },
+	{ "accept", want_request, do_accept, NULL, ALLOCATES },
+	{ "reject", want_request, do_reject, NULL, 0 },
+	{ "post RECV", want_connection, do_post_recv, NULL, 0 },
+	{ "post SEND of 100 B", want_receive, do_post_small, completes, 0 },
+	{ "post SEND of 256 KiB", want_receive, do_post_large, completes, 0 },
+	{ "post READ of 256 KiB", want_receive, do_post_read, completes, 0 },
+	{ "disconnect", want_connection, do_disconnect, NULL, 0 },
 };
 
 /* Runs an operation with its `nth` allocation failing, then tears everything down. */
@@ -638,7 +684,7 @@ static void sweep(const struct operation *operation, struct rng *rng)
 		if (status)
 			errors++;
 	}
-	tap_check(failed || !operation->allocates, "no allocation failed");
+	tap_check(failed || !(operation->flags & ALLOCATES), "no allocation failed");
 	/* A failure may cause further allocations, which fail as well. */
 	tap_note("%d allocations failed, %d are made when none fails; %d errors came back",
 		 failed, count, errors);
@@ -658,12 +704,19 @@ static bool is_wanted(const char *name, char *const wanted[])
 int main(int argc, char **argv)
 {
 	struct rng rng = { 1 };
+	bool own = false;
 	int option;
 
-	while ((option = getopt(argc, argv, "r:")) == 'r')
-		rng.state = strtoull(optarg, NULL, 0);
-	if (option != -1 || argc - optind < 3)
-		tap_bail("usage: fail_nth [-r SEED] ADDRESS NETDEV TYPE [OPERATION...]");
+	while ((option = getopt(argc, argv, "or:")) != -1) {
+		if (option == 'r')
+			rng.state = strtoull(optarg, NULL, 0);
+		else if (option == 'o')
+			own = true;
+		else
+			return 2;
+	}
+	if (argc - optind < 3)
+		tap_bail("usage: fail_nth [-o] [-r SEED] ADDRESS NETDEV TYPE [OPERATION...]");
 	address = argv[optind];
 	netdev = argv[optind + 1];
 	type = argv[optind + 2];
@@ -675,7 +728,8 @@ int main(int argc, char **argv)
 	want_open();
 	drop_all();
 	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++)
-		if (is_wanted(operations[i].name, argv + optind + 3))
+		if ((own || !(operations[i].flags & OWN)) &&
+		    is_wanted(operations[i].name, argv + optind + 3))
 			sweep(&operations[i], &rng);
 	link_delete();
 	return tap_done();

@@ -429,6 +429,30 @@ static void refused_transitions(void)
 	tap_point("a QP in ERROR does not come back");
 }
 
+/* With sq_sig_all every request gives a completion, and ibv_query_qp() says so. */
+static void all_signaled(bool all)
+{
+	struct pair_opts opts = plain;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct setup s;
+
+	opts.sig_all = all;
+	setup_open(&s, &opts, &rng, &regions);
+	tap_check(!ibv_query_qp(s.pair.active.qp, &attr, IBV_QP_STATE, &init), "ibv_query_qp");
+	tap_check(init.sq_sig_all == all, "sq_sig_all is %d", init.sq_sig_all);
+	receive(&s, 0);
+	send_one(&s, 1, 0);
+	cq_expect(s.pair.passive.rcq, 0, IBV_WC_SUCCESS, NULL);
+	if (all)
+		cq_expect(s.pair.active.scq, 1, IBV_WC_SUCCESS, NULL);
+	else
+		tap_check(cq_silent(s.pair.active.scq, SILENCE), "a completion");
+	setup_close(&s);
+	tap_point("%s", all ? "with sq_sig_all, every request gives a completion, and the QP says so"
+			    : "without sq_sig_all, only signaled requests do");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 3)
@@ -447,6 +471,8 @@ int main(int argc, char **argv)
 	flushed_after(false);
 	flushed_after(true);
 	drained_by_marker();
+	all_signaled(false);
+	all_signaled(true);
 	last_wqe(false);
 	last_wqe(true);
 	srq_limit();

@@ -207,12 +207,12 @@ class Association(Peer):
 
     # --- session
 
-    def initiate(self, private=b"", ird=None, ord_=None):
+    def initiate(self, private=b"", ird=None, ord_=None, **more):
         """Sends an Initiate; an enhanced one with these depths, if any."""
         if ird is None:
-            self.control(INITIATE, private)
+            self.control(INITIATE, private, **more)
         else:
-            self.control(ENHANCED_INITIATE, struct.pack(">HH", ird, ord_) + private)
+            self.control(ENHANCED_INITIATE, struct.pack(">HH", ird, ord_) + private, **more)
 
     def ask(self, private=b"", ird=None, ord_=None):  # pylint: disable=arguments-differ
         """Sends an Initiate and returns the answer."""
