@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Fault injection: allocations that fail, on a debug kernel."""
 
+import random
 from contextlib import contextmanager
 from pathlib import Path
 
 import lab
+from ksft import include_points, ksft_pr, point
+from utils import cmd, wait_until
 
 SLAB = Path("/sys/kernel/debug/failslab")
 PAGES = Path("/sys/kernel/debug/fail_page_alloc")
@@ -32,6 +35,21 @@ def riw_code():
                  for line in Path("/proc/kallsyms").read_text(encoding="ascii").splitlines()
                  if line.endswith(f"[{lab.DRIVER}]") and line.split()[1] in "tT"]
     return {"require_start": min(functions), "require_end": max(functions)}
+
+
+def each_in_turn(*operations, options=()):
+    """Fails each allocation of these operations of the program fail_nth in turn, or of all."""
+    seed = random.randrange(1 << 32)
+    ksft_pr(f"seed {seed}")
+    include_points(["fail_nth", *options, "-r", seed, "10.79.0.1", "dummy0", lab.DRIVER, *operations],
+                   timeout=500)
+    with point("nothing is left in rdma resource"):
+        wait_until(lambda: not lab.left_over(), 20, "empty resource lists")
+    with point("no socket is left"):
+        wait_until(lambda: not cmd("ss -Htan exclude time-wait src 10.79.0.1").stdout.strip(), 20,
+                   "no socket")
+        wait_until(lambda: "10.79.0.1" not in cmd("cat /proc/net/sctp/assocs", fail=False).stdout, 20,
+                   "no association")
 
 
 def times_left(faults):
