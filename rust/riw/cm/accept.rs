@@ -188,7 +188,7 @@ impl Endpoint {
 
         // It is not half-open any more.
         request.leave(self);
-        // What came behind the request in the same packet has no event of its own.
+        // A chunk behind the request in the same packet causes no event of its own.
         self.kick();
         match received {
             ReceivedRequest::Request(responder) => self.consider(request, responder),

@@ -39,16 +39,24 @@ def riw_code():
 
 def each_in_turn(*operations, options=()):
     """Fails each allocation of these operations of the program fail_nth in turn, or of all."""
+    address = "10.79.0.1"
     seed = random.randrange(1 << 32)
     ksft_pr(f"seed {seed}")
-    include_points(["fail_nth", *options, "-r", seed, "10.79.0.1", "dummy0", lab.DRIVER, *operations],
-                   timeout=500)
+    reset(SLAB)
+    with lab.netdev("dummy0", "type", "dummy", addr=f"{address}/24"):
+        include_points(["fail_nth", *options, "-r", seed, address, "dummy0", lab.DRIVER, *operations],
+                       timeout=500)
+        nothing_left(address)
+
+
+def nothing_left(address):
+    """Writes the points about what an address may have left."""
     with point("nothing is left in rdma resource"):
         wait_until(lambda: not lab.left_over(), 20, "empty resource lists")
     with point("no socket is left"):
-        wait_until(lambda: not cmd("ss -Htan exclude time-wait src 10.79.0.1").stdout.strip(), 20,
+        wait_until(lambda: not cmd(f"ss -Htan exclude time-wait src {address}").stdout.strip(), 20,
                    "no socket")
-        wait_until(lambda: "10.79.0.1" not in cmd("cat /proc/net/sctp/assocs", fail=False).stdout, 20,
+        wait_until(lambda: address not in cmd("cat /proc/net/sctp/assocs", fail=False).stdout, 20,
                    "no association")
 
 

@@ -8,6 +8,12 @@ from ksft import ksft_not_in, point
 from utils import bkg
 
 
+def set_time(seconds, *nodes):
+    """Sets `keepalive` of the devices."""
+    for node in nodes:
+        lab.setting(node.dev, "keepalive", seconds)
+
+
 def idle(left, right, *options, meanwhile=lambda server: None):
     """Connects `left` to `right`, whose server has these options. Returns both processes."""
     port = lab.new_port()
@@ -23,8 +29,7 @@ def idle(left, right, *options, meanwhile=lambda server: None):
 def check():
     """The setting `keepalive`."""
     with lab.veth_pair() as (left, right):
-        for node in (left, right):
-            lab.setting(node.dev, "keepalive", 1)
+        set_time(1, left, right)
         client, server = idle(left, right)
         with client, server:
             with point("a peer that is there, and silent, stays connected"):
@@ -37,14 +42,12 @@ def check():
                     client.wait(5)
                 with point("and by the responder"):
                     server.says("(?s)DISCONNECTED.*destroyed", 5)
-        for before in (300, 0):
-            def change(server):
-                server.says("deaf", 10)
-                for node in (left, right):
-                    lab.setting(node.dev, "keepalive", 1)
+        def change(server):
+            server.says("deaf", 10)
+            set_time(1, left, right)
 
-            for node in (left, right):
-                lab.setting(node.dev, "keepalive", before)
+        for before in (300, 0):
+            set_time(before, left, right)
             # The server accepts after a second.
             client, server = idle(left, right, "deaf", meanwhile=change)
             with client, server, point(f"a change from {before} to 1 while a connection is set up "
@@ -53,8 +56,7 @@ def check():
                 time.sleep(8)
                 for process in (client, server):
                     ksft_not_in("DISCONNECTED", process.output)
-        for node in (left, right):
-            lab.setting(node.dev, "keepalive", 0)
+        set_time(0, left, right)
         client, server = idle(left, right)
         with client, server, lab.impaired(left, right, how=("loss", "100%")):
             with point("unless the setting is 0"):

@@ -44,11 +44,11 @@ static void begin(struct setup *s)
 	setup_open(s, &opts, &rng, &regions);
 }
 
-static bool all_are(const struct region *region, uint8_t value)
+static bool both_are(const struct setup *s, uint8_t value)
 {
-	for (size_t i = 0; i < region->length; i++)
-		if (region->bytes[i] != value)
-			return tap_check(false, "byte %zu is %d, not %d", i, region->bytes[i], value);
+	for (size_t i = 0; i < LENGTH; i++)
+		if (s->local.bytes[i] != value || s->remote.bytes[i] != value)
+			return false;
 	return true;
 }
 
@@ -57,6 +57,18 @@ static void fill(struct region *region, uint8_t value)
 {
 	memset(region->bytes, value, region->length);
 	memset(region_wanted(region, region->bytes), value, region->length);
+}
+
+static void fill_both(struct setup *s, uint8_t value)
+{
+	fill(&s->local, value);
+	fill(&s->remote, value);
+}
+
+static void both_intact(const struct setup *s)
+{
+	region_intact(&s->local, "the parent's memory");
+	region_intact(&s->remote, "the parent's memory");
 }
 
 /* Forks. Returns in the parent, and in the child with the other ends of the pipes and no `pid`. */
@@ -91,15 +103,13 @@ static bool told(const struct child *child)
 	return readable_within(child->told, PATIENCE) && read(child->told, &byte, 1) == 1;
 }
 
-/* Waits for the child, and checks that it has found nothing wrong. */
-static void join(struct child *child)
+/* Waits for a child, and checks the status with which it ends. */
+static void ends_with(pid_t pid, int wanted)
 {
-	int status;
+	int status = -1;
+	pid_t ended = waitpid(pid, &status, 0);
 
-	close(child->tell);
-	close(child->told);
-	tap_check(waitpid(child->pid, &status, 0) == child->pid && WIFEXITED(status) && !WEXITSTATUS(status),
-		  "the child ends with %#x", status);
+	tap_check(ended == pid && status == wanted, "the child ends with %#x, not %#x", status, wanted);
 }
 
 /* Ends a child. It writes no TAP: the parent reports what it says here. */
@@ -138,8 +148,7 @@ static void exchange(struct setup *s)
 		memset(region_wanted(sink, sink->bytes), value, LENGTH);
 		region_intact(sink, i ? "the sink of the READ" : "the sink of the WRITE");
 	}
-	fill(&s->local, BY_PARENT);
-	fill(&s->remote, BY_PARENT);
+	fill_both(s, BY_PARENT);
 }
 
 static void announced(void)
@@ -158,36 +167,31 @@ static void copies(bool child_first)
 	struct setup s;
 
 	begin(&s);
-	fill(&s.local, BEFORE);
-	fill(&s.remote, BEFORE);
+	fill_both(&s, BEFORE);
 	child = split();
 	if (!child.pid) {
 		bool right;
 
-		if (child_first) {
-			memset(s.local.bytes, BY_CHILD, LENGTH);
-			memset(s.remote.bytes, BY_CHILD, LENGTH);
-		}
+		if (child_first)
+			fill_both(&s, BY_CHILD);
 		tell(&child);
-		right = told(&child) && all_are(&s.local, child_first ? BY_CHILD : BEFORE) &&
-			all_are(&s.remote, child_first ? BY_CHILD : BEFORE);
-		memset(s.local.bytes, BY_CHILD, LENGTH);
-		memset(s.remote.bytes, BY_CHILD, LENGTH);
+		right = told(&child) && both_are(&s, child_first ? BY_CHILD : BEFORE);
+		fill_both(&s, BY_CHILD);
 		tell(&child);
-		right &= told(&child) && all_are(&s.local, BY_CHILD) && all_are(&s.remote, BY_CHILD);
+		right &= told(&child) && both_are(&s, BY_CHILD);
 		leave(right);
 	}
-	tap_check(told(&child), "the child begins");
-	region_intact(&s.local, "the parent's memory");
-	region_intact(&s.remote, "the parent's memory");
+	tap_check(told(&child), "the child does not begin");
+	both_intact(&s);
 	exchange(&s);
 	tell(&child);
-	tap_check(told(&child), "the child has seen other bytes than its own");
-	region_intact(&s.local, "the parent's memory");
-	region_intact(&s.remote, "the parent's memory");
+	tap_check(told(&child), "the child ends before it has written");
+	both_intact(&s);
 	exchange(&s);
 	tell(&child);
-	join(&child);
+	ends_with(child.pid, 0);
+	close(child.tell);
+	close(child.told);
 	exchange(&s);
 	setup_close(&s);
 	tap_point("the device uses the parent's memory; the child has copies%s",
@@ -227,12 +231,9 @@ static void ends(void)
 		exchange(&s);
 	}
 	for (int i = 0; i < ROUNDS; i++) {
-		int status;
-
 		if (i % 4 == 3)
 			kill(pids[i], SIGKILL);
-		tap_check(waitpid(pids[i], &status, 0) == pids[i] && status == (i % 4 == 3 ? SIGKILL : 0),
-			  "child %d ends with %#x", i, status);
+		ends_with(pids[i], i % 4 == 3 ? SIGKILL : 0);
 		exchange(&s);
 	}
 	setup_close(&s);
@@ -258,13 +259,16 @@ static void orphans(void)
 			leave(told(&child));
 		tell(&child);
 		/* The memory of its parent is gone, and the regions in it stay until this ends. */
-		leave(told(&middle) && s.remote.bytes[0] == BY_PARENT);
+		if (told(&middle) && both_are(&s, BY_PARENT))
+			tell(&middle);
+		leave(true);
 	}
-	tap_check(waitpid(middle.pid, NULL, 0) == middle.pid, "waitpid");
+	ends_with(middle.pid, 0);
 	sleep_ms(SILENCE);
 	tell(&middle);
-	/* The child has the only other end. */
-	tap_check(!told(&middle), "the child says something");
+	/* The child of `middle` has the only other ends. */
+	tap_check(told(&middle), "it has other bytes than its parent had");
+	tap_check(!told(&middle), "it has not ended");
 	close(middle.tell);
 	close(middle.told);
 	tap_point("a child that has the files of its parent outlives it");
