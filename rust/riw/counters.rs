@@ -57,7 +57,7 @@ counters! {
     TxAtomicResponses = c"tx_atomic_responses",
     /// Immediate Data, each of 8 bytes.
     TxImmediates = c"tx_immediates",
-    /// Transmit runs in the context of the thread that posted.
+    /// Transmit runs in the context of the thread that posted, without those that only let messages wait.
     TxInlineRuns = c"tx_inline_runs",
     /// Transmit runs in a worker.
     TxDeferredRuns = c"tx_deferred_runs",

@@ -33,6 +33,11 @@ impl Frames {
         self.lens.push_within_capacity(len).map_err(|_| ENOMEM)
     }
 
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lens.is_empty()
+    }
+
     /// Whether the batch should have no more frames.
     pub(crate) fn is_full(&self) -> bool {
         self.lens.len() >= FRAMES_MAX

@@ -20,9 +20,10 @@ use crate::{
     stream::Stream,
 };
 use kernel::{
-    new_delayed_work, new_spinlock_irq, new_work,
+    new_delayed_work, new_mutex, new_spinlock_irq, new_work,
     prelude::*,
     sync::{aref::ARef, atomic::Atomic, Arc},
+    time::hrtimer::HrTimer,
 };
 use kernel_ext::{memcg::MemCgroup, sync::new_bh_spinlock, workqueue::Queue};
 use rdma::{
@@ -289,6 +290,9 @@ impl Qp {
             transmit_work <- new_work!("riw::Qp::transmit_work"),
             retry_work <- new_delayed_work!("riw::Qp::retry_work"),
             flush_work <- new_delayed_work!("riw::Qp::flush_work"),
+            push_work <- new_work!("riw::Qp::push_work"),
+            push_timer <- HrTimer::new(),
+            push_handle <- new_mutex!(None, "riw::Qp::push_handle"),
             hold_work <- new_work!("riw::Qp::hold_work"),
             receive_work <- new_work!("riw::Qp::receive_work"),
             receive_timer <- new_delayed_work!("riw::Qp::receive_timer"),

@@ -39,6 +39,7 @@ impl Qp {
             connection.as_arc_borrow().teardown();
         }
         self.pass_turn(self.stream.stop());
+        self.stop_pushing();
         cancel_delayed_work::<Self, FLUSH_WORK>(self);
         cancel_delayed_work::<Self, RECEIVE_TIMER>(self);
         // Nobody waits for the right to transmit that it may have.

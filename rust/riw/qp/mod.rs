@@ -13,6 +13,7 @@ mod modify;
 mod owner;
 mod post;
 mod posting;
+mod push;
 mod receive_wait;
 mod runner;
 mod state;
@@ -34,8 +35,9 @@ use kernel::{
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
-        Arc, SpinLockIrq,
+        Arc, Mutex, SpinLockIrq,
     },
+    time::hrtimer::HrTimer,
     workqueue::{DelayedWork, Work, WorkItem},
 };
 use kernel_ext::{
@@ -49,6 +51,7 @@ pub(crate) use receive_wait::receive_posted;
 pub(crate) use traits::{Closed, QpConnection, Role};
 
 use owner::Owner;
+use push::PushHandle;
 use runner::Runner;
 use state::Status;
 
@@ -89,6 +92,13 @@ pub(crate) struct Qp {
     #[pin]
     retry_work: DelayedWork<Qp, RETRY_WORK>,
     #[pin]
+    push_work: Work<Qp, PUSH_WORK>,
+    /// Its handle is `push_handle`.
+    #[pin]
+    push_timer: HrTimer<Qp>,
+    #[pin]
+    push_handle: Mutex<PushHandle>,
+    #[pin]
     flush_work: DelayedWork<Qp, FLUSH_WORK>,
     #[pin]
     hold_work: Work<Qp, HOLD_WORK>,
@@ -105,9 +115,11 @@ const HOLD_WORK: u64 = 2;
 const RECEIVE_WORK: u64 = 3;
 const RECEIVE_TIMER: u64 = 4;
 const RETRY_WORK: u64 = 5;
+const PUSH_WORK: u64 = 6;
 
 impl_has_work! {
     impl HasWork<Qp, TRANSMIT_WORK> for Qp { self.transmit_work }
+    impl HasWork<Qp, PUSH_WORK> for Qp { self.push_work }
     impl HasWork<Qp, HOLD_WORK> for Qp { self.hold_work }
     impl HasWork<Qp, RECEIVE_WORK> for Qp { self.receive_work }
 }

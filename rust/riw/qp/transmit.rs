@@ -65,11 +65,16 @@ impl Qp {
         let mut run = Some(run);
 
         for _ in 0..PASSES {
-            match self.pass(run.take()) {
+            let result = self.pass(run.take());
+
+            if let PassResult::Coalescing(time) = result {
+                self.push_later(time);
+            }
+            match result {
                 PassResult::Yield => break,
                 PassResult::Retry if self.transmit_later() => return,
-                PassResult::Done if self.runner.done() => return,
-                PassResult::Retry | PassResult::Done => {}
+                PassResult::Done | PassResult::Coalescing(_) if self.runner.done() => return,
+                PassResult::Retry | PassResult::Done | PassResult::Coalescing(_) => {}
             }
         }
         self.queue.kick::<_, TRANSMIT_WORK>(self);

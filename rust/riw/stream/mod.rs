@@ -4,15 +4,17 @@
 //! connection.
 //!
 //! Transmitting: [`transmit`] fills a batch, [`next`] chooses the next message, [`gather`] copies
-//! its payload. Receiving: [`receive`] feeds the socket's octets to the protocol, [`place`] puts
-//! them into memory, [`early`] before their turn, [`wait`] holds them back while no receive WR is
-//! posted. [`deliver`] completes WRs in both directions, [`flush`] when the stream is over.
+//! its payload, [`coalesce`] lets small messages wait for more. Receiving: [`receive`] feeds the
+//! socket's octets to the protocol, [`place`] puts them into memory, [`early`] before their turn,
+//! [`wait`] holds them back while no receive WR is posted. [`deliver`] completes WRs in both
+//! directions, [`flush`] when the stream is over.
 //!
 //! [`framing`] has the code that depends on the lower layer: MPA or SCTP's chunks.
 //!
 //! The stream knows neither the state of the queue pair nor connection management. It returns its
 //! results, and [`Qp`](crate::qp::Qp) acts on them.
 
+mod coalesce;
 pub(crate) mod crc;
 mod deliver;
 pub(crate) mod details;
@@ -76,6 +78,8 @@ pub(crate) struct Stream {
     /// Whether this side may send. Over TCP, a responder may not before the first FPDU of its peer (RFC
     /// 5044, section 7.1.2). Changes under `rx`, and may be read without it.
     may_send: Atomic<bool>,
+    /// Whether the peer has sent something since the last doorbell.
+    answered: Atomic<bool>,
     #[pin]
     pub(crate) tx: Mutex<Tx>,
     #[pin]
@@ -115,6 +119,7 @@ impl Stream {
             reads <- new_bh_spinlock!(Reads::none(), "riw::Stream::reads"),
             response_due: Atomic::new(false),
             may_send: Atomic::new(false),
+            answered: Atomic::new(false),
             tx <- new_mutex!(Tx::new(memcg.clone(), counters.clone()), "riw::Stream::tx"),
             rx <- new_bh_spinlock!(Rx::new(counters.clone()), "riw::Stream::rx"),
         })

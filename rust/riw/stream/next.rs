@@ -96,7 +96,7 @@ impl Stream {
                 ReadOrder::Clear => {}
                 ReadOrder::Wait => {
                     self.sq.put_back(wr, &mut sender.data);
-                    return Ok(NextMessage::Nothing);
+                    return Ok(NextMessage::Blocked);
                 }
                 ReadOrder::Never => {
                     return Err(self.refuse_wr(sender, wr, WcStatus::LocalOperation));
@@ -108,7 +108,7 @@ impl Stream {
             };
             let Some(number) = self.begin_wr(&wr, &sender.data, len) else {
                 self.sq.put_back(wr, &mut sender.data);
-                return Ok(NextMessage::Nothing);
+                return Ok(NextMessage::Blocked);
             };
             if let StartedWr::Message = self.start_wr(sender, number, wr, len)? {
                 return Ok(NextMessage::Message);
@@ -366,6 +366,9 @@ pub(super) enum NextMessage {
     Message,
     /// There is none. The event that brings one kicks the queue pair.
     Nothing,
+    /// The next WR waits for the end of a read, which kicks the queue pair. The process need not ring the
+    /// doorbell before.
+    Blocked,
     /// There may be one, but other work comes first.
     Later,
 }
@@ -387,7 +390,11 @@ impl NextMessage {
             Self::Message => Ok(self),
             Self::Nothing => other(),
             Self::Later => Ok(match other()? {
-                Self::Nothing => Self::Later,
+                Self::Nothing | Self::Blocked => Self::Later,
+                found => found,
+            }),
+            Self::Blocked => Ok(match other()? {
+                Self::Nothing => Self::Blocked,
                 found => found,
             }),
         }

@@ -186,6 +186,7 @@ impl Stream {
             received.first = true;
             self.may_send.store(true, ordering::Relaxed);
         }
+        self.answered.store(true, ordering::Relaxed);
         placed.count_received(|counts| rx.counters.add_several_locked(rx, counts));
         if received.wait_begins {
             rx.counters.inc(Counter::RxWaits);

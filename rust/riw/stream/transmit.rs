@@ -7,6 +7,7 @@ use crate::{
     mr::Finder,
     queue::wr::WcStatus,
     stream::{
+        coalesce::Wait,
         gather::{Active, Gatherer, Stop},
         next::NextMessage,
         tx::{Sender, Tx},
@@ -14,7 +15,11 @@ use crate::{
     },
 };
 use iwarp::{Local, Message, Quote, Terminate};
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::atomic::ordering,
+    time::{Delta, Instant, Monotonic},
+};
 use net::SendBuf;
 
 /// Maximum batch, in bytes.
@@ -31,6 +36,8 @@ pub(crate) enum PassResult {
     Yield,
     /// There is no memory, and no event will report free memory: the next run comes later.
     Retry,
+    /// The batch begins to wait for more messages. The next run must come after this time, or earlier.
+    Coalescing(Delta),
 }
 
 /// Whether messages are left to gather after a batch.
@@ -38,6 +45,8 @@ pub(crate) enum PassResult {
 enum Filled {
     /// Nothing: the next post rings the doorbell.
     All,
+    /// Nothing that may begin before a read ends.
+    Blocked,
     /// There may be more messages.
     More,
     /// The next FPDU, for which there is no memory.
@@ -56,6 +65,9 @@ impl Stream {
     /// Sends messages until there are none, the link is full, or other work items must run. Process
     /// context; may sleep. Returns an error that ends the stream.
     pub(crate) fn transmit(&self, tx: &mut Tx, link: &Link) -> Result<PassResult, StreamError> {
+        // Later batches of the run are parts of long messages.
+        let mut rung = tx.rung();
+
         for _ in 0..BATCHES {
             // Each call takes the link's lock by itself, so the end of the connection does not wait
             // while payload is gathered.
@@ -72,12 +84,31 @@ impl Stream {
             }
             let filled = self.fill(tx, room.min(BATCH))?;
 
+            let wait = match filled {
+                Filled::All => self.coalesce(tx, rung),
+                _ => Wait::No,
+            };
+
             // Before the peer can have the batch.
             tx.count();
-            match tx.send_batch(link) {
+            match wait {
+                Wait::No => {}
+                Wait::Begins(time) => return Ok(PassResult::Coalescing(time)),
+                Wait::GoesOn => return Ok(PassResult::Done),
+            }
+            let bytes = tx.buf.len();
+            let sent = tx.send_batch(link);
+
+            if sent.is_ok() {
+                match rung.take() {
+                    Some(rung) => tx.coalescer.sent(rung, bytes),
+                    None => tx.coalescer.sent_late(),
+                }
+            }
+            match sent {
                 Ok(()) => match filled {
                     Filled::More => {}
-                    Filled::All => return Ok(PassResult::Done),
+                    Filled::All | Filled::Blocked => return Ok(PassResult::Done),
                     Filled::NoMemory => return Ok(PassResult::Retry),
                 },
                 Err(e) if e == ENOBUFS => return Ok(PassResult::Retry),
@@ -90,6 +121,29 @@ impl Stream {
             }
         }
         Ok(PassResult::Yield)
+    }
+
+    /// Whether the batch, which has all posted messages, waits for more. `rung`: when the doorbell was rung, if
+    /// the run is in its context.
+    fn coalesce(&self, tx: &mut Tx, rung: Option<Instant<Monotonic>>) -> Wait {
+        let Some(rung) = rung else {
+            return Wait::No;
+        };
+        let answered = self.answered.load(ordering::Relaxed);
+
+        if answered {
+            self.answered.store(false, ordering::Relaxed);
+        }
+        // Over SCTP each frame is a message, and nothing is gained.
+        if tx.buf.is_empty() || !tx.frames.is_empty() {
+            return Wait::No;
+        }
+        let wait = tx.coalescer.doorbell(rung, tx.buf.len(), answered);
+
+        if wait != Wait::No {
+            tx.cancel_run();
+        }
+        wait
     }
 
     /// Gathers FPDUs until the batch has `size` bytes or there is no message.
@@ -110,6 +164,7 @@ impl Stream {
                 match self.next_message(sender)? {
                     NextMessage::Message => {}
                     NextMessage::Nothing => return Ok(Filled::All),
+                    NextMessage::Blocked => return Ok(Filled::Blocked),
                     NextMessage::Later => return Ok(Filled::More),
                 }
             }

@@ -7,6 +7,7 @@ use crate::{
     link::{Frames, Link},
     queue::wr::{SendData, SendImmediate},
     stream::{
+        coalesce::Coalescer,
         framing::TxFraming,
         gather::Active,
         start::Start,
@@ -14,7 +15,11 @@ use crate::{
     },
 };
 use iwarp::{Message, Segmenter};
-use kernel::{prelude::*, sync::Arc};
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    time::{Instant, Monotonic},
+};
 use kernel_ext::memcg::MemCgroup;
 use net::SendBuf;
 
@@ -25,6 +30,7 @@ pub(crate) struct Tx {
     pub(super) buf: SendBuf,
     /// Where its frames end, over SCTP.
     pub(super) frames: Frames,
+    pub(super) coalescer: Coalescer,
     /// Octets of the batch, or of a message that was begun, have been dropped.
     cut: bool,
     /// The transmit run that is at work, until it is counted.
@@ -60,6 +66,7 @@ impl Tx {
             sender: None,
             buf: SendBuf::charged_to(memcg),
             frames: Frames::new(),
+            coalescer: Coalescer::new(),
             cut: false,
             run: None,
             counters,
@@ -85,6 +92,16 @@ impl Tx {
     /// Notes that a transmit run begins, which counts as `run`.
     pub(crate) fn begin_run(&mut self, run: Counter) {
         self.run = Some(run);
+    }
+
+    /// Returns the time if the transmit run begins now, in the context of a doorbell.
+    pub(super) fn rung(&self) -> Option<Instant<Monotonic>> {
+        (self.run == Some(Counter::TxInlineRuns)).then(Instant::now)
+    }
+
+    /// Notes that the transmit run at work sends nothing, and does not count.
+    pub(super) fn cancel_run(&mut self) {
+        self.run = None;
     }
 
     /// Counts the FPDUs that have been gathered since the last time, and the transmit run that has begun.
@@ -113,6 +130,7 @@ impl Tx {
     fn clear_batch(&mut self) {
         self.buf.clear();
         self.frames.clear();
+        self.coalescer = Coalescer::new();
     }
 
     /// Whether an end of the stream now would cut off part of the batch or of a message.
@@ -128,6 +146,11 @@ impl Tx {
     /// Takes the message that was being sent, if it is not complete. No more of it can be sent.
     pub(super) fn take_active(&mut self) -> Option<Active> {
         self.sender.as_mut()?.take_active()
+    }
+
+    /// Whether messages wait for more.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.coalescer.has_waiting()
     }
 
     /// Whether a Terminate has been gathered.
