@@ -42,8 +42,9 @@ pub trait Callbacks: Sized + Send + Sync + 'static {
 
     /// At least a third of the send buffer is free again.
     ///
-    /// Called only after [`Socket::send`](crate::Socket::send) has failed with `EAGAIN`, or
-    /// [`Socket::room`](crate::Socket::room) has returned 0.
+    /// Called only after [`Socket::send`](crate::Socket::send) has failed with `EAGAIN`,
+    /// [`Socket::room`](crate::Socket::room) has returned 0, or
+    /// [`Socket::notify_room`](crate::Socket::notify_room) was called.
     fn write_space(self: &Arc<Self>);
 
     /// The connection has failed, or an ICMP error has arrived. The socket's lock may or may not be

@@ -99,6 +99,13 @@ impl Socket {
         unsafe { bindings::tcp_room(self.sk().as_ptr()) }
     }
 
+    /// Lets [`Callbacks::write_space`] report the next acknowledgment, as if there had been no room. TCP enlarges
+    /// the send buffer only when it reports room, as far as the congestion window and `tcp_wmem` allow. Any context.
+    pub fn notify_room(&self) {
+        // SAFETY: By the type's invariants it is a valid TCP socket, with its `struct socket`.
+        unsafe { bindings::tcp_notify_room(self.sk().as_ptr()) }
+    }
+
     /// Receives available bytes, as many as fit into `buf`.
     ///
     /// Returns the number of bytes; 0 after the peer's FIN. `EAGAIN` if no bytes are available;

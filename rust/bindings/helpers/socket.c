@@ -172,6 +172,15 @@ size_t riw_helper_tcp_room(struct sock *sk)
 	return max(sk_stream_wspace(sk), 1);
 }
 
+/*
+ * Lets TCP call sk_write_space() at the next acknowledgment, as if there had been no room. TCP enlarges the
+ * send buffer then, if the congestion window has grown (tcp_new_space()).
+ */
+void riw_helper_tcp_notify_room(struct sock *sk)
+{
+	set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+}
+
 /* Returns bytes acknowledged by the peer plus bytes received. The socket must be locked. */
 u64 riw_helper_tcp_moved(struct sock *sk)
 {

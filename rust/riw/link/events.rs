@@ -19,8 +19,9 @@ pub(crate) trait LinkEvents: Sized + Send + Sync + 'static {
 
     /// At least a third of the send buffer is free again; over SCTP, some of it. Interrupts may be
     /// disabled then. Reported only after
-    /// [`Link::send`](super::Link::send) has failed with `EAGAIN`, or
-    /// [`Link::room_and_mss`](super::Link::room_and_mss) has returned no room.
+    /// [`Link::send`](super::Link::send) has failed with `EAGAIN`,
+    /// [`Link::room_and_mss`](super::Link::room_and_mss) has returned no room, or
+    /// [`Link::notify_room`](super::Link::notify_room) was called.
     fn room(self: &Arc<Self>);
 
     /// The connection has failed, or an ICMP error has arrived. The connection may or may not be

@@ -202,6 +202,17 @@ impl Link {
         })
     }
 
+    /// Requests a larger send buffer from TCP, which enlarges it when it reports room: so
+    /// [`LinkEvents::room`] reports the next acknowledgment. The send buffer of SCTP has a fixed size.
+    pub(crate) fn notify_room(&self) -> Result {
+        self.with(|connection| {
+            if let Connection::Tcp(socket) = connection {
+                socket.notify_room();
+            }
+            Ok(())
+        })
+    }
+
     /// Returns the payload of a full segment or chunk in bytes.
     pub(crate) fn mss(&self) -> Result<u32> {
         self.with(|connection| {

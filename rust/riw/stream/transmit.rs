@@ -96,15 +96,13 @@ impl Stream {
                 Wait::Begins(time) => return Ok(PassResult::Coalescing(time)),
                 Wait::GoesOn => return Ok(PassResult::Done),
             }
-            let bytes = tx.buf.len();
-            let sent = tx.send_batch(link);
-
-            if sent.is_ok() {
-                match rung.take() {
-                    Some(rung) => tx.coalescer.sent(rung, bytes),
-                    None => tx.coalescer.sent_late(),
-                }
+            if filled == Filled::More && room < BATCH {
+                // If the peer's acknowledgments come at once, the send buffer never runs full, and TCP would
+                // keep its initial size, a fraction of a batch. Without a connection, sending fails.
+                let _ = link.notify_room();
             }
+            let sent = Self::send(tx, link, &mut rung);
+
             match sent {
                 Ok(()) => match filled {
                     Filled::More => {}
@@ -121,6 +119,19 @@ impl Stream {
             }
         }
         Ok(PassResult::Yield)
+    }
+
+    /// Sends the batch, and notes that for later batches. `rung`: when the doorbell was rung, if the run is in its
+    /// context and this is its first batch. Fails as [`Link::send`] does.
+    fn send(tx: &mut Tx, link: &Link, rung: &mut Option<Instant<Monotonic>>) -> Result {
+        let bytes = tx.buf.len();
+
+        tx.send_batch(link)?;
+        match rung.take() {
+            Some(rung) => tx.coalescer.sent(rung, bytes),
+            None => tx.coalescer.sent_late(),
+        }
+        Ok(())
     }
 
     /// Whether the batch, which has all posted messages, waits for more. `rung`: when the doorbell was rung, if
