@@ -23,11 +23,11 @@ mod traits;
 mod transmit;
 
 use crate::{
-    counters::{Counter, Counters},
+    counters::Counters,
     driver::Riw,
     limits::ObjectCharge,
     queue::QpObject,
-    stream::Stream,
+    stream::{tx::TxRun, Stream},
 };
 use kernel::{
     impl_has_delayed_work, impl_has_work,
@@ -137,7 +137,7 @@ impl WorkItem<TRANSMIT_WORK> for Qp {
 
     /// A transmit run in a worker.
     fn run(this: Arc<Self>) {
-        this.in_worker(|| this.transmit(Counter::TxDeferredRuns));
+        this.in_worker(|| this.transmit(TxRun::Worker));
     }
 }
 
@@ -146,7 +146,7 @@ impl WorkItem<RETRY_WORK> for Qp {
 
     /// A transmit run after one that had no memory.
     fn run(this: Arc<Self>) {
-        this.in_worker(|| this.transmit(Counter::TxDeferredRuns));
+        this.in_worker(|| this.transmit(TxRun::Worker));
     }
 }
 

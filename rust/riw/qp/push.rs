@@ -4,7 +4,7 @@
 //! decides which messages wait.
 
 use super::{Qp, PUSH_WORK};
-use crate::counters::Counter;
+use crate::stream::tx::TxRun;
 use kernel::{
     impl_has_hr_timer,
     sync::{Arc, ArcBorrow},
@@ -45,7 +45,7 @@ impl WorkItem<PUSH_WORK> for Qp {
     fn run(this: Arc<Self>) {
         // A doorbell may have sent them since then. The next ones have the timer to themselves.
         if this.stream.tx.lock().has_waiting() && this.runner.want() {
-            this.in_worker(|| this.transmit(Counter::TxDeferredRuns));
+            this.in_worker(|| this.transmit(TxRun::Worker));
         }
     }
 }

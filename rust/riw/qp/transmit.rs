@@ -3,9 +3,9 @@
 //! Transmit runs: a queue pair sends as its state allows.
 
 use super::{state::Snapshot, Qp, RETRY_WORK, TRANSMIT_WORK};
-use crate::{
-    counters::Counter,
-    stream::{transmit::PassResult, tx::Tx},
+use crate::stream::{
+    transmit::PassResult,
+    tx::{Tx, TxRun},
 };
 use iwarp::qp::{Event, State};
 use kernel::{
@@ -40,7 +40,7 @@ impl Qp {
             return Err(ENOTCONN);
         }
         if self.runner.want() {
-            self.transmit(Counter::TxInlineRuns);
+            self.transmit(TxRun::Doorbell);
         }
         Ok(())
     }
@@ -59,22 +59,24 @@ impl Qp {
         true
     }
 
-    /// Transmits, in a run that the caller has the right to and that counts as `run`. Process context;
-    /// may sleep. Returns the right, or passes it to a worker.
-    pub(super) fn transmit(self: &Arc<Self>, run: Counter) {
+    /// Transmits, in a run that the caller has the right to. Process context; may sleep. Returns the
+    /// right, or passes it to a worker.
+    pub(super) fn transmit(self: &Arc<Self>, run: TxRun) {
         let mut run = Some(run);
 
         for _ in 0..PASSES {
-            let result = self.pass(run.take());
-
-            if let PassResult::Coalescing(time) = result {
-                self.push_later(time);
-            }
-            match result {
+            let over = match self.pass(run.take()) {
                 PassResult::Yield => break,
-                PassResult::Retry if self.transmit_later() => return,
-                PassResult::Done | PassResult::Coalescing(_) if self.runner.done() => return,
-                PassResult::Retry | PassResult::Done | PassResult::Coalescing(_) => {}
+                PassResult::Retry => self.transmit_later(),
+                PassResult::Done => self.runner.done(),
+                PassResult::Coalescing(time) => {
+                    self.push_later(time);
+                    self.runner.done()
+                }
+            };
+
+            if over {
+                return;
             }
         }
         self.queue.kick::<_, TRANSMIT_WORK>(self);
@@ -97,7 +99,7 @@ impl Qp {
 
     /// Sends, or flushes and closes, depending on the state. `begun`: the run that begins with this pass,
     /// to be counted.
-    fn pass(self: &Arc<Self>, begun: Option<Counter>) -> PassResult {
+    fn pass(self: &Arc<Self>, begun: Option<TxRun>) -> PassResult {
         // No reset comes in between while `tx` is held.
         let mut tx = self.stream.tx.lock();
         let status = self.snapshot();

@@ -2,7 +2,10 @@
 
 //! Counts of one transmit batch or one receive, which go to the counters at its end.
 
-use crate::counters::{Counter, Counters};
+use crate::{
+    counters::{Counter, Counters},
+    stream::tx::TxRun,
+};
 use iwarp::{AtomicOp, Message, Segment};
 
 /// Kinds of messages, as they are counted.
@@ -173,9 +176,9 @@ impl Tally {
 
     /// Moves the counts to the counters of transmitted messages, and counts the transmit run that sent them
     /// if it has just begun. Process context or softirq.
-    pub(super) fn count_sent(&mut self, counters: &Counters, run: Option<Counter>) {
+    pub(super) fn count_sent(&mut self, counters: &Counters, run: Option<TxRun>) {
         if let Some(run) = run {
-            counters.inc(run);
+            counters.inc(run.counter());
         }
         if self.fpdus != 0 {
             self.count(&SENT, |counts| counters.add_several(counts));

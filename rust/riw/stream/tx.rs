@@ -34,9 +34,28 @@ pub(crate) struct Tx {
     /// Octets of the batch, or of a message that was begun, have been dropped.
     cut: bool,
     /// The transmit run that is at work, until it is counted.
-    run: Option<Counter>,
+    run: Option<TxRun>,
     /// The counters of the transmitting side.
     pub(super) counters: Arc<Counters>,
+}
+
+/// The context of a transmit run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TxRun {
+    /// In the context of a doorbell.
+    Doorbell,
+    /// In a worker.
+    Worker,
+}
+
+impl TxRun {
+    /// Returns the counter of these runs. Any context.
+    pub(super) fn counter(self) -> Counter {
+        match self {
+            Self::Doorbell => Counter::TxInlineRuns,
+            Self::Worker => Counter::TxDeferredRuns,
+        }
+    }
 }
 
 /// The transmitting side of a connected stream.
@@ -89,14 +108,14 @@ impl Tx {
         });
     }
 
-    /// Notes that a transmit run begins, which counts as `run`.
-    pub(crate) fn begin_run(&mut self, run: Counter) {
+    /// Notes that a transmit run begins.
+    pub(crate) fn begin_run(&mut self, run: TxRun) {
         self.run = Some(run);
     }
 
     /// Returns the time if the transmit run begins now, in the context of a doorbell.
     pub(super) fn rung(&self) -> Option<Instant<Monotonic>> {
-        (self.run == Some(Counter::TxInlineRuns)).then(Instant::now)
+        (self.run == Some(TxRun::Doorbell)).then(Instant::now)
     }
 
     /// Notes that the transmit run at work sends nothing, and does not count.
