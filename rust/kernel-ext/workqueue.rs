@@ -23,8 +23,6 @@ impl Flags {
     pub const UNBOUND: Self = Self(bindings::wq_flags_WQ_UNBOUND);
     /// The queue has a rescuer thread, so that it makes progress when memory is short.
     pub const MEM_RECLAIM: Self = Self(bindings::wq_flags_WQ_MEM_RECLAIM);
-    /// The queue appears in `/sys/bus/workqueue/devices`, where it can be tuned.
-    pub const SYSFS: Self = Self(bindings::wq_flags_WQ_SYSFS);
 }
 
 impl core::ops::BitOr for Flags {

@@ -190,13 +190,17 @@ impl Endpoint {
         }
     }
 
+    /// Returns the seconds of silence after which the peer is probed, 0 for never. Any context.
+    pub(super) fn keepalive_time(&self) -> u16 {
+        self.keepalive.copy().unwrap_or(0)
+    }
+
     /// Gives the link its connection. Resets the connection if that fails. May sleep.
     pub(super) fn set_connection(self: &Arc<Self>, connection: Connection) -> Result {
         // A connection that replaces this one, over TCP in place of SCTP, has the same value.
         self.keepalive.populate(self.dev.settings.keepalive_time());
-        let idle = self.keepalive.copy().unwrap_or(0);
-
-        self.link.attach(connection, idle, self.clone())
+        self.link
+            .attach(connection, self.keepalive_time(), self.clone())
     }
 
     /// Lets the queue pair read the link, and notifies it if the connection has ended or the peer

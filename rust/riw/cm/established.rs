@@ -34,8 +34,7 @@ const ENDING_TIME_MAX: i64 = 300_000;
 impl PeerWatch {
     /// Begins a watch; `None` if none is needed. May sleep.
     pub(super) fn new(endpoint: &Endpoint) -> Option<Self> {
-        let idle = endpoint.keepalive.copy().unwrap_or(0);
-        let idle = i64::from(idle).saturating_mul(1000);
+        let idle = i64::from(endpoint.keepalive_time()).saturating_mul(1000);
         let limit = idle.saturating_add(idle.max(PROBE_TIME_MIN));
 
         (idle != 0 && endpoint.link.transport() == Ok(Transport::Sctp)).then(|| Self {

@@ -63,8 +63,8 @@ impl Qp {
 
     /// Stops the timer, and drops the reference that its handle has. Process context; may sleep.
     pub(super) fn stop_pushing(&self) {
-        let handle = self.push_handle.lock().take();
-
-        drop(handle);
+        // The drop waits for the callback, which takes no lock of riw, and puts a reference: not the last
+        // one, as the caller has one.
+        *self.push_handle.lock() = None;
     }
 }
