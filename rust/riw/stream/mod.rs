@@ -57,7 +57,7 @@ use kernel_ext::{
 };
 use reads::Reads;
 use rx::Rx;
-use tx::Tx;
+use tx::{Sender, Tx};
 
 /// The stream of a queue pair, with the queues that it serves.
 #[pin_data]
@@ -138,8 +138,9 @@ impl Stream {
     /// context; may sleep. Fails with `ENOMEM` without memory.
     pub(crate) fn start(&self, start: &Start<'_>) -> Result {
         let reads = Reads::new(start.parameters.ord, start.parameters.ird)?;
+        let sender = Sender::new(start)?;
 
-        self.tx.lock().start(start);
+        self.tx.lock().start(sender);
         self.replace_reads(reads);
         {
             let mut rx = self.rx.lock();

@@ -25,7 +25,8 @@ use net::SendBuf;
 
 /// The transmitting side of a stream.
 pub(crate) struct Tx {
-    pub(super) sender: Option<Sender>,
+    /// In a box, so that `Qp` fits a slab of 2 KiB.
+    pub(super) sender: Option<KBox<Sender>>,
     /// The batch. It is complete: it refers to no memory of the process.
     pub(super) buf: SendBuf,
     /// Where its frames end, over SCTP.
@@ -93,19 +94,10 @@ impl Tx {
     }
 
     /// Starts the transmitting side. Process context.
-    pub(super) fn start(&mut self, start: &Start<'_>) {
+    pub(super) fn start(&mut self, sender: KBox<Sender>) {
         self.clear_batch();
         self.cut = false;
-        self.sender = Some(Sender {
-            segmenter: Segmenter::new(TxFraming::new(start)),
-            active: None,
-            data: SendData::none(),
-            kind: Kind::Other,
-            tally: Tally::default(),
-            first: start.first,
-            response_next: true,
-            retries_memory: start.retries_memory,
-        });
+        self.sender = Some(sender);
     }
 
     /// Notes that a transmit run begins.
@@ -187,6 +179,23 @@ impl Tx {
 }
 
 impl Sender {
+    /// Creates the transmitting side of a stream that starts. Process context; may sleep. Fails with
+    /// `ENOMEM` without memory.
+    pub(super) fn new(start: &Start<'_>) -> Result<KBox<Self>> {
+        let sender = Self {
+            segmenter: Segmenter::new(TxFraming::new(start)),
+            active: None,
+            data: SendData::none(),
+            kind: Kind::Other,
+            tally: Tally::default(),
+            first: start.first,
+            response_next: true,
+            retries_memory: start.retries_memory,
+        };
+
+        Ok(KBox::new(sender, GFP_KERNEL)?)
+    }
+
     /// Takes the active message: its WR has its buffers no longer.
     pub(super) fn take_active(&mut self) -> Option<Active> {
         self.data.clear();
