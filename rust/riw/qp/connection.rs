@@ -76,7 +76,7 @@ impl Qp {
         let may_send =
             role == Role::Initiator || (transport == Transport::Sctp && parameters.rtr.is_none());
 
-        self.stream.start(&Start {
+        let start = Start {
             transport,
             parameters,
             first,
@@ -84,7 +84,9 @@ impl Qp {
             mss: connection.link().mss()?,
             fpdu_max: self.stream.sq.device().cm.settings.fpdu_max(),
             retries_memory: below_reclaim,
-        })?;
+        };
+
+        self.in_worker(|| self.stream.start(&start))?;
         self.set_startup(QpStartup {
             transport,
             parameters: *parameters,

@@ -185,7 +185,7 @@ impl Queues {
 fn own(wrs: RecvWrs, cap: &QpCap) -> Result<RecvSource> {
     let queue = RecvQueue::new(wrs, cap.max_recv_sge, 0, None);
 
-    Ok(RecvSource::Own(Arc::pin_init(queue, GFP_KERNEL)?))
+    Ok(RecvSource::Own(Arc::pin_init(queue, GFP_KERNEL_ACCOUNT)?))
 }
 
 /// Checks the requested attributes of a queue pair, and clears the sizes that a shared receive queue makes
@@ -253,7 +253,7 @@ impl Qp {
         let stream = Stream::new(regions, memcg, dev.counters().clone(), sq, rq);
         let this = Arc::pin_init(
             Self::with_stream(queue.clone(), number, owner, charge, cap, stream),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
 
         dev.qps.insert(number, this.clone())?;

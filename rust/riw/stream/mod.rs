@@ -137,8 +137,12 @@ impl Stream {
     /// Starts the stream. The caller lets nothing transmit or receive before this returns. Process
     /// context; may sleep. Fails with `ENOMEM` without memory.
     pub(crate) fn start(&self, start: &Start<'_>) -> Result {
-        let reads = Reads::new(start.parameters.ord, start.parameters.ird)?;
-        let sender = Sender::new(start)?;
+        // The caller may be a worker, which is in no memory cgroup.
+        let (reads, sender) = self.memcg.charge(|| -> Result<_> {
+            let reads = Reads::new(start.parameters.ord, start.parameters.ird)?;
+
+            Ok((reads, Sender::new(start)?))
+        })?;
 
         self.tx.lock().start(sender);
         self.replace_reads(reads);

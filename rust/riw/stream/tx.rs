@@ -179,8 +179,8 @@ impl Tx {
 }
 
 impl Sender {
-    /// Creates the transmitting side of a stream that starts. Process context; may sleep. Fails with
-    /// `ENOMEM` without memory.
+    /// Creates the transmitting side of a stream that starts, charged to the active memory cgroup. Process
+    /// context; may sleep. Fails with `ENOMEM` without memory.
     pub(super) fn new(start: &Start<'_>) -> Result<KBox<Self>> {
         let sender = Self {
             segmenter: Segmenter::new(TxFraming::new(start)),
@@ -193,7 +193,7 @@ impl Sender {
             retries_memory: start.retries_memory,
         };
 
-        Ok(KBox::new(sender, GFP_KERNEL)?)
+        Ok(KBox::new(sender, GFP_KERNEL_ACCOUNT)?)
     }
 
     /// Takes the active message: its WR has its buffers no longer.
