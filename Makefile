@@ -66,6 +66,9 @@ bench-quick: lab
 profile: lab
 	@selftests/bench/profile $(if $(ROW),--row '$(ROW)') $(if $(DRIVER),--contender $(DRIVER))
 
+scale: lab
+	@selftests/bench/scale $(if $(CONNECTIONS),--connections $(CONNECTIONS)) $(if $(PROCESSES),--processes $(PROCESSES))
+
 shell:
 	@selftests/shell
 
@@ -132,6 +135,7 @@ help:
 	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1, TRANSPORT=sctp; RIW_KERNEL=kasan)'
 	@echo '  make bench       measure riw, siw and TCP (bench-quick: under 5 minutes)'
 	@echo '  make profile     profile a row of the bench (ROW="veth1500 bandwidth write 64 KiB")'
+	@echo '  make scale       open many idle connections (CONNECTIONS=10000, PROCESSES=10)'
 	@echo '  make module      build riw.ko for that kernel'
 	@echo '  make host-test   run the tests of rust/abi and rust/iwarp, without a VM'
 	@echo '  make valgrind    run the tests of rust/abi and rust/libriw under valgrind'
@@ -144,4 +148,4 @@ help:
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install provider provider-install deb clean demo check check-full check-deb check-debug soak bench bench-quick profile shell module host-test coverage valgrind mutants fuzz clippy fmt doc lab lab-clean help
+.PHONY: all install provider provider-install deb clean demo check check-full check-deb check-debug soak bench bench-quick profile scale shell module host-test coverage valgrind mutants fuzz clippy fmt doc lab lab-clean help

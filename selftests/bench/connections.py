@@ -6,35 +6,18 @@ import subprocess
 
 from ksft import KsftFailEx
 from memory import Memory
-from utils import bkg, cmd, wait_until
+from utils import bkg, cmd
 
 # CONNECTIONS: open at a time in one process; siw has room for no more. per_second() opens them
 # CYCLES times, kib_per_qp() in PROCESSES processes. These give hundreds of connections, which
 # outweigh everything else that is measured.
 CONNECTIONS, CYCLES, PROCESSES = 30, 10, 10
-# Memory has settled when READINGS readings in a row, INTERVAL seconds apart, are not lower than the
-# earlier ones by LITTLE bytes.
-READINGS, INTERVAL, LITTLE = 5, 0.25, 64 << 10
 
 
 def per_second(server, client, limit):
     """Returns connections per second, opened one after another."""
     return float(cmd(f"bench_connections {CONNECTIONS} {CYCLES} {client.side} {server.side}",
                      timeout=limit).stdout)
-
-
-def settled(limit):
-    """Waits until the kernel's memory no longer falls: closed objects are freed with a delay.
-    Returns the lowest reading, because reading allocates memory, too."""
-    readings = []
-
-    def falls_no_more():
-        readings.append(Memory.now().kernel)
-        before, last = readings[:-READINGS], readings[-READINGS:]
-        return before and min(last) > min(before) - LITTLE
-
-    wait_until(falls_no_more, limit, "the kernel's memory settles", INTERVAL)
-    return min(readings)
 
 
 def kib_per_qp(server, client, limit):
@@ -51,11 +34,11 @@ def kib_per_qp(server, client, limit):
                      for _ in range(PROCESSES)]
         for process in processes:
             process.says("first open", limit)
-        before = settled(limit)
+        before = Memory.settled_kernel(limit)
         for process in processes:
             process.stdin.write(b"\n")
             process.says("all open", limit)
-        grown = settled(limit) - before
+        grown = Memory.settled_kernel(limit) - before
         for process in processes:
             process.stdin.close()
             process.succeed(limit)

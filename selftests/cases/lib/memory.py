@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernel memory accounting, to detect leaks."""
+"""Kernel memory: what objects cost, and leaks."""
 
 import errno
 import glob
@@ -9,9 +9,13 @@ import time
 from dataclasses import dataclass
 
 from ksft import KsftFailEx
+from utils import wait_until
 
 FIELDS = ("Slab", "Percpu", "VmallocUsed", "Unevictable", "KernelStack")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+# Memory has settled when READINGS readings in a row, INTERVAL seconds apart, are not lower than the
+# earlier ones by LITTLE bytes.
+READINGS, INTERVAL, LITTLE = 5, 0.25, 64 << 10
 
 
 def _read(name):
@@ -62,6 +66,20 @@ class Memory:
         used = info["MemTotal"] - info["MemFree"] - info["Cached"]
         return cls(used, used - info["AnonPages"] - _free_in_lists() - _free_in_slabs(),
                    {name: info.get(name, 0) for name in FIELDS})
+
+    @classmethod
+    def settled_kernel(cls, timeout):
+        """Waits until the kernel's memory no longer falls: closed objects are freed with a delay. Returns
+        its lowest reading in bytes, because reading allocates memory, too."""
+        readings = []
+
+        def falls_no_more():
+            readings.append(cls.now().kernel)
+            before, last = readings[:-READINGS], readings[-READINGS:]
+            return before and min(last) > min(before) - LITTLE
+
+        wait_until(falls_no_more, timeout, "the kernel's memory settles", INTERVAL)
+        return min(readings)
 
     def growth(self, later):
         """Returns the growth of `later` over this in bytes, overall and by type."""
