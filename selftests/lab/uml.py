@@ -49,6 +49,8 @@ class Machine(machine.Machine):
             f"mem={mem}M", f"ncpus={cpus}", "seccomp=on",
             "root=/dev/root", "rootfstype=hostfs", "ro",
             "init=/riw/selftests/lab/guest/uml-init",
+            # A soak of hours writes some MiB, which are read at its end.
+            "log_buf_len=8M",
             # Only the cases create interfaces and block devices.
             "dummy.numdummies=0", "bonding.max_bonds=0", "null_blk.nr_devices=0",
             *PARAMETERS.get(flavour, ()),
