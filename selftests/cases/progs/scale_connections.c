@@ -17,7 +17,9 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/completion.h"
 #include "common/pair.h"
+#include "common/post.h"
 #include "common/random.h"
 #include "common/tap.h"
 
@@ -109,15 +111,12 @@ static void open_some(int count)
 
 static void expect_wc(struct shared *end, struct ibv_qp *qp, enum ibv_wc_opcode opcode)
 {
-	int64_t end_ms = now_ms() + PATIENCE;
-	struct ibv_wc wc = {};
-	int got;
+	struct ibv_wc wc;
 
-	while (!(got = ibv_poll_cq(end->cq, 1, &wc)))
-		if (now_ms() > end_ms)
-			tap_bail("no completion");
-	if (got < 0 || wc.status || wc.opcode != opcode || wc.qp_num != qp->qp_num)
-		tap_bail("ibv_poll_cq: %d, %s, opcode %d of QP %u instead of %d of QP %u", got,
+	if (!cq_next(end->cq, &wc, PATIENCE))
+		tap_bail("no completion");
+	if (wc.status || wc.opcode != opcode || wc.qp_num != qp->qp_num)
+		tap_bail("%s, opcode %d of QP %u instead of %d of QP %u",
 			 ibv_wc_status_str(wc.status), wc.opcode, wc.qp_num, opcode, qp->qp_num);
 	if (opcode == IBV_WC_RECV && wc.byte_len != MESSAGE)
 		tap_bail("a message of %u bytes", wc.byte_len);
@@ -127,14 +126,12 @@ static void send_one(struct shared *from, struct ibv_qp *qp, struct shared *to, 
 {
 	struct ibv_sge source = { (uintptr_t)from->buf, MESSAGE, from->mr->lkey };
 	struct ibv_sge sink = { (uintptr_t)to->buf, MESSAGE, to->mr->lkey };
-	struct ibv_send_wr send = { .sg_list = &source, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad_send;
-	struct ibv_recv_wr receive = { .sg_list = &sink, .num_sge = 1 }, *bad_receive;
 	int status;
 
 	rng_fill(&rng, from->buf, MESSAGE);
-	status = ibv_post_recv(peer, &receive, &bad_receive);
+	status = post_recv(peer, 0, &sink, 1);
 	if (!status)
-		status = ibv_post_send(qp, &send, &bad_send);
+		status = post_send(qp, 0, IBV_WR_SEND, &source, 1, 0, 0);
 	if (status)
 		tap_bail("posting: %s", strerror(status));
 	expect_wc(to, peer, IBV_WC_RECV);
