@@ -11,8 +11,9 @@ FOLDER = machine.LAB / "uml"
 CPUS = 2
 # The kernel parameters of a flavour. SLUB checks objects, but does not record where they were
 # allocated and freed: that would take half of the time, and kmemleak records the allocation (KASAN
-# both). KUnit suites run on request only.
-PARAMETERS = {"debug": ["slab_debug=FZP", "kunit.enable=1"], "kasan": ["kunit.enable=1", "kasan_multi_shot"]}
+# both). KUnit suites run on request only. A soak of hours logs some MiB, which are read at its end.
+PARAMETERS = {"debug": ["slab_debug=FZP", "kunit.enable=1", "log_buf_len=8M"],
+              "kasan": ["kunit.enable=1", "kasan_multi_shot", "log_buf_len=8M"]}
 
 # The mounts and the processes of the machine are in private namespaces, which end with it. (A
 # User-Mode Linux runs each of its user processes in a process of the host.)
@@ -49,8 +50,6 @@ class Machine(machine.Machine):
             f"mem={mem}M", f"ncpus={cpus}", "seccomp=on",
             "root=/dev/root", "rootfstype=hostfs", "ro",
             "init=/riw/selftests/lab/guest/uml-init",
-            # A soak of hours writes some MiB, which are read at its end.
-            "log_buf_len=8M",
             # Only the cases create interfaces and block devices.
             "dummy.numdummies=0", "bonding.max_bonds=0", "null_blk.nr_devices=0",
             *PARAMETERS.get(flavour, ()),
