@@ -104,3 +104,8 @@ def is_foreign(report):
         return False
     return any(all(any(expression.search(line) for line in report) for expression in expressions)
                for expressions in foreign())
+
+
+def own_reports(lines):
+    """Returns the reports in a log that riw may have caused, as texts."""
+    return ["\n".join(report) for report in reports(lines) if not is_foreign(report)]
