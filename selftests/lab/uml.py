@@ -13,7 +13,8 @@ CPUS = 2
 # allocated and freed: that would take half of the time, and kmemleak records the allocation (KASAN
 # both). KUnit suites run on request only. A soak of hours logs some MiB, which are read at its end.
 PARAMETERS = {"debug": ["slab_debug=FZP", "kunit.enable=1", "log_buf_len=8M"],
-              "kasan": ["kunit.enable=1", "kasan_multi_shot", "log_buf_len=8M"]}
+              "kasan": ["kunit.enable=1", "kasan_multi_shot", "log_buf_len=8M"],
+              "fast": ["pin_cpus"]}
 
 # The mounts and the processes of the machine are in private namespaces, which end with it. (A
 # User-Mode Linux runs each of its user processes in a process of the host.)
