@@ -20,9 +20,10 @@ MAIN_NETWORKS = ("lo", "veth1500", "veth9000")
 SIZES = (*(64 * 4 ** step for step in range(9)), 8 * MIB)
 # The messages of a measurement have at most MOST_OCTETS bytes, where OF_A_MESSAGE bytes are added
 # to the size of each message. That lasts half a second at 1 GB/s. FEWEST_MESSAGES is perftest's
-# minimum.
+# minimum. With several QPs, each sends at least SETTLED_MESSAGES: the first few are slower, as its
+# connection has a small congestion window and a small send buffer.
 MOST_OCTETS, OF_A_MESSAGE = 600 * MIB, 16 * KIB
-FEWEST_MESSAGES = 5
+FEWEST_MESSAGES, SETTLED_MESSAGES = 5, 40
 # The largest write of iperf3, in bytes. Over SCTP, a write is a message, which has to fit into the default
 # send buffer: it sends longer ones as several.
 IPERF3_MOST = MIB
@@ -67,15 +68,22 @@ class Row:
     framing: str = ""    # CRC, markers or long FPDUs at both ends; "" for none of them
     typical: bool = False  # latency: the median of the messages instead of the mean
     depth: int = 0       # storage: requests in flight
+    batch: int = 1       # storage: the most requests that one system call submits or completes
     transport: str = ""  # SCTP; "" for TCP
 
     @property
     def name(self):
         """The unique name of the row."""
-        words = [self.network, self.kind, self.transport, self.operation,
+        return f"{self.network} {self.kind} {self.what}".strip()
+
+    @property
+    def what(self):
+        """The name of the row among those of its kind on a network."""
+        words = [self.transport, self.operation,
                  self.size and label(self.size),
                  self.qps > 1 and f"{self.qps} QPs", self.events and "events", self.framing,
-                 self.typical and "typical", self.depth and f"depth {self.depth}"]
+                 self.typical and "typical", self.depth and f"depth {self.depth}",
+                 self.batch > 1 and f"batches of {self.batch}"]
         return " ".join(str(word) for word in words if word)
 
     @property
@@ -114,7 +122,7 @@ class Row:
     def messages(self, number):
         """Limits a number of messages per QP to what the row allows."""
         most = MOST_OCTETS // (self.size + OF_A_MESSAGE) // self.qps
-        fewest = FEWEST_MESSAGES
+        fewest = FEWEST_MESSAGES if self.qps == 1 else SETTLED_MESSAGES
         if self.kind == "latency":
             most = min(most, ROUND_TRIPS)
             fewest = max(most // FIRST_LOOK, fewest)
@@ -154,8 +162,12 @@ class Row:
         """Returns the options of fio that measure the row: those that the row names, and the number of
         requests."""
         pattern = f"rand{self.operation}" if self.kind == "nvme rate" else self.operation
-        return [f"--rw={pattern}", f"--bs={self.size}", f"--iodepth={self.depth}",
-                f"--io_size={requests * self.size}"]
+        options = [f"--rw={pattern}", f"--bs={self.size}", f"--iodepth={self.depth}",
+                   f"--io_size={requests * self.size}"]
+        if self.batch > 1:
+            options += [f"--iodepth_batch_submit={self.batch}", "--iodepth_batch_complete_min=1",
+                        f"--iodepth_batch_complete_max={self.batch}"]
+        return options
 
     def applies(self, contender):
         """Returns whether the row can be measured for a contender: riw, siw or tcp."""
@@ -209,11 +221,16 @@ def storage():
     for kind, networks in STORAGE_NETWORKS.items():
         for network in networks:
             if kind == "nvme rate":
-                for depth in (1, 32):
-                    yield Row(network, kind, "read", 4 * KIB, depth=depth)
+                yield from requests(network)
             else:
                 for operation in ("write", "read"):
                     yield Row(network, kind, operation, MIB, depth=8)
+
+
+def requests(network):
+    """Yields the rows of small requests of NVMe."""
+    for depth, batch in ((1, 1), (32, 1), (32, 16)):
+        yield Row(network, "nvme rate", "read", 4 * KIB, depth=depth, batch=batch)
 
 
 def quick():

@@ -19,6 +19,8 @@ import rows
 FILE, FILE_SIZE = "data", 128 * rows.MIB
 # A disk that completes each request at once. Its size is in MiB.
 DISK = {"size": 1024, "irqmode": 0, "submit_queues": os.cpu_count()}
+# A measurement of the disk without NVMe: requests, and the time limit in seconds.
+CEILING_REQUESTS, CEILING_LIMIT = 10000, 60
 # Time for the kernel to close the connections at the end, in seconds.
 GONE = 20
 # Past the page cache of the client. fio takes no time of single requests: on a User-Mode Linux, reading
@@ -53,7 +55,7 @@ def exported(server, client):
 @contextlib.contextmanager
 def connected(server, client):
     """Connects the client's host to a target with a disk, by NVMe over RDMA."""
-    with nvme.modules(server), nvme.Target(server, null_blk=DISK) as target:
+    with nvme.modules(server), nvme.Target(server, disk=DISK) as target:
         try:
             with lab.set_up_slowly(client, server):
                 disk = nvme.connect(target, client).namespace(nvme.BLK)
@@ -86,3 +88,12 @@ def figures(row, storage, requests, timeout):
     rate = requests / done["runtime"]
     value = rate if row.kind == "nvme rate" else rate * 1000 * row.size / rows.MIB
     return {row: value}, row.seconds(value, requests), 1
+
+
+def ceilings():
+    """Returns the figures of the small requests of NVMe, made to the target's disk itself, in this machine."""
+    here = lab.Node("", "", "")
+    with nvme.modules(here), nvme.null_blk(here, DISK):
+        disk = Storage(nvme.NULL_BLK, here, DISK["size"] * rows.MIB)
+        return {row.what: figures(row, disk, CEILING_REQUESTS, CEILING_LIMIT)[0][row]
+                for row in rows.requests("lo")}

@@ -72,6 +72,8 @@ def write(out, run, measured, chosen):
         if "crc32c_instruction" in ceilings:
             out.write(f", {number(ceilings['crc32c_instruction'])} MiB/s by the instruction")
         out.write(".\n")
+        disk = ", ".join(f"{what} {number(value)}" for what, value in ceilings["disk"].items())
+        out.write(f"- fio on the disk of the NVMe rows itself, in the target's machine, kIOPS: {disk}.\n")
     out.write("\nMedian (smallest … largest round). The last columns give how many times better "
               "riw is than a contender, in **bold** where it is worse. Queue depth and CQ "
               "moderation are perftest's defaults. CRCs are off at both ends, except in rows that "
@@ -91,7 +93,7 @@ def write(out, run, measured, chosen):
             out.write("|---" * len(head) + "|\n")
             for row in some:
                 of_row = measured.get(row.name, {})
-                words = row.name.removeprefix(f"{network} {kind}").strip() or kind
+                words = row.what or kind
                 # TCP has no operations: its row of writes stands for all of them.
                 tcp = row if row.applies("tcp") else None
                 if tcp is None and row.qps == 1 and not (row.events or row.framing or row.typical):

@@ -13,8 +13,7 @@ Leaving the blocks removes everything, also after a failure: controllers, config
 import json
 import platform
 import re
-import shlex
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import lab
@@ -106,28 +105,39 @@ def modules(*nodes, srq=False):
             cmd(["umount", CONFIG], host=host)
 
 
-# --- the target
+# --- the disk
 
 STORING = {"memory_backed": 1, "discard": 1, "size": SIZE >> 20, "irqmode": 2,
            "completion_nsec": 10000}
 """Attributes of a null_blk that stores data. It completes in the handler of a timer, with interrupts
 disabled."""
 
-CREATE = """
-cd $CONFIG/nullb
-mkdir nullb0
-cd nullb0
-for attribute in $NULL_BLK; do
-    echo ${attribute#*=} >${attribute%=*}
-done
-echo 1 >power
+NULL_BLK = "/dev/nullb0"
+"""A null_blk; one per machine."""
 
+
+@contextmanager
+def null_blk(host, attributes):
+    """Creates `NULL_BLK` in the machine of a node."""
+    folder = f"{CONFIG}/nullb/nullb0"
+    powered = {**attributes, "power": 1}
+    shell(host, f"mkdir {folder}")
+    try:
+        shell(host, "\n".join(f"echo {value} >{folder}/{name}" for name, value in powered.items()))
+        yield
+    finally:
+        shell(host, f"rmdir {folder}")
+
+
+# --- the target
+
+CREATE = """
 truncate -s $SIZE $BACKING
 mkdir $SUBSYSTEM
 cd $SUBSYSTEM
 echo 1 >attr_allow_any_host
 mkdir namespaces/1 namespaces/2
-echo /dev/nullb0 >namespaces/1/device_path
+echo $NULL_BLK >namespaces/1/device_path
 echo $BACKING >namespaces/2/device_path
 echo 1 >namespaces/2/buffered_io
 echo 1 >namespaces/1/enable
@@ -156,7 +166,6 @@ for namespace in $SUBSYSTEM/namespaces/*; do
     [ ! -e $namespace ] || rmdir $namespace || failed $namespace
 done
 [ ! -e $SUBSYSTEM ] || rmdir $SUBSYSTEM || failed the subsystem
-[ ! -e $CONFIG/nullb/nullb0 ] || rmdir $CONFIG/nullb/nullb0 || failed null_blk
 rm -f $BACKING
 exit $status
 """
@@ -165,33 +174,36 @@ exit $status
 class Target:
     """A subsystem with the namespaces BLK and FILE, and a port at a node; one per machine. The port is
     open when the block begins. `any_address`: it listens on all addresses, and so on devices that are
-    added later. `inline`: bytes of data that a command may carry. `null_blk`: attributes of BLK."""
+    added later. `inline`: bytes of data that a command may carry. `disk`: attributes of the null_blk
+    that is BLK."""
 
     backing = "/tmp/nvmet.img"
     """The file of the namespace FILE."""
 
-    def __init__(self, node, family=4, any_address=False, inline=4096, null_blk=STORING):
+    def __init__(self, node, family=4, any_address=False, inline=4096, disk=STORING):
         self.node = node
         self.family = family
         self.service = lab.new_port()
+        self._disk = disk
+        self._stack = None
         wildcard = "::" if family == 6 else "0.0.0.0"
         self._variables = {
             "CONFIG": CONFIG, "SUBSYSTEM": SUBSYSTEM, "PORT": PORT, "NQN": NQN, "SIZE": SIZE,
             "BACKING": self.backing, "FAMILY": family, "SERVICE": self.service, "INLINE": inline,
             "ADDRESS": wildcard if any_address else self.address,
-            "NULL_BLK": shlex.quote(" ".join(f"{name}={value}" for name, value in null_blk.items()))}
+            "NULL_BLK": NULL_BLK}
 
     def __enter__(self):
-        try:
+        with ExitStack() as stack:
+            stack.enter_context(null_blk(self.node, self._disk))
+            stack.callback(self._run, REMOVE)
             self._run(CREATE)
             self.open()
-        except BaseException:
-            self._run(REMOVE, fail=False)
-            raise
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_):
-        self._run(REMOVE)
+        self._stack.close()
 
     def _run(self, script, fail=True):
         lines = [f"{name}={value}" for name, value in self._variables.items()]
@@ -220,7 +232,7 @@ class Target:
 
     def digest(self, nsid, megabytes):
         """Returns a hash of the first bytes of a namespace, as the target has them."""
-        source = "/dev/nullb0" if nsid == BLK else self.backing
+        source = NULL_BLK if nsid == BLK else self.backing
         direct = "iflag=direct" if nsid == BLK else ""
         script = f"dd if={source} {direct} bs=1M count={megabytes} status=none | sha256sum"
         return shell(self.node, script, timeout=100).stdout.split()[0]
