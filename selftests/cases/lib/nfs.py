@@ -286,6 +286,9 @@ class Mount:
 BLOCKS = {4 * KIB: ("4 KiB", 2 * MIB), 64 * KIB: ("64 KiB", 8 * MIB), MIB: ("1 MiB", 32 * MIB),
           4 * MIB: ("4 MiB", 64 * MIB)}
 """By the size of blocks: its name, and the bytes of a file, 16 blocks at least."""
+VERIFIED = 300
+"""Time limit for fio to write and verify a file, in seconds: between two emulated machines, siw moves 64 MiB
+in some 120 s."""
 # libaio waits for buffered I/O; io_uring has workers for it.
 ENGINES = {"direct": "libaio", "buffered": "io_uring"}
 
@@ -307,8 +310,8 @@ def verify(server, client, version, block, kind="direct", pattern="randwrite"):
     with client.mounted(server, version) as mount:
         with fio(client, MOUNT, name, **options, ioengine=ENGINES[kind],
                  direct=int(kind == "direct"), end_fsync=1) as run:
-            run.succeed(120 * PACE)
+            run.succeed(VERIFIED * PACE)
         # Pages that the client has kept would prove nothing about READ.
         ksft_ge(mount.total("chunk_bytes_received"), size, "bytes read by Write chunks")
     with fio(server, EXPORT, name, **options, verify_only=1) as run:
-        run.succeed(120 * PACE)
+        run.succeed(VERIFIED * PACE)
