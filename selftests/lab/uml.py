@@ -12,6 +12,7 @@ CPUS = 2
 # The kernel parameters of a flavour. SLUB checks objects, but does not record where they were
 # allocated and freed: that would take half of the time, and kmemleak records the allocation (KASAN
 # both). KUnit suites run on request only. A soak of hours logs some MiB, which are read at its end.
+# The bench needs short system calls: patches/source/pin-cpus.patch.
 PARAMETERS = {"debug": ["slab_debug=FZP", "kunit.enable=1", "log_buf_len=8M"],
               "kasan": ["kunit.enable=1", "kasan_multi_shot", "log_buf_len=8M"],
               "fast": ["pin_cpus"]}
