@@ -67,7 +67,8 @@ profile: lab
 	@selftests/bench/profile $(if $(ROW),--row '$(ROW)') $(if $(DRIVER),--contender $(DRIVER))
 
 scale: lab
-	@selftests/bench/scale $(if $(CONNECTIONS),--connections $(CONNECTIONS)) $(if $(PROCESSES),--processes $(PROCESSES))
+	@selftests/bench/scale $(if $(CONNECTIONS),--connections $(CONNECTIONS)) \
+		$(if $(PROCESSES),--processes $(PROCESSES)) $(if $(DRIVER),--contender $(DRIVER))
 
 shell:
 	@selftests/shell
@@ -134,8 +135,8 @@ help:
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and kasan'
 	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1, TRANSPORT=sctp; RIW_KERNEL=kasan)'
 	@echo '  make bench       measure riw, siw and TCP (bench-quick: under 5 minutes)'
-	@echo '  make profile     profile a row of the bench (ROW="veth1500 bandwidth write 64 KiB")'
-	@echo '  make scale       open many idle connections (CONNECTIONS=10000, PROCESSES=10)'
+	@echo '  make profile     profile a row of the bench (ROW="veth1500 bandwidth write 64 KiB"; DRIVER=siw)'
+	@echo '  make scale       open many idle connections (CONNECTIONS=10000, PROCESSES=10; DRIVER=siw)'
 	@echo '  make module      build riw.ko for that kernel'
 	@echo '  make host-test   run the tests of rust/abi and rust/iwarp, without a VM'
 	@echo '  make valgrind    run the tests of rust/abi and rust/libriw under valgrind'

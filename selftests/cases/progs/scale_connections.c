@@ -79,25 +79,18 @@ static void make_qp(struct shared *end, struct rdma_cm_id *id)
 static void open_one(struct connection *to)
 {
 	struct rdma_conn_param param = { .initiator_depth = depth, .responder_resources = depth };
-	bool requested;
 
 	to->active = cm_resolve(&active.side, active.events, &passive.side,
 				be16toh(rdma_get_src_port(listener)));
 	make_qp(&active, to->active);
 	netns_enter(active.side.netns);
 	connecting -= now_ns();
-	requested = !rdma_connect(to->active, &param) &&
-		    cm_expect(passive.events, RDMA_CM_EVENT_CONNECT_REQUEST, &to->passive, NULL, NULL);
+	to->passive = cm_request(to->active, passive.events, &param);
 	connecting += now_ns();
 	netns_leave();
-	if (!requested)
-		tap_bail("rdma_connect, connection %d: %m", number);
 	make_qp(&passive, to->passive);
 	connecting -= now_ns();
-	if (rdma_accept(to->passive, &param) ||
-	    !cm_expect(active.events, RDMA_CM_EVENT_ESTABLISHED, NULL, NULL, NULL) ||
-	    !cm_expect(passive.events, RDMA_CM_EVENT_ESTABLISHED, NULL, NULL, NULL))
-		tap_bail("rdma_accept, connection %d: %m", number);
+	cm_accept(to->passive, to->active, &param);
 	connecting += now_ns();
 }
 

@@ -143,6 +143,25 @@ struct rdma_cm_id *cm_resolve(const struct side *side, struct rdma_event_channel
 	return id;
 }
 
+struct rdma_cm_id *cm_request(struct rdma_cm_id *id, struct rdma_event_channel *listen_events,
+			      struct rdma_conn_param *param)
+{
+	struct rdma_cm_id *passive;
+
+	if (rdma_connect(id, param) ||
+	    !cm_expect(listen_events, RDMA_CM_EVENT_CONNECT_REQUEST, &passive, NULL, NULL))
+		tap_bail("rdma_connect: %m");
+	return passive;
+}
+
+void cm_accept(struct rdma_cm_id *id, struct rdma_cm_id *active, struct rdma_conn_param *param)
+{
+	if (rdma_accept(id, param) ||
+	    !cm_expect(active->channel, RDMA_CM_EVENT_ESTABLISHED, NULL, NULL, NULL) ||
+	    !cm_expect(id->channel, RDMA_CM_EVENT_ESTABLISHED, NULL, NULL, NULL))
+		tap_bail("rdma_accept: %m");
+}
+
 static struct ibv_cq *make_cq(struct end *end, const struct pair_opts *opts, uint32_t cqe,
 			      struct ibv_comp_channel *channel)
 {
@@ -258,18 +277,13 @@ void pair_open(struct pair *pair, const struct pair_opts *given)
 	param.initiator_depth = opts->depth;
 	param.responder_resources = opts->depth;
 	netns_enter(active->side.netns);
-	if (rdma_connect(active->id, &param) ||
-	    !cm_expect(pair->listen_events, RDMA_CM_EVENT_CONNECT_REQUEST, &passive->id, NULL, NULL))
-		tap_bail("rdma_connect");
+	passive->id = cm_request(active->id, pair->listen_events, &param);
 	netns_leave();
 	passive->events = cm_new_channel();
 	if (rdma_migrate_id(passive->id, passive->events))
 		tap_bail("rdma_migrate_id");
 	end_make_qp(passive, opts, opts->share, opts->srq);
-	if (rdma_accept(passive->id, &param) ||
-	    !cm_expect(active->events, RDMA_CM_EVENT_ESTABLISHED, NULL, NULL, NULL) ||
-	    !cm_expect(passive->events, RDMA_CM_EVENT_ESTABLISHED, NULL, NULL, NULL))
-		tap_bail("rdma_accept");
+	cm_accept(passive->id, active->id, &param);
 }
 
 static bool end_close(struct end *end)

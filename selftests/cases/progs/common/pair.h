@@ -80,6 +80,11 @@ struct rdma_cm_id *cm_listen(const struct side *side, struct rdma_event_channel 
 /* Returns an ID at `side` that has resolved the address of `to`, and the route. */
 struct rdma_cm_id *cm_resolve(const struct side *side, struct rdma_event_channel *events,
 			      const struct side *to, uint16_t port);
+/* Sends the request of a connection, from the current namespace. Returns the listener's new ID. */
+struct rdma_cm_id *cm_request(struct rdma_cm_id *id, struct rdma_event_channel *listen_events,
+			      struct rdma_conn_param *param);
+/* Accepts the request of `active`, and waits until both ends are connected. */
+void cm_accept(struct rdma_cm_id *id, struct rdma_cm_id *active, struct rdma_conn_param *param);
 
 /*
  * Waits for an event of the RDMA CM and acknowledges it. Returns whether it is the `wanted` event.
