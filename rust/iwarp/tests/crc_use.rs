@@ -23,11 +23,11 @@ fn policy(crc: CrcPolicy) -> Policy {
 
 /// Connects and exchanges messages. Returns whether CRCs were used, and the users' view.
 fn connection(here: CrcPolicy, there: CrcPolicy) -> (bool, Seen) {
-    let (initiator, request_frame) = Initiator::new(&policy(here), 3, 4, b"hello").unwrap();
-    let request_reader = request(request_frame.as_bytes());
+    let initiator = Initiator::new(&policy(here), 3, 4).unwrap();
+    let request_reader = request(&octets(&initiator.request(b"hello").unwrap()));
     let responder = Responder::request(&request_reader, &policy(there)).unwrap();
     let (answer, theirs) = responder.accept(5, 2, b"welcome").unwrap();
-    let answer = reply(answer.as_bytes());
+    let answer = reply(&octets(&answer));
     let ours = established(initiator.reply(&answer));
 
     let mut wire = Vec::new();

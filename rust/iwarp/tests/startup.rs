@@ -125,7 +125,7 @@ fn crc_is_used_if_either_side_wants_it() {
                 let (out, parameters) = responder(&policy, &frame).accept(1, 1, b"").unwrap();
                 assert_eq!(parameters.crc, used);
                 // The Reply announces the result, so that both sides agree.
-                assert_eq!(out.as_bytes()[16], if used { 0x40 } else { 0 });
+                assert_eq!(octets(&out)[16], if used { 0x40 } else { 0 });
             }
             Err(error) => {
                 let rejected = raw(REP, 0x20, 1, b"");
@@ -151,7 +151,7 @@ fn markers_are_for_the_side_that_wants_them() {
             let r = responder(&policy, &raw(REQ, flag, 1, b""));
             let (out, p) = r.accept(1, 1, b"").unwrap();
             assert_eq!((p.rx_markers, p.tx_markers), (mine, theirs));
-            assert_eq!(out.as_bytes()[16] & 0x80 != 0, mine);
+            assert_eq!(octets(&out)[16] & 0x80 != 0, mine);
         }
     }
 }
@@ -189,8 +189,8 @@ fn policies() -> Vec<Policy> {
 #[test]
 fn both_sides_agree_on_what_was_agreed() {
     for a in policies() {
-        let (initiator, out) = Initiator::new(&a, 4, 16, b"to").unwrap();
-        let reader = request(out.as_bytes());
+        let initiator = Initiator::new(&a, 4, 16).unwrap();
+        let reader = request(&octets(&initiator.request(b"to").unwrap()));
         assert_eq!(reader.private_data(), b"to");
         for b in policies() {
             let r = match Responder::request(&reader, &b) {
@@ -205,13 +205,13 @@ fn both_sides_agree_on_what_was_agreed() {
                     reply: Some(out),
                 }) => {
                     assert_eq!(error, StartupError::Crc);
-                    let got = initiator.reply(&reply(out.as_bytes()));
+                    let got = initiator.reply(&reply(&octets(&out)));
                     assert_eq!(got, Ok(Outcome::Rejected));
                     continue;
                 }
             };
             let (out, passive) = r.accept(8, 8, b"fro").unwrap();
-            let back = reply(out.as_bytes());
+            let back = reply(&octets(&out));
             assert_eq!(back.private_data(), b"fro");
             let active = match initiator.reply(&back) {
                 Ok(outcome) => established(Ok(outcome)),
@@ -237,7 +237,7 @@ fn both_sides_agree_on_what_was_agreed() {
                 assert_eq!((passive.ird, passive.ord), (8, 4));
             }
             let rejected = r.reject(b"no").unwrap();
-            let got = initiator.reply(&reply(rejected.as_bytes()));
+            let got = initiator.reply(&reply(&octets(&rejected)));
             assert_eq!(got, Ok(Outcome::Rejected));
         }
     }

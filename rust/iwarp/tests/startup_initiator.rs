@@ -9,59 +9,56 @@ use iwarp::{Error, Mpa};
 
 #[test]
 fn the_request_on_the_wire() {
-    let (_, out) = Initiator::new(&Policy::DEFAULT, 5, 6, b"ulp").unwrap();
-    assert_eq!(out.as_bytes(), raw(REQ, 0x50, 2, &words(5, 6, b"ulp")));
+    let request = |policy, ird, ord, private| {
+        let initiator = Initiator::new(policy, ird, ord).unwrap();
+        octets(&initiator.request(private).unwrap())
+    };
+    let out = request(&Policy::DEFAULT, 5, 6, b"ulp");
+    assert_eq!(out, raw(REQ, 0x50, 2, &words(5, 6, b"ulp")));
     let policy = Policy {
         crc: CrcPolicy::Offer,
         markers: true,
         ..V1
     };
-    let (_, out) = Initiator::new(&policy, 5, 6, b"ulp").unwrap();
-    assert_eq!(out.as_bytes(), raw(REQ, 0x80, 1, b"ulp"));
+    let out = request(&policy, 5, 6, b"ulp");
+    assert_eq!(out, raw(REQ, 0x80, 1, b"ulp"));
     let policy = Policy {
         crc: CrcPolicy::Off,
         ..P2P
     };
-    let (_, out) = Initiator::new(&policy, NO_NEGOTIATION, 100_000, b"").unwrap();
-    assert_eq!(
-        out.as_bytes(),
-        raw(REQ, 0x10, 2, &words(0xffff, 0xfffe, b""))
-    );
+    let out = request(&policy, NO_NEGOTIATION, 100_000, b"");
+    assert_eq!(out, raw(REQ, 0x10, 2, &words(0xffff, 0xfffe, b"")));
     let policy = Policy {
         rtr: RtrTypes::READ,
         ..P2P
     };
-    let (_, out) = Initiator::new(&policy, 0, 1, b"").unwrap();
-    assert_eq!(
-        out.as_bytes(),
-        raw(REQ, 0x50, 2, &words(0x8000, 0x4001, b""))
-    );
+    let out = request(&policy, 0, 1, b"");
+    assert_eq!(out, raw(REQ, 0x50, 2, &words(0x8000, 0x4001, b"")));
 }
 
 #[test]
 fn impossible_requests() {
-    let error = |policy: &Policy, n: usize| {
-        let made = Initiator::new(policy, 1, 1, &vec![0; n]);
-        made.map(|_| ()).unwrap_err()
-    };
-    assert!(Initiator::new(&V1, 1, 1, &[0; 512]).is_ok());
-    assert_eq!(error(&V1, 513), StartupError::PrivateData);
-    assert!(Initiator::new(&Policy::DEFAULT, 1, 1, &[0; 508]).is_ok());
-    assert_eq!(error(&Policy::DEFAULT, 509), StartupError::PrivateData);
+    for (policy, most) in [(V1, 512), (Policy::DEFAULT, 508)] {
+        let initiator = Initiator::new(&policy, 1, 1).unwrap();
+        assert!(initiator.request(&vec![0; most]).is_ok());
+        let over = initiator.request(&vec![0; most + 1]).unwrap_err();
+        assert_eq!(over, StartupError::PrivateData);
+    }
+    let error = |policy: &Policy| Initiator::new(policy, 1, 1).map(|_| ()).unwrap_err();
     for revision in [0, 3, 255] {
         let policy = Policy {
             revision,
             ..Policy::DEFAULT
         };
-        assert_eq!(error(&policy, 0), StartupError::Revision);
+        assert_eq!(error(&policy), StartupError::Revision);
     }
     let policy = Policy { revision: 1, ..P2P };
-    assert_eq!(error(&policy, 0), StartupError::NoRtr);
+    assert_eq!(error(&policy), StartupError::NoRtr);
     let policy = Policy {
         rtr: RtrTypes::NONE,
         ..P2P
     };
-    assert_eq!(error(&policy, 0), StartupError::NoRtr);
+    assert_eq!(error(&policy), StartupError::NoRtr);
 }
 
 #[test]

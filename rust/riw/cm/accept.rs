@@ -92,7 +92,7 @@ impl Reported {
                 offer: Offer {
                     ird: self.responder.peer_ird().unwrap_or(limits::MAX_READS),
                     ord: self.responder.peer_ord().unwrap_or(limits::MAX_READS),
-                    private_data: self.responder.private_data(),
+                    private_data: &self.responder.private,
                 },
                 token,
             })
@@ -208,7 +208,7 @@ impl Endpoint {
 
         match KBox::new(reported, GFP_KERNEL) {
             // iw_cm would get only a part of the private data.
-            Ok(reported) if reported.responder.private_data().len() > CmId::PRIVATE_DATA_MAX => {
+            Ok(reported) if reported.responder.private.len() > CmId::PRIVATE_DATA_MAX => {
                 self.refuse_with(reported, EndReason::Local(EMSGSIZE))
             }
             Ok(reported) => self.report_request(reported),

@@ -51,7 +51,7 @@ impl Opening {
                 let tcp = Startup::new(Transport::Tcp, &policy, param)?;
                 let time = (connect_time / 2).min(FALLBACK_TIME);
 
-                (Transport::Sctp, Some(KBox::new(tcp, GFP_KERNEL)?), time)
+                (Transport::Sctp, Some(tcp), time)
             }
         };
         let opening = Self {
@@ -107,7 +107,7 @@ impl Opening {
     fn take_tcp(&mut self) -> bool {
         match self.tcp.take() {
             Some(startup) => {
-                self.startup = KBox::into_inner(startup);
+                self.startup = startup;
                 true
             }
             None => false,

@@ -14,12 +14,14 @@ use kernel::prelude::*;
 use net::SendBuf;
 
 impl Endpoint {
-    /// Sends a startup frame. May sleep. `ENOBUFS` if TCP has no memory for it; otherwise fails as
+    /// Sends a startup frame, which these parts make up. May sleep. `ENOBUFS` if TCP has no memory for it; otherwise fails as
     /// [`Link::send`](crate::link::Link::send).
-    pub(super) fn send_frame(&self, frame: &[u8]) -> Result {
+    pub(super) fn send_frame(&self, parts: [&[u8]; 2]) -> Result {
         let mut buf = SendBuf::new();
 
-        buf.append(frame)?;
+        for part in parts {
+            buf.append(part)?;
+        }
         // At most one such frame has been sent before, so only a lack of memory keeps this one out.
         self.link
             .send(&mut buf, &mut Frames::new())
@@ -38,7 +40,7 @@ impl Endpoint {
                     markers,
                     emss: mss,
                 });
-                self.send_frame(Frame::terminate(framer, error)?.octets())?;
+                self.send_frame([Frame::terminate(framer, error)?.octets(), &[]])?;
             }
             Transport::Sctp => {
                 let frame = Frame::terminate(sctp::ChunkFramer::new(mss), error)?;

@@ -33,20 +33,20 @@ pub(super) struct Reported {
 }
 
 /// Waits for the request of the peer.
-// A `Request` has it, which is in a box.
-#[allow(clippy::large_enum_variant)]
 pub(super) enum AwaitedRequest {
-    Mpa(Reader),
+    Mpa(KBox<Reader>),
     Sctp,
 }
 
 /// A valid request, and the state for its answer.
-// A `Reported` has it, which is in a box.
-#[allow(clippy::large_enum_variant)]
-pub(super) enum Responder {
+pub(super) struct Responder {
+    pub(super) request: ValidRequest,
+    /// The private data of the request.
+    pub(super) private: KVec<u8>,
+}
+
+/// A valid request without its private data.
+pub(super) enum ValidRequest {
     Mpa(startup::Responder),
-    Sctp {
-        request: negotiation::Request,
-        private: KVec<u8>,
-    },
+    Sctp(negotiation::Request),
 }

@@ -3,7 +3,7 @@
 //! The startup as initiator, by the lower layer: MPA's frames over TCP, session control over SCTP.
 
 use super::{
-    opening::{Attempt, MpaStartup, SctpStartup, Startup},
+    opening::{MpaStartup, SctpStartup, Startup},
     reason::EndReason,
     Endpoint,
 };
@@ -57,9 +57,7 @@ impl Startup {
     /// Sends the request of this side. May sleep.
     pub(super) fn send_request(&self, endpoint: &Endpoint) -> Result<(), EndReason> {
         match self {
-            Self::Mpa(mpa) => endpoint
-                .send_frame(mpa.attempt.request.as_bytes())
-                .map_err(EndReason::link),
+            Self::Mpa(mpa) => mpa.send_request(endpoint).map_err(EndReason::link),
             Self::Sctp(sctp) => sctp.send_initiate(endpoint),
         }
     }
@@ -116,13 +114,20 @@ impl Startup {
     }
 }
 
-impl Attempt {
-    fn new(policy: &Policy, param: &ConnParam<'_>) -> Result<Self> {
-        let (initiator, request) =
-            Initiator::new(policy, param.ird, param.ord, param.private_data).map_err(|_| EINVAL)?;
+/// Returns an initiator for these parameters. `EINVAL` if the private data does not fit.
+fn initiator(policy: &Policy, param: &ConnParam<'_>) -> Result<Initiator> {
+    let initiator = Initiator::new(policy, param.ird, param.ord).map_err(|_| EINVAL)?;
 
-        Ok(Self { initiator, request })
-    }
+    initiator.request(param.private_data).map_err(|_| EINVAL)?;
+    Ok(initiator)
+}
+
+/// Copies private data. May sleep.
+pub(super) fn copy_of(private: &[u8]) -> Result<KVec<u8>> {
+    let mut copy = KVec::new();
+
+    copy.extend_from_slice(private, GFP_KERNEL)?;
+    Ok(copy)
 }
 
 impl MpaStartup {
@@ -135,24 +140,31 @@ impl MpaStartup {
                 revision: 1,
                 ..*policy
             };
-            Some(KBox::new(Attempt::new(&policy, param)?, GFP_KERNEL)?)
+            Some(initiator(&policy, param)?)
         } else {
             None
         };
 
         Ok(Self {
-            attempt: Attempt::new(policy, param)?,
+            initiator: initiator(policy, param)?,
             repeat: enhanced,
             fallback,
-            reader: Reader::new(Kind::Reply),
+            private: copy_of(param.private_data)?,
+            reader: KBox::new(Reader::new(Kind::Reply), GFP_KERNEL)?,
         })
+    }
+
+    fn send_request(&self, endpoint: &Endpoint) -> Result {
+        let request = self.initiator.request(&self.private).map_err(|_| EINVAL)?;
+
+        endpoint.send_frame(request.parts())
     }
 
     fn receive(&mut self, endpoint: &Endpoint) -> Result<Option<Answer>, EndReason> {
         if !endpoint.receive_frame(&mut self.reader)? {
             return Ok(None);
         }
-        let initiator = &self.attempt.initiator;
+        let initiator = &self.initiator;
 
         Ok(Some(match initiator.reply(&self.reader) {
             Ok(Outcome::Established(parameters)) => Answer::Established(parameters),
@@ -181,8 +193,8 @@ impl MpaStartup {
             true
         } else if !closed && reason != EndReason::Startup(StartupError::Revision) {
             false
-        } else if let Some(attempt) = self.fallback.take() {
-            self.attempt = KBox::into_inner(attempt);
+        } else if let Some(initiator) = self.fallback.take() {
+            self.initiator = initiator;
             self.repeat = false;
             true
         } else {
@@ -190,7 +202,7 @@ impl MpaStartup {
         };
 
         if next {
-            self.reader = Reader::new(Kind::Reply);
+            *self.reader = Reader::new(Kind::Reply);
         }
         next
     }
@@ -198,9 +210,6 @@ impl MpaStartup {
 
 impl SctpStartup {
     fn new(policy: &Policy, param: &ConnParam<'_>) -> Result<Self> {
-        let mut private = KVec::new();
-
-        private.extend_from_slice(param.private_data, GFP_KERNEL)?;
         Ok(Self {
             form: match policy.revision {
                 1 => Form::Plain,
@@ -210,7 +219,7 @@ impl SctpStartup {
             },
             ird: param.ird,
             ord: param.ord,
-            private,
+            private: copy_of(param.private_data)?,
             reply: KVec::new(),
             depths: (None, None),
         })

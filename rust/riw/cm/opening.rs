@@ -5,7 +5,7 @@
 use crate::link::{AddrPair, Deadline};
 use iwarp::{
     sctp::Form,
-    startup::{Initiator, OutFrame, Reader},
+    startup::{Initiator, Reader},
 };
 use kernel::{prelude::*, sync::aref::ARef};
 use rdma::iw::{CmId, Setup};
@@ -19,7 +19,7 @@ pub(super) struct Opening {
     pub(super) addrs: AddrPair,
     pub(super) startup: Startup,
     /// To be tried over TCP if there is no association.
-    pub(super) tcp: Option<KBox<Startup>>,
+    pub(super) tcp: Option<Startup>,
     /// The deadline of the phase.
     pub(super) deadline: Deadline,
     /// When the consumer, which may wait, gets the connect reply at the latest, over all attempts.
@@ -29,8 +29,6 @@ pub(super) struct Opening {
 }
 
 /// The startup of a connection that is being opened.
-// An `Opening` has it, which is in a box.
-#[allow(clippy::large_enum_variant)]
 pub(super) enum Startup {
     Mpa(MpaStartup),
     Sctp(SctpStartup),
@@ -38,18 +36,13 @@ pub(super) enum Startup {
 
 /// The startup by MPA's frames.
 pub(super) struct MpaStartup {
-    pub(super) attempt: Attempt,
+    pub(super) initiator: Initiator,
     /// The same Request may be sent once more, if the peer closes without a Reply.
     pub(super) repeat: bool,
     /// For a peer that does not know revision 2 of MPA.
-    pub(super) fallback: Option<KBox<Attempt>>,
-    pub(super) reader: Reader,
-}
-
-/// A Request, and the state that checks the Reply to it.
-pub(super) struct Attempt {
-    pub(super) initiator: Initiator,
-    pub(super) request: OutFrame,
+    pub(super) fallback: Option<Initiator>,
+    pub(super) private: KVec<u8>,
+    pub(super) reader: KBox<Reader>,
 }
 
 /// The startup by session control chunks (RFC 5043, RFC 6581 section 7).

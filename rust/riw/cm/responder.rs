@@ -3,8 +3,8 @@
 //! The startup as responder, by the lower layer: MPA's frames over TCP, session control over SCTP.
 
 use super::{
-    incoming::{AwaitedRequest, Responder},
-    initiator::parameters,
+    incoming::{AwaitedRequest, Responder, ValidRequest},
+    initiator::{copy_of, parameters},
     reason::EndReason,
     Endpoint,
 };
@@ -17,8 +17,6 @@ use kernel::{prelude::*, sync::Arc};
 use rdma::iw::ConnParam;
 
 /// The outcome of a request that is complete.
-// It is on the stack for a moment.
-#[allow(clippy::large_enum_variant)]
 pub(super) enum ReceivedRequest {
     /// It is valid.
     Request(Responder),
@@ -30,7 +28,9 @@ impl AwaitedRequest {
     /// Waits on the link of `endpoint`, which has its connection. May sleep.
     pub(super) fn new(endpoint: &Endpoint, policy: &Policy) -> Result<Self, EndReason> {
         match endpoint.link.transport().map_err(EndReason::Local)? {
-            Transport::Tcp => Ok(Self::Mpa(Reader::new(Kind::Request))),
+            Transport::Tcp => KBox::new(Reader::new(Kind::Request), GFP_KERNEL)
+                .map(Self::Mpa)
+                .map_err(|e| EndReason::Local(e.into())),
             Transport::Sctp => {
                 if !endpoint.link.tune_for_ddp().map_err(EndReason::link)? {
                     return Err(EndReason::Adaptation);
@@ -57,11 +57,13 @@ impl AwaitedRequest {
                     return Ok(None);
                 }
                 Ok(Some(match startup::Responder::request(reader, policy) {
-                    Ok(responder) => ReceivedRequest::Request(Responder::Mpa(responder)),
+                    Ok(request) => {
+                        ReceivedRequest::new(ValidRequest::Mpa(request), reader.private_data())?
+                    }
                     Err(refusal) => ReceivedRequest::Refused {
                         answered: refusal
                             .reply
-                            .is_some_and(|reply| endpoint.send_frame(reply.as_bytes()).is_ok()),
+                            .is_some_and(|reply| endpoint.send_frame(reply.parts()).is_ok()),
                         reason: EndReason::Startup(refusal.error),
                     },
                 }))
@@ -73,18 +75,20 @@ impl AwaitedRequest {
     }
 }
 
+impl ReceivedRequest {
+    /// Copies the private data of a valid request. May sleep.
+    fn new(request: ValidRequest, private: &[u8]) -> Result<Self, EndReason> {
+        let private = copy_of(private).map_err(EndReason::Local)?;
+
+        Ok(Self::Request(Responder { request, private }))
+    }
+}
+
 /// Converts the action that the session takes for the first chunk. May sleep.
 fn take(endpoint: &Endpoint, action: SessionAction<'_>) -> Result<ReceivedRequest, EndReason> {
     match action {
         SessionAction::Request { request, private } => {
-            let mut copy = KVec::new();
-
-            copy.extend_from_slice(private, GFP_KERNEL)
-                .map_err(|e| EndReason::Local(e.into()))?;
-            Ok(ReceivedRequest::Request(Responder::Sctp {
-                request,
-                private: copy,
-            }))
+            ReceivedRequest::new(ValidRequest::Sctp(request), private)
         }
         SessionAction::Refuse { chunk, error } => Ok(ReceivedRequest::Refused {
             answered: endpoint.link.send_control(&chunk).is_ok(),
@@ -97,10 +101,8 @@ fn take(endpoint: &Endpoint, action: SessionAction<'_>) -> Result<ReceivedReques
 }
 
 /// An answer that accepts and is not sent.
-// It is on the stack for a moment.
-#[allow(clippy::large_enum_variant)]
 pub(super) enum Prepared<'a> {
-    Mpa(OutFrame, Parameters),
+    Mpa(OutFrame<'a>, Parameters),
     Sctp {
         ird: u32,
         ord: u32,
@@ -115,7 +117,7 @@ impl Responder {
         &self,
         endpoint: &Arc<Endpoint>,
     ) -> Result<Option<(bool, EndReason)>, EndReason> {
-        if let Self::Sctp { .. } = self {
+        if let ValidRequest::Sctp(_) = self.request {
             let next = endpoint.next_action(|action| take(endpoint, action))?;
 
             match next.transpose()? {
@@ -134,25 +136,17 @@ impl Responder {
 
     /// Returns the number of Read Requests that the peer accepts at a time, if it negotiates it.
     pub(super) fn peer_ird(&self) -> Option<u32> {
-        match self {
-            Self::Mpa(mpa) => mpa.peer_ird(),
-            Self::Sctp { request, .. } => request.peer_ird(),
+        match &self.request {
+            ValidRequest::Mpa(mpa) => mpa.peer_ird(),
+            ValidRequest::Sctp(request) => request.peer_ird(),
         }
     }
 
     /// Returns the number of Read Requests that the peer wants outstanding, if it negotiates it.
     pub(super) fn peer_ord(&self) -> Option<u32> {
-        match self {
-            Self::Mpa(mpa) => mpa.peer_ord(),
-            Self::Sctp { request, .. } => request.peer_ord(),
-        }
-    }
-
-    /// Returns the private data of the request.
-    pub(super) fn private_data(&self) -> &[u8] {
-        match self {
-            Self::Mpa(mpa) => mpa.private_data(),
-            Self::Sctp { private, .. } => private,
+        match &self.request {
+            ValidRequest::Mpa(mpa) => mpa.peer_ord(),
+            ValidRequest::Sctp(request) => request.peer_ord(),
         }
     }
 
@@ -160,22 +154,22 @@ impl Responder {
     pub(super) fn accept<'a>(&self, param: &ConnParam<'a>) -> Result<Prepared<'a>> {
         let (ird, ord, private) = (param.ird, param.ord, param.private_data);
 
-        Ok(match self {
-            Self::Mpa(mpa) => {
+        Ok(match &self.request {
+            ValidRequest::Mpa(mpa) => {
                 let (reply, parameters) = mpa.accept(ird, ord, private).map_err(|_| EINVAL)?;
                 Prepared::Mpa(reply, parameters)
             }
-            Self::Sctp { .. } => Prepared::Sctp { ird, ord, private },
+            ValidRequest::Sctp(_) => Prepared::Sctp { ird, ord, private },
         })
     }
 
     /// Sends the answer of a consumer that rejects. Returns whether it is sent. May sleep.
     pub(super) fn reject(&self, endpoint: &Endpoint, private: &[u8]) -> bool {
-        match self {
-            Self::Mpa(mpa) => mpa
+        match &self.request {
+            ValidRequest::Mpa(mpa) => mpa
                 .reject(private)
-                .is_ok_and(|reply| endpoint.send_frame(reply.as_bytes()).is_ok()),
-            Self::Sctp { .. } => answer(endpoint, SessionEvent::Reject { private }),
+                .is_ok_and(|reply| endpoint.send_frame(reply.parts()).is_ok()),
+            ValidRequest::Sctp(_) => answer(endpoint, SessionEvent::Reject { private }),
         }
     }
 
@@ -185,8 +179,8 @@ impl Responder {
     /// enhanced Initiate would take it for the answer of a peer that does not know it, and try a
     /// session without read depths. So it gets a Reject.
     pub(super) fn refuse(&self, endpoint: &Endpoint) -> bool {
-        match self {
-            Self::Sctp { request, .. } if !request.enhanced() => {
+        match &self.request {
+            ValidRequest::Sctp(request) if !request.enhanced() => {
                 answer(endpoint, SessionEvent::Refuse)
             }
             _ => self.reject(endpoint, &[]),
@@ -204,7 +198,7 @@ impl Prepared<'_> {
     pub(super) fn send(self, endpoint: &Endpoint) -> Result<Parameters> {
         match self {
             Self::Mpa(reply, parameters) => {
-                endpoint.send_frame(reply.as_bytes())?;
+                endpoint.send_frame(reply.parts())?;
                 Ok(parameters)
             }
             Self::Sctp { ird, ord, private } => {

@@ -60,10 +60,10 @@ fn read(kind: Kind, octets: &[u8], split: Split) -> Result<Reader, StartupError>
 }
 
 /// A sent frame must be acceptable to this side's own reader.
-fn read_back(kind: Kind, frame: &OutFrame) -> Reader {
-    let octets = frame.as_bytes();
+fn read_back(kind: Kind, frame: &OutFrame<'_>) -> Reader {
+    let octets = frame.parts().concat();
     assert!((20..=532).contains(&octets.len()));
-    let reader = read(kind, octets, Split([20, 0, 7])).expect("a frame of our own");
+    let reader = read(kind, &octets, Split([20, 0, 7])).expect("a frame of our own");
     assert_eq!(reader.wanted(), 0);
     reader
 }
@@ -129,7 +129,7 @@ fuzz_target!(|data: &[u8]| {
         }
         // A Reply of any octets.
         1 => {
-            let Ok((initiator, _)) = Initiator::new(&mine, ird, ord, b"") else {
+            let Ok(initiator) = Initiator::new(&mine, ird, ord) else {
                 return;
             };
             let Ok(reader) = read(Kind::Reply, input.0, split) else {
@@ -152,7 +152,10 @@ fuzz_target!(|data: &[u8]| {
         _ => {
             let other = policy(&mut input);
             let private = &[1; 512][..usize::from(input.octet()) * 2];
-            let Ok((initiator, frame)) = Initiator::new(&mine, ird, ord, private) else {
+            let Ok(initiator) = Initiator::new(&mine, ird, ord) else {
+                return;
+            };
+            let Ok(frame) = initiator.request(private) else {
                 return;
             };
             let reader = read_back(Kind::Request, &frame);

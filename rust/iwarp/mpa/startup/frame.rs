@@ -11,6 +11,8 @@ use zerocopy::byteorder::network_endian::U16;
 use zerocopy::{FromBytes, IntoBytes};
 
 const FRAME_MAX: usize = wire::STARTUP_LEN + wire::PRIVATE_DATA_MAX;
+/// Octets of a frame in front of the ULP's private data, at most.
+const HEAD_MAX: usize = wire::STARTUP_LEN + ENHANCED_LEN;
 
 /// The two startup frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,18 +197,17 @@ impl Reader {
     }
 }
 
-/// A startup frame to send. About 540 octets.
-#[derive(Clone, Debug)]
-pub struct OutFrame {
-    bytes: [u8; FRAME_MAX],
-    len: usize,
+/// A startup frame to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutFrame<'a> {
+    head: [u8; HEAD_MAX],
+    head_len: usize,
+    private: &'a [u8],
 }
 
-impl OutFrame {
+impl<'a> OutFrame<'a> {
     /// Builds a frame from `frame` and the ULP's private data.
-    // Inlined to avoid a second copy of the frame on the stack.
-    #[inline(always)]
-    pub(super) fn new(kind: Kind, frame: &Frame, private: &[u8]) -> Result<Self, StartupError> {
+    pub(super) fn new(kind: Kind, frame: &Frame, private: &'a [u8]) -> Result<Self, StartupError> {
         let mut flags = 0;
         for (set, flag) in [
             (frame.markers, wire::FLAG_MARKERS),
@@ -231,18 +232,20 @@ impl OutFrame {
             pd_length: U16::new(u16::try_from(pd_length).unwrap_or(0)),
         };
         let mut out = Self {
-            bytes: [0; FRAME_MAX],
-            len: 0,
+            head: [0; HEAD_MAX],
+            head_len: 0,
+            private,
         };
-        for part in [header.as_bytes(), words, private] {
-            let room = out.bytes.get_mut(out.len..).unwrap_or(&mut []);
-            out.len = out.len.saturating_add(copy(room, part));
+        for part in [header.as_bytes(), words] {
+            let room = out.head.get_mut(out.head_len..).unwrap_or(&mut []);
+            out.head_len = out.head_len.saturating_add(copy(room, part));
         }
         Ok(out)
     }
 
-    /// Returns the octets to send.
-    pub fn as_bytes(&self) -> &[u8] {
-        split(&self.bytes, self.len).0
+    /// Returns the octets to send: the octets in front of the ULP's private data, and the private
+    /// data.
+    pub fn parts(&self) -> [&[u8]; 2] {
+        [split(&self.head, self.head_len).0, self.private]
     }
 }

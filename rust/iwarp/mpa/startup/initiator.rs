@@ -8,7 +8,7 @@ use super::parameters::Parameters;
 use super::policy::{CrcPolicy, Policy};
 use crate::negotiation::{Proposal, RtrTypes};
 
-/// An initiator that has built its Request and waits for the Reply.
+/// An initiator: builds the Request and checks the Reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Initiator {
     policy: Policy,
@@ -26,44 +26,46 @@ pub enum Outcome {
 }
 
 impl Initiator {
-    /// Builds the Request.
+    /// Creates an initiator.
     ///
     /// `ird` is the number of Read Requests that this side accepts at a time, `ord` the number that
     /// it wants outstanding; [`NO_NEGOTIATION`](super::NO_NEGOTIATION) leaves either to the ULP.
-    /// Revision 1 does not send them. `private` has at most 512 octets, 508 with revision 2.
+    /// Revision 1 does not send them.
     ///
     /// # Errors
     ///
-    /// The private data does not fit; or the policy is invalid: a revision other than 1 and 2, or
-    /// the peer-to-peer model with revision 1 or without any RTR indication.
-    pub fn new(
-        policy: &Policy,
-        ird: u32,
-        ord: u32,
-        private: &[u8],
-    ) -> Result<(Self, OutFrame), StartupError> {
-        let rtr = policy.peer_to_peer.then_some(policy.rtr);
-        let this = Self {
-            policy: *policy,
-            proposal: Proposal::new(ird, ord, policy.ird_max, rtr),
-        };
-        let enhanced = match policy.revision {
-            1 => false,
-            2 => true,
-            _ => return Err(StartupError::Revision),
-        };
-        if policy.peer_to_peer && (!enhanced || policy.rtr == RtrTypes::NONE) {
+    /// The policy is invalid: a revision other than 1 and 2, or the peer-to-peer model with revision
+    /// 1 or without any RTR indication.
+    pub fn new(policy: &Policy, ird: u32, ord: u32) -> Result<Self, StartupError> {
+        if !matches!(policy.revision, 1 | 2) {
+            return Err(StartupError::Revision);
+        }
+        if policy.peer_to_peer && (policy.revision < 2 || policy.rtr == RtrTypes::NONE) {
             return Err(StartupError::NoRtr);
         }
+        let rtr = policy.peer_to_peer.then_some(policy.rtr);
+        Ok(Self {
+            policy: *policy,
+            proposal: Proposal::new(ird, ord, policy.ird_max, rtr),
+        })
+    }
+
+    /// Builds the Request, with the ULP's private data.
+    ///
+    /// # Errors
+    ///
+    /// The private data does not fit: 512 octets, 508 with revision 2.
+    pub fn request<'a>(&self, private: &'a [u8]) -> Result<OutFrame<'a>, StartupError> {
+        let words = (self.policy.revision >= 2).then_some(self.proposal.words());
         let frame = Frame {
-            markers: policy.markers,
-            crc: policy.crc == CrcPolicy::Require,
+            markers: self.policy.markers,
+            crc: self.policy.crc == CrcPolicy::Require,
             reject: false,
-            revision: policy.revision,
-            depths: enhanced.then_some(this.proposal.words().depths),
-            rtr,
+            revision: self.policy.revision,
+            depths: words.map(|words| words.depths),
+            rtr: words.and_then(|words| words.rtr),
         };
-        Ok((this, OutFrame::new(Kind::Request, &frame, private)?))
+        OutFrame::new(Kind::Request, &frame, private)
     }
 
     /// Checks the Reply.

@@ -9,20 +9,19 @@ use super::policy::{CrcPolicy, Policy};
 use crate::negotiation::{Request, Words};
 
 /// A Request to refuse without a report to the ULP.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// The reason.
     pub error: StartupError,
     /// A Reply to send before the close, if the protocol allows one.
-    pub reply: Option<OutFrame>,
+    pub reply: Option<OutFrame<'static>>,
 }
 
-/// A responder that has received a valid Request. About 600 octets.
-#[derive(Clone, Debug)]
+/// A responder that has received a valid Request. The ULP's private data stays in the [`Reader`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Responder {
     policy: Policy,
     request: Frame,
-    reader: Reader,
 }
 
 impl Responder {
@@ -33,8 +32,6 @@ impl Responder {
     /// Incomplete, malformed or of an unsupported revision: close the connection without a Reply
     /// (RFC 5044 §7.1.1, §7.1.2). The peer requires CRCs and the policy is off: send the rejecting
     /// Reply, then close.
-    // A frame is large, and there is no heap.
-    #[allow(clippy::result_large_err)]
     pub fn request(reader: &Reader, policy: &Policy) -> Result<Self, Refusal> {
         let refuse = |error| Refusal { error, reply: None };
         let request = reader
@@ -49,7 +46,6 @@ impl Responder {
         let this = Self {
             policy: *policy,
             request,
-            reader: reader.clone(),
         };
         if request.crc && policy.crc == CrcPolicy::Off {
             return Err(Refusal {
@@ -63,11 +59,6 @@ impl Responder {
     /// Returns the Request.
     pub const fn frame(&self) -> &Frame {
         &self.request
-    }
-
-    /// Returns the ULP's private data in the Request.
-    pub fn private_data(&self) -> &[u8] {
-        self.reader.private_data()
     }
 
     /// Returns the number of Read Requests that the initiator accepts at a time, if it negotiates
@@ -94,12 +85,12 @@ impl Responder {
     /// # Errors
     ///
     /// The private data does not fit: 512 octets, 508 if the Request is enhanced.
-    pub fn accept(
+    pub fn accept<'a>(
         &self,
         ird: u32,
         ord: u32,
-        private: &[u8],
-    ) -> Result<(OutFrame, Parameters), StartupError> {
+        private: &'a [u8],
+    ) -> Result<(OutFrame<'a>, Parameters), StartupError> {
         let (words, agreed) = self.negotiation().accept(ird, ord);
         let crc = self.request.crc || self.policy.crc == CrcPolicy::Require;
         let frame = self.reply(crc, false, words);
@@ -122,7 +113,7 @@ impl Responder {
     /// # Errors
     ///
     /// The private data does not fit: 512 octets, 508 if the Request is enhanced.
-    pub fn reject(&self, private: &[u8]) -> Result<OutFrame, StartupError> {
+    pub fn reject<'a>(&self, private: &'a [u8]) -> Result<OutFrame<'a>, StartupError> {
         let crc = self.policy.crc == CrcPolicy::Require;
         let frame = self.reply(crc, true, self.negotiation().reject());
         OutFrame::new(Kind::Reply, &frame, private)

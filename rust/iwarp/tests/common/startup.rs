@@ -53,6 +53,11 @@ pub fn read(kind: Kind, frame: &[u8]) -> Result<Reader, StartupError> {
     Ok(fast)
 }
 
+/// Returns the octets of a frame to send.
+pub fn octets(frame: &OutFrame<'_>) -> Vec<u8> {
+    frame.parts().concat()
+}
+
 pub fn request(frame: &[u8]) -> Reader {
     read(Kind::Request, frame).unwrap()
 }
@@ -62,7 +67,7 @@ pub fn reply(frame: &[u8]) -> Reader {
 }
 
 pub fn initiator(policy: &Policy, ird: u32, ord: u32) -> Initiator {
-    Initiator::new(policy, ird, ord, b"").unwrap().0
+    Initiator::new(policy, ird, ord).unwrap()
 }
 
 pub fn established(outcome: Result<Outcome, StartupError>) -> Parameters {
@@ -78,7 +83,7 @@ pub fn responder(policy: &Policy, frame: &[u8]) -> Responder {
 
 pub fn refused(policy: &Policy, frame: &[u8]) -> (StartupError, Option<Vec<u8>>) {
     let refusal = Responder::request(&request(frame), policy).unwrap_err();
-    (refusal.error, refusal.reply.map(|r| r.as_bytes().to_vec()))
+    (refusal.error, refusal.reply.map(|r| octets(&r)))
 }
 
 pub const V1: Policy = Policy {
