@@ -14,8 +14,8 @@ use kernel::prelude::*;
 use net::SendBuf;
 
 impl Endpoint {
-    /// Sends a startup frame, which these parts make up. May sleep. `ENOBUFS` if TCP has no memory for it; otherwise fails as
-    /// [`Link::send`](crate::link::Link::send).
+    /// Sends a startup frame, which `parts` make up. May sleep. `ENOBUFS` if TCP has no memory for it;
+    /// otherwise fails as [`Link::send`](crate::link::Link::send).
     pub(super) fn send_frame(&self, parts: [&[u8]; 2]) -> Result {
         let mut buf = SendBuf::new();
 
