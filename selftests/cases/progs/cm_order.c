@@ -2,8 +2,8 @@
 /*
  * Connections that are opened at the same time, as perftest opens those of several queue pairs. Their
  * requests are reported in the order in which they were opened: perftest tells queue pairs apart by
- * nothing else. On two CPUs, packets of connections can pass each other, so some requests may be near their
- * place.
+ * nothing else. On two CPUs, packets of connections can pass each other, so some requests may be out of
+ * their place.
  *
  *     cm_order ACTIVE PASSIVE
  */
@@ -17,11 +17,11 @@
 
 #define IDS 32
 #define ROUNDS 60
-#define NEAR 8
-#define FAR_MOST 4		/* in all rounds */
+/* In all rounds: 4 to 117 are with riw, 219 and more if a new connection is queued at once. */
+#define DISPLACED_MOST (IDS * ROUNDS / 10)
 
-/* Requests that came out of their place, and more than NEAR places from it. */
-static int displaced, far;
+/* Requests that came out of their place. */
+static int displaced;
 
 /* Returns an ID with a queue pair, ready to connect. */
 static struct rdma_cm_id *prepare(const struct side *side, struct rdma_event_channel *events,
@@ -58,7 +58,6 @@ static void open_at_once(const struct side *active, const struct side *passive)
 		if (!cm_expect(server, RDMA_CM_EVENT_CONNECT_REQUEST, &child, &number, &length))
 			break;
 		displaced += number != i;
-		far += abs(number - i) > NEAR;
 		if (rdma_reject(child, NULL, 0) || rdma_destroy_id(child))
 			tap_bail("a rejection: %m");
 	}
@@ -83,8 +82,8 @@ int main(int argc, char **argv)
 	passive = side_parse(argv[2]);
 	for (int i = 0; i < ROUNDS && !tap_failing(); i++)
 		open_at_once(&active, &passive);
-	tap_note("%d of %d requests are displaced, %d of them far", displaced, IDS * ROUNDS, far);
-	tap_check(far <= FAR_MOST, "%d of %d requests are far from their place", far, IDS * ROUNDS);
-	tap_point("requests come near their place in the order of %d connections", IDS);
+	tap_note("%d of %d requests are displaced", displaced, IDS * ROUNDS);
+	tap_check(displaced <= DISPLACED_MOST, "%d of %d requests are displaced", displaced, IDS * ROUNDS);
+	tap_point("requests come in the order of %d connections, but for some", IDS);
 	return tap_done();
 }
