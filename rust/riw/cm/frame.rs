@@ -8,7 +8,9 @@ use crate::{
     stream::crc,
 };
 use iwarp::{
-    mpa, sctp, startup::Reader, Framing, Gather, Message, Quote, Segmenter, Terminate, TxConfig,
+    mpa, sctp,
+    startup::{Kind, Reader},
+    Framing, Gather, Message, Quote, Segmenter, Terminate, TxConfig,
 };
 use kernel::prelude::*;
 use net::SendBuf;
@@ -78,6 +80,13 @@ impl Endpoint {
             }
         }
     }
+}
+
+/// Returns a reader for a startup frame of this kind. May sleep.
+// Not inlined: a reader has 550 bytes, which a caller would keep on its stack.
+#[inline(never)]
+pub(super) fn new_reader(kind: Kind) -> Result<KBox<Reader>> {
+    Ok(KBox::new(Reader::new(kind), GFP_KERNEL)?)
 }
 
 /// Collects the octets of a frame without payload.

@@ -3,6 +3,7 @@
 //! The startup as initiator, by the lower layer: MPA's frames over TCP, session control over SCTP.
 
 use super::{
+    frame::new_reader,
     opening::{MpaStartup, SctpStartup, Startup},
     reason::EndReason,
     Endpoint,
@@ -150,7 +151,7 @@ impl MpaStartup {
             repeat: enhanced,
             fallback,
             private: copy_of(param.private_data)?,
-            reader: KBox::new(Reader::new(Kind::Reply), GFP_KERNEL)?,
+            reader: new_reader(Kind::Reply)?,
         })
     }
 

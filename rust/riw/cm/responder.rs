@@ -3,6 +3,7 @@
 //! The startup as responder, by the lower layer: MPA's frames over TCP, session control over SCTP.
 
 use super::{
+    frame::new_reader,
     incoming::{AwaitedRequest, Responder, ValidRequest},
     initiator::{copy_of, parameters},
     reason::EndReason,
@@ -11,7 +12,7 @@ use super::{
 use crate::link::{LinkState, Reorder, Transport};
 use iwarp::{
     sctp::{SessionAction, SessionEvent},
-    startup::{self, Kind, OutFrame, Parameters, Policy, Reader},
+    startup::{self, Kind, OutFrame, Parameters, Policy},
 };
 use kernel::{prelude::*, sync::Arc};
 use rdma::iw::ConnParam;
@@ -28,9 +29,9 @@ impl AwaitedRequest {
     /// Waits on the link of `endpoint`, which has its connection. May sleep.
     pub(super) fn new(endpoint: &Endpoint, policy: &Policy) -> Result<Self, EndReason> {
         match endpoint.link.transport().map_err(EndReason::Local)? {
-            Transport::Tcp => KBox::new(Reader::new(Kind::Request), GFP_KERNEL)
+            Transport::Tcp => new_reader(Kind::Request)
                 .map(Self::Mpa)
-                .map_err(|e| EndReason::Local(e.into())),
+                .map_err(EndReason::Local),
             Transport::Sctp => {
                 if !endpoint.link.tune_for_ddp().map_err(EndReason::link)? {
                     return Err(EndReason::Adaptation);

@@ -121,6 +121,8 @@ impl Inlet {
     }
 
     /// Begins a session. It holds no chunks. May sleep.
+    // Not inlined: the new value has more than 1 KiB, which a caller would keep on its stack.
+    #[inline(never)]
     pub(super) fn begin(&mut self, session: Session) {
         *self = Self {
             session,
