@@ -86,8 +86,9 @@ class KernelUser:
         ksft_eq(self.completion(self.posted).status, SUCCESS, "status of the registration")
         return tuple(int(word, 16) for word in answer.split())
 
-    def recv(self, offset=2048, length=256, shared=False):
-        self.command("srecv" if shared else "recv", offset, length)
+    def recv(self, offset=2048, length=256):
+        """Posts a receive, and returns its number."""
+        self.command("recv", offset, length)
         self.posted += 1
         return self.posted
 
@@ -109,11 +110,11 @@ class KernelUser:
         return rkey, addr
 
     def srq_recv(self, offset=2048, length=256):
-        """Posts a receive to the shared receive queue, which is made if there is none. Returns the number
-        of the queue."""
-        number, = self.command("srecv", offset, length)
+        """Posts a receive to the shared receive queue, which is made if there is none. Returns its number, and
+        that of the queue."""
+        queue, = self.command("srecv", offset, length)
         self.posted += 1
-        return int(number)
+        return self.posted, int(queue)
 
     def post(self, opcode, rkey=0, addr=0, offset=0, length=8, flags=0, imm=0, compare_add=0, swap=0,
              compare_add_mask=0, swap_mask=0):
