@@ -50,6 +50,14 @@ impl<const WORDS: usize> Window<WORDS> {
         }
     }
 
+    /// Begins a new session, in which no chunks may be held yet.
+    pub fn reset(&mut self) {
+        self.next = 0;
+        self.octets = 0;
+        self.budget = 0;
+        self.held.fill(0);
+    }
+
     /// Sets the octets that the held chunks may take. Chunks that are held stay.
     ///
     /// A responder needs none until it has accepted: the initiator sends only one chunk before.

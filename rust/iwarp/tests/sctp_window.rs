@@ -110,6 +110,18 @@ fn the_memory_of_held_chunks_is_bounded() {
 }
 
 #[test]
+fn a_reset_window_begins_again() {
+    let mut window = advanced::<1>(5, 100);
+    assert_eq!(window.arrive(7, 60), Ok(Arrival::Held));
+    window.reset();
+    assert!(!window.is_holding());
+    assert_eq!(window.arrive(7, 1), Err(Sctp::TooManyHeld));
+    window.set_budget(100);
+    assert_eq!(window.arrive(7, 100), Ok(Arrival::Held));
+    assert_eq!(window.arrive(0, 1), Ok(Arrival::Next));
+}
+
+#[test]
 fn nothing_is_taken_that_is_not_due() {
     let mut window = Window::<1>::new(100);
     window.take(1);

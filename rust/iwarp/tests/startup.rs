@@ -22,6 +22,23 @@ fn a_wrong_key_is_refused_at_its_first_octet() {
 }
 
 #[test]
+fn a_cleared_reader_reads_another_frame() {
+    let mut reader = Reader::new(Kind::Reply);
+    assert!(reader.is_empty());
+    assert_eq!(reader.push(&raw(REP, 0, 1, b"first")), Ok(true));
+    assert!(!reader.is_empty());
+    reader.clear();
+    assert!(reader.is_empty());
+    assert_eq!((reader.wanted(), reader.frame()), (20, None));
+    // As many octets are wanted before the header as behind this one.
+    assert_eq!(reader.push(&raw(REP, 0x40, 1, &[7; 20])[..20]), Ok(false));
+    assert_eq!(reader.wanted(), 20);
+    assert!(!reader.is_empty());
+    assert_eq!(reader.push(&[7; 20]), Ok(true));
+    assert_eq!(reader.private_data(), [7; 20]);
+}
+
+#[test]
 fn two_initiators_are_found_out() {
     let frame = raw(REQ, 0, 1, b"");
     assert_eq!(

@@ -12,7 +12,7 @@ use crate::link::Transport;
 use iwarp::{
     negotiation::{Agreed, Words},
     sctp::{Form, SessionAction},
-    startup::{Initiator, Kind, Outcome, Parameters, Policy, Reader, StartupError},
+    startup::{Initiator, Kind, Outcome, Parameters, Policy, StartupError},
 };
 use kernel::{prelude::*, sync::Arc};
 use rdma::iw::{ConnParam, Offer};
@@ -58,7 +58,7 @@ impl Startup {
     /// Sends the request of this side. May sleep.
     pub(super) fn send_request(&self, endpoint: &Endpoint) -> Result<(), EndReason> {
         match self {
-            Self::Mpa(mpa) => mpa.send_request(endpoint).map_err(EndReason::link),
+            Self::Mpa(mpa) => mpa.send_request(endpoint),
             Self::Sctp(sctp) => sctp.send_initiate(endpoint),
         }
     }
@@ -155,10 +155,15 @@ impl MpaStartup {
         })
     }
 
-    fn send_request(&self, endpoint: &Endpoint) -> Result {
-        let request = self.initiator.request(&self.private).map_err(|_| EINVAL)?;
+    fn send_request(&self, endpoint: &Endpoint) -> Result<(), EndReason> {
+        let request = self
+            .initiator
+            .request(&self.private)
+            .map_err(|_| EndReason::Local(EINVAL))?;
 
-        endpoint.send_frame(request.parts())
+        endpoint
+            .send_frame(request.parts())
+            .map_err(EndReason::link)
     }
 
     fn receive(&mut self, endpoint: &Endpoint) -> Result<Option<Answer>, EndReason> {
@@ -188,8 +193,7 @@ impl MpaStartup {
     /// also closes if it lacks memory, or room for half-open connections. So the same Request is
     /// repeated once before revision 1 is tried.
     fn next_attempt(&mut self, reason: EndReason) -> bool {
-        let no_octets = self.reader.wanted() == Reader::new(Kind::Reply).wanted();
-        let closed = reason.to_error() == ECONNRESET && no_octets;
+        let closed = reason.to_error() == ECONNRESET && self.reader.is_empty();
         let next = if closed && core::mem::replace(&mut self.repeat, false) {
             true
         } else if !closed && reason != EndReason::Startup(StartupError::Revision) {
@@ -203,7 +207,7 @@ impl MpaStartup {
         };
 
         if next {
-            *self.reader = Reader::new(Kind::Reply);
+            self.reader.clear();
         }
         next
     }

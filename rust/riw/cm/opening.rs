@@ -41,6 +41,7 @@ pub(super) struct MpaStartup {
     pub(super) repeat: bool,
     /// For a peer that does not know revision 2 of MPA.
     pub(super) fallback: Option<Initiator>,
+    /// The private data of the Request.
     pub(super) private: KVec<u8>,
     pub(super) reader: KBox<Reader>,
 }
@@ -50,6 +51,7 @@ pub(super) struct SctpStartup {
     pub(super) form: Form,
     pub(super) ird: u32,
     pub(super) ord: u32,
+    /// The private data of the Initiate.
     pub(super) private: KVec<u8>,
     /// The private data of the answer.
     pub(super) reply: KVec<u8>,

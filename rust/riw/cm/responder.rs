@@ -59,7 +59,7 @@ impl AwaitedRequest {
                 }
                 Ok(Some(match startup::Responder::request(reader, policy) {
                     Ok(request) => {
-                        ReceivedRequest::new(ValidRequest::Mpa(request), reader.private_data())?
+                        ReceivedRequest::valid(ValidRequest::Mpa(request), reader.private_data())?
                     }
                     Err(refusal) => ReceivedRequest::Refused {
                         answered: refusal
@@ -77,8 +77,8 @@ impl AwaitedRequest {
 }
 
 impl ReceivedRequest {
-    /// Copies the private data of a valid request. May sleep.
-    fn new(request: ValidRequest, private: &[u8]) -> Result<Self, EndReason> {
+    /// Takes a valid request, and copies its private data. May sleep.
+    fn valid(request: ValidRequest, private: &[u8]) -> Result<Self, EndReason> {
         let private = copy_of(private).map_err(EndReason::Local)?;
 
         Ok(Self::Request(Responder { request, private }))
@@ -89,7 +89,7 @@ impl ReceivedRequest {
 fn take(endpoint: &Endpoint, action: SessionAction<'_>) -> Result<ReceivedRequest, EndReason> {
     match action {
         SessionAction::Request { request, private } => {
-            ReceivedRequest::new(ValidRequest::Sctp(request), private)
+            ReceivedRequest::valid(ValidRequest::Sctp(request), private)
         }
         SessionAction::Refuse { chunk, error } => Ok(ReceivedRequest::Refused {
             answered: endpoint.link.send_control(&chunk).is_ok(),

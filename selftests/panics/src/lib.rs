@@ -171,20 +171,23 @@ calls! {
         -> Result<bool, StartupError> = reader.push(data);
     entry_reader_frame(reader: &Reader) -> Option<Frame> = reader.frame();
     entry_reader_private(reader: &Reader) -> &[u8] = reader.private_data();
-    entry_initiator_new(policy: &Policy, ird: u32, ord: u32, private: &[u8])
-        -> Result<(Initiator, OutFrame), StartupError> = Initiator::new(policy, ird, ord, private);
+    entry_reader_is_empty(reader: &Reader) -> bool = reader.is_empty();
+    entry_reader_clear(reader: &mut Reader) -> () = reader.clear();
+    entry_initiator_new(policy: &Policy, ird: u32, ord: u32)
+        -> Result<Initiator, StartupError> = Initiator::new(policy, ird, ord);
+    entry_initiator_request(initiator: &Initiator, private: &'static [u8])
+        -> Result<OutFrame<'static>, StartupError> = initiator.request(private);
     entry_initiator_reply(initiator: &Initiator, reader: &Reader)
         -> Result<Outcome, StartupError> = initiator.reply(reader);
     entry_responder_request(reader: &Reader, policy: &Policy)
         -> Result<Responder, Refusal> = Responder::request(reader, policy);
     entry_responder_peer(responder: &Responder)
         -> (Option<u32>, Option<u32>) = (responder.peer_ird(), responder.peer_ord());
-    entry_responder_private(responder: &Responder) -> &[u8] = responder.private_data();
-    entry_responder_accept(responder: &Responder, ird: u32, ord: u32, private: &[u8])
-        -> Result<(OutFrame, Parameters), StartupError> = responder.accept(ird, ord, private);
-    entry_responder_reject(responder: &Responder, private: &[u8])
-        -> Result<OutFrame, StartupError> = responder.reject(private);
-    entry_frame_bytes(frame: &OutFrame) -> &[u8] = frame.as_bytes();
+    entry_responder_accept(responder: &Responder, ird: u32, ord: u32, private: &'static [u8])
+        -> Result<(OutFrame<'static>, Parameters), StartupError> = responder.accept(ird, ord, private);
+    entry_responder_reject(responder: &Responder, private: &'static [u8])
+        -> Result<OutFrame<'static>, StartupError> = responder.reject(private);
+    entry_frame_parts(frame: &'static OutFrame<'static>) -> [&'static [u8]; 2] = frame.parts();
     entry_startup_term(error: StartupError) -> Option<Error> = error.term();
     entry_rtr_message(rtr: Rtr) -> Message = rtr.message();
 
@@ -207,6 +210,7 @@ calls! {
         -> Result<Arrival, Sctp> = window.arrive(ssn, octets);
     entry_sctp_window_driver_due(window: &Window<128>) -> Option<u16> = window.due();
     entry_sctp_window_driver_take(window: &mut Window<128>, octets: u32) -> () = window.take(octets);
+    entry_sctp_window_driver_reset(window: &mut Window<128>) -> () = window.reset();
     entry_sctp_window_holding(window: &Window<64>) -> bool = window.is_holding();
     entry_sctp_initiate(form: Form, ird: u32, ord: u32, private: &[u8])
         -> Result<(Session, Encoded<'_>), Unfit> = Session::initiate(form, ird, ord, private);

@@ -82,6 +82,16 @@ impl Reader {
         }
     }
 
+    /// Forgets all octets: a new frame of this kind begins.
+    pub fn clear(&mut self) {
+        self.have = 0;
+    }
+
+    /// Returns whether no octet of the frame has come.
+    pub const fn is_empty(&self) -> bool {
+        self.have == 0
+    }
+
     /// Returns the octets to read from the socket now without reading past the frame: first the
     /// fixed part, then the private data. 0 if the frame is complete.
     pub fn wanted(&self) -> usize {

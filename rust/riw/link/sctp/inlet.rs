@@ -121,13 +121,33 @@ impl Inlet {
     }
 
     /// Begins a session. It holds no chunks. May sleep.
-    // Not inlined: the new value has more than 1 KiB, which a caller would keep on its stack.
-    #[inline(never)]
     pub(super) fn begin(&mut self, session: Session) {
-        *self = Self {
-            session,
-            ..Self::new()
-        };
+        // In place: the stack would have to hold the 1 KiB of a new window.
+        let Self {
+            session: current_session,
+            window,
+            held,
+            message,
+            message_max,
+            skips,
+            skipped,
+            current,
+            broken,
+            accept_unanswered,
+            reorder,
+        } = self;
+
+        *current_session = session;
+        window.reset();
+        *held = RBTree::new();
+        *reorder = Reorder::none();
+        *message = MessageBuf::new(reorder.memcg.clone());
+        *message_max = MESSAGE_MAX;
+        *skips = false;
+        *skipped = 0;
+        *current = None;
+        *broken = false;
+        *accept_unanswered = false;
     }
 
     /// Begins a session that an initiator will request. It holds nothing: an initiator sends one chunk
