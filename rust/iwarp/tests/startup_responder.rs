@@ -44,7 +44,9 @@ fn malformed_requests_get_no_reply() {
 
 #[test]
 fn the_r_bit_of_a_request_is_not_looked_at() {
-    let r = responder(&V1, &raw(REQ, 0x20, 1, b"hello"));
+    let reader = request(&raw(REQ, 0x20, 1, b"hello"));
+    let r = Responder::request(&reader, &V1).unwrap();
+    assert_eq!(reader.private_data(), b"hello");
     assert!(r.frame().reject);
     assert!(r.accept(1, 1, b"").is_ok());
 }
@@ -124,7 +126,9 @@ fn a_rejecting_reply() {
     let r = responder(&Policy::DEFAULT, &raw(REQ, 0, 1, b"in"));
     let out = r.reject(b"no").unwrap();
     assert_eq!(octets(&out), raw(REP, 0x60, 1, b"no"));
-    let r = responder(&Policy::DEFAULT, &raw(REQ, 0x10, 2, &words(3, 4, b"in")));
+    let reader = request(&raw(REQ, 0x10, 2, &words(3, 4, b"in")));
+    let r = Responder::request(&reader, &Policy::DEFAULT).unwrap();
+    assert_eq!(reader.private_data(), b"in");
     let out = r.reject(b"no").unwrap();
     assert_eq!(octets(&out), raw(REP, 0x70, 2, &words(4, 3, b"no")));
 }

@@ -16,8 +16,8 @@ use kernel::prelude::*;
 use net::SendBuf;
 
 impl Endpoint {
-    /// Sends a startup frame or a Terminate, which `parts` make up. May sleep. `ENOBUFS` if TCP has no memory for it;
-    /// otherwise fails as [`Link::send`](crate::link::Link::send).
+    /// Sends a startup frame or a Terminate, which `parts` make up. May sleep. `ENOBUFS` if TCP has no
+    /// memory for it; otherwise fails as [`Link::send`](crate::link::Link::send).
     pub(super) fn send_frame(&self, parts: [&[u8]; 2]) -> Result {
         let mut buf = SendBuf::new();
 

@@ -265,16 +265,18 @@ impl SctpStartup {
     fn take(&mut self, action: SessionAction<'_>) -> Next {
         let answer = match action {
             SessionAction::Established { agreed, private } => {
-                if let Err(e) = self.keep(private) {
-                    return Next::Local(e);
-                }
+                self.reply = match copy_of(private) {
+                    Ok(reply) => reply,
+                    Err(e) => return Next::Local(e),
+                };
                 self.depths = (agreed.peer_ird, agreed.peer_ord);
                 Answer::Established(parameters(&agreed))
             }
             SessionAction::Rejected { words, private } => {
-                if let Err(e) = self.keep(private) {
-                    return Next::Local(e);
-                }
+                self.reply = match copy_of(private) {
+                    Ok(reply) => reply,
+                    Err(e) => return Next::Local(e),
+                };
                 self.depths = words.map_or((None, None), |Words { depths, .. }| {
                     (depths.negotiated_ird(), depths.negotiated_ord())
                 });
@@ -296,11 +298,6 @@ impl SctpStartup {
         };
 
         Next::Answer(answer)
-    }
-
-    fn keep(&mut self, private: &[u8]) -> Result {
-        self.reply.clear();
-        Ok(self.reply.extend_from_slice(private, GFP_KERNEL)?)
     }
 }
 

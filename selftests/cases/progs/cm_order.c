@@ -16,7 +16,7 @@
 
 #define IDS 32
 #define ROUNDS 60
-#define DISPLACED_MOST (IDS * ROUNDS / 20)
+#define DISPLACED_MOST (IDS * ROUNDS / 100)
 
 /* Requests that came out of their place. */
 static int displaced;
