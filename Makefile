@@ -138,7 +138,7 @@ help:
 	@echo '  make profile     profile a row of the bench (ROW="veth1500 bandwidth write 64 KiB"; DRIVER=siw)'
 	@echo '  make scale       open many idle connections (CONNECTIONS=10000, PROCESSES=10; DRIVER=siw)'
 	@echo '  make module      build riw.ko for that kernel'
-	@echo '  make host-test   run the tests of rust/abi and rust/iwarp, without a VM'
+	@echo '  make host-test   run the tests of rust/abi, rust/iwarp and rust/libriw, without a VM'
 	@echo '  make valgrind    run the tests of rust/abi and rust/libriw under valgrind'
 	@echo '  make mutants     check that the tests of rust/iwarp notice changes of it (SINCE=HEAD~3)'
 	@echo '  make coverage    show how much of rust/iwarp its tests execute'
