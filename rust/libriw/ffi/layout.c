@@ -412,7 +412,7 @@ _Static_assert(IBV_SEND_FENCE == 1, "IBV_SEND_FENCE");
 _Static_assert(IBV_SEND_SIGNALED == 2, "IBV_SEND_SIGNALED");
 _Static_assert(IBV_SEND_SOLICITED == 4, "IBV_SEND_SOLICITED");
 _Static_assert(IBV_SEND_INLINE == 8, "IBV_SEND_INLINE");
-_Static_assert(IBV_QPS_RESET == 0, "IBV_QPS_RESET");
+_Static_assert(IBV_QP_STATE == 1, "IBV_QP_STATE");
 _Static_assert(IBV_WC_SUCCESS == 0, "IBV_WC_SUCCESS");
 _Static_assert(IBV_WC_LOC_LEN_ERR == 1, "IBV_WC_LOC_LEN_ERR");
 _Static_assert(IBV_WC_LOC_QP_OP_ERR == 2, "IBV_WC_LOC_QP_OP_ERR");

@@ -450,7 +450,7 @@ c_constants! {
     const IBV_SEND_SOLICITED: c_uint = 1 << 2;
     const IBV_SEND_INLINE: c_uint = 1 << 3;
 
-    const IBV_QPS_RESET: u32 = 0;
+    const IBV_QP_STATE: c_uint = 1 << 0;
 
     const IBV_WC_SUCCESS: u32 = 0;
     const IBV_WC_LOC_LEN_ERR: u32 = 1;

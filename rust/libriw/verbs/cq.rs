@@ -337,9 +337,6 @@ unsafe extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *const ibv_poll_cq_att
     // SAFETY: The program passes a completion queue of this library.
     let this = unsafe { state(cq.cast()) };
     let polled = this.polled.lock();
-    if polled.lost {
-        return libc::EIO;
-    }
     // SAFETY: `polled` is the locked state of this queue.
     let (status, polled) = unsafe { advance(cq, polled) };
 
@@ -372,12 +369,15 @@ unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
         .store(0, Ordering::Relaxed);
 }
 
-/// Makes the next completion the current one. Returns `ENOENT` if there is none.
+/// Makes the next completion the current one. Returns `ENOENT` if there is none, `EIO` if the ring is lost.
 ///
 /// # Safety
 ///
 /// `cq` is the queue that `polled` belongs to.
 unsafe fn advance(cq: *mut ibv_cq_ex, mut polled: Guard<'_, Polled>) -> (c_int, Guard<'_, Polled>) {
+    if polled.lost {
+        return (libc::EIO, polled);
+    }
     let Some(cqe) = polled.completions.next() else {
         set(ENOENT);
         return (ENOENT.0, polled);

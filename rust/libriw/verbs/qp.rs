@@ -16,9 +16,9 @@ use crate::ffi::commands::{
 };
 use crate::ffi::driver::{verbs_qp, VERBS_QP_EX};
 use crate::ffi::verbs::*;
-use crate::lock::Lock;
+use crate::lock::{Guard, Lock};
 use crate::ring::{ReceiveQueue, SendQueue};
-use core::ffi::c_int;
+use core::ffi::{c_int, c_uint};
 use core::ptr;
 use riw_abi::doorbell::Doorbell;
 use riw_abi::udata::{CreateQpResponse, CreateRequest, RingMap};
@@ -37,6 +37,26 @@ pub(super) struct Sends {
     pub(super) queue: SendQueue<Mapping>,
     /// The first error since `ibv_wr_start()`.
     pub(super) error: Option<Errno>,
+    /// Whether a doorbell has found the queue pair connected, since its program changed its state.
+    was_connected: bool,
+}
+
+impl Qp {
+    /// Gives all added WRs to the kernel, and wakes it if necessary. Errors: the doorbell's; the WRs do not
+    /// count as posted then.
+    pub(super) fn publish(&self, mut sends: Guard<'_, Sends>) -> Result {
+        let must_ring = sends.queue.publish();
+
+        if sends.was_connected {
+            // The kernel transmits within the call: let others post meanwhile.
+            drop(sends);
+            return self.bell.ring_if(must_ring);
+        }
+        // Without a connection the kernel drops all WRs, and reports that to this thread: they must be its own.
+        let rung = self.bell.ring_if(must_ring);
+        sends.was_connected = must_ring && rung.is_ok();
+        rung
+    }
 }
 
 /// # Safety
@@ -195,7 +215,11 @@ unsafe fn complete(
 
     match queues {
         Ok((queue, receives)) => Ok(Qp {
-            send: Lock::new(Sends { queue, error: None }),
+            send: Lock::new(Sends {
+                queue,
+                error: None,
+                was_connected: false,
+            }),
             bell: bell(Doorbell::send),
             receives,
         }),
@@ -240,7 +264,14 @@ pub(crate) unsafe extern "C" fn modify_qp(
     let len = size_of_val(&request);
 
     // SAFETY: The program passes a queue pair of this library, and attributes.
-    unsafe { ibv_cmd_modify_qp(qp, attr, attr_mask, &mut request, len) }
+    let result = unsafe { ibv_cmd_modify_qp(qp, attr, attr_mask, &mut request, len) };
+
+    // It may have been reset.
+    if c_uint::try_from(attr_mask).is_ok_and(|mask| mask & IBV_QP_STATE != 0) {
+        // SAFETY: The program passes a queue pair of this library.
+        unsafe { state(qp) }.send.lock().was_connected = false;
+    }
+    result
 }
 
 pub(crate) unsafe extern "C" fn post_recv(
@@ -270,9 +301,7 @@ pub(super) unsafe fn post_entry(qp: *mut ibv_qp, head: Sqe) -> Result {
     let mut sends = qp.send.lock();
 
     sends.queue.post_head(head)?;
-    let must_ring = sends.queue.publish();
-    drop(sends);
-    qp.bell.ring_if(must_ring)
+    qp.publish(sends)
 }
 
 pub(crate) unsafe extern "C" fn post_send(
@@ -295,11 +324,7 @@ pub(crate) unsafe extern "C" fn post_send(
         }
         next = one.next;
     }
-    let must_ring = sends.queue.publish();
-
-    // The kernel transmits within the call: let others post meanwhile.
-    drop(sends);
-    let rung = qp.bell.ring_if(must_ring);
+    let rung = qp.publish(sends);
     if rung.is_err() {
         (result, next) = (rung, wr);
     }

@@ -257,10 +257,8 @@ unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
         sends.queue.withdraw();
         return number;
     }
-    let must_ring = sends.queue.publish();
-    drop(sends);
     // SAFETY: Programs call it with a queue pair of this library.
-    status(unsafe { state(qp.cast()) }.bell.ring_if(must_ring))
+    status(unsafe { state(qp.cast()) }.publish(sends))
 }
 
 unsafe extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {

@@ -563,6 +563,47 @@ static void notified_in_batch(void)
 	tap_point("a queue can be armed and resized between ibv_start_poll and ibv_end_poll");
 }
 
+#define POSTS 20000
+
+/* Posts to a queue pair that is not connected. Returns how many posts were not refused. */
+static void *post_unconnected(void *qp)
+{
+	uintptr_t taken = 0;
+
+	for (int i = 0; i < POSTS; i++)
+		if (post_send(qp, i, IBV_WR_SEND, NULL, 0, IBV_SEND_SIGNALED, 0) != ENOTCONN)
+			taken++;
+	return (void *)taken;
+}
+
+static void unconnected(void)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 64, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct pair_opts opts = {};
+	pthread_t other;
+	void *taken[2];
+	struct setup s;
+	struct ibv_qp *qp;
+
+	begin(&s, &opts);
+	attr.send_cq = s.pair.active.scq;
+	attr.recv_cq = s.pair.active.rcq;
+	qp = ibv_create_qp(s.pair.active.pd, &attr);
+	if (!qp || pthread_create(&other, NULL, post_unconnected, qp))
+		tap_bail("a queue pair and a thread: %s", strerror(errno));
+	taken[0] = post_unconnected(qp);
+	pthread_join(other, &taken[1]);
+	tap_check(!taken[0] && !taken[1], "%ju and %ju posts are not refused", (uintmax_t)(uintptr_t)taken[0],
+		  (uintmax_t)(uintptr_t)taken[1]);
+	tap_check(cq_silent(s.pair.active.scq, 0), "a completion");
+	tap_check(!ibv_destroy_qp(qp), "ibv_destroy_qp");
+	setup_close(&s);
+	tap_point("each post to a queue pair that is not connected is refused, of each thread");
+}
+
 static void shared_receives(void)
 {
 	struct pair_opts opts = { .srq = 8 };
@@ -808,6 +849,7 @@ int main(int argc, char **argv)
 	if (atomics)
 		notified_of_immediate();
 	notified_in_batch();
+	unconnected();
 	shared_receives();
 	region_flags();
 	late_receive();
