@@ -6,7 +6,7 @@
 
 use crate::LockedSock;
 use core::{marker::PhantomData, ops::Range};
-use kernel::{bindings::sock, prelude::*};
+use kernel::{alloc::flags::__GFP_NOWARN, bindings::sock, prelude::*};
 use kernel_ext::memcg::MemCgroup;
 use riw_bindings as bindings;
 
@@ -190,9 +190,10 @@ pub struct RecvBuf(KVVec<u8>);
 
 impl RecvBuf {
     /// Allocates an empty buffer for `size` bytes, charged to `memcg`. May sleep. `ENOMEM` if there
-    /// is no memory.
+    /// is no memory, which the kernel does not log: some callers try again soon.
     pub fn new(size: usize, memcg: &MemCgroup) -> Result<Self> {
-        let buf = memcg.charge(|| KVVec::with_capacity(size, GFP_KERNEL_ACCOUNT))?;
+        let flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
+        let buf = memcg.charge(|| KVVec::with_capacity(size, flags))?;
 
         Ok(Self(buf))
     }

@@ -6,6 +6,7 @@ use super::{
     state::{QpStartup, Snapshot},
     stream_error::StreamErrorReason,
     traits::{Closed, Role},
+    transmit::RETRY_MS,
     Qp, HOLD_WORK,
 };
 use crate::{
@@ -21,6 +22,7 @@ use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote, Segment};
 use kernel::{
     prelude::*,
     sync::{aref::ARef, atomic::ordering, Arc},
+    time::msecs_to_jiffies,
 };
 use kernel_ext::memcg::MemCgroup;
 use rdma::{iw::ConnParam, Device};
@@ -92,6 +94,8 @@ impl Qp {
             parameters: *parameters,
             role,
         });
+        // A doorbell that drops WRs, as there is no connection, drops all of them before.
+        let _tx = self.stream.tx.lock();
         self.event(Event::Established).ok_or(ENOTCONN)
     }
 
@@ -145,9 +149,8 @@ impl Qp {
         }
         let lost = self.stream.report(&received.unreported).is_err();
         match received.end {
-            Some(end @ RxEnd::Error(_)) => self.receive_ended(end),
-            _ if lost => self.fail(StreamError::local(Local::Completion)),
-            Some(end @ RxEnd::Terminated(_)) => self.receive_ended(end),
+            Some(end) => self.receive_ended(end),
+            None if lost => self.fail(StreamError::local(Local::Completion)),
             None if received.kick || received.first => self.kick(),
             None => {}
         }
@@ -155,10 +158,14 @@ impl Qp {
 
     /// Gives an FPDU a buffer, as the socket has no room for it. Process context; may sleep.
     pub(super) fn hold(self: &Arc<Self>) {
-        if self.in_worker(|| self.stream.hold()).is_err() {
-            return self.fail(StreamError::local(Local::Memory));
+        match self.in_worker(|| self.stream.hold()) {
+            Ok(()) => self.catch_up(),
+            // Memory may become free only when this stream goes on. TCP may have no reason to call back.
+            Err(_) if self.below_reclaim.load(ordering::Relaxed) => {
+                self.set_receive_timer(msecs_to_jiffies(RETRY_MS));
+            }
+            Err(_) => self.fail(StreamError::local(Local::Memory)),
         }
-        self.catch_up();
     }
 
     /// Receives the data in the link. Process context; may sleep.

@@ -8,7 +8,7 @@ use crate::{
     driver::Riw,
     queue::receive::{NextTurn, RecvQueue},
 };
-use kernel::sync::Arc;
+use kernel::{sync::Arc, time::Jiffies};
 use kernel_ext::workqueue::mod_delayed_work;
 use rdma::Device;
 use trace::Source;
@@ -40,14 +40,18 @@ impl Qp {
     /// Sets the timer for the next look of a stream that waits, and for the end of its time. Process
     /// context or softirq.
     pub(super) fn arm_receive_timer(self: &Arc<Self>) {
-        self.stream.while_waiting(|left| {
-            // Under the lock: `destroy` marks the queue pair first, and then cancels the timer.
-            let status = self.status.lock();
+        self.stream
+            .while_waiting(|left| self.set_receive_timer(left));
+    }
 
-            if !status.is_destroyed() {
-                mod_delayed_work::<Self, RECEIVE_TIMER>(self, left);
-            }
-        });
+    /// Sets the timer after which the stream looks for what it can receive. Process context or softirq.
+    pub(super) fn set_receive_timer(self: &Arc<Self>, left: Jiffies) {
+        // Under the lock: `destroy` marks the queue pair first, and then cancels the timer.
+        let status = self.status.lock();
+
+        if !status.is_destroyed() {
+            mod_delayed_work::<Self, RECEIVE_TIMER>(self, left);
+        }
     }
 
     /// Whether a message waits for a receive WR, so that nothing behind it has been read. When the wait

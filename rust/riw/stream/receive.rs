@@ -204,13 +204,15 @@ impl Stream {
     /// Gives the incomplete FPDU a buffer. The caller then calls [`Self::receive`]. Process context;
     /// may sleep. Fails with `ENOMEM` without memory.
     pub(crate) fn hold(&self) -> Result {
-        let buffer = RecvBuf::new(FPDU_MAX, &self.memcg)?;
+        // The FPDU may have become complete since the worker was scheduled, and also during the allocation.
+        if !self.rx.lock().lacks_buffer() {
+            return Ok(());
+        }
+        let buffer = RecvBuf::new(FPDU_MAX, &self.memcg);
         let mut rx = self.rx.lock();
 
-        // The FPDU may have become complete since the worker was scheduled. One that waits for a
-        // receive WR is complete.
-        if rx.receiver.is_some() && rx.held.is_none() && rx.left != 0 && rx.wait.is_none() {
-            rx.held = Some(buffer);
+        if rx.lacks_buffer() {
+            rx.held = Some(buffer?);
         }
         Ok(())
     }

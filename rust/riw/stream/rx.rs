@@ -35,6 +35,11 @@ pub(super) struct Rx {
 }
 
 impl Rx {
+    /// Whether the incomplete FPDU needs a buffer. One that waits for a receive WR is complete.
+    pub(super) fn lacks_buffer(&self) -> bool {
+        self.receiver.is_some() && self.held.is_none() && self.left != 0 && self.wait.is_none()
+    }
+
     /// Creates the receiving side of a stream that is not connected. Any context.
     pub(super) fn new(counters: Arc<Counters>) -> Self {
         Self {

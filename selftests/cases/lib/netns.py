@@ -3,7 +3,7 @@
 same here."""
 
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from utils import ip
@@ -52,3 +52,17 @@ class NetNSEnter:
         if self._saved:
             os.setns(self._saved.fileno(), os.CLONE_NEWNET)
             self._saved.close()
+
+
+@contextmanager
+def sysctl(name, value, netns=""):
+    """Changes a setting of IPv4 in a namespace during the block."""
+    path = Path("/proc/sys/net/ipv4") / name
+    with NetNSEnter(netns):
+        was = path.read_text(encoding="ascii")
+        path.write_text(value, encoding="ascii")
+    try:
+        yield
+    finally:
+        with NetNSEnter(netns):
+            path.write_text(was, encoding="ascii")
