@@ -58,7 +58,7 @@ impl Qp {
         terminate: Option<Terminate>,
         note: impl FnOnce(),
     ) -> Option<bool> {
-        let (was, now, connection) = {
+        let (was, now, connection, draining) = {
             let mut status = self.status.lock();
             let was = status.state;
             let transition = next(was, event)?;
@@ -69,27 +69,32 @@ impl Qp {
             if transition.send_terminate && status.terminate.is_none() {
                 status.terminate = terminate;
             }
+            let mut draining = None;
             match transition.state {
-                State::Draining if was == State::Rts => self.stream.close_reads(),
+                State::Draining if was == State::Rts => {
+                    self.stream.close_reads();
+                    match event {
+                        // Nothing was outstanding.
+                        Event::PeerClosed => self.stream.sq.end_now(),
+                        _ => draining = Some(self.stream.sq.opening()),
+                    }
+                }
                 // From the moment when the consumer learns of the state, the WRs that it posts are
                 // flushed. A transmit run may be at work.
                 State::Terminate | State::Error => self.stream.sq.end_now(),
                 _ => {}
             }
-            (was, transition.state, status.connection.clone())
+            (was, transition.state, status.connection.clone(), draining)
         };
         let was_open = matches!(was, State::Rts | State::Draining);
 
         if was_open {
             note();
         }
+        if let Some(opening) = draining {
+            self.stream.sq.end(opening);
+        }
         if was == State::Rts && now != State::Rts {
-            match (now, event) {
-                // Nothing was outstanding.
-                (State::Draining, Event::PeerClosed) => self.stream.sq.end_now(),
-                (State::Draining, _) => self.stream.sq.end(),
-                _ => {}
-            }
             if let Some(connection) = connection {
                 connection.as_arc_borrow().ending();
             }

@@ -157,6 +157,17 @@ impl Qp {
     /// calls for one. Process context or softirq; the caller holds none of the queue pair's locks
     /// except `tx`.
     pub(super) fn end_in_error(self: &Arc<Self>, reason: StreamErrorReason, quote: Quote) {
+        if let Some(event) = self.end_stream(reason, quote) {
+            self.report_event(event);
+        }
+    }
+
+    /// As [`Self::end_in_error`], but leaves the report to the caller, who may hold `tx`.
+    pub(super) fn end_stream(
+        self: &Arc<Self>,
+        reason: StreamErrorReason,
+        quote: Quote,
+    ) -> Option<AsyncEvent> {
         // It may be detached as soon as the state has changed.
         let connection = self.connection();
         let terminate = match reason {
@@ -168,9 +179,7 @@ impl Qp {
             self.note_error(reason, connection.as_deref());
         });
 
-        if open == Some(true) {
-            self.report_event(reason.async_event());
-        }
+        (open == Some(true)).then(|| reason.async_event())
     }
 
     /// Ends the stream for an error that this side has found. Process context or softirq; the

@@ -2,10 +2,11 @@
 
 //! Transmit runs: a queue pair sends as its state allows.
 
-use super::{state::Snapshot, Qp, RETRY_WORK, TRANSMIT_WORK};
+use super::{state::Snapshot, stream_error::StreamErrorReason, Qp, RETRY_WORK, TRANSMIT_WORK};
 use crate::stream::{
     transmit::PassResult,
     tx::{Tx, TxRun},
+    StreamError,
 };
 use iwarp::qp::{Event, State};
 use kernel::{
@@ -19,7 +20,7 @@ use kernel_ext::workqueue::mod_delayed_work;
 /// doorbell without end.
 const PASSES: u32 = 16;
 /// Milliseconds until a run is repeated that had no memory.
-const RETRY_MS: u32 = 4;
+pub(super) const RETRY_MS: u32 = 4;
 
 impl Qp {
     /// Starts a transmit run in a worker, unless one is on its way. Any context.
@@ -45,13 +46,15 @@ impl Qp {
         Ok(())
     }
 
-    /// Drops posted send WRs if there has been no connection. Process context. Returns whether it has
-    /// dropped all.
+    /// Drops all posted send WRs if there has been no connection. Process context; may sleep. Returns
+    /// whether there has been none.
     fn discard_unconnected(&self) -> bool {
-        for round in self.stream.sq.chunks() {
+        // A connection begins before or after, not in between: see `Qp::start`.
+        let _tx = self.stream.tx.lock();
+
+        for _ in self.stream.sq.chunks() {
             match self.if_unconnected(|| self.stream.sq.flush_some(true).1) {
-                // WRs that have been dropped count as not posted.
-                None => return round != 0,
+                None => return false,
                 Some(true) => {}
                 Some(false) => break,
             }
@@ -131,15 +134,23 @@ impl Qp {
             && matches!(sent, Ok(PassResult::Done))
             && (!may_send || self.stream.is_drained(&tx));
 
-        drop(tx);
+        // While `tx` excludes a reset: the outcome is of this stream, not of a later one.
         if drained && self.event(Event::Drained).is_some() {
             self.close(State::Closing);
         }
-        sent.unwrap_or_else(|error| {
+        let (result, report) = match sent {
+            Ok(result) => (result, None),
             // The batch goes out before the Terminate.
-            self.fail(error);
-            PassResult::Done
-        })
+            Err(StreamError { error, quote }) => (
+                PassResult::Done,
+                self.end_stream(StreamErrorReason::Found(error), quote),
+            ),
+        };
+        drop(tx);
+        if let Some(event) = report {
+            self.report_event(event);
+        }
+        result
     }
 
     /// Flushes WRs, sends the Terminate if one is due, and closes this half of the connection.
@@ -175,10 +186,10 @@ impl Qp {
             // The peer ended the stream: it discards further data.
             tx.discard();
         }
-        drop(tx);
         if !waits {
             self.close(status.state);
         }
+        drop(tx);
         if flushed.more() {
             PassResult::Yield
         } else if waits && sent == Err(ENOBUFS) {
