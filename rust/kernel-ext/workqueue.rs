@@ -145,15 +145,21 @@ pub unsafe trait HasQueue {
 #[macro_export]
 macro_rules! impl_has_queue {
     ($(impl HasQueue for $self:ty { self.$field:ident })*) => {$(
-        // SAFETY: The raw pointer below only compiles if the field is itself an `Arc<Queue>`, which
-        // keeps the queue alive. The field of a shared object cannot be replaced.
+        // SAFETY: `queue` only compiles if the field is an `Arc<Queue>` of this type itself: a raw
+        // pointer is not dereferenced implicitly. The `Arc` keeps the queue alive, and the field of a
+        // shared object cannot be replaced.
         unsafe impl $crate::workqueue::HasQueue for $self {
             fn queue(&self) -> &$crate::workqueue::Queue {
-                let queue: *const ::kernel::sync::Arc<$crate::workqueue::Queue> =
-                    &raw const self.$field;
+                let this: *const Self = self;
 
-                // SAFETY: It points to a field of `self`, which is valid for the result's lifetime.
-                unsafe { &*queue }
+                // SAFETY: `this` points to `self`, and so the result to a field of `self`, which is
+                // valid for the result's lifetime.
+                unsafe {
+                    let queue: *const ::kernel::sync::Arc<$crate::workqueue::Queue> =
+                        &raw const (*this).$field;
+
+                    &*queue
+                }
             }
         }
     )*};
