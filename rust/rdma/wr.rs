@@ -287,7 +287,11 @@ impl<'a, T: Driver> SendWr<'a, T> {
         unsafe {
             let wr = self.raw.as_ptr();
 
-            Posted::new((*wr).__bindgen_anon_1.wr_id, (*wr).sg_list, (*wr).num_sge)
+            Posted::new(
+                (*wr).__bindgen_anon_1.wr_id,
+                &raw const (*wr).sg_list,
+                (*wr).num_sge,
+            )
         }
     }
 }
@@ -297,7 +301,8 @@ impl<'a, T: Driver> SendWr<'a, T> {
 /// # Invariants
 ///
 /// `next` is null or valid for `'a`, and so are the WRs that follow it. They belong to a queue of a
-/// kernel user.
+/// kernel user. Consumers leave the list of SGEs of a WR without SGEs uninitialized, so there is no
+/// reference to the whole struct.
 pub struct RecvWrs<'a> {
     next: *const bindings::ib_recv_wr,
     /// The WR that was taken last: the one that fails if the post does.
@@ -333,13 +338,18 @@ impl RecvWrs<'_> {
     /// Takes the next WR, with the memory that it names. Any context. Fails with `EINVAL` if it has
     /// too many SGEs.
     pub fn take(&mut self) -> Option<Result<Posted>> {
-        // SAFETY: By the type invariant `next` is null or valid.
-        let raw = unsafe { self.next.as_ref() }?;
+        let raw = NonNull::new(self.next.cast_mut())?.as_ptr();
 
         self.last = self.next;
-        self.next = raw.next;
-        // SAFETY: By the type invariant the WR is valid. Its consumer keeps the memory until it
-        // learns that the WR is complete: see `new`.
-        Some(unsafe { Posted::new(raw.__bindgen_anon_1.wr_id, raw.sg_list, raw.num_sge) })
+        // SAFETY: `raw` is not null, so it is valid by the type invariant. Its consumer keeps the
+        // memory until it learns that the WR is complete: see `post`.
+        unsafe {
+            self.next = (*raw).next;
+            Some(Posted::new(
+                (*raw).__bindgen_anon_1.wr_id,
+                &raw const (*raw).sg_list,
+                (*raw).num_sge,
+            ))
+        }
     }
 }

@@ -68,15 +68,20 @@ impl Posted {
     ///
     /// # Safety
     ///
-    /// `list` must be valid for `count` SGEs. The consumer must keep the memory of those with
-    /// [`LOCAL_DMA_LKEY`] until it learns that the WR `id` is complete.
-    pub(super) unsafe fn new(id: u64, list: *const bindings::ib_sge, count: c_int) -> Result<Self> {
+    /// `list` must point to the list of SGEs of the WR `id`, which is read only if `count` is positive:
+    /// then it must be valid for `count` SGEs. The consumer must keep the memory of those with
+    /// [`LOCAL_DMA_LKEY`] until it learns that the WR is complete.
+    pub(super) unsafe fn new(
+        id: u64,
+        list: *const *mut bindings::ib_sge,
+        count: c_int,
+    ) -> Result<Self> {
         let count = usize::try_from(count)?;
         let mut sges = [PostedSge::default(); MAX_SGE];
 
         for (at, to) in sges.get_mut(..count).ok_or(EINVAL)?.iter_mut().enumerate() {
             // SAFETY: `at` is below `count`, for which the caller promises that `list` is valid.
-            let sge = unsafe { *list.add(at) };
+            let sge = unsafe { *(*list).add(at) };
 
             *to = PostedSge {
                 addr: sge.addr,
