@@ -80,7 +80,11 @@ unsafe extern "C" fn accept<T: CmOperations>(
 
             let qp = match ProviderData::of(id) {
                 ProviderData::Reported(token) => Some(T::accept(dev, cm_id, token, &param)?),
-                ProviderData::Accepted(first) => accept_again::<T>(dev, cm_id, first, &param)?,
+                ProviderData::Accepted(first) => {
+                    // `accept_again` drops the reference to `first`, even if it fails.
+                    (*id).provider_data = ProviderData::Accepted(None).into_raw();
+                    accept_again::<T>(dev, cm_id, first, &param)?
+                }
             };
             // iw_cm has a reference to this queue pair: its number is not reused while there is
             // one.
@@ -91,8 +95,8 @@ unsafe extern "C" fn accept<T: CmOperations>(
     })
 }
 
-/// Handles a second accept of an id whose connection belongs to `first`. Process context; may
-/// sleep.
+/// Handles a second accept of an id whose connection belongs to `first`, and drops the id's reference
+/// to `first`. Process context; may sleep.
 ///
 /// Returns the second queue pair, if it is not being destroyed. Fails with `EINVAL` if no event of
 /// the id is queued: then the error is no `BUG()` in iw_cm.
