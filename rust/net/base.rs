@@ -157,7 +157,7 @@ impl Base {
     /// Lets the socket send and receive with memory from the reserves (`SOCK_MEMALLOC`), as reclaim may
     /// wait for it. Without that, TCP drops packets that were received into the reserves.
     ///
-    /// Must be called at most once for a socket.
+    /// This cannot be undone, and connections that a listening socket accepts inherit it.
     pub fn use_reserves(&self) {
         // SAFETY: By the type's invariants the socket is valid. The helper locks it.
         unsafe { bindings::sk_use_reserves(self.sk().as_ptr()) }
@@ -297,10 +297,12 @@ impl Base {
             original: self.original,
             counted: self.counted.clone(),
         };
-        // SAFETY: By the type's invariants the child is valid. `original` are callbacks for a socket
-        // of its protocol, installed under `sk_callback_lock`. `sk_setup()` changes a setting that
-        // only senders read, and nothing sends on the child yet.
+        // SAFETY: By the type's invariants the child is valid. It is new, so its use of the reserves is
+        // not counted yet, and the drop counts on that. `original` are callbacks for a socket of its
+        // protocol, installed under `sk_callback_lock`. `sk_setup()` changes a setting that only
+        // senders read, and nothing sends on the child yet.
         unsafe {
+            bindings::sk_count_reserves(child.sk().as_ptr());
             to_result(bindings::sk_disinherit(
                 child.sk().as_ptr(),
                 &child.original,

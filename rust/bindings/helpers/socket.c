@@ -269,12 +269,23 @@ void riw_helper_sk_avoid_io(struct sock *sk)
 	release_sock(sk);
 }
 
-/* Must be called at most once for a socket. riw_helper_socket_release() ends the use of the reserves. */
+/* Each socket with SOCK_MEMALLOC has one count in memalloc_socks_key, until riw_helper_socket_release(). */
 void riw_helper_sk_use_reserves(struct sock *sk)
 {
 	lock_sock(sk);
-	sk_set_memalloc(sk);
+	if (!sock_flag(sk, SOCK_MEMALLOC))
+		sk_set_memalloc(sk);
 	release_sock(sk);
+}
+
+/*
+ * Must be called once for a listener's child, which inherits SOCK_MEMALLOC but is not counted. The flag
+ * cannot be cleared instead: see riw_helper_socket_release().
+ */
+void riw_helper_sk_count_reserves(struct sock *sk)
+{
+	if (sock_flag(sk, SOCK_MEMALLOC))
+		static_branch_inc(&memalloc_socks_key);
 }
 
 /*

@@ -84,8 +84,8 @@ impl Connection {
     }
 
     /// Lets the connection send and receive with memory from the reserves, as reclaim may wait for it.
-    /// Must be called at most once for a connection. Over SCTP, memory from the reserves only serves
-    /// chunks that a transmit run or the peer sends, not chunks that a timer of SCTP retransmits.
+    /// Over SCTP, memory from the reserves only serves chunks that a transmit run or the peer sends, not
+    /// chunks that a timer of SCTP retransmits.
     pub(crate) fn use_reserves(&self) {
         self.base().use_reserves();
     }
