@@ -259,10 +259,11 @@ impl Base {
 
     /// Removes the callbacks. After it returns, no callback runs.
     ///
-    /// Not from a callback, nor with the socket locked.
+    /// Not from a callback, nor with the socket locked: it would deadlock.
     pub fn clear_callbacks(&self) {
         // SAFETY: By the type's invariants the socket is valid, and `original` are its first
-        // callbacks. A callback must not call this; it would deadlock before the hook is dropped.
+        // callbacks. A callback cannot call this: it runs in atomic context, and no method of this
+        // type may be called there. See `remove` for what would happen.
         unsafe { hook::remove(self.sk(), &self.original) }
     }
 

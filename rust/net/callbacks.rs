@@ -15,7 +15,8 @@
 //! Each callback takes `sk_callback_lock` as a reader and looks up its owner under it.
 //! [`Base::clear_callbacks`] removes the owner as the writer: it waits for running callbacks, and
 //! later callbacks find no owner. So the reference to the owner can be dropped after it. For the
-//! same reason a callback must not call it.
+//! same reason a callback must not call it. [`AnyEvent::room`] runs under the lock of the wait queue
+//! instead, which [`Base::clear_callbacks`] also takes to remove it.
 //!
 //! [`Base::clear_callbacks`]: crate::Base::clear_callbacks
 

@@ -273,8 +273,12 @@ impl<T: AnyEvent> Hook<T> {
 ///
 /// # Safety
 ///
-/// `sk` must be valid, and `original` must be the callbacks that it had at first. Must not be
-/// called from a callback.
+/// `sk` must be valid, and `original` must be the callbacks that it had at first.
+///
+/// Must not be called from a callback. With SMP that deadlocks: a callback of the socket holds
+/// `sk_callback_lock` as a reader, so sk_unhook() never gets it as the writer, and the hook stays.
+/// [`AnyEvent::room`] holds the lock of the wait queue instead. So the hook's own reference to the owner
+/// is dropped, and then the drop of its [`RoomWatch`], which has another one, never gets that lock.
 pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callbacks) {
     // SAFETY: The caller promises a valid socket and its original callbacks.
     let hook = unsafe { bindings::sk_unhook(sk.as_ptr(), original) };
@@ -282,7 +286,8 @@ pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callb
     if !hook.is_null() {
         // SAFETY: `Hook::install` installed the hook; whatever its type, it begins with its
         // operations. It is not in use: `sk_unhook()` waited for running callbacks as the writer of
-        // `sk_callback_lock`, and later callbacks find no hook.
+        // `sk_callback_lock`, and later callbacks find no hook. `AnyEvent::room` uses only the watch,
+        // whose drop waits for it.
         unsafe { ((*hook.cast::<&Operations>()).release)(hook) };
     }
 }
