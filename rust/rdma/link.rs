@@ -19,7 +19,8 @@ pub trait Link: Send + Sync + Sized + 'static {
     /// The name of the type in `rdma link add NAME type TYPE netdev NETDEV`.
     const TYPE: &'static CStr;
 
-    /// Returns the slot that holds the registration: a static of the implementer. Any context.
+    /// Returns the slot that holds the registration: always the same static of the implementer, or
+    /// `rdma link add` fails. Any context.
     fn slot() -> &'static Slot<Self>;
 
     /// Creates and registers the device `name` on `netdev` (`rdma_link_ops::newlink`). Called in
@@ -34,7 +35,8 @@ pub trait Link: Send + Sync + Sized + 'static {
 ///
 /// # Invariants
 ///
-/// The pointer is null, or points to the target of a live [`Registration`].
+/// The pointer is null, or points to the target of a [`Registration`] of a type in ib_core's list, which
+/// empties the slot before it removes the type.
 pub struct Slot<L: Link>(Atomic<*mut L>);
 
 impl<L: Link> Slot<L> {
@@ -62,6 +64,8 @@ pub struct Registration<L: Link> {
     target: L,
     /// Whether ib_core has the type in its list.
     registered: Atomic<bool>,
+    /// The slot that may point to `target`. [`Link::slot`] is safe, so it may return another one later.
+    slot: &'static Slot<L>,
     #[pin]
     ops: Opaque<bindings::rdma_link_ops>,
 }
@@ -81,20 +85,12 @@ impl<L: Link> Registration<L> {
             Self {
                 target,
                 registered: Atomic::new(false),
+                slot: L::slot(),
                 ops: Opaque::new(ops),
             },
             GFP_KERNEL,
         )?;
 
-        // INVARIANT: `target` is pinned in a box, and `drop` empties the slot before the box is
-        // freed. ib_core uses the slot only after the registration below.
-        if L::slot()
-            .0
-            .cmpxchg(core::ptr::null_mut(), this.target(), ordering::Release)
-            .is_err()
-        {
-            return Err(EBUSY);
-        }
         // SAFETY: `ops` is initialized and pinned, and stays valid until `drop` has unregistered
         // it.
         unsafe { bindings::rdma_link_register(this.ops.get()) };
@@ -107,6 +103,12 @@ impl<L: Link> Registration<L> {
             return Err(EBUSY);
         }
         this.registered.store(true, ordering::Relaxed);
+
+        // INVARIANT: The type is in the list. `target` is pinned in a box, and `drop` empties the slot
+        // before it removes the type and frees the box.
+        (this.slot.0)
+            .cmpxchg(core::ptr::null_mut(), this.target(), ordering::Release)
+            .map_err(|_| EBUSY)?;
         Ok(this)
     }
 
@@ -117,9 +119,9 @@ impl<L: Link> Registration<L> {
 
     unsafe extern "C" fn newlink(name: *const c_char, netdev: *mut bindings::net_device) -> c_int {
         from_result(|| {
-            // SAFETY: By the invariant of the slot the pointer is null or points to a live target.
-            // `newlink` runs under `link_ops_rwsem`; `drop` takes it for writing before it empties
-            // the slot and drops the target, so the target outlives this call.
+            // SAFETY: By the invariant of the slot, whichever it is, the pointer is null or points to a
+            // target whose `drop` empties the slot before rdma_link_unregister(). That waits for
+            // `link_ops_rwsem`, under which this call runs, so the target outlives this call.
             let target = unsafe { L::slot().0.load(ordering::Acquire).as_ref() }.ok_or(ENODEV)?;
 
             // SAFETY: ib_core passes a NUL-terminated name, and a netdev that it holds a reference
@@ -138,16 +140,15 @@ impl<L: Link> Registration<L> {
 #[pinned_drop]
 impl<L: Link> PinnedDrop for Registration<L> {
     fn drop(self: Pin<&mut Self>) {
+        // If this registration failed, another one may own the slot.
+        let _ = (self.slot.0).cmpxchg(self.target(), core::ptr::null_mut(), ordering::Release);
+
         if self.registered.load(ordering::Relaxed) {
             // SAFETY: `registered` says that `ops` is in ib_core's list. This waits for
             // `link_ops_rwsem`, under which `newlink` runs, so no call uses `ops` or the target
-            // afterwards.
+            // afterwards: earlier calls are over, and later ones find the slot empty.
             unsafe { bindings::rdma_link_unregister(self.ops.get()) };
         }
-        // If this registration failed, another one may own the slot.
-        let _ = L::slot()
-            .0
-            .cmpxchg(self.target(), core::ptr::null_mut(), ordering::Release);
     }
 }
 
