@@ -42,13 +42,20 @@ pub struct Umem {
 }
 
 impl Umem {
+    /// The maximum length in bytes, wherever the range starts in its first page: 1 TiB, less two pages,
+    /// with pages of 4 KiB. The list of pages must not exceed `INT_MAX` bytes: kvmalloc() refuses more, with
+    /// a warning (`mm/slub.c`).
+    pub const MAX_LEN: u64 =
+        (i32::MAX as u64 / size_of::<*mut bindings::page>() as u64 - 1) * PAGE_SIZE as u64;
+
     /// Pins `len` bytes at address `start` of the calling process (`ib_umem_get_va()`,
     /// `core/umem.c`), for writing if `access` (`enum ib_access_flags`) includes a right to write.
     /// Process context; may sleep.
     ///
     /// Fails with `EINVAL` for an empty range, one that wraps, or a thread without an address
-    /// space; `ENOMEM` above the limit of locked memory or without memory; `EPERM` if that limit is
-    /// 0; `EFAULT` where the process has no such memory; `EOPNOTSUPP` for on-demand paging.
+    /// space; `ENOMEM` above [`Self::MAX_LEN`] or the limit of locked memory, or without memory;
+    /// `EPERM` if that limit is 0; `EFAULT` where the process has no such memory; `EOPNOTSUPP` for
+    /// on-demand paging.
     pub fn pin<T: Driver>(dev: &Device<T>, start: u64, len: u64, access: u32) -> Result<Self> {
         let start: usize = start.try_into()?;
         let size: usize = len.try_into()?;
@@ -61,6 +68,9 @@ impl Umem {
         // address, too.
         start.checked_add(size).ok_or(EINVAL)?;
         let count = (offset.checked_add(size).ok_or(EINVAL)?).div_ceil(PAGE_SIZE);
+        if len > Self::MAX_LEN {
+            return Err(ENOMEM);
+        }
 
         // SAFETY: The device is registered, since `dev` is alive. The task has an mm, which was
         // checked above. The function checks the range itself.

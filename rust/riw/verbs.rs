@@ -37,6 +37,7 @@ use rdma::{
     restrack::Details,
     srq::SrqAttr,
     stats::StatDesc,
+    umem::Umem,
     wc::WcRoom,
     wr::{RecvWrs, SendWrs},
     Device, Exchange, Udata,
@@ -108,7 +109,7 @@ impl rdma::Driver for Riw {
         attr.vendor_id = u32::from_be_bytes(*b"\0riw");
         attr.vendor_part_id = PART_ID;
         attr.hw_ver = HW_VERSION;
-        attr.max_mr_size = u64::MAX;
+        attr.max_mr_size = Umem::MAX_LEN;
         attr.page_size_cap = kernel::page::PAGE_SIZE as u64;
         attr.max_qp = limits::MAX_QP;
         attr.max_qp_wr = limits::MAX_QP_WR;

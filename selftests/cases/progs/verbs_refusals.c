@@ -602,6 +602,28 @@ static void wrong_attributes(void)
 	tap_point("refused: attributes that an iWARP QP has not");
 }
 
+/*
+ * The memory does not exist: a region of any other length cannot be pinned. Nothing is pinned of one that is
+ * too long, whose list of pages would be larger than the kernel allocates without a warning.
+ */
+static void region_too_long(void)
+{
+	void *start = (void *)(uintptr_t)sysconf(_SC_PAGESIZE);
+	struct ibv_device_attr dev;
+	struct ibv_mr *mr;
+	struct setup s;
+
+	set_up(&s, ALL, ALL);
+	if (ibv_query_device(s.pair.active.ctx, &dev))
+		tap_bail("ibv_query_device");
+	mr = ibv_reg_mr(s.pair.active.pd, start, dev.max_mr_size, IBV_ACCESS_LOCAL_WRITE);
+	tap_check(!mr && errno == EFAULT, "%llu bytes: %m", (unsigned long long)dev.max_mr_size);
+	mr = ibv_reg_mr(s.pair.active.pd, start, dev.max_mr_size + 1, IBV_ACCESS_LOCAL_WRITE);
+	tap_check(!mr && errno == ENOMEM, "one byte more: %m");
+	setup_close(&s);
+	tap_point("refused: a region longer than max_mr_size, before its memory is pinned");
+}
+
 int main(int argc, char **argv)
 {
 	size_t i;
@@ -613,6 +635,7 @@ int main(int argc, char **argv)
 
 	up_to_the_edge();
 	zero_length();
+	region_too_long();
 	for (i = 0; i < COUNT(remote_cases); i++)
 		remote_refusal(&remote_cases[i]);
 	for (i = 0; i < COUNT(local_cases); i++)
