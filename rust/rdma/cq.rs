@@ -39,14 +39,15 @@ impl<T: Driver> Cq<T> {
         unsafe { Device::from_raw((*self.base()).device) }
     }
 
-    /// Calls the completion handler of the consumer (`ib_cq::comp_handler`), if the consumer has
-    /// armed the queue. Any context; the caller holds no lock that a verb could take, since the
-    /// handler may call verbs. No two calls for a queue may run at a time.
+    /// Calls the completion handler of the consumer (`ib_cq::comp_handler`). Any context; the caller
+    /// holds no lock that a verb could take, since the handler may call verbs. No two calls for the queue
+    /// of a kernel user may run at a time.
     pub fn notify(&self) {
         let cq = self.base();
 
         // SAFETY: `self` is alive, so its `struct ib_cq` is valid. Handler and context are set before
-        // the queue is armed for the first time, and do not change afterwards.
+        // the queue is armed for the first time, and do not change afterwards. The driver calls a handler
+        // as its consumer expects ("Handlers", see the crate); the handler of uverbs takes locks.
         unsafe {
             if let Some(handler) = (*cq).comp_handler {
                 handler(cq, (*cq).cq_context);

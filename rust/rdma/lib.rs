@@ -7,6 +7,29 @@
 //! queue pair and so on) with room for the driver's data. The data is initialized in place, and
 //! dropped after the last reference to the object: see [`object::Object`].
 //!
+//! # What a driver must keep
+//!
+//! Consumers in the kernel lend their memory to a driver, and ib_core and iw_cm call them by pointers. A
+//! driver that breaks these duties corrupts memory although it has no unsafe code: the compiler cannot
+//! check them. So [`Driver`] requires the unsafe trait [`KeepsDuties`], and `// SAFETY:` comments of this
+//! crate refer to the duties by name.
+//!
+//! - **Lent memory.** The consumer keeps the memory of a WR until it learns that the WR is complete, or
+//!   has destroyed the queue. The driver drops [`wr::Lent`] and [`wr::LentSge`] before it adds the
+//!   completion of the WR, or of a later one of the same queue, and before the queue is destroyed.
+//! - **Registered memory.** The consumer keeps the memory that it maps to a region until it learns that
+//!   the region is invalid, or deregisters it. The driver accesses a [`page_list::PageList`] only while the
+//!   region is registered: no access is in progress when it adds a completion that reports the end of the
+//!   registration.
+//! - **Completions.** ib_core calls a function through the [`wr::WrId`] of a completion. The driver puts it
+//!   only into a completion with the queue pair to which the WR was posted, or which took it from its
+//!   shared receive queue, and adds that only to the completion queue for this queue of the queue pair.
+//!   Once [`Driver::destroy_qp`] has returned, no completion queue has a completion of the queue pair.
+//! - **Handlers.** Kernel users expect that their completion handler does not run twice at a time. The
+//!   driver does not call [`cq::Cq::notify`] for a queue while a call for it is in progress, unless the
+//!   queue is of a process.
+//! - **Connections.** iw_cm trusts the events of a driver: see the rules in [`iw`].
+//!
 //! Comments name the C function that an item wraps, and its file; `core/` stands for
 //! `drivers/infiniband/core/`.
 //!
@@ -46,7 +69,7 @@ pub mod wr;
 
 pub use device::{Device, Registered};
 pub use object::Object;
-pub use ops::Driver;
+pub use ops::{Driver, KeepsDuties};
 pub use udata::{Exchange, Udata};
 
 /// The prefix of this crate's log messages.

@@ -24,6 +24,25 @@ use crate::{
 };
 use kernel::{ffi::c_int, prelude::*, sync::aref::ARef, ModuleMetadata};
 
+/// A driver that keeps the [duties](crate#what-a-driver-must-keep). Implemented by
+/// [`unsafe_keeps_duties`](crate::unsafe_keeps_duties).
+///
+/// # Safety
+///
+/// The driver must keep each of them.
+pub unsafe trait KeepsDuties {}
+
+/// States that a driver keeps the [duties](crate#what-a-driver-must-keep):
+/// `unsafe_keeps_duties!(Thing)`. The statement is an `unsafe impl` that nothing checks, so review it as
+/// one. It is a macro, since a driver may forbid unsafe code otherwise.
+#[macro_export]
+macro_rules! unsafe_keeps_duties {
+    ($driver:ty) => {
+        // SAFETY: By using the macro the driver states it.
+        unsafe impl $crate::KeepsDuties for $driver {}
+    };
+}
+
 /// A verbs provider. Each method implements the callback of the same name in `struct ib_device_ops`
 /// (`include/rdma/ib_verbs.h`), if its comment names no other.
 ///
@@ -33,7 +52,7 @@ use kernel::{ffi::c_int, prelude::*, sync::aref::ARef, ModuleMetadata};
 /// returns.
 ///
 /// `udata` is `None` for a kernel user. ib_core returns an error to the consumer as it is.
-pub trait Driver: Sized + Send + Sync + 'static {
+pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
     /// The module that must stay loaded while an object is in use.
     type OwnerModule: ModuleMetadata;
 

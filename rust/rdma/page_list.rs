@@ -15,8 +15,8 @@ use riw_bindings as bindings;
 /// A list of kernel memory, in blocks of one size, that a consumer maps to a region
 /// (`ib_map_mr_sg()`, `include/rdma/ib_verbs.h`).
 ///
-/// The consumer keeps the memory as long as it is registered: until it learns that the region is
-/// invalid, or deregisters it. So a driver must access the list only while the region is valid.
+/// The consumer keeps the memory as long as it is registered. So a driver must access the list only while
+/// the region is valid: see "Registered memory" in the [crate](crate#what-a-driver-must-keep).
 ///
 /// # Invariants
 ///
@@ -127,8 +127,8 @@ impl PageList {
     pub fn write(&self, at: u64, from: Fragment<'_>) -> Result {
         self.each(at, from.len(), |block, done, n| {
             // SAFETY: `each` passes pieces that lie within one block, and within `from.len()` bytes
-            // of `from`. The consumer keeps the memory of the list. C code copies, which is how a
-            // `Fragment` may be accessed.
+            // of `from`. The region is valid ("Registered memory", see the crate), so the consumer keeps
+            // the memory. C code copies, which is how a `Fragment` may be accessed.
             unsafe { bindings::copy_memory(block, from.as_ptr().add(done), n) }
         })
     }
@@ -139,7 +139,7 @@ impl PageList {
         let copy = |to: *mut u8| {
             self.each(at, len, |block, done, n| {
                 // SAFETY: `put_with` calls this with room for `len` bytes. `each` passes pieces
-                // that lie within these and within one block, which the consumer keeps.
+                // that lie within these and within one block, which the consumer keeps, as in `write`.
                 unsafe { bindings::copy_memory(to.add(done), block, n) }
             })
         };
@@ -169,7 +169,7 @@ impl PageList {
             // The bytes are aligned, so they are one piece.
             original = try_update(&f, |old, new| {
                 // SAFETY: `each` passes a piece of 8 bytes within one block, at a multiple of 8. The
-                // consumer keeps the memory of the list, and others access it by C code only.
+                // consumer keeps the memory, as in `write`, and others access it by C code only.
                 unsafe { bindings::cmpxchg_memory(block.cast(), old, new) }
             });
         })?;

@@ -181,7 +181,8 @@ impl<T: Driver> WcRoom<'_, T> {
         self.left
     }
 
-    /// Adds a completion. Fails with `ENOSPC` if there is no room.
+    /// Adds a completion, which must be of a WR whose queue uses this completion queue. Fails with
+    /// `ENOSPC` if there is no room.
     pub fn push(&mut self, wc: Wc<'_, T>) -> Result {
         self.left = self.left.checked_sub(1).ok_or(ENOSPC)?;
 
@@ -202,7 +203,8 @@ impl<T: Driver> WcRoom<'_, T> {
         };
 
         // SAFETY: By the type invariant there was room for `left` completions from `next` on, and
-        // `left` was not 0.
+        // `left` was not 0. ib_core calls a function through the id: the driver adds only completions
+        // that belong here ("Completions", see the crate).
         unsafe {
             self.next.write(raw);
             self.next = self.next.add(1);

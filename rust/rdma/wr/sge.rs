@@ -55,8 +55,7 @@ pub struct Posted {
 /// The SGEs of a WR, and the right to access the kernel memory that they name.
 ///
 /// The consumer keeps the memory until it learns that the WR is complete, or has destroyed the queue. So a
-/// driver must drop this before it adds the completion of the WR, or of a later one of the same queue, and
-/// before the queue is destroyed.
+/// driver must drop this before: see "Lent memory" in the [crate](crate#what-a-driver-must-keep).
 #[derive(Debug, Default)]
 pub struct Lent {
     sges: [PostedSge; MAX_SGE],
@@ -118,8 +117,8 @@ impl Lent {
     /// Returns `len` bytes of the kernel's memory at `addr`. Any context. `None` unless an SGE with
     /// [`LOCAL_DMA_LKEY`] contains them.
     pub fn memory(&self, addr: u64, len: u32) -> Option<Memory<'_>> {
-        // SAFETY: The SGEs belong to a WR. Its consumer keeps the memory while the driver may have `self`,
-        // which the result borrows.
+        // SAFETY: The SGEs belong to a WR. Its consumer keeps the memory until the WR is complete, and the
+        // driver drops `self`, which the result borrows, before that ("Lent memory", see the crate).
         let memory = |sge: &PostedSge| unsafe { sge.memory(addr, len) };
 
         self.sges().iter().find_map(memory)
@@ -139,8 +138,7 @@ impl LentSge {
 
     /// Returns its memory, unless it names a region. Any context.
     pub fn memory(&self) -> Option<Memory<'_>> {
-        // SAFETY: The SGE belongs to a WR. Its consumer keeps the memory while the driver may have `self`,
-        // which the result borrows.
+        // SAFETY: As in `Lent::memory`.
         unsafe { self.0.memory(self.0.addr, self.0.len) }
     }
 }
