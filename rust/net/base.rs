@@ -45,7 +45,7 @@ pub(crate) enum Protocol {
 /// It has no file and **holds no reference to its network namespace**. The teardown of the
 /// namespace waits for its last socket ([`Pernet`]), without a timeout. So drop the socket when its
 /// network device goes away, before the callback for
-/// [`Event::Unregister`](crate::Event::Unregister) returns.
+/// [`NetdevEvent::Unregister`](crate::NetdevEvent::Unregister) returns.
 ///
 /// All methods, and the drop, need process context. They may sleep to wait for other users of the
 /// socket, but never wait for the peer. Several threads may call them at once.

@@ -16,13 +16,13 @@ use riw_bindings as bindings;
 
 /// A network device (`struct net_device`).
 ///
-/// Drop all references ([`ARef<NetDevice>`]) on [`Event::Unregister`]: the unregistration waits for
+/// Drop all references ([`ARef<NetDevice>`]) on [`NetdevEvent::Unregister`]: the unregistration waits for
 /// them.
 ///
 /// All methods may be called from any context unless they say otherwise. Except under RTNL, their
 /// results may be out of date at once.
 ///
-/// [`Event::Unregister`]: crate::Event::Unregister
+/// [`NetdevEvent::Unregister`]: crate::NetdevEvent::Unregister
 #[repr(transparent)]
 pub struct NetDevice(Opaque<bindings::net_device>);
 

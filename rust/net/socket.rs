@@ -242,7 +242,7 @@ impl Socket {
     /// Installs `owner` for the callbacks of the connection.
     ///
     /// Earlier events are not reported: check the state once afterwards. The socket holds a
-    /// reference to `owner` until [`clear_callbacks`](Self::clear_callbacks) or its drop. `EBUSY`
+    /// reference to `owner` until [`clear_callbacks`](crate::Base::clear_callbacks) or its drop. `EBUSY`
     /// if callbacks are installed or other code uses `sk_user_data`, `ENOMEM` if there is no
     /// memory.
     pub fn set_callbacks<T: Callbacks>(&self, owner: Arc<T>) -> Result {
