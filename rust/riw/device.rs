@@ -160,23 +160,6 @@ impl Devices {
             );
             return Err(EOPNOTSUPP);
         }
-        sweep(&mut self.handles.lock());
-        match Device::<Riw>::on(netdev) {
-            Ok(None) => {}
-            Ok(Some(_)) => {
-                pr_err!("{}: {} has a device already\n", name, netdev.name());
-                return Err(EEXIST);
-            }
-            Err(e) => {
-                pr_err!(
-                    "{}: {} is served by another driver's device\n",
-                    name,
-                    netdev.name()
-                );
-                return Err(e);
-            }
-        }
-
         let identity = Identity::new(netdev)?;
         let provider = Provider::chosen();
         let info = Info {
@@ -197,6 +180,7 @@ impl Devices {
             .inspect_err(|_| cm.shutdown())
     }
 
+    /// Registers a device, unless its netdev has one. Process context; may sleep.
     fn register(
         &self,
         name: &CStr,
@@ -206,6 +190,9 @@ impl Devices {
         data: impl PinInit<RiwDevice>,
     ) -> Result {
         let mut handles = self.handles.lock();
+        sweep(&mut handles);
+        // Under the lock, until the device is registered: another call may add one to the same netdev.
+        check_unserved(name, netdev)?;
         handles.reserve(1, GFP_KERNEL)?;
         let registered = cm.while_registering(|| Device::<Riw>::register(name, netdev, info, data));
         let handle = registered.map_err(|e| {
@@ -258,6 +245,26 @@ impl Link for RiwLink {
 struct DeviceEntry {
     handle: DeviceHandle<Riw>,
     cm: Arc<CmDevice>,
+}
+
+/// Checks that no device is on `netdev` that riw or siw has made. Process context; may sleep. `EEXIST` if
+/// it is riw's, `EBUSY` if it is another driver's. `name` is for the kernel log.
+fn check_unserved(name: &CStr, netdev: &net::NetDevice) -> Result {
+    match Device::<Riw>::on(netdev) {
+        Ok(None) => Ok(()),
+        Ok(Some(_)) => {
+            pr_err!("{}: {} has a device already\n", name, netdev.name());
+            Err(EEXIST)
+        }
+        Err(e) => {
+            pr_err!(
+                "{}: {} is served by another driver's device\n",
+                name,
+                netdev.name()
+            );
+            Err(e)
+        }
+    }
 }
 
 /// Removes devices whose connection management is shut down. Process context; may sleep.
