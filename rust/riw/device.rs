@@ -169,6 +169,27 @@ impl Devices {
             abi: abi::user_abi(provider),
         };
         let cm = CmDevice::new(netdev, self.cm.clone())?;
+        // From here on `Shared` has a reference to it, until it is shut down.
+        self.register(name, netdev, &info, &cm, identity, provider)
+            .inspect_err(|_| cm.shutdown())
+    }
+
+    /// Registers a device, unless its netdev has one. Process context; may sleep. On an error, the
+    /// caller must shut `cm` down.
+    fn register(
+        &self,
+        name: &CStr,
+        netdev: &net::NetDevice,
+        info: &Info,
+        cm: &Arc<CmDevice>,
+        identity: Identity,
+        provider: Provider,
+    ) -> Result {
+        let mut handles = self.handles.lock();
+        sweep(&mut handles);
+        // Under the lock, until the device is registered: another call may add one to the same netdev.
+        check_unserved(name, netdev)?;
+        handles.reserve(1, GFP_KERNEL)?;
         let data = RiwDevice::new(
             self.queue.clone(),
             self.kernel_queue.clone(),
@@ -176,24 +197,6 @@ impl Devices {
             identity,
             provider,
         )?;
-        self.register(name, netdev, &info, &cm, data)
-            .inspect_err(|_| cm.shutdown())
-    }
-
-    /// Registers a device, unless its netdev has one. Process context; may sleep.
-    fn register(
-        &self,
-        name: &CStr,
-        netdev: &net::NetDevice,
-        info: &Info,
-        cm: &Arc<CmDevice>,
-        data: impl PinInit<RiwDevice>,
-    ) -> Result {
-        let mut handles = self.handles.lock();
-        sweep(&mut handles);
-        // Under the lock, until the device is registered: another call may add one to the same netdev.
-        check_unserved(name, netdev)?;
-        handles.reserve(1, GFP_KERNEL)?;
         let registered = cm.while_registering(|| Device::<Riw>::register(name, netdev, info, data));
         let handle = registered.map_err(|e| {
             if e != ENFILE {
