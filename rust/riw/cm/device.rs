@@ -24,7 +24,7 @@ use kernel::{
         Arc, Mutex,
     },
 };
-use kernel_ext::workqueue::Queue;
+use kernel_ext::{memalloc::without_io, workqueue::Queue};
 use net::{Family, NetDevice, Netns, Pernet};
 use rdma::{device::Registered, Device};
 
@@ -183,12 +183,15 @@ impl CmDevice {
         let _one = self.shutdown.lock();
         let members = self.state.lock().members.shut_down();
 
-        for member in members.values() {
-            match member {
-                Member::Endpoint(endpoint) => endpoint.as_arc_borrow().shutdown(),
-                Member::Subscription(subscription) => subscription.as_arc_borrow().close(),
+        // Under locks that a connection of another device may need, and I/O may wait for that.
+        without_io(|| {
+            for member in members.values() {
+                match member {
+                    Member::Endpoint(endpoint) => endpoint.as_arc_borrow().shutdown(),
+                    Member::Subscription(subscription) => subscription.as_arc_borrow().close(),
+                }
             }
-        }
+        });
         // An endpoint lets its connection linger before its own shutdown returns, and before it
         // leaves the members: so each such connection is in the set by now, and no other follows.
         self.lingers.shutdown();

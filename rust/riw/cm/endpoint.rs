@@ -26,6 +26,7 @@ use kernel::{
     workqueue::{DelayedWork, Work},
 };
 use kernel_ext::{
+    memalloc::without_io,
     memcg::MemCgroup,
     workqueue::{impl_has_queue, Queue},
 };
@@ -327,11 +328,14 @@ impl QpConnection for Endpoint {
     fn teardown(self: ArcBorrow<'_, Self>) {
         let this = Arc::from(self);
 
-        // A work item that runs now has waited for `phase`, and finds the end.
-        this.end(
-            &mut this.phase.lock(),
-            &End::graceful(EndReason::Local(ECONNABORTED)),
-        );
+        // A work item of `riw_setup`, which also serves connections that I/O waits for, may wait for
+        // `phase`. It finds the end.
+        without_io(|| {
+            this.end(
+                &mut this.phase.lock(),
+                &End::graceful(EndReason::Local(ECONNABORTED)),
+            );
+        });
     }
 
     fn abandon(self: ArcBorrow<'_, Self>, id: &CmId) -> bool {

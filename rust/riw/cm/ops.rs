@@ -2,9 +2,9 @@
 
 //! The callbacks for iw_cm.
 //!
-//! The callbacks of a connection allocate without I/O. They hold the lock of its phase, and the worker of
-//! `riw_setup` may wait for that lock. That worker serves all connections, also a connection that I/O
-//! waits for.
+//! The callbacks allocate without I/O. They hold the lock of a connection's phase, or locks that all
+//! connections of a device or of a listener need, and the worker of `riw_setup` may wait for these. That
+//! worker serves all connections, also a connection that I/O waits for.
 
 use super::{connect, listen};
 use crate::{driver::Riw, qp::Qp, queue::QpObject};
@@ -54,7 +54,7 @@ impl CmOperations for Riw {
     fn abandon(id: &CmId, qp: &QpObject) -> bool {
         // Without a connection it has ended: its beginning has been reported, or is about to be.
         qp.connection()
-            .is_none_or(|connection| connection.as_arc_borrow().abandon(id))
+            .is_none_or(|connection| without_io(|| connection.as_arc_borrow().abandon(id)))
     }
 
     fn reject(dev: &Device<Self>, token: usize, private_data: &[u8]) -> Result {
@@ -70,15 +70,13 @@ impl CmOperations for Riw {
         home: Option<Netns>,
         backlog: u32,
     ) -> Result<usize> {
-        listen::listen(&dev.cm, id, setup, home.as_ref(), backlog)
+        without_io(|| listen::listen(&dev.cm, id, setup, home.as_ref(), backlog))
     }
 
     fn destroy_listen(dev: &Device<Self>, token: usize) -> Result {
-        dev.cm
-            .subscription(token)
-            .ok_or(ENOENT)?
-            .as_arc_borrow()
-            .close();
+        let subscription = dev.cm.subscription(token).ok_or(ENOENT)?;
+
+        without_io(|| subscription.as_arc_borrow().close());
         Ok(())
     }
 }
