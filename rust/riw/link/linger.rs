@@ -21,13 +21,22 @@ use kernel_ext::{
 };
 use net::{AnyEvent, Callbacks, LockedSock, TcpState};
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "../kunit/linger.rs"]
+mod kunit;
+
 /// Milliseconds for the peer to answer a FIN, or to acknowledge something before it.
 const LINGER_TIME: i64 = 10_000;
 /// Milliseconds between two polls of a connection: TCP does not report acknowledgments of the peer.
 const POLL_TIME: i64 = 1_000;
 /// Milliseconds after which a connection is reset, whether the peer makes progress or not.
 const LINGER_TIME_MAX: i64 = 300_000;
-/// The maximum number of refused connections in a set. More are reset.
+/// The maximum number of connections in a set. More are reset. No process is charged for them, and a peer
+/// that does not answer keeps each for [`LINGER_TIME`] at least. There are places for all connections of a
+/// large server that ends. Without data, at some 5 KiB each, they take 80 MiB. TCP limits the closed sockets
+/// of processes (`net.ipv4.tcp_max_orphans`), but does not count these: they are not released.
+const MEMBERS_MAX: usize = 16_384;
+/// The maximum number of refused connections among them. More are reset.
 const REFUSED_MAX: usize = 1024;
 
 /// The connections of a device that linger.
@@ -41,8 +50,35 @@ pub(crate) struct LingerSet {
 
 struct SetState {
     members: Members<Arc<Linger>>,
-    /// The number of members that are refused connections.
+    places: LingerPlaces,
+}
+
+/// The places of a set that are taken.
+struct LingerPlaces {
+    all: usize,
     refused: usize,
+}
+
+impl LingerPlaces {
+    fn new() -> Self {
+        Self { all: 0, refused: 0 }
+    }
+
+    /// Takes a place for a connection, which was refused or not. `EBUSY` if there is none. Any context.
+    fn take(&mut self, refused: bool) -> Result {
+        if self.all >= MEMBERS_MAX || refused && self.refused >= REFUSED_MAX {
+            return Err(EBUSY);
+        }
+        self.all = self.all.saturating_add(1);
+        self.refused = self.refused.saturating_add(refused.into());
+        Ok(())
+    }
+
+    /// Gives the place of a connection back. Any context.
+    fn give_back(&mut self, refused: bool) {
+        self.all = self.all.saturating_sub(1);
+        self.refused = self.refused.saturating_sub(refused.into());
+    }
 }
 
 /// A connection that waits for its peer to close.
@@ -92,7 +128,7 @@ impl LingerSet {
                 queue,
                 state <- new_mutex!(SetState {
                     members: Members::new(),
-                    refused: 0,
+                    places: LingerPlaces::new(),
                 }, "riw::link::LingerSet::state"),
             }),
             GFP_KERNEL,
@@ -103,7 +139,7 @@ impl LingerSet {
     /// the connection was refused before it was established. May sleep.
     ///
     /// The connection must have been taken from its link. It is reset if there is no memory, if the
-    /// set is shut down, or if too many refused connections linger.
+    /// set is shut down, or if too many connections linger.
     pub(crate) fn close(self: &Arc<Self>, mut connection: Connection, refused: bool) {
         if matches!(connection.state(), LinkState::Closed(_)) {
             return;
@@ -147,19 +183,16 @@ impl LingerSet {
         }
     }
 
-    /// Adds a member. `ENODEV` if the set is shut down, `EBUSY` if too many refused connections
-    /// linger, `ENOMEM`. May sleep.
+    /// Adds a member. `ENODEV` if the set is shut down, `EBUSY` if too many connections linger,
+    /// `ENOMEM`. May sleep.
     fn add(&self, linger: &Arc<Linger>) -> Result {
         let mut state = self.state.lock();
 
-        if linger.refused && state.refused >= REFUSED_MAX {
-            return Err(EBUSY);
-        }
-        state.members.add(linger.token, linger.clone())?;
-        if linger.refused {
-            state.refused = state.refused.saturating_add(1);
-        }
-        Ok(())
+        state.places.take(linger.refused)?;
+        state
+            .members
+            .add(linger.token, linger.clone())
+            .inspect_err(|_| state.places.give_back(linger.refused))
     }
 
     /// Removes a member, unless `shutdown` has removed it already. May sleep.
@@ -168,8 +201,8 @@ impl LingerSet {
             let mut state = self.state.lock();
             let member = state.members.remove(token);
 
-            if member.as_ref().is_some_and(|linger| linger.refused) {
-                state.refused = state.refused.saturating_sub(1);
+            if let Some(linger) = member.as_ref() {
+                state.places.give_back(linger.refused);
             }
             member
         };

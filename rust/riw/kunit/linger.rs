@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How many connections linger.
+
+use super::{LingerPlaces, MEMBERS_MAX, REFUSED_MAX};
+use kernel::prelude::*;
+
+#[kunit_tests(riw_linger)]
+mod tests {
+    use super::*;
+
+    /// Connections have places up to the limit, and one that ends makes room for one.
+    #[test]
+    fn all_connections_are_limited() -> Result {
+        let mut places = LingerPlaces::new();
+
+        for _ in 0..MEMBERS_MAX {
+            places.take(false)?;
+        }
+        assert_eq!(places.take(false), Err(EBUSY));
+        assert_eq!(places.take(true), Err(EBUSY));
+        places.give_back(false);
+        places.take(true)?;
+        assert_eq!(places.take(false), Err(EBUSY));
+        Ok(())
+    }
+
+    /// Refused connections have a lower limit, and leave places to others.
+    #[test]
+    fn refused_connections_are_limited_further() -> Result {
+        let mut places = LingerPlaces::new();
+
+        for _ in 0..REFUSED_MAX {
+            places.take(true)?;
+        }
+        assert_eq!(places.take(true), Err(EBUSY));
+        places.take(false)?;
+        places.give_back(false);
+        assert_eq!(places.take(true), Err(EBUSY));
+        places.give_back(true);
+        places.take(true)
+    }
+}
