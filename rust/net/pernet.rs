@@ -49,9 +49,10 @@ impl Pernet {
     }
 
     /// Loads SCTP, and keeps it loaded as long as this registration exists. Process context; waits for
-    /// `modprobe`. No lock may be held, least of all the RTNL: the module waits until network namespaces
-    /// are dismantled. `EPROTONOSUPPORT` or `ESOCKTNOSUPPORT` if the kernel has no SCTP; otherwise the
-    /// errors of `sock_create_kern()`.
+    /// `modprobe`. The module waits until network namespaces are dismantled, and these for their netdevs.
+    /// So the caller may hold no lock, and nothing that the unregistration of a netdev waits for, such as
+    /// a file of sysfs that is being written to. `EPROTONOSUPPORT` or `ESOCKTNOSUPPORT` if the kernel has
+    /// no SCTP; otherwise the errors of `sock_create_kern()`.
     pub fn load_sctp(&self) -> Result {
         // SAFETY: The function has no preconditions but the context. `unload` is called in the drop of
         // the only registration, so not at the same time.

@@ -150,7 +150,7 @@ impl Devices {
     ///
     /// Fails with `EOPNOTSUPP` for a netdev that does not carry IP, `EEXIST` if it has a riw device
     /// already or the name is taken, `EBUSY` if another driver's device serves it, `ENODEV` if it
-    /// is being unregistered.
+    /// is being unregistered; and as [`CmDevice::load`] does.
     fn add(&self, name: &CStr, netdev: &net::NetDevice) -> Result {
         if !CARRIES_IP.contains(&netdev.kind()) {
             pr_err!(
@@ -170,7 +170,8 @@ impl Devices {
         };
         let cm = CmDevice::new(netdev, self.cm.clone())?;
         // From here on `Shared` has a reference to it, until it is shut down.
-        self.register(name, netdev, &info, &cm, identity, provider)
+        cm.load(cm.settings.transports())
+            .and_then(|()| self.register(name, netdev, &info, &cm, identity, provider))
             .inspect_err(|_| cm.shutdown())
     }
 
@@ -216,13 +217,16 @@ impl Devices {
         Ok(())
     }
 
-    /// Unregisters all devices. Process context; may sleep.
+    /// Unregisters all devices, and waits for what they have started to load. No device may be added
+    /// any more. Process context; may sleep.
     pub(crate) fn remove_all(&self) {
         let handles = core::mem::replace(&mut *self.handles.lock(), KVec::new());
 
         for entry in handles {
             entry.handle.unregister();
         }
+        // With no device, nothing loads a module any more.
+        self.cm.drain_loads();
     }
 }
 

@@ -173,7 +173,7 @@ static TRANSPORT: Attribute<Riw> = Attribute::word(
     |dev, number| {
         let transports = *TRANSPORTS.get(number).ok_or(EINVAL)?;
 
-        dev.cm.shared.load(transports)?;
+        dev.cm.load(transports)?;
         dev.cm
             .settings
             .transport

@@ -12,7 +12,8 @@ static bool riw_sctp_loaded;
 
 /*
  * Loads sctp.ko, and keeps it until riw_helper_sctp_unload(): no socket loads it then. Waits for modprobe.
- * The caller must hold no lock: sctp.ko waits for all network namespaces that are being dismantled.
+ * sctp.ko waits for all network namespaces that are being dismantled, and these for their netdevs. So the
+ * caller must hold no lock, and nothing that the unregistration of a netdev waits for.
  */
 int riw_helper_sctp_load(void)
 {

@@ -12,19 +12,22 @@ use crate::{
     link::{LingerSet, Transport},
     log::DeviceLog,
     members::Members,
-    settings::{Settings, Transports},
+    settings::Settings,
 };
 use core::net::SocketAddr;
 use kernel::{
-    new_mutex,
+    new_condvar, new_mutex,
     prelude::*,
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
-        Arc, Mutex,
+        Arc, CondVar, Mutex,
     },
 };
-use kernel_ext::{memalloc::without_io, workqueue::Queue};
+use kernel_ext::{
+    memalloc::without_io,
+    workqueue::{Flags, Queue},
+};
 use net::{Family, NetDevice, Netns, Pernet};
 use rdma::{device::Registered, Device};
 
@@ -39,6 +42,8 @@ pub(crate) struct Shared {
     pub(super) stream_queue: Arc<Queue>,
     /// Does so for connections that reclaim may wait for.
     pub(super) kernel_queue: Arc<Queue>,
+    /// Loads modules. Only module exit waits for its items, before it drops this: see [`load`](super::load).
+    pub(super) load_queue: Queue,
     pub(super) pernet: Arc<Pernet>,
     #[pin]
     pub(super) listeners: Mutex<KVec<Arc<Listener>>>,
@@ -56,11 +61,16 @@ impl Shared {
         kernel_queue: Arc<Queue>,
         pernet: Arc<Pernet>,
     ) -> Result<Arc<Self>> {
+        // Reclaim needs none of its items. But an item of another queue may drop the last `Shared`, and a
+        // queue with this flag must not wait for one without it.
+        let load_queue = Queue::new(c"riw_load", Flags::UNBOUND | Flags::MEM_RECLAIM)?;
+
         Arc::pin_init(
             pin_init!(Self {
                 setup_queue,
                 stream_queue,
                 kernel_queue,
+                load_queue,
                 pernet,
                 listeners <- new_mutex!(KVec::new(), "riw::cm::Shared::listeners"),
                 devices <- new_mutex!(KVec::new(), "riw::cm::Shared::devices"),
@@ -69,25 +79,10 @@ impl Shared {
         )
     }
 
-    /// Loads the modules that the transports of a device need. Process context; waits for `modprobe`, so
-    /// no lock may be held that the dismantling of a network namespace takes. `EPROTONOSUPPORT` if the
-    /// kernel has no SCTP and TCP is not among the transports; otherwise the errors of
-    /// [`Pernet::load_sctp`].
-    pub(crate) fn load(&self, transports: Transports) -> Result {
-        if transports == Transports::Tcp {
-            return Ok(());
-        }
-        match self.pernet.load_sctp() {
-            Err(e) if Transport::is_missing(e) && transports == Transports::Both => {
-                pr_warn!("the kernel has no SCTP: the transport is TCP alone\n");
-                Ok(())
-            }
-            Err(e) if Transport::is_missing(e) => {
-                pr_err!("the kernel has no SCTP\n");
-                Err(EPROTONOSUPPORT)
-            }
-            other => other,
-        }
+    /// Waits for the work items that load modules. The devices must be unregistered. Process context;
+    /// waits for `modprobe`.
+    pub(crate) fn drain_loads(&self) {
+        self.load_queue.drain();
     }
 
     /// Shuts down the device on `netdev`, which is about to leave its namespace. When it returns,
@@ -125,6 +120,9 @@ pub(crate) struct CmDevice {
     shutdown: Mutex<()>,
     #[pin]
     state: Mutex<DeviceState>,
+    /// The shutdown has begun, or what a caller of [`Self::wait_for`] waits for is there.
+    #[pin]
+    changed: CondVar,
 }
 
 struct DeviceState {
@@ -135,13 +133,12 @@ struct DeviceState {
 }
 
 impl CmDevice {
-    /// Creates the connection management of a device on `netdev`. May sleep, and load sctp.ko. Fails as
-    /// [`Shared::load`] does, with `EINVAL` for a bad module parameter, or `ENOMEM`.
+    /// Creates the connection management of a device on `netdev`. May sleep. Fails with `EINVAL` for a
+    /// bad module parameter, or `ENOMEM`.
     ///
     /// Until [`Self::shutdown`] it holds a reference to `netdev`, and `shared` holds one to it.
     pub(crate) fn new(netdev: &NetDevice, shared: Arc<Shared>) -> Result<Arc<Self>> {
         let settings = Settings::new()?;
-        shared.load(settings.transports())?;
         let counters = Counters::new()?;
         let log = DeviceLog::new()?;
         let lingers = LingerSet::new(shared.stream_queue.clone())?;
@@ -159,6 +156,7 @@ impl CmDevice {
                     netdev: Some(netdev.into()),
                     members: Members::new(),
                 }, "riw::cm::CmDevice::state"),
+                changed <- new_condvar!("riw::cm::CmDevice::changed"),
             }),
             GFP_KERNEL,
         )?;
@@ -182,6 +180,7 @@ impl CmDevice {
     pub(crate) fn shutdown(&self) {
         let _one = self.shutdown.lock();
         let members = self.state.lock().members.shut_down();
+        self.changed.notify_all();
 
         // Under locks that a connection of another device may need, and I/O may wait for that.
         without_io(|| {
@@ -210,6 +209,33 @@ impl CmDevice {
     /// Whether the shutdown of the device has begun. May sleep.
     pub(crate) fn is_shut_down(&self) -> bool {
         self.state.lock().members.is_shut_down()
+    }
+
+    /// Waits until `ready`, which is called under `state`, returns a result; [`Self::notify`] must follow
+    /// when it would. `ENODEV` if the device is shut down, `EINTR` after a signal. Process context; sleeps.
+    pub(super) fn wait_for<R>(&self, ready: impl Fn() -> Option<R>) -> Result<R> {
+        let mut state = self.state.lock();
+        let mut interrupted = false;
+
+        loop {
+            if let Some(result) = ready() {
+                return Ok(result);
+            }
+            if state.members.is_shut_down() {
+                return Err(ENODEV);
+            }
+            if interrupted {
+                return Err(EINTR);
+            }
+            interrupted = self.changed.wait_interruptible(&mut state);
+        }
+    }
+
+    /// Lets callers of [`Self::wait_for`] check again. May sleep.
+    pub(super) fn notify(&self) {
+        // A caller that has checked before sleeps by now.
+        drop(self.state.lock());
+        self.changed.notify_all();
     }
 
     /// Calls `register`, which registers the device with ib_core.

@@ -10,7 +10,7 @@
 //! - A `Listener` accepts connections (`listen.rs`). It has a `Subscription` for each listening id of
 //!   iw_cm.
 //! - A [`CmDevice`] knows all endpoints and subscriptions of a device, its members (`member.rs`), so
-//!   that it can end them.
+//!   that it can end them. `load.rs` loads the kernel's SCTP for it.
 //!
 //! # Contexts
 //!
@@ -48,6 +48,7 @@ mod incoming;
 mod initiator;
 mod listen;
 mod listener;
+mod load;
 mod member;
 mod note;
 mod opening;

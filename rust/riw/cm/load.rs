@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Loading the kernel's SCTP for a device.
+//!
+//! sctp.ko registers with all network namespaces, and so waits until none is being dismantled. This waits
+//! for the netdevs of the namespace, and so for the references that ib_core, a write to `transport` or
+//! `rdma link add` has to one: ib_core drops its own when the device is unregistered, which waits for writes
+//! to its files. The caller need not be in that namespace: with one end of a veth pair, the other goes.
+//!
+//! So a work item loads the module. The caller waits for that only until the device is shut down, which
+//! precedes all those waits: the netdev notifier does it.
+
+use super::device::CmDevice;
+use crate::{link::Transport, settings::Transports};
+use kernel::{
+    impl_has_work, new_work,
+    prelude::*,
+    sync::{Arc, SetOnce},
+    workqueue::{Work, WorkItem},
+};
+
+/// One attempt to load the module.
+#[pin_data]
+struct SctpLoad {
+    dev: Arc<CmDevice>,
+    result: SetOnce<Result>,
+    #[pin]
+    work: Work<SctpLoad>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for SctpLoad { self.work }
+}
+
+impl CmDevice {
+    /// Loads the modules that these transports need. Process context; waits for `modprobe`, but not
+    /// longer than until the device is shut down. The caller may hold locks that its unregistration takes,
+    /// but none that its shutdown takes.
+    ///
+    /// `EPROTONOSUPPORT` if the kernel has no SCTP and TCP is not among the transports; `ENODEV` if the
+    /// device is shut down, `EINTR` after a signal: the work item goes on in both cases. `ENOMEM`, or
+    /// another error of [`Pernet::load_sctp`](net::Pernet::load_sctp).
+    pub(crate) fn load(self: &Arc<Self>, transports: Transports) -> Result {
+        if transports == Transports::Tcp {
+            return Ok(());
+        }
+        match self.load_sctp() {
+            Err(e) if Transport::is_missing(e) && transports == Transports::Both => {
+                pr_warn!("the kernel has no SCTP: the transport is TCP alone\n");
+                Ok(())
+            }
+            Err(e) if Transport::is_missing(e) => {
+                pr_err!("the kernel has no SCTP\n");
+                Err(EPROTONOSUPPORT)
+            }
+            other => other,
+        }
+    }
+
+    fn load_sctp(self: &Arc<Self>) -> Result {
+        let load = Arc::pin_init(
+            pin_init!(SctpLoad {
+                dev: self.clone(),
+                result: SetOnce::new(),
+                work <- new_work!("riw::cm::SctpLoad::work"),
+            }),
+            GFP_KERNEL,
+        )?;
+
+        self.shared.load_queue.kick::<_, 0>(&load);
+        self.wait_for(|| load.result.copy())?
+    }
+}
+
+impl WorkItem for SctpLoad {
+    type Pointer = Arc<Self>;
+
+    /// Loads the module. Waits for `modprobe`.
+    fn run(this: Arc<Self>) {
+        this.result.populate(this.dev.shared.pernet.load_sctp());
+        this.dev.notify();
+    }
+}
