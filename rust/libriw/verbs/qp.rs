@@ -41,6 +41,16 @@ pub(super) struct Sends {
     was_connected: bool,
 }
 
+impl Sends {
+    fn new(queue: SendQueue<Mapping>) -> Self {
+        Self {
+            queue,
+            error: None,
+            was_connected: false,
+        }
+    }
+}
+
 impl Qp {
     /// Gives all added WRs to the kernel, and wakes it if necessary. Errors: the doorbell's; the WRs do not
     /// count as posted then.
@@ -215,11 +225,7 @@ unsafe fn complete(
 
     match queues {
         Ok((queue, receives)) => Ok(Qp {
-            send: Lock::new(Sends {
-                queue,
-                error: None,
-                was_connected: false,
-            }),
+            send: Lock::new(Sends::new(queue)),
             bell: bell(Doorbell::send),
             receives,
         }),

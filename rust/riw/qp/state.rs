@@ -76,7 +76,7 @@ impl Qp {
                     match event {
                         // Nothing was outstanding.
                         Event::PeerClosed => self.stream.sq.end_now(),
-                        _ => draining = Some(self.stream.sq.opening()),
+                        _ => draining = Some(self.stream.sq.generation()),
                     }
                 }
                 // From the moment when the consumer learns of the state, the WRs that it posts are
@@ -91,8 +91,8 @@ impl Qp {
         if was_open {
             note();
         }
-        if let Some(opening) = draining {
-            self.stream.sq.end(opening);
+        if let Some(generation) = draining {
+            self.stream.sq.end(generation);
         }
         if was == State::Rts && now != State::Rts {
             if let Some(connection) = connection {

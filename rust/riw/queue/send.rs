@@ -49,14 +49,14 @@ pub(crate) struct SendQueue {
     state: BhSpinLock<SendState>,
 }
 
-/// An opening of a send queue, which is opened for each connection. The number may wrap: it is compared
+/// Counts how often a send queue has been opened: once for each connection. It may wrap: it is compared
 /// only within a call.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) struct Opening(u32);
+pub(crate) struct Generation(u32);
 
 struct SendState {
     begun: Fifo<BegunWr>,
-    opening: Opening,
+    generation: Generation,
     /// The stream is closing: WRs from this number on are flushed, not begun.
     end: Option<u32>,
     /// The queue pair, to be named in completions. `None` before it is published, and when it is being
@@ -118,7 +118,7 @@ impl SendQueue {
             next: Atomic::new(0),
             ended: Atomic::new(false),
             state <- new_bh_spinlock!(
-                SendState { begun, opening: Opening(0), end: None, object: None },
+                SendState { begun, generation: Generation(0), end: None, object: None },
                 "riw::SendQueue::state"
             ),
         }))
@@ -267,16 +267,16 @@ impl SendQueue {
 
     /// Ends the queue behind the WRs that are posted now: later ones are not begun. A WR that is
     /// posted during the call may go either way. Checks each place at most once, so a consumer that
-    /// keeps posting cannot delay the end. Does nothing if the queue has been opened again after `opening`.
-    /// Process context.
-    pub(crate) fn end(&self, opening: Opening) {
+    /// keeps posting cannot delay the end. Does nothing if the queue has been opened again since
+    /// `generation`. Process context.
+    pub(crate) fn end(&self, generation: Generation) {
         let first = self.next();
         let mut end = first;
 
         loop {
             let mut state = self.state.lock();
 
-            if state.opening != opening {
+            if state.generation != generation {
                 return;
             }
             // WRs that were taken meanwhile had been posted.
@@ -312,13 +312,13 @@ impl SendQueue {
         let mut state = self.state.lock();
 
         state.end = None;
-        state.opening = Opening(state.opening.0.wrapping_add(1));
+        state.generation = Generation(state.generation.0.wrapping_add(1));
         self.ended.store(false, ordering::Relaxed);
     }
 
-    /// Returns the present opening. Process context or softirq.
-    pub(crate) fn opening(&self) -> Opening {
-        self.state.lock().opening
+    /// Returns the present generation. Process context or softirq.
+    pub(crate) fn generation(&self) -> Generation {
+        self.state.lock().generation
     }
 
     /// Completes every WR, begun or not, as flushed; with `discard`, without completions. The
