@@ -145,11 +145,12 @@ pub unsafe trait HasQueue {
 #[macro_export]
 macro_rules! impl_has_queue {
     ($(impl HasQueue for $self:ty { self.$field:ident })*) => {$(
-        // SAFETY: `queue` only compiles if the field is an `Arc<Queue>` of this type itself: a raw
-        // pointer is not dereferenced implicitly. The `Arc` keeps the queue alive, and the field of a
-        // shared object cannot be replaced.
+        // SAFETY: `offset_of!` only compiles for a field of this type itself, not of one that it
+        // dereferences to, and the pointer only for an `Arc<Queue>`. That keeps the queue alive, and
+        // the field of a shared object cannot be replaced.
         unsafe impl $crate::workqueue::HasQueue for $self {
             fn queue(&self) -> &$crate::workqueue::Queue {
+                let _ = ::core::mem::offset_of!(Self, $field);
                 let this: *const Self = self;
 
                 // SAFETY: `this` points to `self`, and so the result to a field of `self`, which is

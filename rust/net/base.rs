@@ -299,7 +299,7 @@ impl Base {
             counted: self.counted.clone(),
         };
         // SAFETY: By the type's invariants the child is valid. It is new, so its use of the reserves is
-        // not counted yet, and the drop counts on that. `original` are callbacks for a socket of its
+        // not counted yet; the drop takes one count back. `original` are callbacks for a socket of its
         // protocol, installed under `sk_callback_lock`. `sk_setup()` changes a setting that only
         // senders read, and nothing sends on the child yet.
         unsafe {

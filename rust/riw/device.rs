@@ -160,6 +160,8 @@ impl Devices {
             );
             return Err(EOPNOTSUPP);
         }
+        // Before a module is loaded for nothing.
+        check_unserved(name, netdev)?;
         let identity = Identity::new(netdev)?;
         let provider = Provider::chosen();
         let info = Info {

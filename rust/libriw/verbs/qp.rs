@@ -37,7 +37,7 @@ pub(super) struct Sends {
     pub(super) queue: SendQueue<Mapping>,
     /// The first error since `ibv_wr_start()`.
     pub(super) error: Option<Errno>,
-    /// Whether a doorbell has found the queue pair connected, since its program changed its state.
+    /// Whether a doorbell has found the queue pair connected since the program last changed its state.
     was_connected: bool,
 }
 

@@ -211,8 +211,8 @@ impl CmDevice {
         self.state.lock().members.is_shut_down()
     }
 
-    /// Waits until `ready`, which is called under `state`, returns a result; [`Self::notify`] must follow
-    /// when it would. `ENODEV` if the device is shut down, `EINTR` after a signal. Process context; sleeps.
+    /// Waits until `ready` returns a result. It is called under `state`. Whoever makes the result available
+    /// must then call [`Self::notify`]. `ENODEV` if the device is shut down, `EINTR` after a signal. Process context; sleeps.
     pub(super) fn wait_for<R>(&self, ready: impl Fn() -> Option<R>) -> Result<R> {
         let mut state = self.state.lock();
         let mut interrupted = false;

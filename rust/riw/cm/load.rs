@@ -2,13 +2,15 @@
 
 //! Loading the kernel's SCTP for a device.
 //!
-//! sctp.ko registers with all network namespaces, and so waits until none is being dismantled. This waits
-//! for the netdevs of the namespace, and so for the references that ib_core, a write to `transport` or
-//! `rdma link add` has to one: ib_core drops its own when the device is unregistered, which waits for writes
-//! to its files. The caller need not be in that namespace: with one end of a veth pair, the other goes.
+//! sctp.ko registers with all network namespaces, and so waits while one is being dismantled. The
+//! dismantling waits until nobody has a reference to the netdevs of that namespace. `rdma link add` has one.
+//! So has ib_core until the device is unregistered, which waits for writes to `transport`. The caller may be
+//! in another namespace: if one end of a veth pair is in the dying one, both ends go.
 //!
-//! So a work item loads the module. The caller waits for that only until the device is shut down, which
-//! precedes all those waits: the netdev notifier does it.
+//! So a work item loads the module. The caller waits for that only until the netdev notifier shuts the device
+//! down, which precedes those waits. No shutdown ends two rarer ones, only a signal: if a process writes to
+//! `transport` by the sysfs of another namespace, which dies; and if another link type is being registered
+//! (`link_ops_rwsem`), behind which a second `rdma link add` waits with a netdev that goes.
 
 use super::device::CmDevice;
 use crate::{link::Transport, settings::Transports};

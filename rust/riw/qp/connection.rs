@@ -94,7 +94,7 @@ impl Qp {
             parameters: *parameters,
             role,
         });
-        // A doorbell that drops WRs, as there is no connection, drops all of them before.
+        // A doorbell that finds no connection drops all WRs under `tx`. So none is dropped after this.
         let _tx = self.stream.tx.lock();
         self.event(Event::Established).ok_or(ENOTCONN)
     }

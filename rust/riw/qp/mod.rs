@@ -180,7 +180,8 @@ impl WorkItem<RECEIVE_WORK> for Qp {
 impl WorkItem<RECEIVE_TIMER> for Qp {
     type Pointer = Arc<Self>;
 
-    /// As the item before, and again while the stream waits: see [`Qp::arm_receive_timer`].
+    /// As the item before, for a stream that waits for a receive WR or for memory for a buffer: see
+    /// [`Qp::arm_receive_timer`] and [`Qp::hold`].
     fn run(this: Arc<Self>) {
         this.in_worker(|| this.catch_up());
         this.arm_receive_timer();

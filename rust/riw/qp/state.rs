@@ -50,8 +50,8 @@ impl Qp {
 
     /// Applies an event as [`Self::event`] does. `terminate` is for the peer, if the event makes this
     /// side send one. Calls `note` if the stream was open before: neither it nor this side's half of
-    /// it had ended. No lock is held then, and neither the transmitter nor the connection has learned
-    /// of the event. Returns whether the stream was open.
+    /// it had ended. No lock but `tx` is held then. Neither the connection nor another transmit pass has
+    /// learned of the event. Returns whether the stream was open.
     pub(super) fn event_noting(
         self: &Arc<Self>,
         event: Event,
@@ -139,10 +139,11 @@ impl Qp {
 
     /// Notes that the connection is gone. Process context.
     pub(crate) fn detach(self: &Arc<Self>) {
-        let connection = self.status.lock().connection.take();
-
-        // After a graceful close, too: the verbs leave a connection only through ERROR.
+        // After a graceful close, too: the verbs leave a connection only through ERROR. The connection is
+        // still there, so the queue pair is not reset before, and the event is not of a later stream.
         self.event(Event::Lost);
+        let connection = self.status.lock().connection.take();
+        // Not under the lock.
         drop(connection);
     }
 
