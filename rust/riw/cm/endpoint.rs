@@ -241,10 +241,16 @@ impl Endpoint {
             return;
         };
 
-        match self.link.receive_chunks(
+        self.link.receive_chunks(
             |chunk| qp.rx_chunk(chunk),
             |segment, payload| qp.place_early(segment, payload),
-        ) {
+            |inflow| self.chunks_received(qp, inflow),
+        );
+    }
+
+    /// Acts on the end of a receive. Process context; the inlet of the link is locked.
+    fn chunks_received(self: &Arc<Self>, qp: &Arc<Qp>, inflow: Inflow) {
+        match inflow {
             Inflow::Empty | Inflow::Blocked => {}
             Inflow::More => qp.receive_later(),
             Inflow::PeerClosed => {

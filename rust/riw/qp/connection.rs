@@ -158,13 +158,15 @@ impl Qp {
 
     /// Gives an FPDU a buffer, as the socket has no room for it. Process context; may sleep.
     pub(super) fn hold(self: &Arc<Self>) {
+        let generation = self.stream.sq.generation();
+
         match self.in_worker(|| self.stream.hold()) {
             Ok(()) => self.catch_up(),
             // Memory may become free only when this stream goes on. TCP may have no reason to call back.
             Err(_) if self.below_reclaim.load(ordering::Relaxed) => {
                 self.set_receive_timer(msecs_to_jiffies(RETRY_MS));
             }
-            Err(_) => self.fail(StreamError::local(Local::Memory)),
+            Err(_) => self.fail_generation(generation, StreamError::local(Local::Memory)),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use super::{
     super::{Connection, Link, LinkState},
-    inlet::Fetched,
+    inlet::{Fetched, Inlet},
     Association, Reorder, SegmentChunk,
 };
 use iwarp::{
@@ -165,18 +165,29 @@ impl Link {
 
     /// Receives chunks, and calls `deliver` with each segment chunk in order. `deliver` returns whether
     /// it has taken it; if not, it gets it again in the next call. `place` is called with an RDMA Write
-    /// whose turn has not come, and its payload; it returns whether it has placed the payload. Neither may
-    /// use the link, except to send.
+    /// whose turn has not come, and its payload; it returns whether it has placed the payload. `end` is
+    /// called with the end of the receive. None may use the link, except to send: it is not taken
+    /// meanwhile, so what they do concerns this connection.
     pub(crate) fn receive_chunks(
         &self,
+        deliver: impl FnMut(SegmentChunk<'_>) -> bool,
+        place: impl FnMut(&Segment, &[u8]) -> bool,
+        end: impl FnOnce(Inflow),
+    ) {
+        let mut inlet = self.inlet.lock();
+
+        // Whoever has taken the connection away ends the stream.
+        if let Some(inlet) = Option::as_mut(&mut inlet) {
+            end(self.receive_batch(inlet, deliver, place));
+        }
+    }
+
+    fn receive_batch(
+        &self,
+        inlet: &mut Inlet,
         mut deliver: impl FnMut(SegmentChunk<'_>) -> bool,
         mut place: impl FnMut(&Segment, &[u8]) -> bool,
     ) -> Inflow {
-        let mut inlet = self.inlet.lock();
-        let Some(inlet) = Option::as_mut(&mut inlet) else {
-            return Inflow::Closed(ENOTCONN);
-        };
-
         let mut budget = BATCH;
 
         for _ in 0..BATCH {
