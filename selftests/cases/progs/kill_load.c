@@ -60,6 +60,7 @@ static struct shared {
 	volatile int moved;		/* messages of this round */
 	volatile int extended;		/* atomic operations and immediate data, of all rounds */
 	volatile bool offered;		/* by a device */
+	volatile bool killed;		/* a process of this round is being killed */
 	volatile bool active_dead;	/* no further connection will come */
 } *shared;
 
@@ -70,6 +71,14 @@ static void give_up(int status, const char *why)
 {
 	fprintf(stderr, "%d: %s: %m\n", getpid(), why);
 	_exit(status);
+}
+
+/* Ends the process: its peer has gone. Without a kill, the connection has ended by itself. */
+static void notice(const char *what)
+{
+	if (!shared->killed)
+		give_up(BROKEN, what);
+	_exit(NOTICED);
 }
 
 static void busy_prepare(struct busy *b, struct rdma_cm_id *id)
@@ -171,13 +180,13 @@ static bool busy_turn(struct busy *b)
 	return true;
 }
 
-/* Keeps QPs busy until one of them is flushed. Ends the process at the deadline. */
+/* Keeps QPs busy until one of them is flushed. Ends the process then, or at the deadline. */
 static void run_busy(struct busy *b, int count, int64_t until)
 {
 	while (now_ms() < until) {
 		for (int i = 0; i < count; i++)
 			if (!busy_turn(&b[i]))
-				return;
+				notice("a completion");
 	}
 	give_up(STUCK, "the death of the peer went unnoticed");
 }
@@ -213,7 +222,7 @@ static void be_passive(struct rdma_cm_id *listener, int64_t until)
 				continue;
 			if (up)
 				run_busy(busy, up, until);
-			_exit(NOTICED);
+			notice("no connection");
 		}
 		event = next_event(listener->channel, until);
 		switch (event->event) {
@@ -224,7 +233,7 @@ static void be_passive(struct rdma_cm_id *listener, int64_t until)
 			param.private_data = &mine;
 			param.private_data_len = sizeof(mine);
 			if (rdma_accept(event->id, &param))
-				_exit(NOTICED);		/* the peer was killed before */
+				notice("rdma_accept");
 			count++;
 			break;
 		case RDMA_CM_EVENT_ESTABLISHED:
@@ -234,12 +243,11 @@ static void be_passive(struct rdma_cm_id *listener, int64_t until)
 			up++;
 			break;
 		default:
-			_exit(NOTICED);
+			notice(rdma_event_str(event->event));
 		}
 		rdma_ack_cm_event(event);
 	}
 	run_busy(busy, QPS, until);
-	_exit(NOTICED);
 }
 
 static void be_active(const struct side *from, const struct side *to, uint16_t port, int64_t until)
@@ -266,7 +274,7 @@ static void be_active(const struct side *from, const struct side *to, uint16_t p
 			give_up(BROKEN, "resolve");
 		event = next_event(events, until);
 		if (event->event == RDMA_CM_EVENT_DISCONNECTED)
-			_exit(NOTICED);		/* the peer was killed, and an earlier QP tells */
+			notice("an earlier QP has ended");
 		if (event->event != RDMA_CM_EVENT_ADDR_RESOLVED)
 			give_up(BROKEN, rdma_event_str(event->event));
 		rdma_ack_cm_event(event);
@@ -278,16 +286,15 @@ static void be_active(const struct side *from, const struct side *to, uint16_t p
 		param.private_data = &mine;
 		param.private_data_len = sizeof(mine);
 		if (rdma_connect(id, &param))
-			_exit(NOTICED);
+			notice("rdma_connect");
 		event = next_event(events, until);
 		if (event->event != RDMA_CM_EVENT_ESTABLISHED)
-			_exit(NOTICED);
+			notice(rdma_event_str(event->event));
 		memcpy(&busy[i].theirs, event->param.conn.private_data, sizeof(mine));
 		rdma_ack_cm_event(event);
 		busy_start(&busy[i]);
 	}
 	run_busy(busy, QPS, until);
-	_exit(NOTICED);
 }
 
 static pid_t spawn(void)
@@ -376,6 +383,7 @@ int main(int argc, char **argv)
 		pid_t pid[2];
 
 		shared->moved = 0;
+		shared->killed = false;
 		shared->active_dead = false;
 		pid[1] = spawn_passive(&passive, until, &port);
 		pid[0] = spawn();
@@ -388,6 +396,7 @@ int main(int argc, char **argv)
 		meant += !early;
 		under_load += !early && shared->moved >= 20;
 		sleep_ms(delay);
+		shared->killed = true;
 		for (int i = 0; i < 2; i++)
 			if (victims & (1 << i))
 				kill(pid[i], SIGKILL);

@@ -141,15 +141,16 @@ static uint64_t at(struct setup *s, size_t offset)
 /* All of a window can be written and read, by its key. `addr` is its first address on the wire. */
 static void usable_at(struct setup *s, uint32_t rkey, uint64_t addr)
 {
-	uint8_t *first = s->remote.bytes + FIRST;
+	uint8_t *first = s->remote.bytes + FIRST, written;
 	uint64_t before, after;
 
 	rng_fill(&rng, s->local.bytes, SIZE);
 	tap_check(setup_reach(s, IBV_WR_RDMA_WRITE, addr, SIZE, rkey) == IBV_WC_SUCCESS, "a write fails");
-	memset(s->local.bytes + SIZE, 0, SIZE);
-	memcpy(&before, s->local.bytes, 8);
+	written = s->local.bytes[0];
+	/* The answer takes the first byte. */
 	tap_check(setup_reach(s, IBV_WR_RDMA_READ, addr, 1, rkey) == IBV_WC_SUCCESS, "a read fails");
-	tap_check(!memcmp(first, s->local.bytes, SIZE), "the data of a write is not there");
+	tap_check(s->local.bytes[0] == written && !memcmp(first, s->local.bytes, SIZE),
+		  "the data of a write is not there");
 	memcpy(&before, first, 8);
 	tap_check(setup_reach(s, IBV_WR_ATOMIC_FETCH_AND_ADD, addr, 8, rkey) == IBV_WC_SUCCESS, "an add fails");
 	memcpy(&after, first, 8);

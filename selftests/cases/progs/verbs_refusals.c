@@ -440,12 +440,16 @@ static void up_to_the_edge(void)
 /* A key that SEND with Invalidate has invalidated grants no access. */
 static void invalidated(enum ibv_wr_opcode opcode)
 {
+	struct pair_opts sharing = opts;
 	struct ibv_sge sge, receive;
-	struct setup s;
+	struct setup s, other;
 	struct ibv_wc wc;
 	struct ibv_mr *mr;
 
 	set_up(&s, ALL, ALL);
+	/* A second connection to the same domain. */
+	sharing.share = &s.pair.passive;
+	setup_open(&other, &sharing, &rng, &(struct regions){ LENGTH, OFFSET, ALL, UNREGISTERED });
 	mr = ibv_reg_mr(s.pair.passive.pd, s.remote.bytes, 1000, REVOCABLE);
 	if (!mr)
 		tap_bail("ibv_reg_mr");
@@ -458,14 +462,17 @@ static void invalidated(enum ibv_wr_opcode opcode)
 	cq_expect(s.pair.passive.rcq, 7, IBV_WC_SUCCESS, NULL);
 	memcpy(region_wanted(&s.remote, s.remote.bytes + 4000),
 	       region_wanted(&s.local, s.local.bytes), 64);
-	tap_check(!post_rdma(s.pair.active.qp, 2, opcode, &sge, 1, IBV_SEND_SIGNALED,
+	/* At once: nothing orders it behind the message. */
+	sge = region_sge(&other.local, 0, 64);
+	tap_check(!post_rdma(other.pair.active.qp, 2, opcode, &sge, 1, IBV_SEND_SIGNALED,
 			     (uintptr_t)s.remote.bytes, mr->rkey), "post the request");
-	tap_check(cq_next(s.pair.active.scq, &wc, PATIENCE), "the request does not complete");
-	check_ended(&s.pair.active);
-	check_ended(&s.pair.passive);
-	region_intact(&s.local, "the local region");
+	tap_check(cq_next(other.pair.active.scq, &wc, PATIENCE), "the request does not complete");
+	check_ended(&other.pair.active);
+	check_ended(&other.pair.passive);
+	region_intact(&other.local, "the local region");
 	region_intact(&s.remote, "the remote region");
 	tap_check(!ibv_dereg_mr(mr), "the region can be deregistered");
+	setup_close(&other);
 	setup_close(&s);
 	tap_point("refused: %s with a key that has been invalidated", opcode == READ ? "READ" : "WRITE");
 }
