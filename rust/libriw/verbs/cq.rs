@@ -378,6 +378,9 @@ unsafe fn advance(cq: *mut ibv_cq_ex, mut polled: Guard<'_, Polled>) -> (c_int, 
     if polled.lost {
         return (libc::EIO, polled);
     }
+    // The one before has been copied. Its place is free now, not only at `ibv_end_poll()`: the program may
+    // have posted the next WR.
+    polled.completions.release();
     let Some(cqe) = polled.completions.next() else {
         set(ENOENT);
         return (ENOENT.0, polled);

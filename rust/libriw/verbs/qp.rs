@@ -23,11 +23,15 @@ use core::ptr;
 use riw_abi::doorbell::Doorbell;
 use riw_abi::udata::{CreateQpResponse, CreateRequest, RingMap};
 use riw_abi::wr::Sqe;
+use std::sync::{PoisonError, RwLock};
 
 /// A queue pair.
 pub(super) struct Qp {
     pub(super) send: Lock<Sends>,
     pub(super) bell: Bell,
+    /// Read while a doorbell rings without `send`. A change of the state waits for it: the kernel would take
+    /// a late doorbell for one of a later connection, or of none.
+    ringing: RwLock<()>,
     /// `None` with an SRQ.
     receives: Option<Receives>,
 }
@@ -41,26 +45,36 @@ pub(super) struct Sends {
     was_connected: bool,
 }
 
-impl Sends {
-    fn new(queue: SendQueue<Mapping>) -> Self {
-        Self {
+impl Qp {
+    fn new(queue: SendQueue<Mapping>, bell: Bell, receives: Option<Receives>) -> Self {
+        let sends = Sends {
             queue,
             error: None,
             was_connected: false,
+        };
+
+        Self {
+            send: Lock::new(sends),
+            ringing: RwLock::new(()),
+            bell,
+            receives,
         }
     }
-}
 
-impl Qp {
     /// Gives all added WRs to the kernel, and wakes it if necessary. Errors: the doorbell's; the WRs do not
     /// count as posted then.
     pub(super) fn publish(&self, mut sends: Guard<'_, Sends>) -> Result {
         let must_ring = sends.queue.publish();
 
         if sends.was_connected {
-            // The kernel transmits within the call: let others post meanwhile.
-            drop(sends);
-            return self.bell.ring_if(must_ring);
+            if must_ring {
+                let _ringing = self.ringing.read().unwrap_or_else(PoisonError::into_inner);
+
+                // The kernel transmits within the call: let others post meanwhile.
+                drop(sends);
+                self.bell.ring_if(true)?;
+            }
+            return Ok(());
         }
         // Without a connection the kernel drops all WRs, and reports that to this thread: they must be its own.
         let rung = self.bell.ring_if(must_ring);
@@ -224,11 +238,7 @@ unsafe fn complete(
     });
 
     match queues {
-        Ok((queue, receives)) => Ok(Qp {
-            send: Lock::new(Sends::new(queue)),
-            bell: bell(Doorbell::send),
-            receives,
-        }),
+        Ok((queue, receives)) => Ok(Qp::new(queue, bell(Doorbell::send), receives)),
         Err(error) => {
             // SAFETY: The context is valid.
             unsafe { context::log(context, c"cannot set up a queue pair", error) };
@@ -268,16 +278,20 @@ pub(crate) unsafe extern "C" fn modify_qp(
 ) -> c_int {
     let mut request = ibv_modify_qp::ZERO;
     let len = size_of_val(&request);
-
+    // SAFETY: The program passes a queue pair of this library.
+    let this = unsafe { state(qp) };
     // SAFETY: The program passes a queue pair of this library, and attributes.
-    let result = unsafe { ibv_cmd_modify_qp(qp, attr, attr_mask, &mut request, len) };
+    let mut modify = || unsafe { ibv_cmd_modify_qp(qp, attr, attr_mask, &mut request, len) };
 
-    // It may have been reset.
-    if c_uint::try_from(attr_mask).is_ok_and(|mask| mask & IBV_QP_STATE != 0) {
-        // SAFETY: The program passes a queue pair of this library.
-        unsafe { state(qp) }.send.lock().was_connected = false;
+    if c_uint::try_from(attr_mask).is_ok_and(|mask| mask & IBV_QP_STATE == 0) {
+        return modify();
     }
-    result
+    let mut sends = this.send.lock();
+    let _none_rings = this.ringing.write().unwrap_or_else(PoisonError::into_inner);
+
+    // It may be reset.
+    sends.was_connected = false;
+    modify()
 }
 
 pub(crate) unsafe extern "C" fn post_recv(

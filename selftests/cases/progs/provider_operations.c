@@ -604,6 +604,35 @@ static void unconnected(void)
 	tap_point("each post to a queue pair that is not connected is refused, of each thread");
 }
 
+/* More completions than the queue has places, all taken in one batch. */
+static void long_batch(void)
+{
+	struct pair_opts opts = { .cqe = 4, .wc_flags = WC_FLAGS };
+	struct ibv_poll_cq_attr attr = {};
+	int64_t end = now_ms() + PATIENCE;
+	struct ibv_cq_ex *cq;
+	struct setup s;
+	int taken, status;
+
+	begin(&s, &opts);
+	cq = (struct ibv_cq_ex *)s.pair.active.scq;
+	tap_check(!post_rdma(active(&s), 0, IBV_WR_RDMA_WRITE, NULL, 0, IBV_SEND_SIGNALED,
+			     (uintptr_t)s.remote.bytes, s.remote.mr->rkey), "ibv_post_send");
+	while ((status = ibv_start_poll(cq, &attr)) == ENOENT && now_ms() < end)
+		;
+	for (taken = 0; !status && cq->status == IBV_WC_SUCCESS && taken < 100; taken++) {
+		tap_check(!post_rdma(active(&s), taken + 1, IBV_WR_RDMA_WRITE, NULL, 0, IBV_SEND_SIGNALED,
+				     (uintptr_t)s.remote.bytes, s.remote.mr->rkey), "ibv_post_send");
+		while ((status = ibv_next_poll(cq)) == ENOENT && now_ms() < end)
+			;
+	}
+	tap_check(taken == 100, "%d of 100 completions", taken);
+	ibv_end_poll(cq);
+	tap_check(!async_event_within(s.pair.active.ctx, IBV_EVENT_CQ_ERR, s.pair.active.scq, 0), "an overflow");
+	setup_close(&s);
+	tap_point("a batch may have more completions than the queue has places");
+}
+
 static void shared_receives(void)
 {
 	struct pair_opts opts = { .srq = 8 };
@@ -850,6 +879,7 @@ int main(int argc, char **argv)
 		notified_of_immediate();
 	notified_in_batch();
 	unconnected();
+	long_batch();
 	shared_receives();
 	region_flags();
 	late_receive();
