@@ -108,7 +108,8 @@ impl RiwDevice {
         self.cm.settings.receive_wait_time()
     }
 
-    /// Returns a number for a protection domain. The device never reuses it. Any context.
+    /// Returns a number for a protection domain or a region of a kernel user. The device never reuses it. Any
+    /// context.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1u64, ordering::Relaxed)
     }

@@ -29,7 +29,9 @@ const _: () = assert!(limits::MAX_MR_BLOCKS as usize * size_of::<usize>() <= PAG
 /// The memory of a kernel user's region.
 #[pin_data]
 pub(super) struct KernelRegion {
-    /// The upper 24 bits of its STags.
+    /// A number that its device never reuses.
+    id: u64,
+    /// The upper 24 bits of its STags. A later region may have the same.
     index: u32,
     /// Held while data is copied to or from the memory: an invalidation waits for a copy.
     #[pin]
@@ -78,6 +80,8 @@ struct Mapped {
 pub(crate) struct Mapping {
     /// `None` once it is registered.
     mapped: Option<Mapped>,
+    /// The id of its region, which the consumer may have deregistered.
+    region: u64,
     stag: Stag,
     base: u64,
     access: Access,
@@ -110,9 +114,9 @@ impl Lists {
 }
 
 impl KernelRegion {
-    /// Creates a region of at most `max` blocks that is not registered. Process context; may sleep.
-    /// Fails with `ENOMEM` without memory.
-    pub(super) fn new(max: u32, stag: Stag) -> Result<impl PinInit<Self>> {
+    /// Creates a region of at most `max` blocks that is not registered. `id`: a number that the device
+    /// never reuses. Process context; may sleep. Fails with `ENOMEM` without memory.
+    pub(super) fn new(max: u32, stag: Stag, id: u64) -> Result<impl PinInit<Self>> {
         let lists = Lists {
             mapped: Some(Mapped {
                 list: PageList::new(max)?,
@@ -127,6 +131,7 @@ impl KernelRegion {
         };
 
         Ok(pin_init!(Self {
+            id,
             index: stag.0 >> 8,
             current <- new_bh_spinlock!(current, "riw::KernelRegion::current"),
             lists <- new_spinlock_irq!(lists, "riw::KernelRegion::lists"),
@@ -169,6 +174,7 @@ impl KernelRegion {
         base.checked_add(len).ok_or(EINVAL)?;
         Ok(Mapping {
             mapped: lists.mapped.take(),
+            region: self.id,
             stag,
             base,
             access: Access::from_bits(access & RIGHTS),
@@ -177,11 +183,11 @@ impl KernelRegion {
     }
 
     /// Registers a mapping for queue pair `qp`. Process context or softirq. Fails with
-    /// `InvalidStag` if a registration is in force.
+    /// `InvalidStag` if a registration is in force, or the mapping is of an earlier region with this index.
     pub(super) fn register(&self, mut mapping: Mapping, qp: u64) -> Result<(), Denied> {
         let mut current = self.current.lock();
 
-        if current.registration.is_some() {
+        if mapping.region != self.id || current.registration.is_some() {
             return Err(Denied::InvalidStag);
         }
         let mapped = mapping.mapped.take().ok_or(Denied::InvalidStag)?;
@@ -303,10 +309,13 @@ impl Drop for Mapping {
         let Some(mapped) = self.mapped.take() else {
             return;
         };
-        // The region may be gone.
+        // The region may be gone, and another one may have its index.
         if let Some(mr) = self.mrs.get(self.stag.0) {
-            if let MrMemory::Kernel(region) = &mr.memory {
-                region.lists.lock().give_back(mapped);
+            match &mr.memory {
+                MrMemory::Kernel(region) if region.id == self.region => {
+                    region.lists.lock().give_back(mapped);
+                }
+                _ => {}
             }
         }
     }

@@ -98,7 +98,8 @@ impl Mr {
             return Err(EINVAL);
         }
         let charge = pd.device().limits.mr.charge()?;
-        let region = KBox::pin_init(KernelRegion::new(max, stag)?, GFP_KERNEL)?;
+        let id = pd.device().next_id();
+        let region = KBox::pin_init(KernelRegion::new(max, stag, id)?, GFP_KERNEL)?;
 
         Ok(Self::of(pd, MrMemory::Kernel(region), charge))
     }

@@ -11,13 +11,16 @@ impl Qp {
     /// Changes attributes. Process context; may sleep. Fails with `EINVAL` for a state that the
     /// present one does not lead to.
     pub(crate) fn modify(self: &Arc<Self>, attr: &QpAttr<'_>) -> Result {
+        if let Some(state) = attr.state()? {
+            self.change_state(state)?;
+        }
         if let Some(access) = attr.access() {
             self.set_access(access);
         }
-        let Some(state) = attr.state()? else {
-            return Ok(());
-        };
+        Ok(())
+    }
 
+    fn change_state(self: &Arc<Self>, state: QpState) -> Result {
         match state {
             QpState::Init | QpState::ReadyToReceive => self.set_unconnected(state),
             // Only connection management leads there.

@@ -49,15 +49,18 @@ impl Qp {
     /// Drops all posted send WRs if there has been no connection. Process context; may sleep. Returns
     /// whether there has been none.
     fn discard_unconnected(&self) -> bool {
-        // A connection begins before or after, not in between: see `Qp::start`.
+        // A connection begins before or after, not in between: see `Qp::start`. Nor is anything flushed, if
+        // the state becomes ERROR.
         let _tx = self.stream.tx.lock();
+        let Some(mut more) = self.if_unconnected(|| self.stream.sq.flush_some(true).1) else {
+            return false;
+        };
 
         for _ in self.stream.sq.chunks() {
-            match self.if_unconnected(|| self.stream.sq.flush_some(true).1) {
-                None => return false,
-                Some(true) => {}
-                Some(false) => break,
+            if !more {
+                break;
             }
+            more = self.stream.sq.flush_some(true).1;
         }
         true
     }
