@@ -10,6 +10,9 @@ import leaks
 
 # Interfaces of the VM itself; the case has created all others.
 OWN = {"lo", "lab0", "mgmt0"}
+# Interfaces that the kernel creates with the code for tunnels, and does not delete without it: link_kinds
+# loads that code, and the User-Mode Linux kernels contain it.
+FALLBACK = {"tunl0", "gre0", "gretap0", "erspan0"}
 TRACING = "/sys/kernel/tracing"
 # riw's user library, as libibverbs wants it: without the number of its private interface.
 LIBRIW = "/riw/build/lab/provider/libriw"
@@ -25,7 +28,10 @@ def call(*command):
 
 
 def names(*command, key="ifname"):
+    """Returns the names that a command lists. Raises OSError if it fails."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
+    if done.returncode:
+        raise OSError(f"{' '.join(command)}: {done.stderr.decode(errors='replace').strip()}")
     return [entry[key] for entry in json.loads(done.stdout or "[]") if key in entry]
 
 
@@ -35,16 +41,30 @@ def within_limit(attempt):
     background."""
     deadline = time.monotonic() + LIMIT
     while True:
-        complaint = attempt()
+        try:
+            complaint = attempt()
+        except OSError as error:
+            complaint = str(error)
         if not complaint or time.monotonic() > deadline:
             return complaint
         time.sleep(0.02)
 
 
+def remove(tool, kind, kept=(), key="ifname"):
+    """Deletes all objects that `tool kind` lists, except `kept`. Returns a complaint if one is left. What
+    the deletion returns does not tell: for a veth whose peer went before it fails, and for some netdevs it
+    succeeds and does nothing."""
+    def left():
+        return [name for name in names(tool, "-j", kind, key=key) if name not in kept]
+
+    errors = {name: call(tool, kind, "delete", name) for name in left()}
+    behind = [f"{name} ({errors.get(name) or 'no error'})" for name in left()]
+    return f"left behind, {tool} {kind}: {', '.join(behind)}" if behind else None
+
+
 def remove_netdevs():
-    for name in names("ip", "-j", "link"):
-        if name not in OWN:
-            call("ip", "link", "delete", name)
+    if complaint := remove("ip", "link", OWN | FALLBACK):
+        return complaint
     back = os.path.exists("/sys/class/net/lab0") or not has_peer()
     return None if back else "lab0 did not come back from its namespace"
 
@@ -86,13 +106,10 @@ def reset_tracing():
 def reset():
     """Removes everything that a case has left. Returns complaints about failed removals and
     leaks."""
-    for namespace in names("ip", "-j", "netns", key="name"):
-        call("ip", "netns", "delete", namespace)
-    complaints = [within_limit(reset_tracing),
-                  within_limit(lambda: call("rdma", "system", "set", "netns", "shared"))]
-    for link in names("rdma", "-j", "link"):
-        call("rdma", "link", "delete", link)
-    complaints.append(within_limit(remove_netdevs))
+    complaints = [within_limit(lambda: remove("ip", "netns", key="name")),
+                  within_limit(reset_tracing),
+                  within_limit(lambda: call("rdma", "system", "set", "netns", "shared")),
+                  within_limit(lambda: remove("rdma", "link")), within_limit(remove_netdevs)]
     for module in "riw", "siw":
         complaints.append(within_limit(lambda name=module: remove_module(name)))
     complaints.append(within_limit(await_namespaces))
