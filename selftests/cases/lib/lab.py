@@ -8,7 +8,9 @@ Every constructor is a context manager that removes its network on exit.
 """
 
 import glob
+import itertools
 import os
+import platform
 import re
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from ksft import PACE, KsftFailEx
 from netns import NetNS, NetNSEnter
+from threads import meanwhile
 from utils import cmd, ip, rdma, wait_until
 
 DRIVER = os.environ.get("RIW_DRIVER", "riw")
@@ -273,6 +276,21 @@ def impaired(*nodes, how=("loss", "1%")):
     finally:
         for node in nodes:
             cmd(f"tc qdisc del dev {node.netdev} root", fail=False, host=node)
+
+
+@contextmanager
+def changing_mtu(nodes, mtus):
+    """Changes the MTU of the nodes ten times a second."""
+    def changes(over):
+        for mtu in itertools.cycle(mtus):
+            for node in nodes:
+                ip(f"link set {node.netdev} mtu {mtu}", ns=node.netns)
+            yield
+            if over.wait(0.1):
+                return
+
+    with meanwhile(changes):
+        yield
 
 
 @contextmanager

@@ -5,6 +5,8 @@ import random
 import socket
 import struct
 
+from ksft import KsftFailEx
+
 NETLINK_RDMA = 20
 CLIENT = 5 << 10
 """RDMA_NL_NLDEV, as part of a message type."""
@@ -27,24 +29,24 @@ LONGEST_DUMP = 10000
 
 
 class Fuzzer:
-    """Sends requests until `stop` is set. Counts what comes back."""
+    """Sends requests. Counts what comes back."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.sent = self.answered = self.refused = 0
-        self.failure = ""
         self.sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_RDMA)
         self.sock.bind((0, 0))
         self.sock.settimeout(30)
 
-    def run(self, stop, devices, ids):
-        """Sends requests. `devices` and `ids` return numbers of devices and of objects that exist, or
-        have existed."""
-        while not stop.is_set() and not self.failure:
+    def run(self, over, devices, ids):
+        """Sends requests until the event is set: see `threads.meanwhile`. `devices` and `ids` return
+        numbers of devices and of objects that exist, or have existed."""
+        while not over.is_set():
             try:
                 self.exchange(devices(), ids())
             except OSError as reason:
-                self.failure = f"request {self.sent}: {reason}"
+                raise KsftFailEx(f"request {self.sent}: {reason}") from None
+            yield
 
     def attribute(self, kind, payload):
         """Builds an attribute, sometimes with a wrong length or type."""
@@ -97,7 +99,7 @@ class Fuzzer:
         for _ in range(LONGEST_DUMP):
             if self.ends(self.sock.recv(1 << 16)):
                 return
-        self.failure = f"request {self.sent}: the dump does not end: {command} {flags} {body.hex()}"
+        raise KsftFailEx(f"request {self.sent}: the dump does not end: {command} {flags} {body.hex()}")
 
     def ends(self, data):
         """Counts the messages of a datagram. Returns whether the last one of the answer is there."""
