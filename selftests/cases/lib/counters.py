@@ -5,12 +5,14 @@ import subprocess
 from pathlib import Path
 
 import lab
-from ksft import PACE, KsftFailEx, ksft_eq, ksft_ge
+from ksft import PACE, KsftFailEx, ksft_eq, ksft_ge, ksft_true
 from utils import bkg, rdma, wait_until
 
 OPERATIONS = ("send", "write", "read")
 KINDS = ("tx_", "rx_", "cq_", "stream_", "connections_", "startup_")
 """The first words of the counters' names."""
+PROGRESS = 200
+"""Messages that show that a process still sends."""
 
 
 def read(node):
@@ -29,6 +31,20 @@ def sysfs(node):
     folder = Path(f"/sys/class/infiniband/{node.dev}/ports/1/hw_counters")
     return {file.name: int(file.read_text(encoding="ascii"))
             for file in folder.iterdir() if file.name != "lifespan"}
+
+
+def keeps_sending(process, node):
+    """Checks that a process that sends all the time by the device still does. Others must not send by
+    the device meanwhile, or little: no more than their queues hold. siw does not count messages."""
+    def sent():
+        return int(path.read_text(encoding="ascii"))
+
+    if lab.DRIVER == "riw":
+        path = Path(f"/sys/class/infiniband/{node.dev}/ports/1/hw_counters/tx_sends")
+        before = sent()
+        wait_until(lambda: sent() > before + PROGRESS or not process.running, 5 * PACE,
+                   f"{PROGRESS} messages more: {process}\n{process.output}")
+    ksft_true(process.running, process.output)
 
 
 class Moves:
