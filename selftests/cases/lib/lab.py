@@ -28,6 +28,9 @@ MODULE = os.environ.get("RIW_KO" if DRIVER == "riw" else "SIW_KO", DRIVER)
 """Its module file."""
 
 
+UML = "-uml-" in platform.release()
+"""Whether the kernel is a User-Mode Linux: the RDMA core is built in, and there is no dynamic debug."""
+
 PARAMETERS = Path(f"/sys/module/{DRIVER}/parameters")
 """The module parameters."""
 
@@ -119,6 +122,11 @@ def link_add(dev, netdev, netns="", driver=None):
 def link_del(dev):
     """Runs `rdma link delete`."""
     rdma(f"link delete {dev}")
+
+
+def uses_siw(*nodes):
+    """Whether siw serves one of the nodes."""
+    return DRIVER == "siw" or any(node.dev.startswith("siw") for node in nodes)
 
 
 @contextmanager
