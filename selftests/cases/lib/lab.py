@@ -124,11 +124,6 @@ def link_del(dev):
     rdma(f"link delete {dev}")
 
 
-def uses_siw(*nodes):
-    """Whether siw serves one of the nodes."""
-    return DRIVER == "siw" or any(node.dev.startswith("siw") for node in nodes)
-
-
 @contextmanager
 def provider(name):
     """Sets the user ABI of the devices that are added meanwhile: riw's module parameter `provider`."""
