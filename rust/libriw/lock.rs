@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! A mutex that may stay locked from one verb to another (`ibv_wr_start()` to `ibv_wr_complete()`). The
-//! mutex of the standard library cannot.
+//! mutex of the standard library cannot. And a lock that several threads may share; that of the standard
+//! library can panic.
 
 use core::cell::UnsafeCell;
 use core::mem;
 use core::ops::{Deref, DerefMut};
-use libc::pthread_mutex_t;
+use libc::{pthread_mutex_t, pthread_rwlock_t, PTHREAD_RWLOCK_INITIALIZER};
 
 /// A mutex whose waiters spin first. Miri knows only the plain kind.
 #[cfg(not(miri))]
@@ -88,9 +89,48 @@ impl<T> Drop for Guard<'_, T> {
     }
 }
 
+/// A lock that either several threads hold or one alone.
+pub(crate) struct SharedLock(UnsafeCell<pthread_rwlock_t>);
+
+// SAFETY: Only the functions of pthreads access the lock, and several threads may call them at once.
+unsafe impl Sync for SharedLock {}
+// SAFETY: A lock that nobody holds or waits for is made of integers.
+unsafe impl Send for SharedLock {}
+
+impl SharedLock {
+    pub(crate) fn new() -> Self {
+        Self(UnsafeCell::new(PTHREAD_RWLOCK_INITIALIZER))
+    }
+
+    /// Locks it with others who share it. A thread must not lock it again before it drops the guard.
+    pub(crate) fn share(&self) -> SharedGuard<'_> {
+        // SAFETY: The lock is initialized. It does not move while it is locked: its guard borrows it.
+        unsafe { libc::pthread_rwlock_rdlock(self.0.get()) };
+        SharedGuard(self)
+    }
+
+    /// Locks it alone: waits for all others. A thread must not lock it again before it drops the guard.
+    pub(crate) fn hold_alone(&self) -> SharedGuard<'_> {
+        // SAFETY: As in `share`, the lock is initialized, and its guard borrows it.
+        unsafe { libc::pthread_rwlock_wrlock(self.0.get()) };
+        SharedGuard(self)
+    }
+}
+
+/// A [`SharedLock`] that is held. Dropping it gives it back.
+pub(crate) struct SharedGuard<'a>(&'a SharedLock);
+
+impl Drop for SharedGuard<'_> {
+    fn drop(&mut self) {
+        // SAFETY: This thread holds the lock, shared or alone: the guard stands for that.
+        unsafe { libc::pthread_rwlock_unlock(self.0 .0.get()) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Lock;
+    use super::{Lock, SharedLock};
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::thread;
 
     const ROUNDS: u32 = if cfg!(miri) { 100 } else { 10_000 };
@@ -113,6 +153,35 @@ mod tests {
             }
         });
         assert_eq!(lock.lock().0, 4 * ROUNDS);
+    }
+
+    #[test]
+    fn a_thread_alone_waits_for_those_that_share() {
+        let lock = SharedLock::new();
+        let inside = AtomicU32::new(0);
+
+        thread::scope(|scope| {
+            let both = (lock.share(), scope.spawn(|| drop(lock.share())));
+
+            // The second one does not wait for the first.
+            both.1.join().unwrap();
+            drop(both.0);
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..ROUNDS {
+                        let _alone = lock.hold_alone();
+
+                        assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0);
+                        inside.fetch_sub(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            for _ in 0..ROUNDS {
+                let _shared = lock.share();
+
+                assert_eq!(inside.load(Ordering::Relaxed), 0);
+            }
+        });
     }
 
     #[test]

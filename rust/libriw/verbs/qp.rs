@@ -16,22 +16,21 @@ use crate::ffi::commands::{
 };
 use crate::ffi::driver::{verbs_qp, VERBS_QP_EX};
 use crate::ffi::verbs::*;
-use crate::lock::{Guard, Lock};
+use crate::lock::{Guard, Lock, SharedLock};
 use crate::ring::{ReceiveQueue, SendQueue};
 use core::ffi::{c_int, c_uint};
 use core::ptr;
 use riw_abi::doorbell::Doorbell;
 use riw_abi::udata::{CreateQpResponse, CreateRequest, RingMap};
 use riw_abi::wr::Sqe;
-use std::sync::{PoisonError, RwLock};
 
 /// A queue pair.
 pub(super) struct Qp {
     pub(super) send: Lock<Sends>,
     pub(super) bell: Bell,
-    /// Read while a doorbell rings without `send`. A change of the state waits for it: the kernel would take
+    /// Shared while a doorbell rings without `send`. A change of the state waits for it: the kernel would take
     /// a late doorbell for one of a later connection, or of none.
-    ringing: RwLock<()>,
+    ringing: SharedLock,
     /// `None` with an SRQ.
     receives: Option<Receives>,
 }
@@ -55,7 +54,7 @@ impl Qp {
 
         Self {
             send: Lock::new(sends),
-            ringing: RwLock::new(()),
+            ringing: SharedLock::new(),
             bell,
             receives,
         }
@@ -68,7 +67,7 @@ impl Qp {
 
         if sends.was_connected {
             if must_ring {
-                let _ringing = self.ringing.read().unwrap_or_else(PoisonError::into_inner);
+                let _ringing = self.ringing.share();
 
                 // The kernel transmits within the call: let others post meanwhile.
                 drop(sends);
@@ -287,7 +286,7 @@ pub(crate) unsafe extern "C" fn modify_qp(
         return modify();
     }
     let mut sends = this.send.lock();
-    let _none_rings = this.ringing.write().unwrap_or_else(PoisonError::into_inner);
+    let _none_rings = this.ringing.hold_alone();
 
     // It may be reset.
     sends.was_connected = false;
