@@ -7,7 +7,7 @@
 //! queue pair and so on) with room for the driver's data. The data is initialized in place, and
 //! dropped after the last reference to the object: see [`object::Object`].
 //!
-//! # What a driver must keep
+//! # Duties of a driver
 //!
 //! Consumers in the kernel lend their memory to a driver, and ib_core and iw_cm call them by pointers. A
 //! driver that breaks these duties corrupts memory although it has no unsafe code: the compiler cannot

@@ -24,7 +24,7 @@ use crate::{
 };
 use kernel::{ffi::c_int, prelude::*, sync::aref::ARef, ModuleMetadata};
 
-/// A driver that keeps the [duties](crate#what-a-driver-must-keep). Implemented by
+/// A driver that keeps the [duties](crate#duties-of-a-driver). Implemented by
 /// [`unsafe_keeps_duties`](crate::unsafe_keeps_duties).
 ///
 /// # Safety
@@ -32,7 +32,7 @@ use kernel::{ffi::c_int, prelude::*, sync::aref::ARef, ModuleMetadata};
 /// The driver must keep each of them.
 pub unsafe trait KeepsDuties {}
 
-/// States that a driver keeps the [duties](crate#what-a-driver-must-keep):
+/// States that a driver keeps the [duties](crate#duties-of-a-driver):
 /// `unsafe_keeps_duties!(Thing)`. The statement is an `unsafe impl` that nothing checks, so review it as
 /// one. It is a macro, since a driver may forbid unsafe code otherwise.
 #[macro_export]

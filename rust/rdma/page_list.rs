@@ -16,7 +16,7 @@ use riw_bindings as bindings;
 /// (`ib_map_mr_sg()`, `include/rdma/ib_verbs.h`).
 ///
 /// The consumer keeps the memory as long as it is registered. So a driver must access the list only while
-/// the region is valid: see "Registered memory" in the [crate](crate#what-a-driver-must-keep).
+/// the region is valid: see "Registered memory" in the [crate](crate#duties-of-a-driver).
 ///
 /// # Invariants
 ///

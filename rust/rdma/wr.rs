@@ -30,7 +30,7 @@ pub const LOCAL_DMA_LKEY: u32 = 0;
 ///
 /// ib_core calls a function through the `struct ib_cqe` when the WR is completed, so the id cannot
 /// be made up or copied. A driver must use it only for a completion of the queue pair to which the WR was
-/// posted ("Completions", see the [crate](crate#what-a-driver-must-keep)). Drop it to complete nothing.
+/// posted ("Completions", see the [crate](crate#duties-of-a-driver)). Drop it to complete nothing.
 #[derive(Debug)]
 pub struct WrId(u64);
 

@@ -55,7 +55,7 @@ pub struct Posted {
 /// The SGEs of a WR, and the right to access the kernel memory that they name.
 ///
 /// The consumer keeps the memory until it learns that the WR is complete, or has destroyed the queue. So a
-/// driver must drop this before: see "Lent memory" in the [crate](crate#what-a-driver-must-keep).
+/// driver must drop this before: see "Lent memory" in the [crate](crate#duties-of-a-driver).
 #[derive(Debug, Default)]
 pub struct Lent {
     sges: [PostedSge; MAX_SGE],

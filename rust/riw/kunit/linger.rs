@@ -9,14 +9,21 @@ use kernel::prelude::*;
 mod tests {
     use super::*;
 
+    /// Takes `count` places.
+    fn taken(count: usize, refused: bool) -> Result<LingerPlaces> {
+        let mut places = LingerPlaces::new();
+
+        for _ in 0..count {
+            places.take(refused)?;
+        }
+        Ok(places)
+    }
+
     /// Connections have places up to the limit, and one that ends makes room for one.
     #[test]
     fn all_connections_are_limited() -> Result {
-        let mut places = LingerPlaces::new();
+        let mut places = taken(MEMBERS_MAX, false)?;
 
-        for _ in 0..MEMBERS_MAX {
-            places.take(false)?;
-        }
         assert_eq!(places.take(false), Err(EBUSY));
         assert_eq!(places.take(true), Err(EBUSY));
         places.give_back(false);
@@ -28,11 +35,8 @@ mod tests {
     /// Refused connections have a lower limit, and leave places to others.
     #[test]
     fn refused_connections_are_limited_further() -> Result {
-        let mut places = LingerPlaces::new();
+        let mut places = taken(REFUSED_MAX, true)?;
 
-        for _ in 0..REFUSED_MAX {
-            places.take(true)?;
-        }
         assert_eq!(places.take(true), Err(EBUSY));
         places.take(false)?;
         places.give_back(false);
