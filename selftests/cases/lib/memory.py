@@ -39,8 +39,9 @@ def _free_in_slabs():
 
 @dataclass
 class Memory:
-    """Bytes in use, by type. `used` is all memory but free pages and the page cache. `kernel` is
-    the kernel's share of it, without anonymous memory, free slab objects and the per-CPU lists.
+    """Bytes in use, by type. `used` is all memory but free pages and the page cache. Free pages are also
+    those in the per-CPU lists, tens of MB at times. `kernel` is the kernel's share of it, without
+    anonymous memory and free slab objects.
     """
 
     used: int
@@ -63,8 +64,8 @@ class Memory:
                 if gone.errno not in (errno.ENOENT, errno.ENODEV):
                     raise
         info = {m[1]: int(m[2]) << 10 for m in re.finditer(r"(\S+):\s+(\d+) kB", _read("meminfo"))}
-        used = info["MemTotal"] - info["MemFree"] - info["Cached"]
-        return cls(used, used - info["AnonPages"] - _free_in_lists() - _free_in_slabs(),
+        used = info["MemTotal"] - info["MemFree"] - info["Cached"] - _free_in_lists()
+        return cls(used, used - info["AnonPages"] - _free_in_slabs(),
                    {name: info.get(name, 0) for name in FIELDS})
 
     @classmethod
@@ -87,7 +88,7 @@ class Memory:
         grown.update({name: later.kinds[name] - self.kinds[name] for name in self.kinds})
         return grown
 
-    def loss_until_below(self, bound, timeout, kinds=("used", *FIELDS)):
+    def loss_until_below(self, bound, timeout, kinds=("kernel", *FIELDS)):
         """Waits until no type in `kinds` has grown by more than `bound` bytes since this snapshot.
 
         Memory is freed after grace periods, so this may take a moment. Returns the growth.
