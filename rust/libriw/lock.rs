@@ -5,6 +5,7 @@
 //! library can panic.
 
 use core::cell::UnsafeCell;
+use core::marker::PhantomData;
 use core::mem;
 use core::ops::{Deref, DerefMut};
 use libc::{pthread_mutex_t, pthread_rwlock_t, PTHREAD_RWLOCK_INITIALIZER};
@@ -14,6 +15,9 @@ use libc::{pthread_mutex_t, pthread_rwlock_t, PTHREAD_RWLOCK_INITIALIZER};
 use libc::PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP as INITIALIZER;
 #[cfg(miri)]
 use libc::PTHREAD_MUTEX_INITIALIZER as INITIALIZER;
+
+/// Makes a guard neither `Send` nor `Sync`: the thread that locks must unlock.
+type OfThisThread = PhantomData<*const ()>;
 
 /// A value that one thread at a time accesses. A thread that waits spins first, and then sleeps.
 pub(crate) struct Lock<T> {
@@ -39,7 +43,10 @@ impl<T> Lock<T> {
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         // SAFETY: The mutex is initialized. It does not move while it is locked: its guard borrows it.
         unsafe { libc::pthread_mutex_lock(self.mutex.get()) };
-        Guard { lock: self }
+        Guard {
+            lock: self,
+            _thread: PhantomData,
+        }
     }
 
     /// Returns the guard that this thread has given away by [`Guard::keep`].
@@ -48,13 +55,17 @@ impl<T> Lock<T> {
     ///
     /// This thread has kept a guard, and has not taken it back yet.
     pub(crate) unsafe fn take_back(&self) -> Guard<'_, T> {
-        Guard { lock: self }
+        Guard {
+            lock: self,
+            _thread: PhantomData,
+        }
     }
 }
 
 /// A locked value. Dropping it unlocks the value.
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
+    _thread: OfThisThread,
 }
 
 impl<T> Guard<'_, T> {
@@ -106,19 +117,19 @@ impl SharedLock {
     pub(crate) fn share(&self) -> SharedGuard<'_> {
         // SAFETY: The lock is initialized. It does not move while it is locked: its guard borrows it.
         unsafe { libc::pthread_rwlock_rdlock(self.0.get()) };
-        SharedGuard(self)
+        SharedGuard(self, PhantomData)
     }
 
     /// Locks it alone: waits for all others. A thread must not lock it again before it drops the guard.
     pub(crate) fn hold_alone(&self) -> SharedGuard<'_> {
         // SAFETY: As in `share`, the lock is initialized, and its guard borrows it.
         unsafe { libc::pthread_rwlock_wrlock(self.0.get()) };
-        SharedGuard(self)
+        SharedGuard(self, PhantomData)
     }
 }
 
 /// A [`SharedLock`] that is held. Dropping it gives it back.
-pub(crate) struct SharedGuard<'a>(&'a SharedLock);
+pub(crate) struct SharedGuard<'a>(&'a SharedLock, OfThisThread);
 
 impl Drop for SharedGuard<'_> {
     fn drop(&mut self) {

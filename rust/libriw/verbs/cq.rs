@@ -378,13 +378,14 @@ unsafe fn advance(cq: *mut ibv_cq_ex, mut polled: Guard<'_, Polled>) -> (c_int, 
     if polled.lost {
         return (libc::EIO, polled);
     }
-    // The one before has been copied. Its place is free now, not only at `ibv_end_poll()`: the program may
-    // have posted the next WR.
-    polled.completions.release();
     let Some(cqe) = polled.completions.next() else {
         set(ENOENT);
         return (ENOENT.0, polled);
     };
+
+    // It has been copied. Its place is free now, not only at `ibv_end_poll()`: the program may post the next
+    // WR before.
+    polled.completions.release();
 
     // SAFETY: The queue is valid, and the thread that holds it is the one that uses these fields.
     unsafe { (*cq).status = cqe.status.into() };

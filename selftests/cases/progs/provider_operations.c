@@ -616,8 +616,13 @@ static void long_batch(void)
 
 	begin(&s, &opts);
 	cq = (struct ibv_cq_ex *)s.pair.active.scq;
-	tap_check(!post_rdma(active(&s), 0, IBV_WR_RDMA_WRITE, NULL, 0, IBV_SEND_SIGNALED,
-			     (uintptr_t)s.remote.bytes, s.remote.mr->rkey), "ibv_post_send");
+	/* All places are taken before the first completion is polled. Sends are complete when they are sent. */
+	tap_check(!post_recv(passive(&s), 0, NULL, 0), "ibv_post_recv");
+	for (int i = 1; i < cq->cqe; i++)
+		tap_check(!post_rdma(active(&s), i, IBV_WR_RDMA_WRITE, NULL, 0, IBV_SEND_SIGNALED,
+				     (uintptr_t)s.remote.bytes, s.remote.mr->rkey), "ibv_post_send");
+	tap_check(!post_send(active(&s), 0, IBV_WR_SEND, NULL, 0, IBV_SEND_SIGNALED, 0), "ibv_post_send");
+	cq_expect(s.pair.passive.rcq, 0, IBV_WC_SUCCESS, NULL);
 	while ((status = ibv_start_poll(cq, &attr)) == ENOENT && now_ms() < end)
 		;
 	for (taken = 0; !status && cq->status == IBV_WC_SUCCESS && taken < 100; taken++) {
