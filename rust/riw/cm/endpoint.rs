@@ -14,6 +14,7 @@ use crate::{
         AddrPair, Connection, Inflow, Link, LinkEvents, LinkState, Readable, Reorder, Transport,
     },
     qp::{Closed, Qp, QpConnection},
+    stream::receive::RxCause,
 };
 use iwarp::{sctp::SessionAction, Local};
 use kernel::{
@@ -212,7 +213,7 @@ impl Endpoint {
         };
 
         // Octets that were received before the end count.
-        qp.rx_ready(data);
+        qp.rx_ready(data, RxCause::Look);
         self.note_closed(qp, data);
     }
 
@@ -354,7 +355,7 @@ impl LinkEvents for Endpoint {
     fn readable(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
         match self.active_qp() {
             Some(qp) => {
-                qp.rx_ready(data);
+                qp.rx_ready(data, RxCause::Octets);
                 // A wait for a receive may have ended, behind which the FIN has come.
                 if data.state() == LinkState::PeerClosed {
                     self.note_closed(qp, data);

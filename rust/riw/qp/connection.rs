@@ -14,7 +14,7 @@ use crate::{
     link::{Readable, SegmentChunk, Transport},
     queue::QpObject,
     stream::{
-        receive::{Received, RxEnd, RX_ROOM},
+        receive::{Received, RxCause, RxEnd, RX_ROOM},
         Start, StreamError,
     },
 };
@@ -100,12 +100,12 @@ impl Qp {
     }
 
     /// Receives the data in the socket. Atomic context; the socket is locked.
-    pub(crate) fn rx_ready(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
+    pub(crate) fn rx_ready(self: &Arc<Self>, data: &mut Readable<'_, '_>, cause: RxCause) {
         if !self.is_stream_active() {
             // So that TCP sees a FIN behind the octets. The stream is ending anyway.
             return data.discard();
         }
-        let received = self.stream.receive(data);
+        let received = self.stream.receive(data, cause);
 
         self.after_receive(received);
     }
@@ -161,7 +161,9 @@ impl Qp {
         let generation = self.stream.sq.generation();
 
         match self.in_worker(|| self.stream.hold()) {
-            Ok(()) => self.catch_up(),
+            Ok(true) => self.catch_up(),
+            // TCP calls back for the rest of the FPDU.
+            Ok(false) => {}
             // Memory may become free only when this stream goes on. TCP may have no reason to call back.
             Err(_) if self.below_reclaim.load(ordering::Relaxed) => {
                 self.set_receive_timer(msecs_to_jiffies(RETRY_MS));

@@ -14,8 +14,13 @@ use crate::{
     link::{Readable, SegmentChunk},
     queue::{receive::NextTurn, wr::WcStatus},
     stream::{
-        deliver::Unreported, framing::RxFraming, octets::RxOctets, place::Placer, rx::Rx,
-        tally::Tally, Stream, StreamError,
+        deliver::Unreported,
+        framing::RxFraming,
+        octets::RxOctets,
+        place::Placer,
+        rx::{Incomplete, Rx},
+        tally::Tally,
+        Stream, StreamError,
     },
 };
 use iwarp::{mpa::fpdu::FPDU_MAX, Error, Local, Progress, Quote, Rdmap, Terminated};
@@ -27,6 +32,15 @@ use net::RecvBuf;
 /// open while one of them is incomplete.
 // CAST: A small constant.
 pub(crate) const RX_ROOM: u32 = 4 * FPDU_MAX as u32;
+
+/// Why [`Stream::receive`] is called.
+#[derive(Clone, Copy)]
+pub(crate) enum RxCause {
+    /// TCP has called back for octets.
+    Octets,
+    /// Anything else: there need be no new octets.
+    Look,
+}
 
 /// Why nothing more is received.
 pub(crate) enum RxEnd {
@@ -72,13 +86,13 @@ impl Received {
 impl Stream {
     /// Takes the octets that the socket has, whose lock is held. Softirq or process context; never
     /// sleeps. If nothing more may be placed, discards them, so that TCP sees a FIN behind them.
-    pub(crate) fn receive(&self, data: &mut Readable<'_, '_>) -> Received {
+    pub(crate) fn receive(&self, data: &mut Readable<'_, '_>, cause: RxCause) -> Received {
         let mut rx = self.rx.lock();
         let Rx {
             receiver: Some(receiver),
             filling,
             written,
-            held,
+            incomplete,
             left,
             wait,
             counters: _,
@@ -93,19 +107,26 @@ impl Stream {
         let mut placer = Placer::new(self, filling, wait, written);
         let mut received = Received::default();
 
-        match consume(data, receiver, held, &mut placer) {
+        match consume(data, receiver, incomplete, &mut placer) {
             Ok(consumed) => {
-                // TCP does not call back for new octets if it had to drop some. A stream that waits for a
-                // receive WR looks again without new octets.
-                let dropped = !waited && consumed.had == *left;
+                // TCP calls without new octets if it had to drop some: it does not call again for those that it
+                // has. A stream that waited for a receive WR has not taken what it was called for.
+                let dropped = match cause {
+                    RxCause::Octets => !waited,
+                    RxCause::Look => incomplete.needs_buffer(),
+                } && consumed.had == *left;
 
                 *left = consumed.left;
-                if let Pause::Incomplete { needed } = consumed.pause {
-                    // CAST: At most `FPDU_MAX`.
-                    let waits = data.wait_for(needed as u32);
+                let has_room = match consumed.pause {
+                    Pause::NoReceive => true,
+                    Pause::Incomplete { needed } => {
+                        // CAST: At most `FPDU_MAX`.
+                        let waits = data.wait_for(needed as u32);
 
-                    received.hold = held.is_none() && *left != 0 && (dropped || !waits);
-                }
+                        *left == 0 || waits && !dropped
+                    }
+                };
+                received.hold = incomplete.set_room(has_room);
                 if data.has_urgent() {
                     // RDMAP has no urgent data, and nothing behind it can be read.
                     received.end = Some(RxEnd::Error(StreamError {
@@ -201,20 +222,23 @@ impl Stream {
         }
     }
 
-    /// Gives the incomplete FPDU a buffer. The caller then calls [`Self::receive`]. Process context;
-    /// may sleep. Fails with `ENOMEM` without memory.
-    pub(crate) fn hold(&self) -> Result {
+    /// Gives the incomplete FPDU a buffer, if it needs one. Process context; may sleep. Fails with `ENOMEM`
+    /// without memory.
+    ///
+    /// Returns whether it has one now. Then the caller calls [`Self::receive`].
+    pub(crate) fn hold(&self) -> Result<bool> {
         // The FPDU may have become complete since the worker was scheduled, and also during the allocation.
-        if !self.rx.lock().lacks_buffer() {
-            return Ok(());
+        if !self.rx.lock().incomplete.needs_buffer() {
+            return Ok(false);
         }
         let buffer = RecvBuf::new(FPDU_MAX, &self.memcg);
         let mut rx = self.rx.lock();
+        let needed = rx.incomplete.needs_buffer();
 
-        if rx.lacks_buffer() {
-            rx.held = Some(buffer?);
+        if needed {
+            rx.incomplete = Incomplete::InBuffer(buffer?);
         }
-        Ok(())
+        Ok(needed)
     }
 
     /// Calls `arm` with the time to the next look, if the stream waits for a receive WR. It does not
@@ -272,7 +296,7 @@ struct Consumed {
 fn consume(
     data: &mut Readable<'_, '_>,
     receiver: &mut RxFraming,
-    held: &mut Option<RecvBuf>,
+    incomplete: &mut Incomplete,
     placer: &mut Placer<'_>,
 ) -> Result<Consumed, Error> {
     // Octets that the buffer has taken from the socket.
@@ -283,10 +307,10 @@ fn consume(
         left,
     };
 
-    while let Some(buffer) = held {
+    while let Incomplete::InBuffer(buffer) = incomplete {
         match receiver.consume(&RxOctets::Buffer(buffer), placer)? {
             // The buffer holds one FPDU.
-            Progress::Consumed(_) => *held = None,
+            Progress::Consumed(_) => *incomplete = Incomplete::InSocket,
             Progress::Blocked => {
                 return Ok(ended(Pause::NoReceive, moved, data.unread().len()));
             }

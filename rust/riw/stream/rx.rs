@@ -15,6 +15,33 @@ use crate::{
 use kernel::sync::Arc;
 use net::RecvBuf;
 
+/// Where an incomplete FPDU lies, if there is one.
+pub(super) enum Incomplete {
+    /// In the socket, which keeps it until it is complete.
+    InSocket,
+    /// In the socket, which has no room for all of it: it needs a buffer.
+    NoRoom,
+    /// In a buffer of its own.
+    InBuffer(RecvBuf),
+}
+
+impl Incomplete {
+    /// Notes whether the socket has room for the FPDU that it has. Returns whether the FPDU needs a buffer.
+    pub(super) fn set_room(&mut self, has_room: bool) -> bool {
+        *self = match core::mem::replace(self, Self::InSocket) {
+            buffer @ Self::InBuffer(_) => buffer,
+            Self::InSocket | Self::NoRoom if has_room => Self::InSocket,
+            Self::InSocket | Self::NoRoom => Self::NoRoom,
+        };
+        self.needs_buffer()
+    }
+
+    /// Whether the FPDU needs a buffer.
+    pub(super) fn needs_buffer(&self) -> bool {
+        matches!(self, Self::NoRoom)
+    }
+}
+
 /// The receiving side of a stream.
 pub(super) struct Rx {
     /// `None` before the stream has started, and when nothing more may be placed.
@@ -22,8 +49,7 @@ pub(super) struct Rx {
     /// The receive WR that a message is being placed into.
     pub(super) filling: Filling,
     pub(super) written: Written,
-    /// The incomplete FPDU, if the socket has no room for it.
-    pub(super) held: Option<RecvBuf>,
+    pub(super) incomplete: Incomplete,
     /// Bytes in the socket: of an incomplete FPDU, or all from a waiting message on. Over SCTP, the bytes
     /// of a waiting chunk.
     pub(super) left: usize,
@@ -35,18 +61,13 @@ pub(super) struct Rx {
 }
 
 impl Rx {
-    /// Whether the incomplete FPDU needs a buffer. One that waits for a receive WR is complete.
-    pub(super) fn lacks_buffer(&self) -> bool {
-        self.receiver.is_some() && self.held.is_none() && self.left != 0 && self.wait.is_none()
-    }
-
     /// Creates the receiving side of a stream that is not connected. Any context.
     pub(super) fn new(counters: Arc<Counters>) -> Self {
         Self {
             receiver: None,
             filling: Filling::none(),
             written: Written::default(),
-            held: None,
+            incomplete: Incomplete::InSocket,
             left: 0,
             wait: None,
             counters,
@@ -65,7 +86,7 @@ impl Rx {
     /// queue pair that waits next for the same queue.
     pub(super) fn end(&mut self, rq: &QpRecvQueue) -> NextTurn {
         self.receiver = None;
-        self.held = None;
+        self.incomplete = Incomplete::InSocket;
         match self.wait.take() {
             Some(_) => rq.leave(),
             None => NextTurn::default(),
@@ -90,7 +111,10 @@ impl Rx {
 
     /// Whether the stream is between messages.
     pub(super) fn at_boundary(&self) -> bool {
-        let held = self.held.as_ref().map_or(0, RecvBuf::len);
+        let held = match &self.incomplete {
+            Incomplete::InBuffer(buffer) => buffer.len(),
+            Incomplete::InSocket | Incomplete::NoRoom => 0,
+        };
 
         self.receiver
             .as_ref()
