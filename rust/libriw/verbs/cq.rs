@@ -360,9 +360,8 @@ unsafe extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
 
 unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
     // SAFETY: Programs call it after `ibv_start_poll()`.
-    let mut polled = unsafe { polled(cq) };
+    let _polled = unsafe { polled(cq) };
 
-    polled.completions.release();
     // SAFETY: The program passes a completion queue of this library.
     unsafe { state(cq.cast()) }
         .poller
@@ -384,7 +383,7 @@ unsafe fn advance(cq: *mut ibv_cq_ex, mut polled: Guard<'_, Polled>) -> (c_int, 
     };
 
     // It has been copied. Its place is free now, not only at `ibv_end_poll()`: the program may post the next
-    // WR before.
+    // WR before that.
     polled.completions.release();
 
     // SAFETY: The queue is valid, and the thread that holds it is the one that uses these fields.
