@@ -37,9 +37,10 @@ def stress(left, right):
 
 
 @contextmanager
-def perftest(left, right):
+def perftest(left, right, size=65536):
+    """Writes messages of `size` bytes from `left` to `right`."""
     port = lab.new_port()
-    common = ["-R", "-F", "-p", port, "-s", 65536, "-D", 300]
+    common = ["-R", "-F", "-p", port, "-s", size, "-D", 300]
     with bkg(["ib_write_bw", "-d", right.dev, *common], host=right) as server:
         lab.wait_port_listen(port, host=right, server=server)
         with bkg(["ib_write_bw", "-d", left.dev, *common, right.addr], host=left) as client:
