@@ -117,16 +117,7 @@ impl Stream {
                 } && consumed.had == *left;
 
                 *left = consumed.left;
-                let has_room = match consumed.pause {
-                    Pause::NoReceive => true,
-                    Pause::Incomplete { needed } => {
-                        // CAST: At most `FPDU_MAX`.
-                        let waits = data.wait_for(needed as u32);
-
-                        *left == 0 || waits && !dropped
-                    }
-                };
-                received.hold = incomplete.set_room(has_room);
+                received.hold = incomplete.set_room(consumed.wait(data, dropped));
                 if data.has_urgent() {
                     // RDMAP has no urgent data, and nothing behind it can be read.
                     received.end = Some(RxEnd::Error(StreamError {
@@ -290,6 +281,23 @@ struct Consumed {
     had: usize,
     /// Bytes in the socket now.
     left: usize,
+}
+
+impl Consumed {
+    /// Lets the socket call back for the rest of an incomplete FPDU. `dropped`: TCP had to drop a part of it.
+    ///
+    /// Returns whether the socket has room for it.
+    fn wait(&self, data: &mut Readable<'_, '_>, dropped: bool) -> bool {
+        match self.pause {
+            Pause::NoReceive => true,
+            Pause::Incomplete { needed } => {
+                // CAST: At most `FPDU_MAX`.
+                let waits = data.wait_for(needed as u32);
+
+                self.left == 0 || waits && !dropped
+            }
+        }
+    }
 }
 
 /// Consumes the complete FPDUs, until there are no more, or until a message waits for a receive WR.
