@@ -37,11 +37,20 @@ def _free_in_slabs():
     return free
 
 
+def _stack_traces():
+    """Bytes of the stack traces that KASAN keeps for its reports. It frees none of them."""
+    try:
+        with open("/sys/kernel/debug/stackdepot/stats", encoding="ascii") as file:
+            return int(re.search(r"^persistent_bytes: (\d+)$", file.read(), re.MULTILINE)[1])
+    except FileNotFoundError:
+        return 0
+
+
 @dataclass
 class Memory:
     """Bytes in use, by type. `used` is all memory but free pages and the page cache. Free pages are also
     those in the per-CPU lists, tens of MB at times. `kernel` is the kernel's share of it, without
-    anonymous memory and free slab objects.
+    anonymous memory, free slab objects and stack traces.
     """
 
     used: int
@@ -65,7 +74,7 @@ class Memory:
                     raise
         info = {m[1]: int(m[2]) << 10 for m in re.finditer(r"(\S+):\s+(\d+) kB", _read("meminfo"))}
         used = info["MemTotal"] - info["MemFree"] - info["Cached"] - _free_in_lists()
-        return cls(used, used - info["AnonPages"] - _free_in_slabs(),
+        return cls(used, used - info["AnonPages"] - _free_in_slabs() - _stack_traces(),
                    {name: info.get(name, 0) for name in FIELDS})
 
     @classmethod
