@@ -109,8 +109,8 @@ impl Stream {
 
         match consume(data, receiver, incomplete, &mut placer) {
             Ok(consumed) => {
-                // TCP calls without new octets if it had to drop some: it does not call again for those that it
-                // has. A stream that waited for a receive WR has not taken what it was called for.
+                // If TCP had to drop octets, it calls back although it has no new ones. So it may after a wait for
+                // a receive WR, in which nothing was taken; that says nothing. Nor does a look.
                 let dropped = match cause {
                     RxCause::Octets => !waited,
                     RxCause::Look => incomplete.needs_buffer(),
