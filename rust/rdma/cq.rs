@@ -9,7 +9,7 @@ use crate::{
     event::{self, AsyncEvent},
     object::Object,
     wc::WcRoom,
-    Driver, Exchange, Udata,
+    Driver, Udata,
 };
 use kernel::{
     error::from_result,
@@ -170,17 +170,13 @@ impl<T: Driver> Callbacks<T> {
 
     unsafe extern "C" fn destroy_cq(
         cq: *mut bindings::ib_cq,
-        udata: *mut bindings::ib_udata,
+        _udata: *mut bindings::ib_udata,
     ) -> c_int {
-        from_result(|| {
-            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
-            unsafe { Exchange::check_empty(udata)? };
-            // SAFETY: ib_core calls this once for a queue that was created, after the queue pairs
-            // that use it are destroyed. Their remaining work holds
-            // [`ARef`](kernel::sync::aref::ARef)s, which `destroy` waits for.
-            unsafe { Cq::<T>::destroy(cq) };
-            Ok(0)
-        })
+        // SAFETY: ib_core calls this once for a queue that was created, after the queue pairs
+        // that use it are destroyed. Their remaining work holds
+        // [`ARef`](kernel::sync::aref::ARef)s, which `destroy` waits for.
+        unsafe { Cq::<T>::destroy(cq) };
+        0
     }
 
     unsafe extern "C" fn req_notify_cq(

@@ -19,6 +19,8 @@ pub struct MrBase {
     index: u32,
     /// Another region has its place in the table.
     replaced: bool,
+    /// It has the place of another region in the table.
+    replacement: bool,
     /// The list that a kernel user maps memory to, during [`PageList::map`].
     pub(crate) filling: *mut PageList,
 }
@@ -148,6 +150,12 @@ impl<T: Driver> MrTable<T> {
             Some(last) if last.index() == stag >> 8 => Some(last),
             _ => self.get(stag),
         }
+    }
+
+    /// Calls `f` with each region, except those that are being deregistered or replaced. Process context;
+    /// sleeps only if `f` does. Takes time for each region of the device.
+    pub fn for_each(&self, f: impl FnMut(&Mr<T>)) {
+        self.table.for_each(f);
     }
 
     /// Reserves a random STag: a peer cannot predict it from others. Process context; may sleep.

@@ -198,6 +198,9 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
     fn retire_mr(mr: &Mr<Self>) -> Result;
     /// Undoes [`Self::retire_mr`]: the region could not be replaced.
     fn keep_mr(mr: &Mr<Self>);
+    /// Prepares the region of a process for its end (`dereg_mr`), as uverbs undoes its creation. The
+    /// process may use it already. This cannot fail.
+    fn abandon_mr(dev: &Device<Self>, mr: &Mr<Self>);
     /// Creates a memory window that is not bound.
     fn alloc_mw(pd: &Pd<Self>, kind: MwKind) -> Result<impl PinInit<Self::Mr>>;
     /// Creates a region for memory of a kernel user, of at most `max` blocks. It is invalid at first.

@@ -50,15 +50,11 @@ impl<T: Driver> Callbacks<T> {
 
     unsafe extern "C" fn dealloc_pd(
         pd: *mut bindings::ib_pd,
-        udata: *mut bindings::ib_udata,
+        _udata: *mut bindings::ib_udata,
     ) -> c_int {
-        from_result(|| {
-            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
-            unsafe { Exchange::check_empty(udata)? };
-            // SAFETY: ib_core calls this once for a domain that `alloc_pd` created, after all
-            // objects in the domain are destroyed, and calls no other verb with it.
-            unsafe { Pd::<T>::destroy(pd) };
-            Ok(0)
-        })
+        // SAFETY: ib_core calls this once for a domain that `alloc_pd` created, after all
+        // objects in the domain are destroyed, and calls no other verb with it.
+        unsafe { Pd::<T>::destroy(pd) };
+        0
     }
 }

@@ -370,22 +370,18 @@ impl<T: Driver> Callbacks<T> {
 
     unsafe extern "C" fn destroy_qp(
         qp: *mut bindings::ib_qp,
-        udata: *mut bindings::ib_udata,
+        _udata: *mut bindings::ib_udata,
     ) -> c_int {
-        from_result(|| {
-            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
-            unsafe { Exchange::check_empty(udata)? };
-            // SAFETY: ib_core calls this once for a queue pair that was created, and calls no other
-            // verb for it. All other users hold an `ARef`, which `destroy` waits for, except iw_cm
-            // in the race that `modify_qp` describes. ib_core's part stays valid until this
-            // function returns, and so does the device.
-            unsafe {
-                T::destroy_qp(Qp::<T>::from_base(qp));
-                Qp::<T>::destroy(qp);
-                T::release_qp_number(Device::from_raw((*qp).device), (*qp).qp_num);
-            }
-            Ok(0)
-        })
+        // SAFETY: ib_core calls this once for a queue pair that was created, and calls no other
+        // verb for it. All other users hold an `ARef`, which `destroy` waits for, except iw_cm
+        // in the race that `modify_qp` describes. ib_core's part stays valid until this
+        // function returns, and so does the device.
+        unsafe {
+            T::destroy_qp(Qp::<T>::from_base(qp));
+            Qp::<T>::destroy(qp);
+            T::release_qp_number(Device::from_raw((*qp).device), (*qp).qp_num);
+        }
+        0
     }
 
     /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of a

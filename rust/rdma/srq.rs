@@ -133,17 +133,13 @@ impl<T: Driver> Callbacks<T> {
 
     unsafe extern "C" fn destroy_srq(
         srq: *mut bindings::ib_srq,
-        udata: *mut bindings::ib_udata,
+        _udata: *mut bindings::ib_udata,
     ) -> c_int {
-        from_result(|| {
-            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
-            unsafe { Exchange::check_empty(udata)? };
-            // SAFETY: ib_core calls this once for a queue that was created, after the queue pairs
-            // that use it are destroyed. Their remaining work holds `ARef`s, which `destroy` waits
-            // for.
-            unsafe { Srq::<T>::destroy(srq) };
-            Ok(0)
-        })
+        // SAFETY: ib_core calls this once for a queue that was created, after the queue pairs
+        // that use it are destroyed. Their remaining work holds `ARef`s, which `destroy` waits
+        // for.
+        unsafe { Srq::<T>::destroy(srq) };
+        0
     }
 
     /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of a

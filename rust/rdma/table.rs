@@ -8,6 +8,7 @@ use crate::object::Object;
 use core::{marker::PhantomData, pin::Pin, ptr::NonNull};
 use kernel::{
     error::to_result,
+    ffi::c_ulong,
     prelude::*,
     sync::{aref::ARef, rcu},
     types::Opaque,
@@ -17,6 +18,9 @@ use riw_bindings as bindings;
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "kunit/table.rs"]
 mod kunit;
+
+/// A number, and the object there unless it is being destroyed.
+type Found<B, T, D> = (u32, Option<ARef<Object<B, T, D>>>);
 
 /// Objects by number (`struct xarray`). A lookup takes no lock but runs under RCU, so an object
 /// must stay allocated for a grace period after its removal.
@@ -102,6 +106,41 @@ impl<B, T, D> Table<B, T, D> {
             // the object that has taken its place, or none.
             ended = Some(found);
         }
+    }
+
+    /// Calls `f` with each object that is in the table from start to end, except those that are being
+    /// destroyed. Process context; sleeps only if `f` does.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(&Object<B, T, D>)) {
+        let mut next = Some(0);
+
+        while let Some((number, object)) = next.and_then(|from| self.find(from)) {
+            if let Some(object) = object {
+                f(&object);
+            }
+            next = number.checked_add(1);
+        }
+    }
+
+    /// Looks up the object with the lowest number that is at least `from` (`xa_find()`). Any context.
+    fn find(&self, from: u32) -> Option<Found<B, T, D>> {
+        let _guard = rcu::read_lock();
+        let mut number = from as c_ulong;
+        // SAFETY: `new` initialized the array, and the guard keeps RCU from freeing its nodes. xa_find()
+        // passes over reserved numbers.
+        let found = NonNull::new(unsafe {
+            bindings::xa_find(
+                self.xa.get(),
+                &raw mut number,
+                c_ulong::MAX,
+                bindings::XA_PRESENT,
+            )
+        })?;
+
+        // SAFETY: As in `get`, what `fill` stored is a created object whose memory stays until `_guard` is
+        // dropped.
+        let object = unsafe { Object::try_get(found.cast()) };
+        // CAST: Only numbers of 32 bits are reserved.
+        Some((number as u32, object))
     }
 }
 

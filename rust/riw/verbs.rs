@@ -309,6 +309,10 @@ impl rdma::Driver for Riw {
         mr.keep();
     }
 
+    fn abandon_mr(dev: &Device<Self>, mr: &mr::MrObject) {
+        mr.abandon(dev);
+    }
+
     fn alloc_mw(pd: &PdHandle<Self>, kind: MwKind) -> Result<impl PinInit<mr::Mr>> {
         mr::Mr::window(pd, kind)
     }

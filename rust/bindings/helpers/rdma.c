@@ -332,6 +332,16 @@ struct ib_qp *riw_helper_iw_cm_id_qp(struct iw_cm_id *id)
 	return READ_ONCE(iw_cm_id_owner(id)->qp);
 }
 
+/*
+ * Whether uverbs undoes the creation of a process's region, as it cannot write the response. It lists an
+ * object from the end of its creation until its driver has destroyed it. Not for a region of
+ * ib_uverbs_rereg_mr(), whose `uobject` is that of the old region, and freed.
+ */
+bool riw_helper_mr_is_undone(const struct ib_mr *mr)
+{
+	return list_empty(&mr->uobject->list);
+}
+
 /* As capable(CAP_SYS_ADMIN), but without an audit record: a caller that is refused has done no wrong. */
 bool riw_helper_may_be_kernel_user(void)
 {

@@ -66,6 +66,7 @@ void riw_helper_copy_memory(u8 *to, const u8 *from, size_t len);
 u64 riw_helper_cmpxchg_page(struct page *page, size_t offset, u64 old, u64 new);
 u64 riw_helper_cmpxchg_memory(u64 *at, u64 old, u64 new);
 struct ib_qp *riw_helper_iw_cm_id_qp(struct iw_cm_id *id);
+bool riw_helper_mr_is_undone(const struct ib_mr *mr);
 bool riw_helper_may_be_kernel_user(void);
 struct net *riw_helper_iw_cm_id_net(struct iw_cm_id *id);
 unsigned int riw_helper_provider(void);

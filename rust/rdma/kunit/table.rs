@@ -72,6 +72,11 @@ impl Shared {
 
     /// Stores an object at the number, which is reserved or has another object, and returns it.
     fn store(&self) -> Result<*mut Base> {
+        self.store_at(NUMBER)
+    }
+
+    /// Stores an object at `number`, which is reserved or has another object, and returns it.
+    fn store_at(&self, number: u32) -> Result<*mut Base> {
         let memory = KBox::<MaybeUninit<Thing>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
         let base: *mut Base = KBox::into_raw(memory).cast();
         let data = Data {
@@ -83,7 +88,7 @@ impl Shared {
         // table.
         unsafe {
             Thing::create(base, data);
-            self.table.fill(NUMBER, base);
+            self.table.fill(number, base);
         }
         Ok(base)
     }
@@ -198,6 +203,39 @@ mod tests {
         assert_eq!(shared.missed.load(ordering::Relaxed), 0);
         assert!(shared.found.load(ordering::Relaxed) != 0);
         failed
+    }
+
+    /// A walk meets each object once, and no reservation.
+    #[test]
+    fn a_walk_meets_all_objects() -> Result {
+        const OTHER: u32 = u32::MAX;
+
+        let shared = Shared::new()?;
+        let count = || {
+            let mut count = 0;
+
+            shared.table.for_each(|thing| {
+                assert_eq!(thing.state.load(ordering::Relaxed), THERE);
+                count += 1;
+            });
+            count
+        };
+
+        for number in [0, NUMBER, OTHER] {
+            shared.table.reserve(number)?;
+        }
+        assert_eq!(count(), 0);
+        let first = shared.store()?;
+        assert_eq!(count(), 1);
+        let second = shared.store_at(OTHER)?;
+        assert_eq!(count(), 2);
+
+        shared.deregister(first);
+        assert_eq!(count(), 1);
+        shared.table.remove(OTHER);
+        Shared::end(second);
+        assert_eq!(count(), 0);
+        Ok(())
     }
 
     /// A lookup of a reserved number finds nothing, and the number cannot be reserved again.

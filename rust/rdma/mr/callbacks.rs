@@ -142,8 +142,11 @@ impl<T: Driver> Callbacks<T> {
             T::retire_mr(old)?;
             let new = Self::new_mr(pd, stag, extent, data).inspect_err(|_| T::keep_mr(old))?;
 
-            // SAFETY: `old` is alive, and only the verbs for it access the field.
-            unsafe { (*old.base()).replaced = true };
+            // SAFETY: Both are alive, and only the verbs for them access the fields.
+            unsafe {
+                (*old.base()).replaced = true;
+                (*new.cast::<MrBase>()).replacement = true;
+            }
             Ok(new)
         })();
 
@@ -237,8 +240,8 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> c_int {
         let base: *mut MrBase = ib.cast();
-        // SAFETY: `new_mr` created the region, and nothing else accesses the field now.
-        let replaced = unsafe { (*base).replaced };
+        // SAFETY: `new_mr` created the region, and nothing else accesses the fields now.
+        let (replaced, replacement) = unsafe { ((*base).replaced, (*base).replacement) };
 
         // SAFETY: The region is valid, and so is its device.
         let (region, dev) = unsafe {
@@ -248,12 +251,14 @@ impl<T: Driver> Callbacks<T> {
             )
         };
 
-        // If it has been replaced, the request and the response belong to `rereg_user_mr`.
-        if !replaced {
-            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
-            let ready = unsafe { Exchange::check_empty(udata) };
+        // SAFETY: uverbs passes a `udata`, and kernel users pass null. The region that uverbs has created has
+        // its own `uobject`, which uverbs frees later.
+        let undone = !udata.is_null() && !replacement && unsafe { bindings::mr_is_undone(ib) };
 
-            if let Err(e) = ready.and_then(|()| T::retire_mr(region)) {
+        if undone {
+            T::abandon_mr(dev, region);
+        } else if !replaced {
+            if let Err(e) = T::retire_mr(region) {
                 return e.to_errno();
             }
         }

@@ -147,6 +147,20 @@ impl Mr {
         self.windows.keep();
     }
 
+    /// Keeps windows from being bound to the region, and ends the bindings that there are. Process context;
+    /// does not sleep. Takes time for each region of the device if there are any.
+    pub(crate) fn abandon(&self, dev: &Device<Riw>) {
+        if self.windows.close() == 0 {
+            return;
+        }
+        // A bind counts under the lock of its window. So from here on one fails, or is met.
+        dev.mrs().for_each(|mr| {
+            if let MrMemory::Window(window) = &mr.memory {
+                window.end_binding_to(self);
+            }
+        });
+    }
+
     fn of(pd: &Pd<Riw>, memory: MrMemory, charge: ObjectCharge) -> impl PinInit<Self> {
         let pd = pd.id;
 

@@ -7,7 +7,7 @@
 
 use super::{
     bind::BindRequest, details::MrDetails, memory::UserMemory, rights::REMOTE_RIGHTS,
-    user::UserRegion, MrMemory, MrObject,
+    user::UserRegion, Mr, MrMemory, MrObject,
 };
 use iwarp::{Access, Denied, Region, Stag};
 use kernel::{
@@ -27,8 +27,8 @@ const ZERO_BASED: u32 = 1 << 5;
 pub(super) struct WindowCount(Atomic<u32>);
 
 impl WindowCount {
-    /// The region is about to end: no window can be bound to it.
-    const RETIRED: u32 = u32::MAX;
+    /// A bit. The region is about to end: no window can be bound to it.
+    const RETIRED: u32 = 1 << 31;
 
     pub(super) fn new() -> Self {
         Self(Atomic::new(0))
@@ -40,11 +40,13 @@ impl WindowCount {
 
         loop {
             match count.checked_add(1) {
-                None | Some(Self::RETIRED) => return false,
-                Some(more) => match self.0.cmpxchg(count, more, ordering::Full) {
-                    Ok(_) => return true,
-                    Err(now) => count = now,
-                },
+                Some(more) if more < Self::RETIRED => {
+                    match self.0.cmpxchg(count, more, ordering::Full) {
+                        Ok(_) => return true,
+                        Err(now) => count = now,
+                    }
+                }
+                _ => return false,
             }
         }
     }
@@ -60,6 +62,12 @@ impl WindowCount {
     /// Undoes [`Self::retire`]. Any context.
     pub(super) fn keep(&self) {
         self.0.store(0, ordering::Release);
+    }
+
+    /// Keeps further windows from being bound. Any context. Returns how many are. Called at most once, and
+    /// not after [`Self::retire`].
+    pub(super) fn close(&self) -> u32 {
+        self.0.fetch_add(Self::RETIRED, ordering::Full)
     }
 }
 
@@ -80,7 +88,8 @@ struct WindowState {
 
 /// The binding of a window to a part of a region.
 struct Binding {
-    /// Counted in [`WindowCount`]: deregistration fails before it would wait for this reference.
+    /// Counted in [`WindowCount`]: deregistration fails, or ends the binding, before it would wait for this
+    /// reference.
     region: ARef<MrObject>,
     stag: Stag,
     /// Offset of the first byte in the region.
@@ -177,11 +186,7 @@ impl Window {
         bind: &BindRequest,
         qp: u64,
     ) -> Result<(), Denied> {
-        let binding = region
-            .map(|region| Binding::new(region, bind, self.kind, qp))
-            .transpose()?;
-
-        if self.kind == MwKind::TwoB && binding.is_none() {
+        if self.kind == MwKind::TwoB && region.is_none() {
             return Err(Denied::Bounds);
         }
         let _old = {
@@ -191,6 +196,11 @@ impl Window {
                 // It has to be invalidated first.
                 return Err(Denied::InvalidStag);
             }
+            // Under the lock: `end_binding_to` finds each binding that is counted.
+            let binding = region
+                .map(|region| Binding::new(region, bind, self.kind, qp))
+                .transpose()?;
+
             current.generation = current.generation.wrapping_add(1);
             core::mem::replace(&mut current.binding, binding)
         };
@@ -227,6 +237,20 @@ impl Window {
             current.binding.take()
         };
         Ok(())
+    }
+
+    /// Ends the binding if it is one to `region`. Process context or softirq.
+    pub(super) fn end_binding_to(&self, region: &Mr) {
+        let _old = {
+            let mut current = self.current.lock();
+
+            match &current.binding {
+                Some(binding) if core::ptr::eq::<Mr>(&**binding.region, region) => {
+                    current.binding.take()
+                }
+                _ => None,
+            }
+        };
     }
 
     /// Calls `check` with the window as it is bound, in protection domain `pd`, for the peer of queue pair
