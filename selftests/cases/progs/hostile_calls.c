@@ -320,6 +320,35 @@ static void try_making(struct ibv_context *ctx, const struct making *m)
 	tap_point("%s with a request that has a meaning for later drivers only", m->name);
 }
 
+/*
+ * The driver's part of an answer can be written, and the core's part before it cannot: the object is there
+ * when uverbs finds out. It has to go again; a region that stays keeps its PD.
+ */
+static void unreported(const struct set *s, const struct making *all[], size_t count)
+{
+	uint8_t *pages = mmap(NULL, 2 * PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_pd *pd = ibv_alloc_pd(s->ctx);
+
+	if (pages == MAP_FAILED || !pd || mprotect(pages, PAGE, PROT_NONE))
+		tap_bail("a page without access, and a PD");
+	for (size_t i = 0; i < count; i++) {
+		struct making m = *all[i];
+		int error;
+
+		if (m.number == IB_USER_VERBS_CMD_REG_MR) {
+			m.body.mr.pd_handle = pd->handle;
+			/* The key that a process may propose. */
+			m.body.bytes[m.in] = 0x5a;
+		}
+		error = command(s->ctx, m.number, m.body.bytes, m.in + m.in_driver, pages + PAGE - m.out,
+				m.out + m.out_driver);
+		tap_check(error == EFAULT, "%s: %s", m.name, strerror(error));
+	}
+	tap_check(!ibv_dealloc_pd(pd), "an object is left: %m");
+	tap_point("an object whose handle cannot be reported is destroyed");
+	munmap(pages, 2 * PAGE);
+}
+
 /* The same for other commands. */
 static void unknown_requests(const struct set *s)
 {
@@ -454,6 +483,7 @@ static void wrong_commands(const char *device)
 	try_making(s.ctx, &qp);
 	try_making(s.ctx, &mr);
 	try_making(s.ctx, &pd);
+	unreported(&s, (const struct making *[]){ &cq, &srq, &qp, &mr, &pd }, 5);
 	unknown_requests(&s);
 	own_buffers(&s);
 	tap_ok(set_destroy(&s), "everything can be destroyed");

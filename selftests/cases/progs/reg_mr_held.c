@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 		tap_bail("ibv_alloc_pd");
 
 	memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uffd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	range.range.start = (uintptr_t)memory;
 	range.range.len = PAGE;
 	zero.range = range.range;

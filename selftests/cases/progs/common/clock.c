@@ -21,7 +21,7 @@ bool readable_within(int fd, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
-	return poll(&p, 1, ms) == 1;
+	return poll(&p, 1, ms) == 1 && p.revents & POLLIN;
 }
 
 void sleep_ms(int ms)

@@ -13,8 +13,6 @@
 
 #include "tap.h"
 
-#define OWN_DRIVER_ID 0x726977
-
 int rings_find(struct ring *rings)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");

@@ -21,6 +21,9 @@ struct ring {
 
 #define RINGS_MAX 256
 
+/* The driver of devices with riw's own user ABI (enum rdma_driver_id). */
+#define OWN_DRIVER_ID 0x726977
+
 /* Finds all mappings of uverbs files in this process. Returns their number. */
 int rings_find(struct ring *rings);
 
