@@ -29,7 +29,7 @@ clean:
 demo:
 	@selftests/demo
 
-check check-full check-debug soak: export RIW_TRANSPORT = $(TRANSPORT)
+check check-full check-debug soak: export RIW_TRANSPORT := $(or $(TRANSPORT),$(RIW_TRANSPORT))
 check: lab
 	@selftests/run_tests $(if $(V),-v) $(CASES)
 
