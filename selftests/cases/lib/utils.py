@@ -71,11 +71,12 @@ class cmd:
 
 
 class bkg:
-    """Runs a command in the background. Leaving its `with` block kills it, by its pid. With
-    stdin=subprocess.PIPE, its `stdin` is writable."""
+    """Runs a command in the background. Leaving its `with` block kills it, by its pid; its `output` so far
+    remains. With stdin=subprocess.PIPE, its `stdin` is writable."""
 
     def __init__(self, comm, ns=None, host=None, stdin=subprocess.DEVNULL):
         self.argv = _argv(comm, ns, host)
+        self._kept = None
         self._path = Path(f"process.{next(_serial)}.out")
         with open(self._path, "wb") as out:
             self._popen = subprocess.Popen(self.argv, bufsize=0, stdin=stdin,
@@ -88,6 +89,9 @@ class bkg:
 
     def __exit__(self, *_):
         self.kill()
+        # A file on tmpfs takes kernel memory: in hours of soak, as much as a leak.
+        self._kept = self.output
+        self._path.unlink(missing_ok=True)
 
     def __str__(self):
         return " ".join(self.argv)
@@ -95,7 +99,7 @@ class bkg:
     @property
     def output(self):
         """Returns its output so far, stdout and stderr together."""
-        return self._path.read_text(errors="replace")
+        return self._path.read_text(errors="replace") if self._kept is None else self._kept
 
     @property
     def running(self):
