@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Finds reports in the kernel's log that a healthy kernel does not make."""
+import collections
 import functools
 import pathlib
 import re
@@ -13,7 +14,7 @@ TROUBLE = re.compile(r"""
     | refcount | underflow | use-after-free | corruption | leak
     | unregister_netdevice:\ waiting | page\ allocation\ failure
     | nobody\ cared | rust_kernel:\ panicked
-    | segfault | Out\ of\ memory
+    | segfault | Out\ of\ memory | invoked\ oom-killer
     # A checker has turned itself off, or the log has lost messages.
     | ODEBUG | messages\ were\ lost
     """, re.VERBOSE)
@@ -27,49 +28,90 @@ CRASHES = re.compile(r"""
     """, re.VERBOSE)
 BEGIN = "cut here ]"
 END = "end trace"
-KASAN, KASAN_END = "BUG: KASAN: ", "=========="
 LONGEST = 120
+# A report with an end of its own, which a case can allow as a whole. `inner` matches its lines between the
+# first and the last one that match TROUBLE; another such line is of another CPU's report.
+Dump = collections.namedtuple("Dump", "begin end inner longest")
+DUMPS = (
+    Dump("BUG: KASAN: ", re.compile("=========="), re.compile(""), LONGEST),
+    # Of a memory cgroup that is out of memory. For the whole system, the constraint is another.
+    Dump("invoked oom-killer",
+         re.compile("oom-kill:constraint=CONSTRAINT_MEMCG|Out of memory and no killable processes"),
+         re.compile("Call Trace"), 400),
+)
 # lockdep: long, and with the stack of the caller at the end.
 LOCKDEP, LOCKDEP_STACK, LOCKDEP_LONGEST = "possible circular locking", "stack backtrace:", 400
 FRAME = re.compile(r"\] +\[<[0-9a-f]+>\] ")
 FOREIGN = pathlib.Path(__file__).with_name("foreign-reports")
 
 
+class Skipped:
+    """The lines of a dump that a case allows."""
+
+    def __init__(self, dump, line):
+        self.dump = dump
+        self.lines = [line]
+        self.whole = False
+
+    def ends(self, line):
+        """Takes the next line. Returns whether it is the last one."""
+        self.lines.append(line)
+        self.whole = bool(self.dump.end.search(line))
+        return self.whole or len(self.lines) == self.dump.longest
+
+    def reports(self):
+        """Returns a report of all lines if some may belong to another report, else none."""
+        others = [line for line in self.lines[1:-1]
+                  if TROUBLE.search(line) and not self.dump.inner.search(line)]
+        if self.whole and not others:
+            return []
+        return [["(allowed, but has no end, or another report in it)", *self.lines]]
+
+
 def reports(lines, allowed=()):
     """Returns the reports in a log (lists of lines). A report starts at a line that matches
     TROUBLE, or at "cut here", and ends with its trace or with the log. Leaves out reports whose
     headline matches one of the expressions `allowed`. Later lines do not count: they may belong to
-    another report, except in a report of KASAN, which has an end of its own, or of lockdep, whose end the
-    frames of its stack tell."""
+    another report, except in one of DUMPS, which has an end of its own, or in a report of lockdep, whose end
+    the frames of its stack tell."""
     allowed = [re.compile(expression) for expression in allowed]
 
     def is_allowed(line):
         return any(expression.search(line) for expression in allowed)
 
-    found, current, skipped = [], None, False
+    def add(report):
+        if not is_allowed(headline(report)):
+            found.append(report)
+
+    found, current, skipped = [], None, None
     for line in lines:
         if skipped:
-            skipped = KASAN_END not in line
+            if skipped.ends(line):
+                found += skipped.reports()
+                skipped = None
             continue
         if current and is_lockdep(current) and not FRAME.search(line):
-            found.append(current)
+            add(current)
             current = None
         # guest/leaks.py reports leaks.
         if FOUND_LEAKS.search(line) or CRASHES.search(line):
             continue
         if current is None and is_allowed(line):
-            skipped = KASAN in line
+            dump = next((dump for dump in DUMPS if dump.begin in line), None)
+            skipped = dump and Skipped(dump, line)
             continue  # otherwise skip this line only; check the lines after it
         if current is None and (BEGIN in line or TROUBLE.search(line)):
             current = []
         if current is not None:
             current.append(line)
             if END in line or len(current) == longest(current):
-                found.append(current)
+                add(current)
                 current = None
     if current:
-        found.append(current)
-    return [report for report in found if not is_allowed(headline(report))]
+        add(current)
+    if skipped:
+        found += skipped.reports()
+    return found
 
 
 def is_lockdep(report):
