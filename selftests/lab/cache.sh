@@ -33,7 +33,7 @@ have() {
 # cached [TEST…]: prints the lab's folders in the cache that pass the tests of find.
 cached() {
 	find "$lab" -mindepth 1 -maxdepth 1 -regextype posix-extended \
-		-regex '.*/(root|kernel|boot|packages)-[^/]*[0-9a-f]{16}(\.new|\.gone)*' "$@"
+		-regex '.*/(root|kernel|boot|packages|rdma-core|valkey)-[^/]*[0-9a-f]{16}(\.new|\.gone)*' "$@"
 }
 
 # remove FOLDER…: renames each folder before it deletes it, so that a partly deleted folder is not
