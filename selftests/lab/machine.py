@@ -38,7 +38,7 @@ GRACE = 30
 
 
 class MachineDied(Exception):
-    """The VM is gone or no longer answers."""
+    """The VM is gone, no longer answers, or is not fit for tests."""
 
 
 Folders = collections.namedtuple("Folders", "root kernel boot")
@@ -219,7 +219,9 @@ class Machine:
 
     def wait_ready(self):
         """Waits for the agent. Discards the kernel's log of the boot."""
-        self._answer(time.monotonic() + BOOT_LIMIT)
+        complaints = self._answer(time.monotonic() + BOOT_LIMIT)["complaints"]
+        if complaints:
+            raise MachineDied(f"the {self.role} VM is not fit for tests: {', '.join(complaints)}")
         self.kernel_log()
 
     def _answer(self, deadline):

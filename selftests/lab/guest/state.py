@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import subprocess
 import time
 
@@ -14,6 +15,7 @@ OWN = {"lo", "lab0", "mgmt0"}
 # loads that code, and the User-Mode Linux kernels contain it.
 FALLBACK = {"tunl0", "gre0", "gretap0", "erspan0"}
 TRACING = "/sys/kernel/tracing"
+LOCKDEP = "/proc/lockdep_stats"
 # riw's user library, as libibverbs wants it: without the number of its private interface.
 LIBRIW = "/riw/build/lab/provider/libriw"
 # Time limit for each removal (of namespaces, devices, modules), in seconds.
@@ -103,9 +105,19 @@ def reset_tracing():
     return None
 
 
+def checks_off():
+    """Returns a complaint if the kernel has lockdep and it is off: the kernel turns it off after a report of
+    lockdep, and after an oops and the like."""
+    if not os.path.exists(LOCKDEP):
+        return []
+    with open(LOCKDEP, encoding="ascii") as stats:
+        on = re.search(r"^ debug_locks: +1$", stats.read(), re.MULTILINE)
+    return [] if on else ["lockdep is off"]
+
+
 def reset():
-    """Removes everything that a case has left. Returns complaints about failed removals and
-    leaks."""
+    """Removes everything that a case has left. Returns complaints about failed removals, about leaks, and
+    about locks that the kernel no longer checks."""
     complaints = [within_limit(lambda: remove("ip", "netns", key="name")),
                   within_limit(reset_tracing),
                   within_limit(lambda: call("rdma", "system", "set", "netns", "shared")),
@@ -124,7 +136,7 @@ def reset():
     call("sysctl", "-q", "vm.nr_hugepages=0")
     for leftover in glob.glob("/tmp/*"):
         call("rm", "-rf", leftover)
-    return [complaint for complaint in complaints if complaint] + leaks.found()
+    return [complaint for complaint in complaints if complaint] + checks_off() + leaks.found()
 
 
 def setup(module=None, link=False, provider="siw", transport="tcp"):
