@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Many idle connections: opened process by process, used at random, and closed."""
 import contextlib
-import re
 import subprocess
 from dataclasses import dataclass
 

@@ -13,7 +13,6 @@ enum procedure { RDMA_MSG, RDMA_NOMSG, RDMA_MSGP, RDMA_DONE, RDMA_ERROR };
 enum rdma_error { ERR_VERS = 1, ERR_CHUNK = 2 };
 
 #define VERSION 1
-#define FIXED_BYTES 16		/* the fields in front of the chunk lists */
 #define SHORTEST 28		/* a header without chunks */
 
 #define MAX_READ_SEGMENTS 32
