@@ -651,6 +651,8 @@ static const struct operation {
 	{ "disconnect", want_connection, do_disconnect, NULL, 0 },
 };
 
+#define OPERATIONS (sizeof(operations) / sizeof(*operations))
+
 /* Runs an operation with its `nth` allocation failing, then tears everything down. */
 static int attempt(const struct operation *operation, int nth, int *left)
 {
@@ -691,6 +693,14 @@ static void sweep(const struct operation *operation, struct rng *rng)
 	tap_point("%s", operation->name);
 }
 
+static bool is_known(const char *name, bool own)
+{
+	for (size_t i = 0; i < OPERATIONS; i++)
+		if (!strcmp(operations[i].name, name))
+			return own || !(operations[i].flags & OWN);
+	return false;
+}
+
 static bool is_wanted(const char *name, char *const wanted[])
 {
 	if (!*wanted)
@@ -720,6 +730,9 @@ int main(int argc, char **argv)
 	address = argv[optind];
 	netdev = argv[optind + 1];
 	type = argv[optind + 2];
+	for (char **name = argv + optind + 3; *name; name++)
+		if (!is_known(*name, own))
+			tap_bail("unknown operation: %s", *name);
 	snprintf(device, sizeof(device), "%s0", type);
 	nth_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	if (nth_fd < 0)
@@ -727,7 +740,7 @@ int main(int argc, char **argv)
 	/* libibverbs loads its drivers when the first device is opened; do not count that. */
 	want_open();
 	drop_all();
-	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++)
+	for (size_t i = 0; i < OPERATIONS; i++)
 		if ((own || !(operations[i].flags & OWN)) &&
 		    is_wanted(operations[i].name, argv + optind + 3))
 			sweep(&operations[i], &rng);
