@@ -298,11 +298,17 @@ def changing_mtu(nodes, mtus):
 
 @contextmanager
 def without_chunk(node, chunk):
-    """Drops the packets of SCTP with such a chunk that arrive at the node."""
+    """Drops the packets of SCTP with such a chunk that arrive at the node. Yields a function that returns
+    how many it has dropped."""
     cmd(["nft", "add table inet wall; add chain inet wall input { type filter hook input priority 0; }; "
-         f"add rule inet wall input sctp chunk {chunk} exists drop"], host=node)
+         f"add rule inet wall input sctp chunk {chunk} exists counter drop"], host=node)
+
+    def dropped():
+        table = cmd("nft list table inet wall", host=node).stdout
+        return int(re.search(r"counter packets (\d+)", table)[1])
+
     try:
-        yield
+        yield dropped
     finally:
         cmd("nft delete table inet wall", host=node)
 
