@@ -6,8 +6,8 @@
  *     stuck_senders ACTIVE PASSIVE
  *
  * The active ends' threads run on CPU 1 and post one large WRITE after the other. When all are
- * posting, a real-time thread takes that CPU, and the passive ends go to ERROR. Then the program
- * writes "stuck", and releases the CPU when its stdin ends.
+ * posting, a real-time thread takes that CPU, and the passive ends go to ERROR. If no sender
+ * makes progress then, the program writes "stuck", and releases the CPU when its stdin ends.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -34,6 +34,7 @@ struct sender {
 	struct ibv_mr *from, *to;
 	pthread_t thread;
 	_Atomic unsigned int done;
+	atomic_bool ended;
 };
 
 static struct sender senders[PAIRS];
@@ -61,6 +62,7 @@ static void *send_steadily(void *argument)
 				   IBV_SEND_SIGNALED, (uintptr_t)memory[1], s->to->rkey) &&
 	       cq_next(s->pair.active.scq, &wc, PATIENCE) && wc.status == IBV_WC_SUCCESS)
 		s->done++;
+	s->ended = true;
 	return NULL;
 }
 
@@ -75,6 +77,19 @@ static void *take_cpu(void *unused)
 	while (!stop)
 		;
 	return NULL;
+}
+
+/* Bails out unless all senders run, and none completes a WRITE for `ms`. */
+static void check_stalled(int ms)
+{
+	unsigned int before[PAIRS];
+
+	for (int i = 0; i < PAIRS; i++)
+		before[i] = senders[i].done;
+	sleep_ms(ms);
+	for (int i = 0; i < PAIRS; i++)
+		if (senders[i].ended || senders[i].done != before[i])
+			tap_bail("sender %d continues or has ended", i);
 }
 
 int main(int argc, char **argv)
@@ -110,7 +125,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < PAIRS; i++)
 		if (!qp_to_error(senders[i].pair.passive.qp))
 			tap_bail("to ERROR");
-	sleep_ms(300);
+	/* A sender that gets the CPU sees the error at once. */
+	check_stalled(300);
 	puts("stuck");
 	if (read(0, &end, 1) < 0)
 		tap_bail("stdin: %m");
