@@ -90,16 +90,19 @@ def has_peer():
 
 
 def reset_tracing():
-    """Disables all trace events, and empties the trace buffer. Returns a complaint if that fails."""
+    """Disables all trace events, removes probes, and empties the trace buffer. Returns a complaint if that
+    fails."""
     try:
         for instance in glob.glob(f"{TRACING}/instances/*"):
             os.rmdir(instance)
         with open(f"{TRACING}/tracing_on", "w", encoding="ascii") as switch:
             switch.write("1")
-        # Truncation clears the enabled events, the PID filter and the buffer.
-        for name in "set_event", "set_event_pid", "trace":
-            with open(f"{TRACING}/{name}", "w", encoding="ascii"):
-                pass
+        # Truncation clears the enabled events, the PID filter, the probes and the buffer. An enabled
+        # probe cannot be removed, and a User-Mode Linux has none.
+        for name in "set_event", "set_event_pid", "kprobe_events", "trace":
+            if os.path.exists(f"{TRACING}/{name}"):
+                with open(f"{TRACING}/{name}", "w", encoding="ascii"):
+                    pass
     except OSError as error:
         return f"tracing cannot be reset: {error}"
     return None
