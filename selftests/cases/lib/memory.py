@@ -46,6 +46,21 @@ def _stack_traces():
         return 0
 
 
+def _drop_caches():
+    """Frees caches and reserve slabs: they count as used, and KASAN delays frees for long."""
+    slabs = {os.path.realpath(path) for path in glob.glob("/sys/kernel/slab/*/shrink")}
+    with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
+        file.write("3")
+    for path in slabs:
+        try:
+            with open(path, "w", encoding="ascii") as file:
+                file.write("1")
+        except OSError as gone:
+            # A cache may go meanwhile: SMB Direct has some for each connection.
+            if gone.errno not in (errno.ENOENT, errno.ENODEV):
+                raise
+
+
 @dataclass
 class Memory:
     """Bytes in use, by type. `used` is all memory but free pages and the page cache. Free pages are also
@@ -58,20 +73,11 @@ class Memory:
     kinds: dict
 
     @classmethod
-    def now(cls):
-        """Returns the memory in use now, after dropping caches."""
-        # Reserve slabs count as used, and KASAN delays frees for long.
-        slabs = {os.path.realpath(path) for path in glob.glob("/sys/kernel/slab/*/shrink")}
-        with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
-            file.write("3")
-        for path in slabs:
-            try:
-                with open(path, "w", encoding="ascii") as file:
-                    file.write("1")
-            except OSError as gone:
-                # A cache may go meanwhile: SMB Direct has some for each connection.
-                if gone.errno not in (errno.ENOENT, errno.ENODEV):
-                    raise
+    def now(cls, drop=True):
+        """Returns the memory in use now, after dropping caches. Without `drop` it is fast, and may be more
+        than is really in use."""
+        if drop:
+            _drop_caches()
         info = {m[1]: int(m[2]) << 10 for m in re.finditer(r"(\S+):\s+(\d+) kB", _read("meminfo"))}
         used = info["MemTotal"] - info["MemFree"] - info["Cached"] - _free_in_lists()
         return cls(used, used - info["AnonPages"] - _free_in_slabs() - _stack_traces(),
