@@ -341,24 +341,35 @@ def noise(stage):
                     stage.others.working()
 
 
+def use_until_killed(node, rng, begun):
+    """Uses rings while junk is written to them. Writes to the pipe `begun` after the first use."""
+    with Context(node.dev) as ctx, Cm() as cm:
+        victim = Victim(ctx, cm, node.addr)
+        with meddler(junk(victim, "both", rng)):
+            use(victim, rng)
+            os.write(begun, b"b")
+            while True:
+                use(victim, rng)
+
+
 def killed(stage):
     """A process that is killed while it writes to rings in use."""
     with point("killed 20 times while it does so"):
         for number in range(20):
+            begun, begins = os.pipe()
             pid = os.fork()
             if not pid:
                 try:
-                    rng = random.Random(number)
-                    with Context(stage.node.dev) as ctx, Cm() as cm:
-                        victim = Victim(ctx, cm, stage.node.addr)
-                        with meddler(junk(victim, "both", rng)):
-                            while True:
-                                use(victim, rng)
+                    use_until_killed(stage.node, random.Random(number), begins)
                 finally:
                     os._exit(1)
+            os.close(begins)
+            ksft_true(select.select([begun], [], [], PROMPT)[0] and os.read(begun, 1),
+                      "the process has not begun, or has failed")
             time.sleep(0.02 + number % 5 * 0.02)
             os.kill(pid, signal.SIGKILL)
             ksft_eq(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), -signal.SIGKILL, "status")
+            os.close(begun)
             stage.works()
 
 
