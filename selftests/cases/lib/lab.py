@@ -102,6 +102,12 @@ def wait_port_listen(port, *, host, server=None, deadline=20):
     wait_until(listening, deadline, f"a listener on port {port}: {server or ''}")
 
 
+def ports_connecting_to(node):
+    """Returns the ports to which a node has sent a SYN that is not answered."""
+    return {int(line.split()[3].rsplit(":", 1)[1])
+            for line in cmd("ss -tnH state syn-sent", host=node).stdout.splitlines()}
+
+
 _port = 7000
 
 
