@@ -3,6 +3,7 @@
 
 import re
 import struct
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -107,6 +108,16 @@ class Witness:
         ksft_eq(self.peer.message()[1], b"ok", "the bytes around the region")
         ksft_true(touched or now == self.was, "the region has changed")
         self.was = now
+
+
+def ordinary(aim):
+    """Opens a new ordinary connection. Returns the seconds to its first answer."""
+    begin = time.monotonic()
+    peer, _ = aim.established()
+    with peer:
+        peer.say(b"Ehello")
+        ksft_eq(peer.message()[1], b"Ehello", "answer")
+    return time.monotonic() - begin
 
 
 @contextmanager

@@ -149,6 +149,13 @@ def wait_until(condition, timeout, what, interval=0.05):
         time.sleep(interval)
 
 
+def delay_of(attempt, limit):
+    """Returns the delay in seconds that `attempt()` causes and measures; of two attempts the shorter one, if
+    the first one is not below the limit. A busy machine stalls at random, but a cause delays both."""
+    delay = attempt()
+    return delay if delay < limit else min(delay, attempt())
+
+
 def tool(name, args, json=None, ns=None, host=None, fail=True, timeout=20 * PACE):
     """Runs a tool. Returns a `cmd`, or with `json` what the tool lists."""
     done = cmd([name, *(["-j"] if json else []), *_split(args)], fail, ns, host, timeout)
