@@ -11,7 +11,6 @@ Leaving the blocks removes everything, also after a failure: controllers, config
 """
 
 import json
-import platform
 import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -46,9 +45,6 @@ def shell(host, script, timeout=60, fail=True):
 # --- modules
 
 USED = ("nvmet_rdma", "nvme_rdma", "null_blk")
-
-BUILT_IN = "-uml-" in platform.release()
-"""Whether the kernel has the modules built in."""
 
 LOAD = """
 modprobe configfs
@@ -86,10 +82,10 @@ def unload(host):
 def modules(*nodes, srq=False):
     """Loads the modules of targets and hosts, in the machines of the nodes, unless they are built in.
     With `srq`, a target uses shared receive queues: that takes modules."""
-    if srq and BUILT_IN:
+    if srq and lab.UML:
         raise KsftFailEx("nvmet_rdma is built in: use_srq cannot be set")
     machines = list({node.remote: node for node in nodes}.values())
-    loaded = [] if BUILT_IN else machines
+    loaded = [] if lab.UML else machines
     mounted = []
     try:
         for host in loaded:

@@ -2,7 +2,6 @@
 """perftest between two nodes, connected by the RDMA CM as iWARP needs it."""
 
 import os
-import platform
 import re
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ LAST_SEND = re.compile("Bad wc status 2\n.*\nFailed to close connection")
 NO_CLOCK = "Correlation coefficient"
 # Command prefix of perftest: on User-Mode Linux it unifies perftest's two clocks.
 BY = ()
-if "-uml-" in platform.release():
+if lab.UML:
     BY = "env", f"LD_PRELOAD={os.environ['RIW_SRC']}/build/lab/progs/tsc_clock.so"
 
 
