@@ -131,6 +131,16 @@ def link_del(dev):
 
 
 @contextmanager
+def link_deleted(node):
+    """Deletes the RDMA link of a node, and adds it again at the end of the block."""
+    rdma(f"link delete {node.dev}", timeout=60 * PACE)
+    try:
+        yield
+    finally:
+        link_add(node.dev, node.netdev, node.netns)
+
+
+@contextmanager
 def provider(name):
     """Sets the user ABI of the devices that are added meanwhile: riw's module parameter `provider`."""
     before = PROVIDER.read_text("ascii").strip()
