@@ -62,6 +62,11 @@ class Moves:
         return {name: value - self._before[name] for name, value in read(self._node).items()
                 if value != self._before[name]}
 
+    def errors(self):
+        """Returns the counters of errors that have moved."""
+        return {name: value for name, value in self.now().items()
+                if name.startswith("stream_errors_") or "_terminates_" in name}
+
 
 class Carried:
     """The payload that devices have sent since this was created: shows that programs which could use
