@@ -20,6 +20,10 @@ from ksft import PACE, KsftFailEx
 RETRIES = 5
 """Attempts to list RDMA objects."""
 
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all",
+          "--bounding-set=-all")
+"""The first words of a command that runs as the user nobody, and can get no capability."""
+
 _serial = itertools.count()
 
 
