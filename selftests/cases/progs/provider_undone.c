@@ -8,20 +8,18 @@
  * The passive end registers, and the active end is the peer.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/access.h"
 #include "common/clock.h"
 #include "common/completion.h"
+#include "common/demand.h"
 #include "common/random.h"
 #include "common/rings.h"
 #include "common/setup.h"
@@ -76,22 +74,6 @@ static void *register_memory(void *arg)
 	return NULL;
 }
 
-/* Returns a page on whose first access the kernel waits, until the page is unmapped. */
-static void *page_on_demand(int *uffd)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-	void *page = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	*uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	range.range.start = (uintptr_t)page;
-	range.range.len = LENGTH;
-	if (page == MAP_FAILED || *uffd < 0 || ioctl(*uffd, UFFDIO_API, &api) ||
-	    ioctl(*uffd, UFFDIO_REGISTER, &range))
-		tap_bail("a page that is provided on demand");
-	return page;
-}
-
 /* Binds a window of type 2 to all of the memory. Returns its key. */
 static uint32_t bind_all(struct setup *s, struct ibv_mw *mw, const struct registration *r)
 {
@@ -142,7 +124,7 @@ static void undone(struct setup *s)
 	tap_point("a window is bound to a region before its registration ends");
 
 	/* The kernel looks for the page again, and finds none. */
-	munmap(r.rkey, LENGTH);
+	munmap(r.rkey, DEMAND_PAGE);
 	close(uffd);
 	pthread_join(thread, NULL);
 	tap_check(r.error == EFAULT, "UVERBS_METHOD_REG_MR: %s", strerror(r.error));
