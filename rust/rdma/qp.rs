@@ -34,6 +34,11 @@ pub type Qp<T> = Object<bindings::ib_qp, T, <T as Driver>::Qp>;
 /// `include/rdma/ib_verbs.h`).
 pub type QpCap = bindings::ib_qp_cap;
 
+/// The first of the creation flags that a driver defines for its kernel users
+/// (`IB_QP_CREATE_RESERVED_START`). ib_core lets no process pass it.
+// CAST: A bit.
+pub const FIRST_DRIVER_FLAG: u32 = bindings::ib_qp_create_flags_IB_QP_CREATE_RESERVED_START as u32;
+
 /// The attributes of a new queue pair (`struct ib_qp_init_attr`, `include/rdma/ib_verbs.h`). All
 /// methods: any context.
 ///

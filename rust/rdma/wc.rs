@@ -142,7 +142,7 @@ pub struct Wc<'a, T: Driver> {
     pub opcode: WcOpcode,
     /// How it ended.
     pub status: WcStatus,
-    /// Length of the message in bytes.
+    /// Length of the message in bytes. The consumer gets at most the size of the WR's buffers.
     pub bytes: u32,
     /// The extra that a received message has besides its payload.
     pub ex: WcEx,
@@ -187,13 +187,14 @@ impl<T: Driver> WcRoom<'_, T> {
         self.left = self.left.checked_sub(1).ok_or(ENOSPC)?;
 
         let (ex, flags) = wc.ex.into_raw();
+        let byte_len = wc.id.byte_len(wc.bytes);
         let raw = bindings::ib_wc {
             __bindgen_anon_1: bindings::ib_wc__bindgen_ty_1 {
                 wr_id: wc.id.into_raw(),
             },
             status: wc.status.into_raw(),
             opcode: wc.opcode.into_raw(),
-            byte_len: wc.bytes,
+            byte_len,
             qp: wc.qp.base(),
             ex,
             // CAST: A bit.

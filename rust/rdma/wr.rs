@@ -9,6 +9,9 @@
 //! C header: `include/rdma/ib_verbs.h`
 
 mod atomic;
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "kunit/wr.rs"]
+mod kunit;
 mod sge;
 
 pub use atomic::PostedAtomic;
@@ -32,17 +35,27 @@ pub const LOCAL_DMA_LKEY: u32 = 0;
 /// be made up or copied. A driver must use it only for a completion of the queue pair to which the WR was
 /// posted ("Completions", see the [crate](crate#duties-of-a-driver)). Drop it to complete nothing.
 #[derive(Debug)]
-pub struct WrId(u64);
+pub struct WrId {
+    number: u64,
+    /// The size of the WR's buffers in bytes: no completion reports more.
+    room: u32,
+}
 
 impl WrId {
     /// Returns the number, for traces. Any context.
     pub fn number(&self) -> u64 {
-        self.0
+        self.number
+    }
+
+    /// Returns the `byte_len` of a completion for a message of `bytes`. Consumers take it as the part of
+    /// their buffers that has data.
+    pub(crate) fn byte_len(&self, bytes: u32) -> u32 {
+        bytes.min(self.room)
     }
 
     /// Returns the `wr_id` of a completion.
     pub(crate) fn into_raw(self) -> u64 {
-        self.0
+        self.number
     }
 }
 

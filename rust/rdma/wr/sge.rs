@@ -88,9 +88,14 @@ impl Posted {
                 lkey: sge.lkey,
             };
         }
+        let lent = Lent { sges, count };
+
         Ok(Self {
-            id: WrId(id),
-            lent: Lent { sges, count },
+            id: WrId {
+                number: id,
+                room: lent.room(),
+            },
+            lent,
         })
     }
 }
@@ -99,6 +104,13 @@ impl Lent {
     /// Returns the SGEs in order. Any context.
     pub fn sges(&self) -> &[PostedSge] {
         self.sges.get(..self.count).unwrap_or_default()
+    }
+
+    /// Returns the sum of the lengths in bytes, at most that of the longest message.
+    fn room(&self) -> u32 {
+        let lens = self.sges().iter().map(|sge| sge.len);
+
+        lens.fold(0, u32::saturating_add)
     }
 
     /// Gives the memory up. Any context.

@@ -37,6 +37,11 @@ use riw_abi::{
     wr::Sqe,
 };
 
+/// A creation flag of riw's, for kernel users: the queue pair takes Immediate Data. No kernel user of
+/// today takes any, and they look neither at the opcode nor at the flags of a receive: to them, Immediate
+/// Data would be a message in their buffer.
+const TAKES_IMMEDIATE: u32 = rdma::qp::FIRST_DRIVER_FLAG;
+
 /// The queues of a new queue pair.
 struct Queues {
     sends: SendWrs,
@@ -195,14 +200,14 @@ fn check_attr(
     attr: &mut QpInitAttr<'_, Riw>,
     udata: Option<&Udata<'_, Riw>>,
 ) -> Result {
-    let sizes = match udata {
-        None => WrSizes::SIW,
+    let (sizes, flags) = match udata {
+        None => (WrSizes::SIW, TAKES_IMMEDIATE),
         Some(udata) => {
             abi::check_request(dev.provider, udata)?;
-            WrSizes::of(dev.provider)
+            (WrSizes::of(dev.provider), 0)
         }
     };
-    if !attr.is_connected() || attr.create_flags() != 0 {
+    if !attr.is_connected() || attr.create_flags() & !flags != 0 {
         return Err(EOPNOTSUPP);
     }
     if attr.srq().is_some() {
@@ -215,7 +220,7 @@ fn check_attr(
 impl Qp {
     /// Creates a queue pair. Process context; may sleep.
     ///
-    /// Fails with `EOPNOTSUPP` for a type other than RC, or creation flags; `EINVAL` for sizes that riw
+    /// Fails with `EOPNOTSUPP` for a type other than RC, or other creation flags; `EINVAL` for sizes that riw
     /// does not support or missing CQs; `ENOMEM` above the limit of queue pairs or
     /// without memory; `ENOSPC` or `EBUSY` if no free number is found; and with the errors of
     /// [`Ring::offer`], [`rdma::Exchange::request`] and [`rdma::Exchange::respond`].
@@ -249,7 +254,8 @@ impl Qp {
             qp: dev.next_id(),
         };
         let sq = SendQueue::new(queues.sends, send_cq, number, attr.signal_all())?;
-        let rq = QpRecvQueue::new(queues.receives, recv_cq, number)?;
+        let takes_immediate = udata.is_some() || attr.create_flags() & TAKES_IMMEDIATE != 0;
+        let rq = QpRecvQueue::new(queues.receives, recv_cq, takes_immediate, number)?;
         let stream = Stream::new(regions, memcg, dev.counters().clone(), sq, rq);
         let this = Arc::pin_init(
             Self::with_stream(queue.clone(), number, owner, charge, cap, stream),

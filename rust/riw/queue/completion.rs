@@ -39,14 +39,32 @@ pub(crate) struct Completion {
     pub(crate) id: WrId,
     pub(crate) opcode: WcOpcode,
     pub(crate) status: WcStatus,
-    /// Length of the message in bytes.
+    /// Length of the message in bytes: at most the size of the WR's buffers.
     pub(crate) bytes: u32,
     /// The STag that a received message invalidated.
     pub(crate) invalidated: Option<Stag>,
     /// The Immediate Data that was received.
-    pub(crate) immediate: Option<Immediate>,
+    pub(crate) immediate: Option<ReceivedImmediate>,
     /// The number of the queue pair.
     pub(crate) qp: u32,
+}
+
+/// Immediate Data that was received.
+pub(crate) struct ReceivedImmediate {
+    pub(crate) data: Immediate,
+    /// Length of the RDMA Write in front of it, in bytes. It may exceed the WR's buffers, which that Write
+    /// has nothing to do with.
+    pub(crate) written: u32,
+}
+
+impl Completion {
+    /// Returns the length that a process gets: with Immediate Data, the length of the Write. Any context.
+    pub(super) fn process_bytes(&self) -> u32 {
+        match &self.immediate {
+            Some(immediate) => immediate.written,
+            None => self.bytes,
+        }
+    }
 }
 
 /// The notifications that added completions call for. They wait for [`Self::notify_cq`], as a
@@ -171,7 +189,7 @@ impl Cq {
 
     /// Whether a completion can carry Immediate Data to the consumer. libsiw's CQE cannot. Any
     /// context.
-    pub(super) fn carries_immediate(&self) -> bool {
+    pub(crate) fn carries_immediate(&self) -> bool {
         match &self.entries {
             Entries::User(queue) => queue.carries_immediate(),
             Entries::Kernel(_) => true,
@@ -246,6 +264,10 @@ pub(crate) fn add_completion(
     qp: &ARef<QpObject>,
     solicited: bool,
 ) -> PendingNotify {
+    let bytes = match &cq.entries {
+        Entries::User(_) => completion.process_bytes(),
+        Entries::Kernel(_) => completion.bytes,
+    };
     // Before the consumer can see it.
     let trace = |completion: &Completion| {
         trace::wr_complete(cq, || trace::Completed {
@@ -253,7 +275,7 @@ pub(crate) fn add_completion(
             wr_id: completion.id.number(),
             opcode: siw::trace_opcode(completion.opcode),
             status: siw::wc_status(completion.status),
-            bytes: completion.bytes,
+            bytes,
         });
     };
 

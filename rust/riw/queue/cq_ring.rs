@@ -185,7 +185,7 @@ impl From<&Completion> for siw::Cqe {
             id: completion.id.number(),
             opcode: siw::wc_opcode(completion.opcode),
             status: siw::wc_status(completion.status),
-            bytes: completion.bytes,
+            bytes: completion.process_bytes(),
             invalidated: completion.invalidated.map(|stag| stag.0),
             qp: completion.qp,
         }
@@ -198,9 +198,9 @@ fn own_cqe(completion: &Completion, phase: u16) -> Cqe {
         Some(_) => cqe::flags::WITH_INVALIDATE,
         None => 0,
     };
-    let (with_imm, imm) = match completion.immediate {
+    let (with_imm, imm) = match &completion.immediate {
         // The word has the octets in their order.
-        Some(immediate) => (cqe::flags::WITH_IMM, u32::from_ne_bytes(immediate.0)),
+        Some(immediate) => (cqe::flags::WITH_IMM, u32::from_ne_bytes(immediate.data.0)),
         None => (0, 0),
     };
 
@@ -209,7 +209,7 @@ fn own_cqe(completion: &Completion, phase: u16) -> Cqe {
         opcode: own_opcode(completion.opcode),
         status: own_status(completion.status),
         flags: phase | invalidate | with_imm,
-        byte_len: completion.bytes,
+        byte_len: completion.process_bytes(),
         qp_num: completion.qp,
         imm,
         invalidated: completion.invalidated.map_or(0, |stag| stag.0),

@@ -150,7 +150,7 @@ impl KernelCq {
                 bytes: completion.bytes,
                 ex: match (completion.invalidated, completion.immediate) {
                     (Some(stag), _) => WcEx::Invalidated(stag.0),
-                    (None, Some(immediate)) => WcEx::Immediate(immediate.0),
+                    (None, Some(immediate)) => WcEx::Immediate(immediate.data.0),
                     (None, None) => WcEx::None,
                 },
                 qp: &qp,

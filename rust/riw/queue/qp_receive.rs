@@ -3,9 +3,9 @@
 //! The receive queue as one queue pair uses it: takes WRs, and completes them.
 
 use crate::queue::{
-    completion::{add_completion, Completion, CqObject, PendingNotify},
+    completion::{add_completion, Completion, CqObject, PendingNotify, ReceivedImmediate},
     receive::{NextTurn, RecvQueue, SrqObject, TakenWr},
-    wr::{Buffers, Immediate, WcOpcode, WcStatus, WrId},
+    wr::{Buffers, WcOpcode, WcStatus, WrId},
     QpObject,
 };
 use iwarp::Stag;
@@ -53,6 +53,8 @@ impl Drop for UsedSource {
 pub(crate) struct QpRecvQueue {
     source: UsedSource,
     cq: ARef<CqObject>,
+    /// The consumer takes Immediate Data.
+    takes_immediate: bool,
     /// The number of the queue pair.
     qp: u32,
     /// The queue pair, to be named in completions. `None` before it is published, and when it is being
@@ -66,10 +68,10 @@ pub(crate) struct QpRecvQueue {
 pub(crate) struct RecvDone {
     pub(crate) id: WrId,
     pub(crate) status: WcStatus,
-    /// Length of the message in bytes.
+    /// Length of the message in bytes: at most the size of the WR's buffers.
     pub(crate) bytes: u32,
     pub(crate) invalidated: Option<Stag>,
-    pub(crate) immediate: Option<Immediate>,
+    pub(crate) immediate: Option<ReceivedImmediate>,
     pub(crate) solicited: bool,
 }
 
@@ -88,17 +90,19 @@ impl RecvDone {
 }
 
 impl QpRecvQueue {
-    /// Creates the receive side of queue pair `qp`. Process context; may sleep. Fails with `ENOMEM`
-    /// without memory.
+    /// Creates the receive side of queue pair `qp`. `takes_immediate`: the consumer takes Immediate Data,
+    /// if `cq` can carry them. Process context; may sleep. Fails with `ENOMEM` without memory.
     pub(crate) fn new(
         source: RecvSource,
         cq: ARef<CqObject>,
+        takes_immediate: bool,
         qp: u32,
     ) -> Result<impl PinInit<Self>> {
         let source = UsedSource::new(source)?;
 
         Ok(pin_init!(Self {
             source,
+            takes_immediate: takes_immediate && cq.carries_immediate(),
             cq,
             qp,
             object <- new_bh_spinlock!(None, "riw::QpRecvQueue::object"),
@@ -125,7 +129,7 @@ impl QpRecvQueue {
 
     /// Whether Immediate Data can be delivered to the consumer. Any context.
     pub(crate) fn takes_immediate(&self) -> bool {
-        self.cq.carries_immediate()
+        self.takes_immediate
     }
 
     /// Takes the oldest WR in turn, as [`RecvQueue::take_in_turn`] does. Process context or softirq.

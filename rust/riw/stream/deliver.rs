@@ -18,9 +18,9 @@
 
 use crate::{
     queue::{
-        completion::PendingNotify,
+        completion::{PendingNotify, ReceivedImmediate},
         qp_receive::{FlushedReceives, RecvDone},
-        wr::{Immediate, WcStatus, WrId},
+        wr::{WcStatus, WrId},
     },
     stream::{
         gather::Active,
@@ -74,22 +74,21 @@ impl Stream {
         Ok(())
     }
 
-    /// Delivers Immediate Data: completes the receive WR `id`. `bytes` is the length of the RDMA Write
-    /// in front of it. Softirq or process context.
+    /// Delivers Immediate Data: completes the receive WR `id`, whose buffers stay empty. Softirq or process
+    /// context.
     pub(super) fn deliver_immediate(
         &self,
         id: WrId,
-        bytes: u32,
-        data: Immediate,
+        immediate: ReceivedImmediate,
         solicited: bool,
         unreported: &mut Unreported,
     ) {
         let done = RecvDone {
             id,
             status: WcStatus::Success,
-            bytes,
+            bytes: 0,
             invalidated: None,
-            immediate: Some(data),
+            immediate: Some(immediate),
             solicited,
         };
 

@@ -5,6 +5,7 @@
 use crate::{
     mr::{Finder, Sink},
     queue::{
+        completion::ReceivedImmediate,
         receive::{NextTurn, TakenWr},
         wr::{AtomicSink, Immediate, RecvWr, Sge, WcStatus},
     },
@@ -429,14 +430,13 @@ impl Placement for Placer<'_> {
 
     fn immediate(&mut self, data: [u8; 8], solicited: bool, _: u32) -> Result<(), Error> {
         let id = self.filling.take().ok_or(Local::Buffer)?;
+        let immediate = ReceivedImmediate {
+            data: Immediate::from_wire(data),
+            written: self.written.take(),
+        };
 
-        self.stream.deliver_immediate(
-            id,
-            self.written.take(),
-            Immediate::from_wire(data),
-            solicited,
-            &mut self.unreported,
-        );
+        self.stream
+            .deliver_immediate(id, immediate, solicited, &mut self.unreported);
         self.tally.fpdu(Kind::Immediate, 0, true);
         Ok(())
     }

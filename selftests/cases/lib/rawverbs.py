@@ -366,17 +366,22 @@ class Cm:
         self.command(2, bytes(8) + self.address(addr, port) + struct.pack("=I", listener))
         self.command(7, struct.pack("=II", listener, 4))
         with NetNSEnter(netns[0]):
-            client = self.create_id()
-        self.command(3, bytes(28) + self.address(addr, port) + struct.pack("=II", client, 2000))
-        self.event(0)
-        self.command(4, struct.pack("=II", client, 2000))
-        self.event(2)
-        self.command(6, self.parameters(active) + struct.pack("=II8x", client, 0))
+            client = self.start(addr, port, active)
         server = self.event(4)
         self.command(8, struct.pack("=Q", 1) + self.parameters(passive) + struct.pack("=II8x", server, 0))
         self.event(9)
         self.event(9)
         return client, server
+
+    def start(self, addr, port, qp):
+        """Starts to connect a queue pair: event 9 follows. Returns the id."""
+        client = self.create_id()
+        self.command(3, bytes(28) + self.address(addr, port) + struct.pack("=II", client, 2000))
+        self.event(0)
+        self.command(4, struct.pack("=II", client, 2000))
+        self.event(2)
+        self.command(6, self.parameters(qp) + struct.pack("=II8x", client, 0))
+        return client
 
     def disconnect(self, number):
         self.command(10, struct.pack("=I", number))

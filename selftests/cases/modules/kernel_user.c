@@ -3,9 +3,11 @@
  * A kernel user of verbs with one connection, which a case commands: it writes a command to the file
  * `kernel_user` in debugfs, and reads its result there. A command that fails gives its error number.
  *
- *	open ADDRESS PORT [srq|drain]...	makes the queues, with a shared receive queue or for `drain`; in
- *					the network namespace of the writer
- *	connect ADDRESS PORT [srq|drain]...	the same, and connects as the active side
+ *	open ADDRESS PORT [OPTION]...	makes the queues, in the network namespace of the writer. Options:
+ *					`srq`, with a shared receive queue; `drain`, for `drain`;
+ *					`immediate`, the queue pair takes Immediate Data; `unknown`, with a
+ *					creation flag that riw does not know
+ *	connect ADDRESS PORT [OPTION]...	the same, and connects as the active side
  *	close
  *	irqs 0|1			whether WRs are posted, and the completion queue is polled and armed,
  *					with interrupts on
@@ -58,6 +60,9 @@
 #define SECONDS 20
 #define REGISTERED 0x100	/* a flag of `post` */
 #define PAGES_MAX 513
+/* The creation flag of riw's queue pairs that take Immediate Data, and the next one. */
+#define TAKES_IMMEDIATE IB_QP_CREATE_RESERVED_START
+#define UNKNOWN_FLAG (IB_QP_CREATE_RESERVED_START << 1)
 
 static DEFINE_MUTEX(lock);	/* protects all below but events */
 static struct dentry *file;
@@ -254,6 +259,10 @@ static int make_queues(const char *options)
 			return ret;
 		init.srq = srq;
 	}
+	if (strstr(options, "immediate"))
+		init.create_flags |= TAKES_IMMEDIATE;
+	if (strstr(options, "unknown"))
+		init.create_flags |= UNKNOWN_FLAG;
 	init.send_cq = init.recv_cq = cq;
 	return rdma_create_qp(id, pd, &init);
 }
