@@ -8,7 +8,7 @@ pub(crate) struct Riw;
 // Where riw keeps the duties:
 //
 // - Lent memory: a stream clears the buffers of a WR, its reads included, before it completes the WR, and
-//   `Qp::destroy` stops the stream.
+//   `Qp::destroy` stops the stream and drops the WRs that are left.
 // - Registered memory: `KernelRegion` has its list accessed only under the lock that ends a registration.
 // - Completions: each queue of a queue pair has the one completion queue that it uses. `Qp::destroy` ends
 //   completions, and `Cq::forget` removes those that are not polled.

@@ -20,7 +20,8 @@ impl Qp {
     /// 4. The gathered batch goes to the socket, as far as it has room: waits for a transmit run.
     /// 5. The connection ends: waits for a work item that sets it up or ends it, and for callbacks of
     ///    the socket.
-    /// 6. The stream stops: waits for a receive or a transmit run that still has a reference.
+    /// 6. The stream stops, and drops the WRs that are left, with the memory that they name: waits for a
+    ///    receive or a transmit run that still has a reference.
     /// 7. The timers are canceled. Work items that are queued hold a reference and find nothing to
     ///    do; nothing waits for them.
     ///
@@ -38,7 +39,11 @@ impl Qp {
         if let Some(connection) = connection {
             connection.as_arc_borrow().teardown();
         }
-        self.pass_turn(self.stream.stop());
+        {
+            let mut tx = self.stream.tx.lock();
+
+            self.pass_turn(self.stream.reset(&mut tx));
+        }
         self.stop_pushing();
         cancel_delayed_work::<Self, FLUSH_WORK>(self);
         cancel_delayed_work::<Self, RECEIVE_TIMER>(self);

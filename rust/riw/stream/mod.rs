@@ -160,17 +160,9 @@ impl Stream {
         &self.memcg
     }
 
-    /// Stops the stream: nothing more is sent or placed. On return, no transmit run or receive
-    /// that began earlier is still at work. Process context; may sleep.
-    pub(crate) fn stop(&self) -> NextTurn {
-        let next = self.rx.lock().stop(&self.rq);
-
-        self.tx.lock().stop();
-        next
-    }
-
-    /// Returns to the state of a new stream with empty queues. Process context; may sleep; the
-    /// caller holds `tx`.
+    /// Stops the stream: nothing more is sent or placed. Returns to the state of a new stream with empty
+    /// queues, without anything that the consumer has lent. On return, no transmit run or receive that
+    /// began earlier is still at work. Process context; may sleep; the caller holds `tx`.
     pub(crate) fn reset(&self, tx: &mut Tx) -> NextTurn {
         tx.stop();
         let next = self.rx.lock().stop(&self.rq);

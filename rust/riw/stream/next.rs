@@ -323,8 +323,11 @@ impl Stream {
         match self.sq.begin(&wr, &sender.data, 0) {
             Some(number) => {
                 sender.data.clear();
+                let SendWr { id, request, .. } = wr;
+                // It may have the memory that is lent for an original value.
+                drop(request);
                 // The stream ends, so a lost completion changes nothing.
-                let _ = self.finish_wr(number, wr.id, status);
+                let _ = self.finish_wr(number, id, status);
             }
             None => self.sq.put_back(wr, &mut sender.data),
         }
