@@ -5,9 +5,13 @@
 //! A consumer maps memory (`ib_map_mr_sg()`), posts a WR that registers it under an STag of its
 //! choice (`IB_WR_REG_MR`), and later invalidates that registration. It may map memory while the
 //! registration before is in force, so a region has two page lists.
+//!
+//! A registration serves only the queue pair that has executed the WR. It ends with the stream of that queue
+//! pair, before the consumer learns of the end: the consumer may free the memory then.
 
 use super::{
     details::MrDetails,
+    grant::{Grant, Grantor},
     rights::{KNOWN_ACCESS, REMOTE_RIGHTS, RIGHTS},
     MrMemory,
 };
@@ -41,8 +45,8 @@ pub(super) struct KernelRegion {
     lists: SpinLockIrq<Lists>,
 }
 
-/// The registration in force.
 struct RegistrationState {
+    /// The last registration, until it is invalidated or replaced.
     registration: Option<Registration>,
     /// Counts registrations.
     generation: u32,
@@ -54,10 +58,9 @@ struct Registration {
     /// The address of the first byte, as work requests and the wire name it.
     base: u64,
     access: Access,
-    /// The number of the queue pair that registered it, which is never reused. Only its peer may
-    /// invalidate it: other peers of the protection domain have no business with it (RFC 5040
-    /// §8.1.1).
-    qp: u64,
+    /// The queue pair that registered it. Other peers of the protection domain have no business with it
+    /// (RFC 5040 §8.1.1).
+    grant: Grant,
 }
 
 /// The page lists that are not registered.
@@ -86,6 +89,15 @@ pub(crate) struct Mapping {
     base: u64,
     access: Access,
     mrs: Arc<MrTable<Riw>>,
+}
+
+impl RegistrationState {
+    /// Returns the registration in force. Any context.
+    fn in_force(&self) -> Option<&Registration> {
+        self.registration
+            .as_ref()
+            .filter(|registration| registration.grant.is_in_force())
+    }
 }
 
 impl Registration {
@@ -182,30 +194,37 @@ impl KernelRegion {
         })
     }
 
-    /// Registers a mapping for queue pair `qp`. Process context or softirq. Fails with
+    /// Registers a mapping for the queue pair `grantor`. Process context or softirq. Fails with
     /// `InvalidStag` if a registration is in force, or the mapping is of an earlier region with this index.
-    pub(super) fn register(&self, mut mapping: Mapping, qp: u64) -> Result<(), Denied> {
+    pub(super) fn register(
+        &self,
+        mut mapping: Mapping,
+        grantor: &Arc<Grantor>,
+    ) -> Result<(), Denied> {
         let mut current = self.current.lock();
 
-        if mapping.region != self.id || current.registration.is_some() {
+        if mapping.region != self.id || current.in_force().is_some() {
             return Err(Denied::InvalidStag);
         }
         let mapped = mapping.mapped.take().ok_or(Denied::InvalidStag)?;
-
-        current.registration = Some(Registration {
+        let ended = current.registration.replace(Registration {
             mapped,
             stag: mapping.stag,
             base: mapping.base,
             access: mapping.access,
-            qp,
+            grant: grantor.grant(),
         });
+
+        if let Some(ended) = ended {
+            self.lists.lock().give_back(ended.mapped);
+        }
         current.generation = current.generation.wrapping_add(1);
         Ok(())
     }
 
-    /// Invalidates the registration for its consumer. Process context or softirq. Fails with
-    /// `InvalidStag` if it has another STag. There may be no registration: a peer can invalidate it,
-    /// too.
+    /// Invalidates the registration for its consumer, whichever queue pair registered it. Process context or
+    /// softirq. Fails with `InvalidStag` if it has another STag. There may be no registration: a peer can
+    /// invalidate it, too.
     pub(super) fn invalidate_local(&self, stag: Stag) -> Result<(), Denied> {
         self.end_registration(|registration| match registration {
             Some(registration) if registration.stag != stag => Err(Denied::InvalidStag),
@@ -213,17 +232,22 @@ impl KernelRegion {
         })
     }
 
-    /// Invalidates the registration for the peer of queue pair `qp`. Process context or softirq. Fails
-    /// with `InvalidStag` if there is none with this STag, `Rights` if another queue pair registered it
+    /// Invalidates the registration for the peer of the queue pair `grantor`. Process context or softirq.
+    /// Fails with `InvalidStag` if there is none with this STag, `Rights` if another queue pair registered it
     /// or the peer has no right to it.
-    pub(super) fn invalidate_remote(&self, stag: Stag, qp: u64) -> Result<(), Denied> {
+    pub(super) fn invalidate_remote(
+        &self,
+        stag: Stag,
+        grantor: &Arc<Grantor>,
+    ) -> Result<(), Denied> {
         self.end_registration(|registration| {
             let registration = registration.ok_or(Denied::InvalidStag)?;
 
             if registration.stag != stag {
                 return Err(Denied::InvalidStag);
             }
-            if registration.qp != qp || registration.access.bits() & REMOTE_RIGHTS == 0 {
+            if !registration.grant.is_of(grantor) || registration.access.bits() & REMOTE_RIGHTS == 0
+            {
                 return Err(Denied::Rights);
             }
             Ok(())
@@ -236,25 +260,31 @@ impl KernelRegion {
     ) -> Result<(), Denied> {
         let mut current = self.current.lock();
 
-        check(current.registration.as_ref())?;
+        check(current.in_force())?;
         if let Some(registration) = current.registration.take() {
             self.lists.lock().give_back(registration.mapped);
         }
         Ok(())
     }
 
-    /// Calls `check` with the registration in force, in protection domain `pd`. Process context or
-    /// softirq; `check` must not sleep. Returns the offset that it returns, and the generation of the
-    /// registration. Fails with `InvalidStag` if there is none.
+    /// Calls `check` with the registration in force, in protection domain `pd`, for an access by the queue
+    /// pair `grantor` or its peer. Process context or softirq; `check` must not sleep. Returns the offset that
+    /// it returns, and the generation of the registration. Fails with `InvalidStag` if there is none,
+    /// `PdMismatch` if another queue pair registered it.
     pub(super) fn check(
         &self,
         pd: u64,
+        grantor: &Arc<Grantor>,
         check: impl FnOnce(&Region) -> Result<u64, Denied>,
     ) -> Result<(u64, u32), Denied> {
         let current = self.current.lock();
-        let registration = current.registration.as_ref().ok_or(Denied::InvalidStag)?;
+        let registration = current.in_force().ok_or(Denied::InvalidStag)?;
+        let offset = check(&registration.region(pd))?;
 
-        Ok((check(&registration.region(pd))?, current.generation))
+        match registration.grant.is_of(grantor) {
+            true => Ok((offset, current.generation)),
+            false => Err(Denied::PdMismatch),
+        }
     }
 
     /// Calls `f` with the memory of registration `generation`, unless that is not in force any more.
@@ -267,7 +297,7 @@ impl KernelRegion {
     ) -> Result<(), Denied> {
         let current = self.current.lock();
 
-        match &current.registration {
+        match current.in_force() {
             Some(registration) if current.generation == generation => {
                 f(&registration.mapped.list).map_err(|_| Denied::Bounds)
             }
@@ -287,7 +317,7 @@ impl KernelRegion {
     /// Returns the details. Process context or softirq.
     pub(super) fn details(&self) -> MrDetails {
         let current = self.current.lock();
-        let registration = current.registration.as_ref();
+        let registration = current.in_force();
 
         MrDetails {
             access: registration.map_or(0, |registration| registration.access.bits()),

@@ -4,6 +4,7 @@
 
 mod bind;
 mod details;
+mod grant;
 mod kernel;
 mod memory;
 mod regions;
@@ -12,6 +13,7 @@ mod user;
 mod window;
 
 pub(crate) use bind::BindRequest;
+pub(crate) use grant::Grantor;
 pub(crate) use kernel::Mapping;
 pub(crate) use regions::{Finder, Regions, Sink, ATOMIC_LEN};
 

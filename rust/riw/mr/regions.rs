@@ -2,7 +2,7 @@
 
 //! The regions that a queue pair may name, and the ranges of them that it accesses.
 
-use super::{bind::BindRequest, kernel::Mapping, MrMemory, MrObject};
+use super::{bind::BindRequest, grant::Grantor, kernel::Mapping, MrMemory, MrObject};
 use crate::driver::Riw;
 use iwarp::{Access, AtomicRequest, Denied, Error, Rdmap, Region, Stag};
 use kernel::{
@@ -18,13 +18,14 @@ use rdma::{
 /// Length of the target of an atomic operation, in bytes.
 pub(crate) const ATOMIC_LEN: u32 = 8;
 
-/// The regions that a queue pair may name: the regions of its protection domain.
+/// The regions that a queue pair may name: the regions of its protection domain, except those that another
+/// queue pair has registered.
 pub(crate) struct Regions {
     pub(crate) mrs: Arc<MrTable<Riw>>,
     /// The number of the protection domain.
     pub(crate) pd: u64,
-    /// The number of the queue pair, which the device never reuses.
-    pub(crate) qp: u64,
+    /// The queue pair.
+    pub(crate) grantor: Arc<Grantor>,
 }
 
 impl Regions {
@@ -53,8 +54,8 @@ impl Regions {
         let check = |region: &Region| region.check(stag, self.pd, want, addr, len);
         let (offset, generation) = match &mr.memory {
             MrMemory::User(region) => (check(&region.region(mr.pd))?, 0),
-            MrMemory::Kernel(region) => region.check(mr.pd, check)?,
-            MrMemory::Window(window) => window.check(mr.pd, self.qp, want, check)?,
+            MrMemory::Kernel(region) => region.check(mr.pd, &self.grantor, check)?,
+            MrMemory::Window(window) => window.check(mr.pd, &self.grantor, want, check)?,
         };
 
         Ok(Target {
@@ -114,8 +115,8 @@ impl Regions {
 
         match &mr.memory {
             MrMemory::User(region) => region.invalidate(stag, &mr.copies),
-            MrMemory::Kernel(region) => region.invalidate_remote(stag, self.qp),
-            MrMemory::Window(window) => window.invalidate_remote(stag, self.qp),
+            MrMemory::Kernel(region) => region.invalidate_remote(stag, &self.grantor),
+            MrMemory::Window(window) => window.invalidate_remote(stag, &self.grantor),
         }
     }
 
@@ -129,7 +130,7 @@ impl Regions {
         match &mr.memory {
             MrMemory::User(region) => region.invalidate(stag, &mr.copies),
             MrMemory::Kernel(region) => region.invalidate_local(stag),
-            MrMemory::Window(window) => window.invalidate_local(stag, self.qp),
+            MrMemory::Window(window) => window.invalidate_local(stag, &self.grantor),
         }
     }
 
@@ -150,7 +151,7 @@ impl Regions {
             _ => Some(self.region(bind.region)?),
         };
 
-        window.bind(region, bind, self.qp)
+        window.bind(region, bind, &self.grantor)
     }
 
     /// Registers memory of a kernel user. Process context or softirq. Fails with `InvalidStag` if the
@@ -161,8 +162,14 @@ impl Regions {
 
         match &mr.memory {
             MrMemory::User(_) | MrMemory::Window(_) => Err(Denied::InvalidStag),
-            MrMemory::Kernel(region) => region.register(mapping, self.qp),
+            MrMemory::Kernel(region) => region.register(mapping, &self.grantor),
         }
+    }
+
+    /// Ends what the queue pair has registered, and what windows of type 2B it has bound. Any context. The
+    /// caller has stopped the stream: it does not send, and places nothing.
+    pub(crate) fn revoke(&self) {
+        self.grantor.revoke();
     }
 }
 

@@ -6,8 +6,13 @@
 //! region under an STag, whose lower 8 bits the consumer chooses.
 
 use super::{
-    bind::BindRequest, details::MrDetails, memory::UserMemory, rights::REMOTE_RIGHTS,
-    user::UserRegion, Mr, MrMemory, MrObject,
+    bind::BindRequest,
+    details::MrDetails,
+    grant::{Grant, Grantor},
+    memory::UserMemory,
+    rights::REMOTE_RIGHTS,
+    user::UserRegion,
+    Mr, MrMemory, MrObject,
 };
 use iwarp::{Access, Denied, Region, Stag};
 use kernel::{
@@ -15,6 +20,7 @@ use kernel::{
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
+        Arc,
     },
 };
 use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
@@ -98,8 +104,8 @@ struct Binding {
     base: u64,
     len: u64,
     access: Access,
-    /// The number of the queue pair that has bound it.
-    qp: u64,
+    /// The queue pair that has bound it. A window of type 2B serves no other one, and ends with its stream.
+    grant: Grant,
 }
 
 impl Binding {
@@ -110,7 +116,7 @@ impl Binding {
         region: ARef<MrObject>,
         bind: &BindRequest,
         kind: MwKind,
-        qp: u64,
+        grantor: &Arc<Grantor>,
     ) -> Result<Self, Denied> {
         let MrMemory::User(memory) = &region.memory else {
             return Err(Denied::InvalidStag);
@@ -141,7 +147,7 @@ impl Binding {
             base,
             len: bind.len,
             access,
-            qp,
+            grant: grantor.grant(),
         })
     }
 
@@ -178,13 +184,13 @@ impl Window {
         })
     }
 
-    /// Binds the window to `region` for queue pair `qp`, or ends its binding. Process context or softirq.
-    /// Fails as [`Regions::bind`](super::Regions::bind) does.
+    /// Binds the window to `region` for the queue pair `grantor`, or ends its binding. Process context or
+    /// softirq. Fails as [`Regions::bind`](super::Regions::bind) does.
     pub(super) fn bind(
         &self,
         region: Option<ARef<MrObject>>,
         bind: &BindRequest,
-        qp: u64,
+        grantor: &Arc<Grantor>,
     ) -> Result<(), Denied> {
         if self.kind == MwKind::TwoB && region.is_none() {
             return Err(Denied::Bounds);
@@ -192,13 +198,13 @@ impl Window {
         let _old = {
             let mut current = self.current.lock();
 
-            if self.kind == MwKind::TwoB && current.binding.is_some() {
+            if self.kind == MwKind::TwoB && self.in_force(&current).is_some() {
                 // It has to be invalidated first.
                 return Err(Denied::InvalidStag);
             }
             // Under the lock: `end_binding_to` finds each binding that is counted.
             let binding = region
-                .map(|region| Binding::new(region, bind, self.kind, qp))
+                .map(|region| Binding::new(region, bind, self.kind, grantor))
                 .transpose()?;
 
             current.generation = current.generation.wrapping_add(1);
@@ -207,20 +213,42 @@ impl Window {
         Ok(())
     }
 
-    /// Ends the binding `stag` for the consumer of queue pair `qp`. Process context or softirq. Fails with
-    /// `InvalidStag` if the window is of type 1 or has another STag, `Rights` if another queue pair has
+    /// Ends the binding `stag` for the consumer of the queue pair `grantor`. Process context or softirq. Fails
+    /// with `InvalidStag` if the window is of type 1 or has another STag, `Rights` if another queue pair has
     /// bound it. It may be unbound: a peer can invalidate it, too.
-    pub(super) fn invalidate_local(&self, stag: Stag, qp: u64) -> Result<(), Denied> {
+    pub(super) fn invalidate_local(
+        &self,
+        stag: Stag,
+        grantor: &Arc<Grantor>,
+    ) -> Result<(), Denied> {
         self.end_binding(|binding| match binding {
-            Some(binding) => binding.may_end(stag, qp),
+            Some(binding) => binding.may_end(stag, grantor),
             None => Ok(()),
         })
     }
 
-    /// Ends the binding `stag` for the peer of queue pair `qp`. Process context or softirq. Fails as
+    /// Ends the binding `stag` for the peer of the queue pair `grantor`. Process context or softirq. Fails as
     /// [`Self::invalidate_local`] does, and if the window is not bound.
-    pub(super) fn invalidate_remote(&self, stag: Stag, qp: u64) -> Result<(), Denied> {
-        self.end_binding(|binding| binding.ok_or(Denied::InvalidStag)?.may_end(stag, qp))
+    pub(super) fn invalidate_remote(
+        &self,
+        stag: Stag,
+        grantor: &Arc<Grantor>,
+    ) -> Result<(), Denied> {
+        self.end_binding(|binding| {
+            let binding = binding.ok_or(Denied::InvalidStag)?;
+
+            binding.may_end(stag, grantor)
+        })
+    }
+
+    /// Returns the binding in force. Any context.
+    fn in_force<'a>(&self, current: &'a WindowState) -> Option<&'a Binding> {
+        let binding = current.binding.as_ref();
+
+        match self.kind {
+            MwKind::One => binding,
+            MwKind::TwoB => binding.filter(|binding| binding.grant.is_in_force()),
+        }
     }
 
     fn end_binding(
@@ -233,7 +261,7 @@ impl Window {
         let _old = {
             let mut current = self.current.lock();
 
-            check(current.binding.as_ref())?;
+            check(self.in_force(&current))?;
             current.binding.take()
         };
         Ok(())
@@ -253,8 +281,8 @@ impl Window {
         };
     }
 
-    /// Calls `check` with the window as it is bound, in protection domain `pd`, for the peer of queue pair
-    /// `qp`. Process context or softirq; `check` must not sleep. Returns the offset that it returns, and the
+    /// Calls `check` with the window as it is bound, in protection domain `pd`, for the peer of the queue
+    /// pair `grantor`. Process context or softirq; `check` must not sleep. Returns the offset that it returns, and the
     /// generation of the binding.
     ///
     /// Fails with `InvalidStag` if the window is not bound, or for an access of this side, which has no
@@ -262,21 +290,21 @@ impl Window {
     pub(super) fn check(
         &self,
         pd: u64,
-        qp: u64,
+        grantor: &Arc<Grantor>,
         want: Access,
         check: impl FnOnce(&Region) -> Result<u64, Denied>,
     ) -> Result<(u64, u32), Denied> {
         let current = self.current.lock();
-        let binding = current.binding.as_ref().ok_or(Denied::InvalidStag)?;
+        let binding = self.in_force(&current).ok_or(Denied::InvalidStag)?;
 
         if want.bits() & REMOTE_RIGHTS == 0 {
             return Err(Denied::InvalidStag);
         }
         let offset = check(&binding.region(pd))?;
 
-        match self.kind == MwKind::TwoB && binding.qp != qp {
-            true => Err(Denied::PdMismatch),
-            false => Ok((offset, current.generation)),
+        match self.kind == MwKind::One || binding.grant.is_of(grantor) {
+            true => Ok((offset, current.generation)),
+            false => Err(Denied::PdMismatch),
         }
     }
 
@@ -290,7 +318,7 @@ impl Window {
     ) -> Result<(), Denied> {
         let current = self.current.lock();
 
-        match &current.binding {
+        match self.in_force(&current) {
             Some(binding) if current.generation == generation => {
                 let region: &UserRegion = match &binding.region.memory {
                     MrMemory::User(region) => region,
@@ -315,7 +343,7 @@ impl Window {
     /// Returns the details. Process context or softirq.
     pub(super) fn details(&self) -> MrDetails {
         let current = self.current.lock();
-        let binding = current.binding.as_ref();
+        let binding = self.in_force(&current);
 
         MrDetails {
             access: binding.map_or(0, |binding| binding.access.bits()),
@@ -326,12 +354,12 @@ impl Window {
 }
 
 impl Binding {
-    /// Whether `stag` names the binding, and queue pair `qp` has made it.
-    fn may_end(&self, stag: Stag, qp: u64) -> Result<(), Denied> {
+    /// Whether `stag` names the binding, and the queue pair `grantor` has made it.
+    fn may_end(&self, stag: Stag, grantor: &Arc<Grantor>) -> Result<(), Denied> {
         if self.stag != stag {
             return Err(Denied::InvalidStag);
         }
-        match self.qp == qp {
+        match self.grant.is_of(grantor) {
             true => Ok(()),
             false => Err(Denied::Rights),
         }

@@ -7,7 +7,7 @@ use crate::{
     abi::{self, siw, Provider, WrSizes},
     driver::Riw,
     limits::{self, ObjectCharge},
-    mr::Regions,
+    mr::{Grantor, Regions},
     queue::{
         counted::CountedRing,
         posted::PostedWrs,
@@ -251,7 +251,7 @@ impl Qp {
         let regions = Regions {
             mrs: dev.mrs().clone(),
             pd: pd.id,
-            qp: dev.next_id(),
+            grantor: Grantor::new()?,
         };
         let sq = SendQueue::new(queues.sends, send_cq, number, attr.signal_all())?;
         let takes_immediate = udata.is_some() || attr.create_flags() & TAKES_IMMEDIATE != 0;

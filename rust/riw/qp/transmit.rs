@@ -3,10 +3,13 @@
 //! Transmit runs: a queue pair sends as its state allows.
 
 use super::{state::Snapshot, stream_error::StreamErrorReason, Qp, RETRY_WORK, TRANSMIT_WORK};
-use crate::stream::{
-    transmit::PassResult,
-    tx::{Tx, TxRun},
-    StreamError,
+use crate::{
+    queue::send::Flush,
+    stream::{
+        transmit::PassResult,
+        tx::{Tx, TxRun},
+        StreamError,
+    },
 };
 use iwarp::qp::{Event, State};
 use kernel::{
@@ -52,7 +55,8 @@ impl Qp {
         // A connection begins before or after, not in between: see `Qp::start`. Nor is anything flushed, if
         // the state becomes ERROR.
         let _tx = self.stream.tx.lock();
-        let Some(mut more) = self.if_unconnected(|| self.stream.sq.flush_some(true).1) else {
+        let Some(mut more) = self.if_unconnected(|| self.stream.sq.flush_some(Flush::Discard).1)
+        else {
             return false;
         };
 
@@ -60,7 +64,7 @@ impl Qp {
             if !more {
                 break;
             }
-            more = self.stream.sq.flush_some(true).1;
+            more = self.stream.sq.flush_some(Flush::Discard).1;
         }
         true
     }

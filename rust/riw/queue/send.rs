@@ -5,6 +5,7 @@
 use crate::{
     abi::siw,
     driver::Riw,
+    mr::Regions,
     queue::{
         completion::{add_completion, Completion, CqObject, PendingNotify},
         fifo::Fifo,
@@ -62,6 +63,16 @@ struct SendState {
     /// The queue pair, to be named in completions. `None` before it is published, and when it is being
     /// destroyed: no completions are given then.
     object: Option<ARef<QpObject>>,
+}
+
+/// What becomes of WRs that are flushed.
+#[derive(Clone, Copy)]
+pub(crate) enum Flush<'a> {
+    /// They are completed. Those that invalidate do so before: consumers that wait for the completion free
+    /// the memory, whatever the status.
+    Complete(&'a Regions),
+    /// They are dropped, without completions.
+    Discard,
 }
 
 /// How full a send queue is.
@@ -321,15 +332,14 @@ impl SendQueue {
         self.state.lock().generation
     }
 
-    /// Completes every WR, begun or not, as flushed; with `discard`, without completions. The
-    /// transmitter must have returned the id of the WR that it was sending. Process context. Returns
-    /// whether the consumer posted more than there are places meanwhile: the caller then flushes again
-    /// later.
-    pub(crate) fn flush(&self, discard: bool) -> (PendingNotify, bool) {
+    /// Flushes every WR, begun or not. The transmitter must have returned the id of the WR that it was
+    /// sending. Process context. Returns whether the consumer posted more than there are places meanwhile:
+    /// the caller then flushes again later.
+    pub(crate) fn flush(&self, flush: Flush<'_>) -> (PendingNotify, bool) {
         let mut pending = PendingNotify::default();
 
         for _ in self.chunks() {
-            let (some, more) = self.flush_some(discard);
+            let (some, more) = self.flush_some(flush);
 
             pending = pending.and(some);
             if !more {
@@ -344,10 +354,10 @@ impl SendQueue {
         0..=self.wrs.len().saturating_mul(2) / CHUNK
     }
 
-    /// Completes the oldest WRs as [`Self::flush`] does, a limited number. Process context or
+    /// Flushes the oldest WRs as [`Self::flush`] does, a limited number. Process context or
     /// softirq. Returns whether there may be more.
     #[cold]
-    pub(crate) fn flush_some(&self, discard: bool) -> (PendingNotify, bool) {
+    pub(crate) fn flush_some(&self, flush: Flush<'_>) -> (PendingNotify, bool) {
         let mut state = self.state.lock();
         let mut pending = PendingNotify::default();
         let mut data = SendData::none();
@@ -362,6 +372,10 @@ impl SendQueue {
 
                     data.clear();
                     self.release_next();
+                    if let (Flush::Complete(regions), Some(stag)) = (flush, wr.invalidates()) {
+                        // There may be no such registration.
+                        let _ = regions.invalidate_local(stag);
+                    }
                     BegunWr {
                         opcode: wr.opcode,
                         bytes: 0,
@@ -370,7 +384,7 @@ impl SendQueue {
                     }
                 }
             };
-            if !discard {
+            if let Flush::Complete(_) = flush {
                 pending = pending.and(self.add(&state, wr));
             }
         }

@@ -162,6 +162,22 @@ impl SendWr {
         )
     }
 
+    /// Returns the STag of this side that the WR invalidates, whatever its status. Any context.
+    pub(crate) fn invalidates(&self) -> Option<Stag> {
+        match &self.request {
+            Ok((SendRequest::LocalInvalidate(stag), _)) => Some(*stag),
+            Ok((
+                SendRequest::Read {
+                    sink,
+                    invalidate: true,
+                    ..
+                },
+                _,
+            )) => Some(sink.stag),
+            _ => None,
+        }
+    }
+
     /// Returns the opcode of the WR in trace events. Any context.
     pub(super) fn trace_opcode(&self) -> u8 {
         match &self.request {

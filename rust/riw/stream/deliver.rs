@@ -20,6 +20,7 @@ use crate::{
     queue::{
         completion::{PendingNotify, ReceivedImmediate},
         qp_receive::{FlushedReceives, RecvDone},
+        send::Flush,
         wr::{WcStatus, WrId},
     },
     stream::{
@@ -112,17 +113,7 @@ impl Stream {
             number, awaited, ..
         }) = reads.outbound.pop()
         {
-            // Nothing uses the memory that an original value goes to any more: a kernel user has it again
-            // with the completion.
-            let invalidate = match awaited {
-                AwaitedResponse::ReadResponse { invalidate, .. } => invalidate,
-                AwaitedResponse::AtomicResponse { .. } | AwaitedResponse::Nothing => None,
-            };
-
-            if let (WcStatus::Success, Some(stag)) = (status, invalidate) {
-                // The sink may be invalid already: a peer can invalidate it, too.
-                let _ = self.regions.invalidate_local(stag);
-            }
+            self.give_up_sink(awaited);
             if let Some(number) = number {
                 let pending = self.sq.finish_waiting(number, status);
 
@@ -130,6 +121,20 @@ impl Stream {
             }
         }
         core::mem::take(&mut reads.tx_blocked)
+    }
+
+    /// Gives up the sink of a read, which the consumer has again with the completion, whatever its status:
+    /// invalidates its STag if the WR does that, or drops the memory that is lent for an original value.
+    /// Softirq or process context.
+    pub(super) fn give_up_sink(&self, awaited: AwaitedResponse) {
+        if let AwaitedResponse::ReadResponse {
+            invalidate: Some(stag),
+            ..
+        } = awaited
+        {
+            // The sink may be invalid already: a peer can invalidate it, too.
+            let _ = self.regions.invalidate_local(stag);
+        }
     }
 
     /// Fails read `number`, which waits for its response, and notifies the consumer. The caller ends
@@ -195,7 +200,7 @@ impl Stream {
 
             unreported.send = unreported.send.and(pending);
         }
-        let (pending, more) = self.sq.flush(false);
+        let (pending, more) = self.sq.flush(Flush::Complete(&self.regions));
 
         unreported.send = unreported.send.and(pending);
         more

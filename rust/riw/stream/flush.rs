@@ -3,8 +3,8 @@
 //! Flushing: completes WRs of a queue pair in error.
 
 use crate::{
-    queue::{receive::NextTurn, wr::WcStatus},
-    stream::{deliver::Unreported, tx::Tx, Stream},
+    queue::{receive::NextTurn, send::Flush, wr::WcStatus},
+    stream::{deliver::Unreported, reads::Outbound, tx::Tx, Stream},
 };
 use kernel::sync::atomic::ordering;
 
@@ -21,7 +21,8 @@ pub(crate) struct Flushed {
 
 impl Stream {
     /// Completes every WR as flushed: begun ones, posted ones, and those posted meanwhile. Nothing
-    /// is received afterwards. Process context.
+    /// is received afterwards. Before the first completion, all ends that the queue pair has registered for
+    /// its peer. Process context.
     pub(crate) fn flush(&self, tx: &mut Tx) -> Flushed {
         // Stop placing before the first completion: the peer's data must not reach the sink of a
         // flushed read.
@@ -29,9 +30,14 @@ impl Stream {
             let mut rx = self.rx.lock();
             (rx.end(&self.rq), rx.take_filling())
         };
+        // Nor does the transmitter read anything: the caller holds `tx`.
+        self.regions.revoke();
         {
             let mut reads = self.reads.lock();
-            reads.outbound.clear();
+
+            while let Some(Outbound { awaited, .. }) = reads.outbound.pop() {
+                self.give_up_sink(awaited);
+            }
             reads.inbound.clear();
             self.response_due.store(false, ordering::Relaxed);
         }
@@ -52,7 +58,7 @@ impl Stream {
 
     /// Drops every WR without a completion. Process context.
     pub(super) fn discard_wrs(&self) {
-        let _ = self.sq.flush(true);
+        let _ = self.sq.flush(Flush::Discard);
         self.sq.reopen();
         self.rq.discard();
     }

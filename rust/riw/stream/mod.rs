@@ -161,11 +161,12 @@ impl Stream {
     }
 
     /// Stops the stream: nothing more is sent or placed. Returns to the state of a new stream with empty
-    /// queues, without anything that the consumer has lent. On return, no transmit run or receive that
-    /// began earlier is still at work. Process context; may sleep; the caller holds `tx`.
+    /// queues, without anything that the consumer has lent or registered. On return, no transmit run or
+    /// receive that began earlier is still at work. Process context; may sleep; the caller holds `tx`.
     pub(crate) fn reset(&self, tx: &mut Tx) -> NextTurn {
         tx.stop();
         let next = self.rx.lock().stop(&self.rq);
+        self.regions.revoke();
         self.replace_reads(Reads::none());
         self.discard_wrs();
         next

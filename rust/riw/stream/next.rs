@@ -323,6 +323,10 @@ impl Stream {
         match self.sq.begin(&wr, &sender.data, 0) {
             Some(number) => {
                 sender.data.clear();
+                if let Some(stag) = wr.invalidates() {
+                    // The sink may be the reason for which the WR fails.
+                    let _ = self.regions.invalidate_local(stag);
+                }
                 let SendWr { id, request, .. } = wr;
                 // It may have the memory that is lent for an original value.
                 drop(request);

@@ -101,9 +101,10 @@ impl Reads {
         (self.outbound.len(), self.inbound.len())
     }
 
-    /// Returns the number in the send queue of the read that a Terminate refuses by quoting `msn`.
-    /// siw quotes a wrong MSN: if no read has it, the Terminate means the oldest read. Any context.
-    pub(super) fn refused(&mut self, msn: u32) -> Option<u32> {
+    /// Returns the number in the send queue of the read that a Terminate refuses by quoting `msn`, and the
+    /// response that it has waited for. siw quotes a wrong MSN: if no read has it, the Terminate means the
+    /// oldest read. Any context.
+    pub(super) fn refused(&mut self, msn: u32) -> Option<(u32, AwaitedResponse)> {
         let quoted = (0..self.outbound.len()).find_map(|at| {
             let number = self.outbound.number(at);
             let outbound = self.outbound.get(number)?;
@@ -114,9 +115,10 @@ impl Reads {
             None => self.outbound.front(),
         }?;
 
-        // Its WR completes now, so its memory is the consumer's again.
-        outbound.awaited = AwaitedResponse::Nothing;
-        outbound.number
+        let number = outbound.number?;
+        let awaited = core::mem::replace(&mut outbound.awaited, AwaitedResponse::Nothing);
+
+        Some((number, awaited))
     }
 
     /// Checks a segment of a Read Response against the oldest read of this side. Any context. Fails if

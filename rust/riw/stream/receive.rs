@@ -255,12 +255,13 @@ impl Stream {
             (0, 1) | (1, 1) => WcStatus::RemoteAccess,
             _ => WcStatus::RemoteInvalid,
         };
-        let number = terminated
+        let refused = terminated
             .quote
             .request_msn()
             .and_then(|msn| self.reads.lock().refused(msn));
 
-        if let Some(number) = number {
+        if let Some((number, awaited)) = refused {
+            self.give_up_sink(awaited);
             self.fail_read(number, status);
         }
     }

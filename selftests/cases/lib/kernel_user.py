@@ -18,7 +18,7 @@ MODULE = Path(os.environ["RIW_KO"]).parent / "test-modules" / "kernel_user.ko"
 
 # enum ib_wr_opcode
 WRITE, WRITE_WITH_IMM, SEND, SEND_WITH_IMM, READ, CMP_SWAP, FETCH_ADD = range(7)
-LOCAL_INV, SEND_WITH_INV, MASKED_CMP_SWAP, MASKED_FETCH_ADD = 7, 9, 12, 13
+LOCAL_INV, SEND_WITH_INV, READ_WITH_INV, MASKED_CMP_SWAP, MASKED_FETCH_ADD = 7, 9, 11, 12, 13
 # enum ib_send_flags
 FENCE, SOLICITED, INLINE = 1, 4, 8
 # Of the module: OFFSET is that in the registered memory, not in all.
@@ -64,6 +64,15 @@ class KernelUser:
         with open(FILE, "r+b", buffering=0) as file, NetNSEnter(self.node.netns):
             file.write(" ".join(map(str, words)).encode())
             return os.pread(file.fileno(), 8192, 0).decode().splitlines()
+
+    @contextmanager
+    def on_second(self):
+        """Within the block, commands are for the second queue pair: see `second`."""
+        self.command("swap")
+        try:
+            yield
+        finally:
+            self.command("swap")
 
     def reserves(self):
         """Returns the number of sockets of the kernel that may use the memory reserves."""
@@ -152,23 +161,36 @@ class KernelUser:
 
 
 @contextmanager
+def _peer(user, raw, addr, command, *options):
+    """Lets a command connect a queue pair to a raw peer, and returns the peer."""
+    with Listener(addr, raw) as server:
+        thread = threading.Thread(target=user.command, args=(command, addr, server.port, *options))
+        thread.start()
+        with server.accept() as peer:
+            peer.send(mpa.reply(ird=4, ord_=4))
+            ksft_eq(peer.segment().opcode, rdmap.WRITE, "opcode of the RTR frame")
+            thread.join()
+            yield peer
+
+
+@contextmanager
 def connected(node, raw, addr, *options):
     """Connects the kernel user on `node` to a raw peer in the namespace `raw`: (user, peer). Options: as
     in the module."""
     user = KernelUser(node)
     # ib_core can miss that the neighbour has become known, and then looks again much later.
     cmd(["ping", "-c", 1, "-W", 10, addr], host=node)
-    with Listener(addr, raw) as server:
-        thread = threading.Thread(target=user.command, args=("connect", addr, server.port, *options))
-        thread.start()
-        with server.accept() as peer:
-            peer.send(mpa.reply(ird=4, ord_=4))
-            ksft_eq(peer.segment().opcode, rdmap.WRITE, "opcode of the RTR frame")
-            thread.join()
-            try:
-                yield user, peer
-            finally:
-                user.command("close")
+    with _peer(user, raw, addr, "connect", *options) as peer:
+        try:
+            yield user, peer
+        finally:
+            user.command("close")
+
+
+def second(user, raw, addr):
+    """Connects a second queue pair, of the same protection domain, to another raw peer, which the block
+    has."""
+    return _peer(user, raw, addr, "second")
 
 
 @contextmanager

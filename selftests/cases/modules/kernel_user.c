@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A kernel user of verbs with one connection, which a case commands: it writes a command to the file
+ * A kernel user of verbs with one connection or two, which a case commands: it writes a command to the file
  * `kernel_user` in debugfs, and reads its result there. A command that fails gives its error number.
  *
  *	open ADDRESS PORT [OPTION]...	makes the queues, in the network namespace of the writer. Options:
@@ -8,6 +8,9 @@
  *					`immediate`, the queue pair takes Immediate Data; `unknown`, with a
  *					creation flag that riw does not know
  *	connect ADDRESS PORT [OPTION]...	the same, and connects as the active side
+ *	second ADDRESS PORT		connects another queue pair, of the same protection domain and completion
+ *					queue. Commands still go to the first one
+ *	swap				commands go to the other queue pair
  *	close
  *	irqs 0|1			whether WRs are posted, and the completion queue is polled and armed,
  *					with interrupts on
@@ -70,6 +73,7 @@ static char result[8192];
 static size_t result_length;
 
 static struct rdma_cm_id *id;
+static struct rdma_cm_id *other;
 static struct ib_pd *pd;
 static struct ib_cq *cq;
 static struct ib_srq *srq;
@@ -173,15 +177,30 @@ static void big_free(void)
 		__free_page(pages[--big_pages]);
 }
 
+/* Its completions go with it. */
+static void destroy_qp(struct rdma_cm_id *of)
+{
+	if (!of->qp)
+		return;
+	rdma_disconnect(of);
+	rdma_destroy_qp(of);
+}
+
+static void close_other(void)
+{
+	if (!other)
+		return;
+	destroy_qp(other);
+	rdma_destroy_id(other);
+	other = NULL;
+}
+
 static void close(void)
 {
 	if (!id)
 		return;
-	if (id->qp) {
-		rdma_disconnect(id);
-		/* Its completions go with it. */
-		rdma_destroy_qp(id);
-	}
+	close_other();
+	destroy_qp(id);
 	big_free();
 	if (srq)
 		ib_destroy_srq(srq);
@@ -218,7 +237,7 @@ static int make_srq(void)
 	return ret;
 }
 
-static int make_queues(const char *options)
+static int make_qp(struct rdma_cm_id *of, u32 flags)
 {
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_RC, .sq_sig_type = IB_SIGNAL_ALL_WR, .event_handler = on_async,
@@ -226,8 +245,16 @@ static int make_queues(const char *options)
 			.max_send_wr = DEPTH, .max_recv_wr = DEPTH,
 			.max_send_sge = 1, .max_recv_sge = 1,
 		},
+		.send_cq = cq, .recv_cq = cq, .srq = srq, .create_flags = flags,
 	};
+
+	return rdma_create_qp(of, pd, &init);
+}
+
+static int make_queues(const char *options)
+{
 	struct ib_cq_init_attr attr = { .cqe = 4 * DEPTH };
+	u32 flags = 0;
 	int ret;
 
 	pd = ib_alloc_pd(id->device, 0);
@@ -257,44 +284,64 @@ static int make_queues(const char *options)
 		ret = make_srq();
 		if (ret)
 			return ret;
-		init.srq = srq;
 	}
 	if (strstr(options, "immediate"))
-		init.create_flags |= TAKES_IMMEDIATE;
+		flags |= TAKES_IMMEDIATE;
 	if (strstr(options, "unknown"))
-		init.create_flags |= UNKNOWN_FLAG;
-	init.send_cq = init.recv_cq = cq;
-	return rdma_create_qp(id, pd, &init);
+		flags |= UNKNOWN_FLAG;
+	return make_qp(id, flags);
 }
 
-static int connect(const char *address, const char *port, const char *options, bool only_open)
+/* Makes an id that has resolved its route. */
+static int resolve(struct rdma_cm_id **made, const char *address, const char *port)
 {
-	struct rdma_conn_param param = {
-		.responder_resources = READS, .initiator_depth = READS,
-	};
 	struct sockaddr_storage to;
+	struct rdma_cm_id *new;
 	int ret;
 
 	ret = inet_pton_with_scope(current->nsproxy->net_ns, AF_INET, address, port, &to);
 	if (ret)
 		return ret;
 	init_completion(&event);
-	id = rdma_create_id(current->nsproxy->net_ns, on_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(id)) {
-		ret = PTR_ERR(id);
-		id = NULL;
-		return ret;
-	}
+	new = rdma_create_id(current->nsproxy->net_ns, on_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(new))
+		return PTR_ERR(new);
+	*made = new;
+	return await(rdma_resolve_addr(new, NULL, (struct sockaddr *)&to, SECONDS * 1000),
+		     RDMA_CM_EVENT_ADDR_RESOLVED) ?:
+	       await(rdma_resolve_route(new, SECONDS * 1000), RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
+static int establish(struct rdma_cm_id *of)
+{
+	struct rdma_conn_param param = {
+		.responder_resources = READS, .initiator_depth = READS,
+	};
+
+	return await(rdma_connect(of, &param), RDMA_CM_EVENT_ESTABLISHED);
+}
+
+static int connect_second(const char *address, const char *port)
+{
+	int ret;
+
+	ret = resolve(&other, address, port) ?: make_qp(other, 0) ?: establish(other);
+	if (ret)
+		close_other();
+	return ret;
+}
+
+static int connect(const char *address, const char *port, const char *options, bool only_open)
+{
+	int ret;
+
 	posted = 0;
 	atomic_set(&drained, 0);
 	atomic_set(&calls, 0);
 	atomic_set(&last_wqes, 0);
-	ret = await(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, SECONDS * 1000),
-		    RDMA_CM_EVENT_ADDR_RESOLVED) ?:
-	      await(rdma_resolve_route(id, SECONDS * 1000), RDMA_CM_EVENT_ROUTE_RESOLVED) ?:
-	      make_queues(options);
+	ret = resolve(&id, address, port) ?: make_queues(options);
 	if (!ret && !only_open)
-		ret = await(rdma_connect(id, &param), RDMA_CM_EVENT_ESTABLISHED);
+		ret = establish(id);
 	if (ret)
 		close();
 	return ret;
@@ -358,6 +405,9 @@ static int post(const char *command)
 	case IB_WR_LOCAL_INV:
 		wr.send.ex.invalidate_rkey = rkey;
 		break;
+	case IB_WR_RDMA_READ_WITH_INV:
+		wr.send.ex.invalidate_rkey = mr->rkey;
+		fallthrough;
 	case IB_WR_RDMA_READ:
 		/* The peer gets the key of the sink. */
 		sge.addr = mr->iova + offset;
@@ -625,6 +675,14 @@ static int obey(char *command)
 		return -ENOTCONN;
 	if (!strcmp(name, "close")) {
 		close();
+	} else if (!strcmp(name, "second")) {
+		char *address = strsep(&command, " ");
+
+		return other || !command ? -EBUSY : connect_second(address, command);
+	} else if (!strcmp(name, "swap")) {
+		if (!other)
+			return -ENOTCONN;
+		swap(id, other);
 	} else if (!strcmp(name, "caps")) {
 		say("%d %d\n", id->device->attrs.atomic_cap, id->device->attrs.masked_atomic_cap);
 	} else if (!strcmp(name, "store")) {

@@ -387,6 +387,45 @@ static void others(void)
 	tap_point("a window serves its domain; one of type 2B only the queue pair that has bound it");
 }
 
+/* A window of type 2B ends with the connection of its queue pair, one of type 1 does not. */
+static void end_of_owner(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct setup first, second;
+	struct pair_opts opts = {};
+
+	for (int type = IBV_MW_TYPE_1; type <= IBV_MW_TYPE_2; type++) {
+		struct ibv_mw *mw;
+		struct ibv_wc wc;
+		uint32_t rkey;
+
+		begin(&first, WINDOWED);
+		opts.share = &first.pair.passive;
+		begin_with(&second, &opts, UNREGISTERED);
+		mw = window(first.pair.passive.pd, type);
+		rkey = bound(&first, mw);
+		tap_check(!post_recv(first.pair.passive.qp, 80, NULL, 0), "ibv_post_recv");
+		tap_check(!ibv_modify_qp(first.pair.passive.qp, &attr, IBV_QP_STATE), "ERROR: %m");
+		tap_check(cq_next(first.pair.passive.rcq, &wc, PATIENCE) && wc.status == IBV_WC_WR_FLUSH_ERR,
+			  "the receive is not flushed");
+		if (type == IBV_MW_TYPE_1) {
+			tap_check(setup_reach(&second, IBV_WR_RDMA_READ, at(&first, FIRST), 8, rkey) ==
+				  IBV_WC_SUCCESS, "type 1 has ended");
+		} else {
+			int status = bind_window(&second, mw, ibv_inc_rkey(rkey),
+						 part(&first, FIRST, SIZE, REMOTE_ALL));
+
+			tap_check(!status, "bind: %d", status);
+			tap_check(setup_reach(&second, IBV_WR_RDMA_READ, at(&first, FIRST), 8,
+					      ibv_inc_rkey(rkey)) == IBV_WC_SUCCESS, "the new binding");
+		}
+		tap_check(!ibv_dealloc_mw(mw), "ibv_dealloc_mw");
+		setup_close(&second);
+		setup_close(&first);
+	}
+	tap_point("a window of type 2B ends with its queue pair, and another one can bind it");
+}
+
 /* Binds that must fail. A completion with an error ends the connection. */
 static void bad_binds(void)
 {
@@ -681,6 +720,7 @@ int main(int argc, char **argv)
 	freed();
 	zero_based();
 	others();
+	end_of_owner();
 	bad_binds();
 	bad_binds_of_type_2();
 	local_use();
