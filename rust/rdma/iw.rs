@@ -406,8 +406,9 @@ pub trait CmOperations: Driver {
     fn reject(dev: &Device<Self>, token: usize, private_data: &[u8]) -> Result;
 
     /// Starts to listen (`iw_create_listen`). [`CmEvent::ConnectRequest`] reports each connection to
-    /// `id`. `home` is the network namespace of the consumer, unless that is being dismantled.
-    /// `backlog` counts connect requests.
+    /// `id`. `home` is the network namespace of the consumer, unless that is being dismantled. For a
+    /// wildcard or loopback address rdma_cm listens on all devices, also on those of other namespaces,
+    /// where it would not let the consumer accept. `backlog` counts connect requests.
     ///
     /// Returns a token for [`Self::destroy_listen`].
     fn create_listen(

@@ -352,8 +352,7 @@ impl Endpoint {
         mut reported: KBox<Reported>,
         private_data: &[u8],
     ) -> Step {
-        // rdma_cm rejects for a consumer that listens on all devices, but in another network
-        // namespace: it must not accept. Another candidate may be able to.
+        // A consumer without an answer of its own leaves the request to another candidate.
         if private_data.is_empty() && reported.next_candidate() {
             reported.deadline = self.accept_deadline();
             self.report_request(reported)

@@ -261,6 +261,17 @@ impl CmDevice {
         self.netdev()?.netns().ok_or(ENODEV)
     }
 
+    /// Returns the network namespace of the device, as [`Self::netns`] does, for a consumer in `home`.
+    /// `ENODEV` also if that is another one: a consumer gets sockets only in its own namespace. May sleep.
+    pub(super) fn netns_of(&self, home: Option<&Netns>) -> Result<Netns> {
+        let ns = self.netns()?;
+
+        match home {
+            Some(home) if *home == ns => Ok(ns),
+            _ => Err(ENODEV),
+        }
+    }
+
     /// Returns the netdev. `ENODEV` if the device is shut down. May sleep.
     fn netdev(&self) -> Result<ARef<NetDevice>> {
         let state = self.state.lock();

@@ -2,14 +2,17 @@
 
 //! Listening.
 //!
-//! For a wildcard listener rdma_cm listens on each device. The devices of one network namespace
-//! then share a socket for each transport, address and port. A connection goes to the device whose netdev
-//! has the local address of the connection. The netdev by which the packets arrive does not count:
-//! packets to an address of this host arrive by `lo`.
+//! For a wildcard listener rdma_cm listens on each device. The devices in the consumer's network
+//! namespace then share a socket for each transport, address and port. A connection goes to the device
+//! whose netdev has the local address of the connection. The netdev by which the packets arrive does not
+//! count: packets to an address of this host arrive by `lo`.
 //!
-//! A listener has several subscriptions of one device if consumers in several network namespaces
-//! listen at the same port, in the shared mode of `rdma system`. rdma_cm lets only the consumer in
-//! the device's own namespace accept, so that subscription gets a connect request first.
+//! On a device in another namespace there is no socket, in the shared mode of `rdma system` as in the
+//! exclusive one: rdma_cm would let the consumer accept no connection there, and the port is not the
+//! consumer's.
+//!
+//! A listener has several subscriptions of one device if consumers listen at the same port in several
+//! port spaces of rdma_cm. The first one gets a connect request first.
 
 use super::{
     accept,
@@ -45,8 +48,9 @@ pub(super) fn listen(
         if !is_everywhere(setup) {
             return Err(e);
         }
-        // The device or its namespace is about to go: rdma_cm drops the listener with the device.
-        if dev.netns().is_err() {
+        // The device is not in the consumer's namespace. Or it or its namespace is about to go: rdma_cm
+        // drops the listener with the device.
+        if dev.netns_of(home).is_err() {
             return Ok(dev.token());
         }
         if dev.is_registering() {
@@ -78,14 +82,13 @@ fn listen_on(
     home: Option<&Netns>,
     backlog: u32,
 ) -> Result<usize> {
-    let ns = dev.netns()?;
-    let home = home.is_some_and(|home| *home == ns);
+    let ns = dev.netns_of(home)?;
     // Outside of the lock: this may load the module of an address family.
     let links = unbound_links(dev, &ns, setup)?;
-    let subscription = Subscription::new(dev, home)?;
+    let subscription = Subscription::new(dev)?;
 
     let mut listeners = dev.shared.listeners.lock();
-    let found = find_listeners(&mut listeners, dev, &ns, setup, home, links, backlog)?;
+    let found = find_listeners(&mut listeners, dev, &ns, setup, links, backlog)?;
     subscription.open(id, found, &mut listeners)?;
     drop(listeners);
 
@@ -124,7 +127,6 @@ fn find_listeners(
     dev: &Arc<CmDevice>,
     ns: &Netns,
     setup: &Setup,
-    home: bool,
     links: KVec<(Transport, UnboundLink)>,
     backlog: u32,
 ) -> Result<KVec<Arc<Listener>>> {
@@ -151,8 +153,6 @@ fn find_listeners(
         match listener {
             // There is room.
             Ok(listener) => found.push(listener, GFP_KERNEL)?,
-            // The consumer could not accept the connections anyway.
-            Err(e) if e == EADDRINUSE && !home && is_everywhere(setup) => {}
             Err(e) => {
                 for listener in &found {
                     listener.close_unused(listeners);

@@ -108,15 +108,11 @@ impl Listener {
         drop(link);
     }
 
-    /// Adds a subscription, in front of the others if it is the first to get connect requests. May sleep.
-    pub(super) fn subscribe(&self, subscription: &Arc<Subscription>, first: bool) -> Result {
+    /// Adds a subscription. May sleep.
+    pub(super) fn subscribe(&self, subscription: &Arc<Subscription>) -> Result {
         let mut subscriptions = self.subscriptions.lock();
 
-        subscriptions.reserve(1, GFP_KERNEL)?;
-        let place = if first { 0 } else { subscriptions.len() };
-        // There is room, and the place is in range.
-        let _ = subscriptions.insert_within_capacity(place, subscription.clone());
-        Ok(())
+        Ok(subscriptions.push(subscription.clone(), GFP_KERNEL)?)
     }
 
     /// Removes a subscription. The last one closes the listener. `listeners` is the list of all. May

@@ -20,8 +20,6 @@ use rdma::iw::{CmEvent, CmId};
 pub(super) struct Subscription {
     pub(super) dev: Arc<CmDevice>,
     pub(super) token: usize,
-    /// The consumer is in the device's network namespace.
-    home: bool,
     #[pin]
     state: Mutex<SubscriptionState>,
 }
@@ -29,20 +27,18 @@ pub(super) struct Subscription {
 struct SubscriptionState {
     /// `None` before the subscription is open and once it is closed.
     id: Option<ARef<CmId>>,
-    /// One for each transport while it is open. None if the address is in use, in a namespace that is
-    /// not the consumer's.
+    /// One for each transport while it is open.
     listeners: KVec<Arc<Listener>>,
     half_open: HalfOpen<Arc<dyn CmConnection>>,
 }
 
 impl Subscription {
     /// Creates a subscription, not open yet. May sleep.
-    pub(super) fn new(dev: &Arc<CmDevice>, home: bool) -> Result<Arc<Self>> {
+    pub(super) fn new(dev: &Arc<CmDevice>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 dev: dev.clone(),
                 token: dev.token(),
-                home,
                 state <- new_mutex!(SubscriptionState {
                     id: None,
                     listeners: KVec::new(),
@@ -63,7 +59,7 @@ impl Subscription {
         all: &mut KVec<Arc<Listener>>,
     ) -> Result {
         for listener in &found {
-            if let Err(e) = listener.subscribe(self, self.home) {
+            if let Err(e) = listener.subscribe(self) {
                 for listener in &found {
                     listener.drop_subscription(self, all);
                 }

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 """What holds for listeners over each transport, with several devices in several namespaces."""
+import socket
 from contextlib import ExitStack
 
 import lab
 from ksft import ksft_eq, ksft_in, ksft_pr, point
-from utils import bkg, cmd, ip, wait_until
+from netns import NetNSEnter, sysctl
+from utils import NOBODY, bkg, cmd, ip, wait_until
+
+PRIVILEGED = 901
+"""A port for which a program needs CAP_NET_BIND_SERVICE."""
 
 
-def serve(node, addr, port, *options, within=20):
+def serve(node, addr, port, *options, within=20, who=()):
     """Starts a `cm_peer serve` on an address that need not be the node's own."""
-    process = bkg(["cm_peer", "serve", addr, port, *options], host=node)
+    process = bkg([*who, "cm_peer", "serve", addr, port, *options], host=node)
     process.says("listening", within)
     return process
 
@@ -79,6 +84,37 @@ def common(one, two, left, right):
             reach(right, left.addr, port)
         with serve(left, "0.0.0.0", port):
             reach(right, left.addr, port)
+
+
+def plain(node, port, protocol):
+    """Listens on all addresses in a node's namespace without RDMA, and connects."""
+    with NetNSEnter(node.netns), \
+            socket.socket(socket.AF_INET6, socket.SOCK_STREAM, protocol) as server, \
+            socket.socket(socket.AF_INET6, socket.SOCK_STREAM, protocol) as client:
+        server.bind(("::", port))
+        server.listen()
+        client.connect((node.addr6, port))
+        with server.accept()[0] as accepted:
+            accepted.sendall(b"plain")
+            ksft_eq(client.recv(5), b"plain", "the plain server's data")
+
+
+def elsewhere(left, right, protocol):
+    """Checks what a listener leaves alone in namespaces that are not its program's."""
+    with point("a listener takes no port in other namespaces"):
+        for addr in ("0.0.0.0", "::", "127.0.0.1", "::1"):
+            port = lab.new_port()
+            with serve(left, addr, port):
+                plain(right, port, protocol)
+    with point("not even one for which it has the capability"):
+        with serve(left, "0.0.0.0", PRIVILEGED):
+            plain(right, PRIVILEGED, protocol)
+    with point("it needs no right there"):
+        port = lab.new_port()
+        with sysctl("ip_unprivileged_port_start", "32000", right.netns), \
+                serve(left, "0.0.0.0", port, who=NOBODY) as server:
+            reach(right, left.addr, port)
+            server.says("ESTABLISHED", 5)
 
 
 def rejection(left, right):
