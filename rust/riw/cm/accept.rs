@@ -3,7 +3,6 @@
 //! The side that accepts a connection.
 
 use super::{
-    device::CmDevice,
     incoming::{AwaitedRequest, Incoming, Reported, Request, Responder},
     member::Member,
     pending::PendingEvent,
@@ -25,16 +24,6 @@ use kernel::{
 use rdma::iw::{CmEvent, CmId, ConnParam, Offer};
 use trace::CmPhase;
 
-impl Incoming {
-    /// Takes the connection over, and leaves no candidates behind.
-    fn take(&mut self) -> Self {
-        Self {
-            candidates: core::mem::take(&mut self.candidates),
-            ..*self
-        }
-    }
-}
-
 impl Request {
     /// Returns the addresses of the connection.
     pub(super) fn addrs(&self) -> &AddrPair {
@@ -55,20 +44,22 @@ impl Request {
 
     /// Adds the connection to the half-open ones of its subscription. May sleep.
     fn enter(&self, endpoint: &Arc<Endpoint>) -> Result {
-        let Incoming { addrs, candidates } = &self.incoming;
+        let Incoming {
+            addrs,
+            subscription,
+        } = &self.incoming;
 
-        candidates.first().ok_or(ECONNREFUSED)?.enter(
-            addrs.remote.ip().into(),
-            endpoint.token,
-            endpoint.clone(),
-        )
+        subscription.enter(addrs.remote.ip().into(), endpoint.token, endpoint.clone())
     }
 
     /// Removes the connection from the half-open ones, if it is one of them. May sleep.
     pub(super) fn leave(&self, endpoint: &Endpoint) {
-        if let Some(subscription) = self.incoming.candidates.first() {
-            subscription.leave(self.incoming.addrs.remote.ip().into(), endpoint.token);
-        }
+        let Incoming {
+            addrs,
+            subscription,
+        } = &self.incoming;
+
+        subscription.leave(addrs.remote.ip().into(), endpoint.token);
     }
 }
 
@@ -78,13 +69,10 @@ impl Reported {
         &self.incoming.addrs
     }
 
-    /// Reports the connect request to the first candidate. Fails if there is none, or if it does
-    /// not take the request. May sleep.
+    /// Reports the connect request. Fails as [`Subscription::report_event`] does. May sleep.
     fn report(&self, token: usize) -> Result {
         self.incoming
-            .candidates
-            .first()
-            .ok_or(ENOENT)?
+            .subscription
             .report_event(&CmEvent::ConnectRequest {
                 local: self.incoming.addrs.local,
                 remote: self.incoming.addrs.remote,
@@ -97,29 +85,18 @@ impl Reported {
                 token,
             })
     }
-
-    /// Removes the first candidate. Returns whether there is another.
-    fn next_candidate(&mut self) -> bool {
-        let candidates = &mut self.incoming.candidates;
-
-        if !candidates.is_empty() {
-            // It is in range.
-            let _ = candidates.remove(0);
-        }
-        !candidates.is_empty()
-    }
 }
 
-/// Takes a connection over from a listener, for one of `candidates`, which are all of `dev`. Resets
-/// the connection if that fails. May sleep.
-pub(super) fn incoming(
-    dev: &Arc<CmDevice>,
-    connection: Connection,
-    candidates: KVec<Arc<Subscription>>,
-) -> Result {
+/// Takes a connection over from a listener, for `subscription`. Resets the connection if that fails. May
+/// sleep.
+pub(super) fn incoming(connection: Connection, subscription: Arc<Subscription>) -> Result {
+    let dev = subscription.dev.clone();
     let made = connection.addrs().and_then(|addrs| {
-        let incoming = Incoming { addrs, candidates };
-        Ok((Endpoint::new(dev, false)?, incoming))
+        let incoming = Incoming {
+            addrs,
+            subscription,
+        };
+        Ok((Endpoint::new(&dev, false)?, incoming))
     });
     let (endpoint, incoming) = match made {
         Ok(made) => made,
@@ -199,9 +176,9 @@ impl Endpoint {
     }
 
     /// Reports a valid request to iw_cm. May sleep.
-    fn consider(&self, mut request: KBox<Request>, responder: Responder) -> Step {
+    fn consider(&self, request: KBox<Request>, responder: Responder) -> Step {
         let reported = Reported {
-            incoming: request.incoming.take(),
+            incoming: request.incoming.clone(),
             responder,
             deadline: self.accept_deadline(),
         };
@@ -219,16 +196,12 @@ impl Endpoint {
         }
     }
 
-    /// Offers the connect request to the candidates in turn, until one takes it. May sleep.
-    fn report_request(&self, mut reported: KBox<Reported>) -> Step {
-        loop {
-            if reported.report(self.token).is_ok() {
-                return Step::Next(Phase::Reported(reported));
-            }
-            if !reported.next_candidate() {
-                // All have closed, or their backlogs are full.
-                return self.refuse_with(reported, EndReason::Rejected);
-            }
+    /// Offers the connect request to the subscription. May sleep.
+    fn report_request(&self, reported: KBox<Reported>) -> Step {
+        match reported.report(self.token) {
+            Ok(()) => Step::Next(Phase::Reported(reported)),
+            // It has closed, or its backlog is full.
+            Err(_) => self.refuse_with(reported, EndReason::Rejected),
         }
     }
 
@@ -342,25 +315,14 @@ impl Endpoint {
     /// Rejects, as [`CmOperations::reject`](rdma::iw::CmOperations::reject) says. May sleep.
     pub(super) fn reject_by(self: &Arc<Self>, private_data: &[u8]) -> Result {
         self.step(&mut self.phase.lock(), |phase| match phase {
-            Phase::Reported(reported) => (self.reject_reported(reported, private_data), Ok(())),
+            Phase::Reported(reported) => {
+                let answered = reported.responder.reject(self, private_data);
+                let phase = Phase::Reported(reported);
+
+                (refused(phase, answered, EndReason::Rejected), Ok(()))
+            }
             phase => (Step::Next(phase), Err(ECONNRESET)),
         })
-    }
-
-    fn reject_reported(
-        self: &Arc<Self>,
-        mut reported: KBox<Reported>,
-        private_data: &[u8],
-    ) -> Step {
-        // A consumer without an answer of its own leaves the request to another candidate.
-        if private_data.is_empty() && reported.next_candidate() {
-            reported.deadline = self.accept_deadline();
-            self.report_request(reported)
-        } else {
-            let answered = reported.responder.reject(self, private_data);
-
-            refused(Phase::Reported(reported), answered, EndReason::Rejected)
-        }
     }
 }
 

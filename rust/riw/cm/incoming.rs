@@ -11,14 +11,15 @@ use iwarp::{
 use kernel::{prelude::*, sync::Arc};
 
 /// A connection that a listener has accepted.
+#[derive(Clone)]
 pub(super) struct Incoming {
     pub(super) addrs: AddrPair,
-    /// The subscriptions that may decide on it. The first one gets the connect request.
-    pub(super) candidates: KVec<Arc<Subscription>>,
+    /// Gets the connect request.
+    pub(super) subscription: Arc<Subscription>,
 }
 
 /// A connection whose Request has not arrived in full. It counts among the half-open ones of its
-/// first candidate.
+/// subscription.
 pub(super) struct Request {
     pub(super) incoming: Incoming,
     pub(super) awaited: AwaitedRequest,

@@ -11,8 +11,8 @@
 //! exclusive one: rdma_cm would let the consumer accept no connection there, and the port is not the
 //! consumer's.
 //!
-//! A listener has several subscriptions of one device if consumers listen at the same port in several
-//! port spaces of rdma_cm. The first one gets a connect request first.
+//! A listener has one subscription of each device. rdma_cm has several port spaces, and each may have a
+//! listener at the same port: the second one fails.
 
 use super::{
     accept,
@@ -189,10 +189,10 @@ impl Listener {
     fn accept(&self, link: &ListenLink) -> Result {
         let child = link.accept()?;
 
-        match self.candidates(&child) {
-            Ok((dev, candidates)) => {
+        match self.subscription_for(&child) {
+            Ok(subscription) => {
                 // An error ends the connection, not the listener.
-                let _ = accept::incoming(&dev, child, candidates);
+                let _ = accept::incoming(child, subscription);
             }
             // No device has that address.
             Err(_) => child.abort(),
@@ -200,9 +200,9 @@ impl Listener {
         Ok(())
     }
 
-    /// Finds the device that a connection is for, and its subscriptions. May sleep. `ENODEV` if no
-    /// device has the connection's local address.
-    fn candidates(&self, child: &Connection) -> Result<(Arc<CmDevice>, KVec<Arc<Subscription>>)> {
+    /// Finds the subscription of the device that a connection is for. May sleep. `ENODEV` if no device
+    /// has the connection's local address.
+    fn subscription_for(&self, child: &Connection) -> Result<Arc<Subscription>> {
         let local = child.addrs()?.local;
         let subscriptions = self.subscriptions.lock();
         let first = subscriptions.first().ok_or(ENODEV)?;
@@ -218,7 +218,7 @@ impl Listener {
                 .find(|s| Some(s.dev.ifindex) == ifindex)
         };
 
-        let chosen = on(owner)
+        on(owner)
             // rdma_cm confuses the addresses of a VLAN with the addresses of its lower device, in both
             // directions.
             .or_else(|| on(owner.and_then(|owner| ns.vlan_real(owner))))
@@ -231,15 +231,8 @@ impl Listener {
             })
             // rdma_cm chose the device for this address.
             .or_else(|| (!self.key.addr.ip().is_unspecified()).then_some(first))
-            .ok_or(ENODEV)?;
-
-        let mut candidates = KVec::new();
-        for other in subscriptions.iter() {
-            if Arc::ptr_eq(&other.dev, &chosen.dev) {
-                candidates.push(other.clone(), GFP_KERNEL)?;
-            }
-        }
-        Ok((chosen.dev.clone(), candidates))
+            .cloned()
+            .ok_or(ENODEV)
     }
 }
 

@@ -32,6 +32,7 @@ pub(super) struct Key {
 #[pin_data]
 pub(super) struct Listener {
     pub(super) key: Key,
+    /// At most one of each device.
     #[pin]
     pub(super) subscriptions: Mutex<KVec<Arc<Subscription>>>,
     /// Held while connections are accepted, until each of them belongs to its device. `None` once
@@ -108,10 +109,15 @@ impl Listener {
         drop(link);
     }
 
-    /// Adds a subscription. May sleep.
+    /// Adds a subscription. May sleep. `EADDRINUSE` if there is one of its device, which is another
+    /// consumer's; `ENOMEM`.
     pub(super) fn subscribe(&self, subscription: &Arc<Subscription>) -> Result {
         let mut subscriptions = self.subscriptions.lock();
+        let is_on = |other: &Arc<Subscription>| Arc::ptr_eq(&other.dev, &subscription.dev);
 
+        if subscriptions.iter().any(is_on) {
+            return Err(EADDRINUSE);
+        }
         Ok(subscriptions.push(subscription.clone(), GFP_KERNEL)?)
     }
 

@@ -117,6 +117,23 @@ def elsewhere(left, right, protocol):
             server.says("ESTABLISHED", 5)
 
 
+def second(one):
+    with point("a second listener at the port is refused, also in another port space of rdma_cm"):
+        port = lab.new_port()
+        with serve(one, "0.0.0.0", port) as first, \
+                bkg(f"cm_peer serve 0.0.0.0 {port} ib", host=one) as late:
+            late.says("rdma_listen: Address already in use", 20)
+            reach(one, one.addr, port)
+            first.says("ESTABLISHED", 5)
+    with point("whichever comes first"):
+        port = lab.new_port()
+        with serve(one, "0.0.0.0", port, "ib") as first, \
+                bkg(f"cm_peer serve 0.0.0.0 {port}", host=one) as late:
+            late.says("rdma_listen: Address already in use", 20)
+            reach(one, one.addr, port)
+            first.says("ESTABLISHED", 5)
+
+
 def rejection(left, right):
     port = lab.new_port()
     with point("a rejection is one although others listen at the port elsewhere"):

@@ -14,6 +14,7 @@
  *     idle        serve: do not read events
  *     twice       serve: accept each request a second time, with another queue pair
  *     regret      serve: reject each request after it was accepted
+ *     ib          serve: listen in the port space RDMA_PS_IB instead of RDMA_PS_TCP
  *     deaf        serve: stop listening at the first request, and accept it a second later
  *     stay        connect: stay connected until the peer disconnects
  *     post        connect: post a SEND as soon as the QP takes it
@@ -34,7 +35,7 @@
 
 static struct {
 	int backlog, data, ird, ord, tos, qpn;
-	bool reject, hold, idle, deaf, stay, wait, abort, twice, regret, post;
+	bool reject, hold, idle, ib, deaf, stay, wait, abort, twice, regret, post;
 } opts = { .backlog = 8, .ird = 1, .ord = 1, .tos = -1 };
 
 static uint8_t private_data[256];
@@ -61,6 +62,8 @@ static void parse(int argc, char **argv)
 			opts.hold = true;
 		else if (!strcmp(argv[i], "idle"))
 			opts.idle = true;
+		else if (!strcmp(argv[i], "ib"))
+			opts.ib = true;
 		else if (!strcmp(argv[i], "twice"))
 			opts.twice = true;
 		else if (!strcmp(argv[i], "regret"))
@@ -214,7 +217,7 @@ static void serve(struct rdma_event_channel *channel, const char *addr, const ch
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *listener;
 
-	if (rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP))
+	if (rdma_create_id(channel, &listener, NULL, opts.ib ? RDMA_PS_IB : RDMA_PS_TCP))
 		die("rdma_create_id");
 	set_tos(listener);
 	if (rdma_bind_addr(listener, info->ai_src_addr))
