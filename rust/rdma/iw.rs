@@ -373,11 +373,13 @@ impl Setup {
 /// consumers of iw_cm call it with locks held. iw_cm returns an error to its consumer as it is.
 pub trait CmOperations: Driver {
     /// Connects the queue pair in `param` to `remote` (`iw_connect`). [`CmEvent::ConnectReply`]
-    /// reports the result.
+    /// reports the result. `home` is the network namespace of the consumer, unless that is being
+    /// dismantled. For a loopback address rdma_cm takes any device, also one of another namespace.
     fn connect(
         dev: &Device<Self>,
         id: &CmId,
         setup: &Setup,
+        home: Option<net::Netns>,
         remote: &SocketAddr,
         param: &ConnParam<'_>,
     ) -> Result;

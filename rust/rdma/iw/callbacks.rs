@@ -48,13 +48,15 @@ unsafe extern "C" fn connect<T: CmOperations>(
 ) -> c_int {
     from_result(|| {
         // SAFETY: iw_cm passes a live id of a device of `T`, whose addresses it does not change
-        // during the call, and valid parameters.
+        // during the call, and valid parameters. rdma_cm is calling for it, so its own part of the id
+        // exists. `iw_cm_id_net` returns null or a namespace with a reference.
         unsafe {
             let setup = Setup::from_raw(id)?;
+            let home = net::Netns::from_raw(bindings::iw_cm_id_net(id));
             let remote = addr::from_storage(&(*id).m_remote_addr).ok_or(EAFNOSUPPORT)?;
             let param = ConnParam::from_raw(id, param);
 
-            T::connect(device(id), &*id.cast(), &setup, &remote, &param)?;
+            T::connect(device(id), &*id.cast(), &setup, home, &remote, &param)?;
         }
         Ok(0)
     })

@@ -147,13 +147,14 @@ pub(super) fn connect(
     qp: &Arc<Qp>,
     id: &CmId,
     setup: &Setup,
+    home: Option<&Netns>,
     remote: &SocketAddr,
     param: &ConnParam<'_>,
 ) -> Result {
     check_depths(param)?;
     let mut opening = Opening::new(dev, qp, id, setup, remote, param)?;
     // Held until the device knows of the connection.
-    let ns = dev.netns()?;
+    let ns = dev.netns_of(home)?;
     let connection = opening.bind(dev, &ns)?;
     let endpoint = Endpoint::new(dev, qp.is_below_reclaim(Role::Initiator))?;
 

@@ -22,12 +22,13 @@ impl CmOperations for Riw {
         dev: &Device<Self>,
         id: &CmId,
         setup: &Setup,
+        home: Option<Netns>,
         remote: &SocketAddr,
         param: &ConnParam<'_>,
     ) -> Result {
         let (qp, _) = Qp::lookup(dev, param).ok_or(EINVAL)?;
 
-        without_io(|| connect::connect(&dev.cm, &qp, id, setup, remote, param))
+        without_io(|| connect::connect(&dev.cm, &qp, id, setup, home.as_ref(), remote, param))
     }
 
     fn accept(

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import lab
 from ksft import ksft_eq, ksft_in, ksft_pr, point
-from netns import NetNSEnter, sysctl
+from netns import NetNS, NetNSEnter, sysctl
 from utils import NOBODY, bkg, cmd, ip, wait_until
 
 PRIVILEGED = 901
@@ -186,6 +186,21 @@ def in_both_modes(checks):
             left, right = stack.enter_context(lab.veth_pair())
             one, two = here(stack)
             checks(one, two, left, right)
+
+
+def to_lo():
+    """rdma_cm connects to a loopback address by any device."""
+    lab.set_mode("shared")
+    with lab.loopback() as node, NetNS("other"):
+        with point("a connection to a loopback address does not leave the namespace"):
+            for addr in ("127.0.0.1", "::1"):
+                port = lab.new_port()
+                with serve(node, addr, port) as server:
+                    said = cmd(f"cm_peer connect {addr} {port}", fail=False, ns="other").stdout
+                    ksft_in("rdma_connect: No such device", said)
+                    reach(node, addr, port)
+                    server.says("ESTABLISHED", 5)
+                    ksft_eq(server.output.count("REQUEST"), 1, "requests")
 
 
 def on_lo():
