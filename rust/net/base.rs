@@ -276,8 +276,9 @@ impl Base {
         to_result(unsafe { bindings::kernel_listen(self.sock.as_ptr(), backlog) })
     }
 
-    /// Accepts a connection. The socket must listen. `EAGAIN` if the accept queue is empty, `EBUSY`
-    /// if other code uses the child's `sk_user_data`; otherwise the errors of `kernel_accept()`.
+    /// Accepts a connection, which belongs to the user of this socket. The socket must listen. `EAGAIN`
+    /// if the accept queue is empty, `EBUSY` if other code uses the child's `sk_user_data`; otherwise the
+    /// errors of `kernel_accept()`.
     pub(crate) fn accept(&self) -> Result<Self> {
         let mut child = core::ptr::null_mut();
 
@@ -301,8 +302,10 @@ impl Base {
         // SAFETY: By the type's invariants the child is valid. It is new, so its use of the reserves is
         // not counted yet; the drop takes one count back. `original` are callbacks for a socket of its
         // protocol, installed under `sk_callback_lock`. `sk_setup()` changes a setting that only
-        // senders read, and nothing sends on the child yet.
+        // senders read, and nothing sends on the child yet. This socket is valid, too, and no other
+        // code changes the user of either.
         unsafe {
+            bindings::sk_inherit_user(child.sock().as_ptr(), self.sk().as_ptr());
             bindings::sk_count_reserves(child.sk().as_ptr());
             to_result(bindings::sk_disinherit(
                 child.sk().as_ptr(),

@@ -288,6 +288,15 @@ void riw_helper_sk_count_reserves(struct sock *sk)
 		static_branch_inc(&memalloc_socks_key);
 }
 
+/* Gives a child the user of its listener. The accept gives it that of the task, which is a worker's. */
+void riw_helper_sk_inherit_user(struct socket *child, const struct sock *listener)
+{
+	kuid_t uid = sk_uid(listener);
+
+	SOCK_INODE(child)->i_uid = uid;
+	WRITE_ONCE(child->sk->sk_uid, uid);
+}
+
 /*
  * Releases a socket.
  *

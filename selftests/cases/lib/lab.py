@@ -108,6 +108,18 @@ def ports_connecting_to(node):
             for line in cmd("ss -tnH state syn-sent", host=node).stdout.splitlines()}
 
 
+def tcp_users(node, local=None, remote=None):
+    """Returns the numbers of the users who own the TCP connections that have this local or remote port."""
+    with NetNSEnter(node.netns):
+        text = Path(TCP_TABLES[0]).read_text(encoding="ascii")
+
+    def is_one(row):
+        # sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid
+        ports = [int(addr.rsplit(":", 1)[1], 16) for addr in row[1:3]]
+        return row[3] == "01" and all(want in (None, port) for want, port in zip((local, remote), ports))
+    return {int(row[7]) for row in map(str.split, text.splitlines()[1:]) if is_one(row)}
+
+
 _port = 7000
 
 

@@ -20,7 +20,8 @@ from ksft import PACE, KsftFailEx
 RETRIES = 5
 """Attempts to list RDMA objects."""
 
-NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all",
+NOBODY_UID = 65534
+NOBODY = ("setpriv", f"--reuid={NOBODY_UID}", "--regid=65534", "--clear-groups", "--inh-caps=-all",
           "--bounding-set=-all")
 """The first words of a command that runs as the user nobody, and can get no capability."""
 
