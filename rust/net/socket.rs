@@ -70,6 +70,14 @@ impl Socket {
         Ok(())
     }
 
+    /// Resets the connection, or gives up to connect, and discards all data. The socket can connect again,
+    /// from the address that it is bound to. May sleep. First remove the callbacks: they would report this
+    /// end.
+    pub fn disconnect(&self) -> Result {
+        // SAFETY: By the type's invariants it is a valid TCP socket. The helper locks it.
+        to_result(unsafe { bindings::tcp_disconnect(self.sock().as_ptr()) })
+    }
+
     /// Makes the receive buffer large enough for `count` unread bytes, within the namespace's
     /// `tcp_rmem`. Very small segments may need more. [`Callbacks::data_ready`] may be called
     /// before this returns.

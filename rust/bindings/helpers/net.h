@@ -53,6 +53,7 @@ void riw_helper_tcp_take(struct sock *sk, size_t count);
 bool riw_helper_tcp_has_urgent(struct sock *sk);
 bool riw_helper_tcp_wait_for(struct sock *sk, u32 count);
 void riw_helper_tcp_reserve(struct socket *sock, u32 count);
+int riw_helper_tcp_disconnect(struct socket *sock);
 void riw_helper_sk_set_tos(struct sock *sk, int tos);
 void riw_helper_sk_avoid_io(struct sock *sk);
 void riw_helper_sk_use_reserves(struct sock *sk);

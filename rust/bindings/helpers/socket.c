@@ -248,6 +248,17 @@ void riw_helper_tcp_reserve(struct socket *sock, u32 count)
 	release_sock(sk);
 }
 
+/* Resets the connection. The socket stays bound, and can connect again. */
+int riw_helper_tcp_disconnect(struct socket *sock)
+{
+	struct sockaddr_storage none = { .ss_family = AF_UNSPEC };
+	int ret = kernel_connect(sock, (void *)&none, sizeof(none), 0);
+
+	/* The error that tcp_disconnect() leaves would end the next connection. */
+	sock_error(sock->sk);
+	return ret;
+}
+
 void riw_helper_sk_set_tos(struct sock *sk, int tos)
 {
 #if IS_ENABLED(CONFIG_IPV6)

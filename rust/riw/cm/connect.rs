@@ -33,85 +33,63 @@ use trace::CmPhase;
 const FALLBACK_TIME: i64 = 3_000;
 
 impl Opening {
+    /// Prepares to connect. Also returns the connection of the first attempt, bound to the address of this
+    /// end: over SCTP, or over TCP if there can be none over SCTP and both would do. May sleep.
+    ///
+    /// Every socket of the attempts is made here, by the task that connects: it belongs to the user and to
+    /// the cgroups of that task.
     fn new(
         dev: &CmDevice,
+        ns: &Netns,
         qp: &Qp,
         id: &CmId,
         setup: &Setup,
         remote: &SocketAddr,
         param: &ConnParam<'_>,
-    ) -> Result<KBox<Self>> {
+    ) -> Result<(KBox<Self>, Connection)> {
         let policy = dev.settings.policy();
-        let wanted = dev.settings.transports();
-        let connect_time = dev.settings.connect_time();
-        let (startup, tcp, time) = match wanted {
-            Transports::Tcp => (Transport::Tcp, None, connect_time),
-            Transports::Sctp => (Transport::Sctp, None, connect_time),
-            Transports::Both => {
-                let tcp = Startup::new(Transport::Tcp, &policy, param)?;
-                let time = (connect_time / 2).min(FALLBACK_TIME);
+        let below_reclaim = qp.is_below_reclaim(Role::Initiator);
+        let startup = |transport| Startup::new(transport, &policy, param);
+        let bind = |transport| bind(transport, dev, ns, setup, remote, below_reclaim);
 
-                (Transport::Sctp, Some(tcp), time)
+        let ((startup, connection), tcp) = match dev.settings.transports() {
+            Transports::Tcp => ((startup(Transport::Tcp)?, bind(Transport::Tcp)?), None),
+            Transports::Sctp => ((startup(Transport::Sctp)?, bind(Transport::Sctp)?), None),
+            Transports::Both => {
+                let (sctp, tcp) = (startup(Transport::Sctp)?, startup(Transport::Tcp)?);
+
+                match (bind(Transport::Sctp), bind(Transport::Tcp)) {
+                    (Ok(first), second) => ((sctp, first), second.ok().map(|second| (tcp, second))),
+                    (Err(_), second) => ((tcp, second?), None),
+                }
             }
+        };
+        let connect_time = dev.settings.connect_time();
+        let time = match tcp {
+            Some(_) => (connect_time / 2).min(FALLBACK_TIME),
+            None => connect_time,
         };
         let opening = Self {
             id: ARef::from(id),
-            setup: *setup,
             addrs: AddrPair {
                 local: setup.local,
                 remote: *remote,
             },
-            startup: Startup::new(startup, &policy, param)?,
+            startup,
             tcp,
             deadline: Deadline::new(time),
             limit: Deadline::new(connect_time.saturating_add(dev.settings.startup_time())),
-            below_reclaim: qp.is_below_reclaim(Role::Initiator),
         };
 
-        Ok(KBox::new(opening, GFP_KERNEL)?)
+        Ok((KBox::new(opening, GFP_KERNEL)?, connection))
     }
 
-    /// Makes a connection bound to the address of this end. Chooses TCP if there can be none over SCTP, and
-    /// both would do. May sleep.
-    fn bind(&mut self, dev: &CmDevice, ns: &Netns) -> Result<Connection> {
-        match self.bind_by(self.startup.transport(), dev, ns) {
-            Err(_) if self.take_tcp() => {
-                self.deadline = Deadline::new(dev.settings.connect_time()).min(self.limit);
-                self.bind_by(Transport::Tcp, dev, ns)
-            }
-            other => other,
-        }
-    }
+    /// Chooses TCP, if it has not been tried. Returns its connection.
+    fn take_tcp(&mut self) -> Option<Connection> {
+        let (startup, connection) = self.tcp.take()?;
 
-    fn bind_by(&self, transport: Transport, dev: &CmDevice, ns: &Netns) -> Result<Connection> {
-        let Setup { local, tos, .. } = &self.setup;
-        let more = dev.further_addrs(transport, local)?;
-        let connection = Connection::new(
-            transport,
-            &dev.shared.pernet,
-            ns,
-            local,
-            &more,
-            &self.addrs.remote,
-            *tos,
-        )?;
-
-        if self.below_reclaim {
-            // Now, and not when the stream starts: a consumer also connects again to get memory.
-            connection.use_reserves();
-        }
-        Ok(connection)
-    }
-
-    /// Chooses TCP, if it has not been tried. Returns whether it does.
-    fn take_tcp(&mut self) -> bool {
-        match self.tcp.take() {
-            Some(startup) => {
-                self.startup = startup;
-                true
-            }
-            None => false,
-        }
+        self.startup = startup;
+        Some(connection)
     }
 
     /// Reports the connect reply to iw_cm. May sleep.
@@ -140,6 +118,27 @@ impl Opening {
     }
 }
 
+/// Makes a connection that is bound to the address of this end. May sleep.
+fn bind(
+    transport: Transport,
+    dev: &CmDevice,
+    ns: &Netns,
+    setup: &Setup,
+    remote: &SocketAddr,
+    below_reclaim: bool,
+) -> Result<Connection> {
+    let Setup { local, tos, .. } = setup;
+    let more = dev.further_addrs(transport, local)?;
+    let pernet = &dev.shared.pernet;
+    let connection = Connection::new(transport, pernet, ns, local, &more, remote, *tos)?;
+
+    if below_reclaim {
+        // Now, and not when the stream starts: a consumer also connects again to get memory.
+        connection.use_reserves();
+    }
+    Ok(connection)
+}
+
 /// Starts to connect, as [`CmOperations::connect`](rdma::iw::CmOperations::connect) says. May
 /// sleep.
 pub(super) fn connect(
@@ -152,10 +151,9 @@ pub(super) fn connect(
     param: &ConnParam<'_>,
 ) -> Result {
     check_depths(param)?;
-    let mut opening = Opening::new(dev, qp, id, setup, remote, param)?;
-    // Held until the device knows of the connection.
+    // Held until the device knows of the connections.
     let ns = dev.netns_of(home)?;
-    let connection = opening.bind(dev, &ns)?;
+    let (mut opening, connection) = Opening::new(dev, &ns, qp, id, setup, remote, param)?;
     let endpoint = Endpoint::new(dev, qp.is_below_reclaim(Role::Initiator))?;
 
     let mut phase = endpoint.phase.lock();
@@ -189,10 +187,34 @@ impl Endpoint {
         connection: Connection,
         opening: &mut Opening,
     ) -> Result<(), EndReason> {
-        match self.begin(connection, &opening.addrs.remote) {
-            Err(_) if opening.take_tcp() => self.reconnect(opening),
-            other => other,
+        self.begin(connection, &opening.addrs.remote)
+            .or_else(|reason| self.begin_tcp(opening, reason))
+    }
+
+    /// Starts to connect by TCP, after an attempt by SCTP that has failed for `reason`. Returns that reason if
+    /// TCP has been tried, or is not to be. May sleep.
+    fn begin_tcp(
+        self: &Arc<Self>,
+        opening: &mut Opening,
+        reason: EndReason,
+    ) -> Result<(), EndReason> {
+        let connection = opening.take_tcp().ok_or(reason)?;
+
+        if let Some(failed) = self.link.take() {
+            failed.abort();
         }
+        self.begin_next(connection, opening)
+    }
+
+    /// Starts another attempt to connect. May sleep.
+    fn begin_next(
+        self: &Arc<Self>,
+        connection: Connection,
+        opening: &mut Opening,
+    ) -> Result<(), EndReason> {
+        self.begin(connection, &opening.addrs.remote)?;
+        opening.deadline = Deadline::new(self.dev.settings.connect_time()).min(opening.limit);
+        Ok(())
     }
 
     /// Continues to connect, as far as that is possible now. May sleep.
@@ -230,7 +252,7 @@ impl Endpoint {
         mut opening: KBox<Opening>,
         reason: EndReason,
     ) -> Step {
-        if !opening.take_tcp() || self.reconnect(&mut opening).is_err() {
+        if self.begin_tcp(&mut opening, reason).is_err() {
             return Step::End(Phase::Connecting(opening), End::abort(reason));
         }
         // TCP may have connected already.
@@ -320,20 +342,11 @@ impl Endpoint {
         Step::Next(Phase::Connecting(opening))
     }
 
-    /// Resets the connection and connects once more. May sleep.
+    /// Resets the connection and connects once more, from the same socket. May sleep.
     fn reconnect(self: &Arc<Self>, opening: &mut Opening) -> Result<(), EndReason> {
-        if let Some(connection) = self.link.take() {
-            connection.abort();
-        }
+        let connection = self.link.take().ok_or(EndReason::Local(ENOTCONN))?;
 
-        let ns = self.dev.netns().map_err(EndReason::Local)?;
-        let connection = opening.bind(&self.dev, &ns).map_err(EndReason::Local)?;
-        // A shutdown of the device that begins now also ends this endpoint: it is a member, and the
-        // shutdown waits for `phase`, which is locked.
-        self.begin(connection, &opening.addrs.remote)?;
-
-        opening.deadline = Deadline::new(self.dev.settings.connect_time()).min(opening.limit);
-        Ok(())
+        self.begin_next(connection.reset().map_err(EndReason::Local)?, opening)
     }
 
     /// Ends the connection for `reason`, after a Terminate: the peer believes it established. May

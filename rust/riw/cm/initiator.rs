@@ -47,14 +47,6 @@ impl Startup {
         })
     }
 
-    /// Returns the transport that it needs.
-    pub(super) fn transport(&self) -> Transport {
-        match self {
-            Self::Mpa(_) => Transport::Tcp,
-            Self::Sctp(_) => Transport::Sctp,
-        }
-    }
-
     /// Sends the request of this side. May sleep.
     pub(super) fn send_request(&self, endpoint: &Endpoint) -> Result<(), EndReason> {
         match self {

@@ -2,30 +2,27 @@
 
 //! The state of a connection that is being opened.
 
-use crate::link::{AddrPair, Deadline};
+use crate::link::{AddrPair, Connection, Deadline};
 use iwarp::{
     sctp::Form,
     startup::{Initiator, Reader},
 };
 use kernel::{prelude::*, sync::aref::ARef};
-use rdma::iw::{CmId, Setup};
+use rdma::iw::CmId;
 
 /// A connection that is being opened.
 pub(super) struct Opening {
     /// iw_cm's id, which waits for the connect reply.
     pub(super) id: ARef<CmId>,
-    pub(super) setup: Setup,
     /// The addresses; the local one as far as it is known.
     pub(super) addrs: AddrPair,
     pub(super) startup: Startup,
-    /// To be tried over TCP if there is no association.
-    pub(super) tcp: Option<Startup>,
+    /// To be tried over TCP if there is no association, and the connection for it.
+    pub(super) tcp: Option<(Startup, Connection)>,
     /// The deadline of the phase.
     pub(super) deadline: Deadline,
     /// When the consumer, which may wait, gets the connect reply at the latest, over all attempts.
     pub(super) limit: Deadline,
-    /// Reclaim may wait for the connection.
-    pub(super) below_reclaim: bool,
 }
 
 /// The startup of a connection that is being opened.

@@ -157,6 +157,21 @@ impl Connection {
         }
     }
 
+    /// Resets the connection, and returns it as a new one that is bound to the same address. Only TCP can do
+    /// that: `EOPNOTSUPP` over SCTP.
+    pub(crate) fn reset(self) -> Result<Self> {
+        match self {
+            Self::Tcp(socket) => match socket.disconnect() {
+                Ok(()) => Ok(Self::Tcp(socket)),
+                Err(e) => {
+                    socket.abort();
+                    Err(e)
+                }
+            },
+            Self::Sctp(_) => Err(EOPNOTSUPP),
+        }
+    }
+
     /// Ends this side's half: sends a FIN or, over SCTP, the end of the session.
     pub(super) fn close_write(&mut self) -> Result {
         match self {
