@@ -128,12 +128,6 @@ impl Base {
         unsafe { NonNull::new_unchecked((*self.sock.as_ptr()).sk) }
     }
 
-    /// Allows binding to an address that old connections still use (`SO_REUSEADDR`).
-    pub fn set_reuseaddr(&self) {
-        // SAFETY: By the type's invariants the socket is valid. The function locks it.
-        unsafe { bindings::sock_set_reuseaddr(self.sk().as_ptr()) }
-    }
-
     /// Restricts an IPv6 socket to IPv6, or not. Call it before [`bind`](Self::bind).
     pub fn set_v6only(&self, on: bool) {
         // SAFETY: By the type's invariants the socket is valid. The helper locks it.

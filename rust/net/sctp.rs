@@ -78,6 +78,9 @@ pub enum PartKind {
 
 /// A kernel SCTP socket: [`Base`] has the part that all protocols share.
 ///
+/// It never has `SO_REUSEADDR`. With that, any user could bind another socket to its port and addresses. An
+/// association of the other socket whose peer lists the address of this one's peer would take its packets.
+///
 /// Its drop aborts the association, if there is one: SCTP would go on to shut it down, in a network
 /// namespace that nobody holds. For an orderly close, first call
 /// [`shutdown_write`](Base::shutdown_write) and wait for [`Phase::Gone`].
@@ -148,6 +151,24 @@ impl SctpSocket {
         to_result(unsafe {
             bindings::sctp_bind_more(self.sock().as_ptr(), &mut storage, Base::addr_len(addr))
         })
+    }
+
+    /// Binds the socket, which will listen, to a local address, as [`bind`](Base::bind) does; also if
+    /// associations of an earlier listener of the same user still use it. May sleep.
+    pub fn bind_listener(&self, addr: &SocketAddr) -> Result {
+        match self.bind(addr) {
+            Err(e) if e == EADDRINUSE => {
+                self.share_port(true);
+                self.bind(addr)
+            }
+            other => other,
+        }
+    }
+
+    /// Lets the socket share its port with sockets of the same user that do so, too, or not. May sleep.
+    fn share_port(&self, on: bool) {
+        // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
+        unsafe { bindings::sk_share_port(self.sk().as_ptr(), on) }
     }
 
     /// Sets the options that depend on the association, which must be established: when it acknowledges
@@ -393,6 +414,8 @@ impl SctpListenSocket {
     pub fn new(socket: SctpSocket, backlog: u32) -> Result<Self> {
         socket.clear_callbacks();
         socket.listen(backlog)?;
+        // Not with another listener.
+        socket.share_port(false);
         Ok(Self(socket))
     }
 
@@ -403,6 +426,8 @@ impl SctpListenSocket {
         // INVARIANT: A child of an SCTP socket is one.
         let child = SctpSocket(self.0.accept()?);
 
+        // With a later listener.
+        child.share_port(true);
         // SAFETY: By the type's invariants both are valid SCTP sockets. The helper locks the child.
         unsafe {
             bindings::sctp_share_cookie_key(child.sk().as_ptr(), self.0.sk().as_ptr());

@@ -47,6 +47,12 @@ impl Socket {
         Base::new(pernet, ns, family, Protocol::Tcp).map(Self)
     }
 
+    /// Allows binding to an address that old connections still use (`SO_REUSEADDR`).
+    pub fn set_reuseaddr(&self) {
+        // SAFETY: By the type's invariants the socket is valid. The function locks it.
+        unsafe { bindings::sock_set_reuseaddr(self.sk().as_ptr()) }
+    }
+
     /// Turns Nagle's algorithm off: every `send` goes out at once.
     pub fn set_nodelay(&self) {
         // SAFETY: By the type's invariants it is a valid TCP socket. The function locks it.

@@ -60,6 +60,7 @@ void riw_helper_sk_use_reserves(struct sock *sk);
 void riw_helper_sk_count_reserves(struct sock *sk);
 void riw_helper_sk_inherit_user(struct socket *child, const struct sock *listener);
 void riw_helper_socket_release(struct socket *sock);
+void riw_helper_sk_share_port(struct sock *sk, bool on);
 void riw_helper_sk_set_v6only(struct sock *sk, bool on);
 
 struct page *riw_helper_staging_alloc(size_t size);

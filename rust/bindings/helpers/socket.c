@@ -324,6 +324,14 @@ void riw_helper_socket_release(struct socket *sock)
 		static_branch_dec(&memalloc_socks_key);
 }
 
+/* SO_REUSEPORT: lets the socket share its port with others of the same user that have this flag, or not. */
+void riw_helper_sk_share_port(struct sock *sk, bool on)
+{
+	lock_sock(sk);
+	sk->sk_reuseport = on;
+	release_sock(sk);
+}
+
 /* Must be called before the socket is bound. */
 void riw_helper_sk_set_v6only(struct sock *sk, bool on)
 {

@@ -43,6 +43,7 @@ impl Connection {
             Transport::Tcp => {
                 let socket = Socket::new(pernet, ns, Family::from(remote))?;
 
+                socket.set_reuseaddr();
                 bind(&socket, ns, local, tos)?;
                 Self::Tcp(socket)
             }
@@ -183,7 +184,6 @@ impl Connection {
 
 /// Binds a socket to `local`.
 fn bind(socket: &Base, ns: &Netns, local: &SocketAddr, tos: Option<u8>) -> Result {
-    socket.set_reuseaddr();
     if let Some(tos) = tos {
         socket.set_tos(tos);
     }

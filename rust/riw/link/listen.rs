@@ -68,14 +68,19 @@ impl UnboundLink {
             Self::Sctp(socket, _) => socket,
         };
 
-        base.set_reuseaddr();
         if addr.is_ipv6() {
             base.set_v6only(family_only);
         }
         if let Some(tos) = tos {
             base.set_tos(tos);
         }
-        base.bind(addr)?;
+        match &self {
+            Self::Tcp(socket) => {
+                socket.set_reuseaddr();
+                socket.bind(addr)?;
+            }
+            Self::Sctp(socket, _) => socket.bind_listener(addr)?,
+        }
         let hook = Hook::new(owner)?;
 
         Ok(match self {

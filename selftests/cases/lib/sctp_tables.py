@@ -10,9 +10,11 @@ LISTENING = "10"
 
 @dataclass
 class Association:
-    """A line of `assocs`. The addresses are sets of strings, `queued` is the bytes of its transmit queue."""
+    """A line of `assocs`. The addresses are sets of strings, `queued` is the bytes of its transmit queue, `user`
+    the number of the user who owns the socket."""
     sock: str
     queued: int
+    user: int
     local_port: int
     peer_port: int
     local: set
@@ -35,7 +37,7 @@ def associations(node, fail=True):
         # RPORT LADDRS <-> RADDRS.
         local, peer = line.split("\t")[0].split("<->")
         words = local.split()
-        found.append(Association(words[1], int(words[7]), int(words[11]), int(words[12]),
+        found.append(Association(words[1], int(words[7]), int(words[9]), int(words[11]), int(words[12]),
                                  addresses(words[13:]), addresses(peer.split())))
     return found
 
