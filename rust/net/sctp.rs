@@ -50,6 +50,8 @@ pub struct Look {
     pub unsent: u32,
     /// There is something to read, other than the event that the association is up. False if it is gone.
     pub has_received: bool,
+    /// The number of the peer's addresses.
+    pub addrs: u32,
     /// Milliseconds since the last packet of the peer; `u32::MAX` if there has been none.
     pub silence: u32,
     /// A number that changes when either side has received something new.
@@ -179,7 +181,7 @@ impl SctpSocket {
     }
 
     /// Sets the time between the heartbeats on an idle association, in milliseconds; 0: there are
-    /// none. May sleep.
+    /// none. Without an association, sets it for those to come. May sleep.
     pub fn set_heartbeat(&self, ms: u32) -> Result {
         // SAFETY: By the type's invariants it is a valid SCTP socket. SCTP locks it.
         to_result(unsafe { bindings::sctp_set_heartbeat(self.sock().as_ptr(), ms) })
@@ -204,6 +206,7 @@ impl SctpSocket {
             unacknowledged: look.unacked,
             unsent: look.unsent,
             has_received: look.received,
+            addrs: look.addrs,
             silence: look.silence,
             moved: look.moved,
         }

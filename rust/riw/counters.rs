@@ -176,7 +176,7 @@ counters! {
     StartupErrorsIrd = c"startup_errors_ird",
     /// The peer closed or reset the connection.
     StartupErrorsClosed = c"startup_errors_closed",
-    /// SCTP connected, but the peer does not announce DDP (RFC 5043, section 7.1).
+    /// SCTP connected, but the peer does not announce DDP (RFC 5043, section 7.1), or has too many addresses.
     StartupErrorsAdaptation = c"startup_errors_adaptation",
     /// TCP or SCTP did not connect.
     StartupErrorsUnreachable = c"startup_errors_unreachable",

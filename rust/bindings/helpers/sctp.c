@@ -48,7 +48,7 @@ int riw_helper_sctp_setup(struct socket *sock, u32 adaptation, u32 send, u32 rec
 	struct sctp_setadaptation indication = { .ssb_adaptation_ind = adaptation };
 	struct sctp_initmsg streams = { .sinit_num_ostreams = 1, .sinit_max_instreams = 1 };
 	struct sctp_event event = { .se_type = SCTP_ASSOC_CHANGE, .se_on = 1 };
-	struct sctp_assoc_value no_partial = { .assoc_value = 0 };
+	struct sctp_assoc_value off = { .assoc_value = 0 };
 	struct sctp_rtoinfo rto = {
 		.srto_initial = RIW_SCTP_RTO_INITIAL,
 		.srto_min = RIW_SCTP_RTO_MIN,
@@ -69,7 +69,9 @@ int riw_helper_sctp_setup(struct socket *sock, u32 adaptation, u32 send, u32 rec
 	ret = riw_sctp_set(sock, SCTP_ADAPTATION_LAYER, &indication, sizeof(indication));
 	ret = ret ?: riw_sctp_set(sock, SCTP_INITMSG, &streams, sizeof(streams));
 	ret = ret ?: riw_sctp_set(sock, SCTP_EVENT, &event, sizeof(event));
-	ret = ret ?: riw_sctp_set(sock, SCTP_PR_SUPPORTED, &no_partial, sizeof(no_partial));
+	ret = ret ?: riw_sctp_set(sock, SCTP_PR_SUPPORTED, &off, sizeof(off));
+	/* The peer adds no address to those of its INIT. */
+	ret = ret ?: riw_sctp_set(sock, SCTP_ASCONF_SUPPORTED, &off, sizeof(off));
 	ret = ret ?: riw_sctp_set(sock, SCTP_RTOINFO, &rto, sizeof(rto));
 	ret = ret ?: riw_sctp_set(sock, SCTP_ASSOCINFO, &limits, sizeof(limits));
 	ret = ret ?: riw_sctp_set(sock, SCTP_DELAYED_SACK, &sack, sizeof(sack));
@@ -244,6 +246,7 @@ void riw_helper_sctp_look(struct sock *sk, struct riw_sctp_look *look)
 		look->unsent = asoc->outqueue.out_qlen;
 		look->unacked = look->unsent + asoc->outqueue.outstanding_bytes;
 		look->received = riw_sctp_has_received(sk);
+		look->addrs = asoc->peer.transport_count;
 		look->silence = riw_sctp_silence(asoc);
 		look->moved = (u64)asoc->ctsn_ack_point +
 			      sctp_tsnmap_get_ctsn(&asoc->peer.tsn_map);

@@ -8,7 +8,7 @@ use super::{
     reason::EndReason,
     Endpoint,
 };
-use crate::link::Transport;
+use crate::link::{PeerSupport, Transport};
 use iwarp::{
     negotiation::{Agreed, Words},
     sctp::{Form, SessionAction},
@@ -16,6 +16,9 @@ use iwarp::{
 };
 use kernel::{prelude::*, sync::Arc};
 use rdma::iw::{ConnParam, Offer};
+
+/// The number of addresses that a peer may have: a wildcard listener has all those of its host.
+const PEER_ADDRS_MAX: u32 = 32;
 
 /// The answer of the peer.
 pub(super) enum Answer {
@@ -222,11 +225,9 @@ impl SctpStartup {
         })
     }
 
-    /// Sends an Initiate, if the peer has announced DDP. May sleep.
+    /// Sends an Initiate, if the peer supports DDP. May sleep.
     fn send_initiate(&self, endpoint: &Endpoint) -> Result<(), EndReason> {
-        if !endpoint.link.tune_for_ddp().map_err(EndReason::link)? {
-            return Err(EndReason::Adaptation);
-        }
+        check_support(endpoint, PEER_ADDRS_MAX)?;
         self.initiate(endpoint).map_err(EndReason::link)
     }
 
@@ -298,6 +299,16 @@ enum Next {
     Answer(Answer),
     RetryPlain,
     Local(Error),
+}
+
+/// Checks that the peer of an established association supports DDP, and has at most `addrs` addresses. May
+/// sleep.
+pub(super) fn check_support(endpoint: &Endpoint, addrs: u32) -> Result<(), EndReason> {
+    match endpoint.link.peer_support(addrs).map_err(EndReason::link)? {
+        PeerSupport::Ddp => Ok(()),
+        PeerSupport::NotDdp => Err(EndReason::Adaptation),
+        PeerSupport::TooManyAddrs => Err(EndReason::TooManyAddrs),
+    }
 }
 
 /// Returns the parameters of a stream over SCTP.

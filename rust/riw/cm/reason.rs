@@ -15,6 +15,8 @@ pub(super) enum EndReason {
     Session(iwarp::Error),
     /// The peer of an SCTP association does not announce DDP.
     Adaptation,
+    /// The peer of an SCTP association has too many addresses.
+    TooManyAddrs,
     /// TCP or SCTP did not connect.
     Unreachable(Error),
     /// The peer closed or reset the connection, or the transport gave it up.
@@ -50,7 +52,7 @@ impl EndReason {
     pub(super) fn to_error(self) -> Error {
         match self {
             Self::Startup(StartupError::Revision) => EPROTONOSUPPORT,
-            Self::Startup(_) | Self::Session(_) | Self::Adaptation => EPROTO,
+            Self::Startup(_) | Self::Session(_) | Self::Adaptation | Self::TooManyAddrs => EPROTO,
             Self::Unreachable(e) | Self::Closed(e) if e == ECONNREFUSED => ECONNRESET,
             Self::Unreachable(e) | Self::Closed(e) | Self::Local(e) => e,
             Self::Timeout => ETIMEDOUT,
@@ -71,7 +73,7 @@ impl EndReason {
             Self::Session(iwarp::Error::Mpa(Mpa::InsufficientIrd)) => Counter::StartupErrorsIrd,
             Self::Session(iwarp::Error::Mpa(Mpa::NoRtr)) => Counter::StartupErrorsRtr,
             Self::Startup(_) | Self::Session(_) | Self::Stream => Counter::StartupErrorsFrame,
-            Self::Adaptation => Counter::StartupErrorsAdaptation,
+            Self::Adaptation | Self::TooManyAddrs => Counter::StartupErrorsAdaptation,
             Self::Unreachable(_) => Counter::StartupErrorsUnreachable,
             Self::Closed(_) => Counter::StartupErrorsClosed,
             Self::Timeout => Counter::ConnectionsTimedOut,
@@ -88,6 +90,7 @@ impl EndReason {
             Self::Startup(error) => error.rule(),
             Self::Session(error) => error.rule(),
             Self::Adaptation => "the peer does not announce DDP over SCTP",
+            Self::TooManyAddrs => "the peer has too many addresses",
             Self::Unreachable(_) => "the transport does not connect",
             Self::Closed(_) => "the peer closed or reset the connection",
             Self::Timeout => "the time is up",
@@ -116,7 +119,11 @@ impl EndReason {
     pub(super) fn is_found_here(self) -> bool {
         matches!(
             self,
-            Self::Startup(_) | Self::Session(_) | Self::Adaptation | Self::Timeout
+            Self::Startup(_)
+                | Self::Session(_)
+                | Self::Adaptation
+                | Self::TooManyAddrs
+                | Self::Timeout
         )
     }
 }

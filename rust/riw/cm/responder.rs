@@ -5,7 +5,7 @@
 use super::{
     frame::new_reader,
     incoming::{AwaitedRequest, Responder, ValidRequest},
-    initiator::{copy_of, parameters},
+    initiator::{check_support, copy_of, parameters},
     reason::EndReason,
     Endpoint,
 };
@@ -16,6 +16,9 @@ use iwarp::{
 };
 use kernel::{prelude::*, sync::Arc};
 use rdma::iw::ConnParam;
+
+/// The number of addresses that a peer may have: riw connects from 8 at most.
+const PEER_ADDRS_MAX: u32 = 8;
 
 /// The outcome of a request that is complete.
 pub(super) enum ReceivedRequest {
@@ -33,9 +36,7 @@ impl AwaitedRequest {
                 .map(Self::Mpa)
                 .map_err(EndReason::Local),
             Transport::Sctp => {
-                if !endpoint.link.tune_for_ddp().map_err(EndReason::link)? {
-                    return Err(EndReason::Adaptation);
-                }
+                check_support(endpoint, PEER_ADDRS_MAX)?;
                 endpoint
                     .link
                     .listen_session(policy.rtr)

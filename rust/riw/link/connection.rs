@@ -71,7 +71,7 @@ impl Connection {
     }
 
     /// Sets the options of a connection, and reports its events to `owner`.
-    pub(super) fn prepare<T: LinkEvents>(&self, idle: u16, owner: Arc<T>) -> Result {
+    pub(super) fn prepare<T: LinkEvents>(&mut self, idle: u16, owner: Arc<T>) -> Result {
         match self {
             Self::Tcp(socket) => {
                 socket.set_nodelay();

@@ -47,7 +47,7 @@ pub(crate) use events::{LinkEvents, Readable};
 pub(crate) use frames::Frames;
 pub(crate) use linger::LingerSet;
 pub(crate) use listen::{ListenEvents, ListenLink, UnboundLink};
-pub(crate) use sctp::{Inflow, Reorder, SegmentChunk};
+pub(crate) use sctp::{Inflow, PeerSupport, Reorder, SegmentChunk};
 pub(crate) use types::{AddrPair, LinkState, Transport};
 
 use core::net::SocketAddr;

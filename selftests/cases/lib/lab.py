@@ -341,6 +341,19 @@ def without_chunk(node, chunk):
         cmd("nft delete table inet wall", host=node)
 
 
+@contextmanager
+def many_addresses(node, count):
+    """Gives the interface of a node so many IPv4 addresses, which are the further ones of 10.78.0.0/24."""
+    further = [f"10.78.0.{100 + i}/24" for i in range(count - 1)]
+    for addr in further:
+        ip(f"addr add {addr} dev {node.netdev}", ns=node.netns)
+    try:
+        yield
+    finally:
+        for addr in further:
+            ip(f"addr delete {addr} dev {node.netdev}", ns=node.netns)
+
+
 def slow_to_siw(node, to=None):
     """Delays packets from `node` to siw on the node `to`, which may be the same node.
 

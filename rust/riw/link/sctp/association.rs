@@ -58,8 +58,22 @@ fn make_socket(
     receive: u32,
 ) -> Result<SctpSocket> {
     let family = Family::from(addr);
+    let socket = SctpSocket::new(pernet, ns, family, ADAPTATION_DDP, SEND_BUFFER, receive)?;
 
-    SctpSocket::new(pernet, ns, family, ADAPTATION_DDP, SEND_BUFFER, receive)
+    // Until `Association::tune`: the peer chooses the addresses to which they go.
+    socket.set_heartbeat(0)?;
+    Ok(socket)
+}
+
+/// The support of a peer for DDP over SCTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeerSupport {
+    /// It has announced DDP (RFC 5043, section 7.1).
+    Ddp,
+    /// It has not.
+    NotDdp,
+    /// It has too many addresses.
+    TooManyAddrs,
 }
 
 /// Binds a bound socket to further addresses. One that cannot be used is left out: there are others.
@@ -74,6 +88,8 @@ pub(in crate::link) fn bind_more(socket: &SctpSocket, more: &[SocketAddr]) {
 /// One end of an association, or of one to be made. As [`Connection`](super::super::Connection).
 pub(crate) struct Association {
     pub(in crate::link) socket: SctpSocket,
+    /// Milliseconds between heartbeats, for [`Self::tune`].
+    heartbeat: u32,
     /// The DDP-SSN of the next chunk: the number of chunks that SCTP has taken.
     pub(super) next_ssn: u16,
     /// `None` while a link has it.
@@ -89,6 +105,7 @@ impl Association {
     pub(in crate::link) fn new(socket: SctpSocket) -> Result<Self> {
         Ok(Self {
             socket,
+            heartbeat: 0,
             next_ssn: 0,
             inlet: Some(KBox::new(Inlet::new(), GFP_KERNEL)?),
             last: None,
@@ -96,11 +113,18 @@ impl Association {
         })
     }
 
-    /// Sets the options of an association, and reports its events to `owner`. May sleep.
-    pub(in crate::link) fn prepare<T: LinkEvents>(&self, idle: u16, owner: Arc<T>) -> Result {
-        self.socket
-            .set_heartbeat(u32::from(idle).saturating_mul(1000 / HEARTBEATS))?;
+    /// Notes the seconds of silence after which the peer is probed, and reports the events of an association
+    /// to `owner`. May sleep.
+    pub(in crate::link) fn prepare<T: LinkEvents>(&mut self, idle: u16, owner: Arc<T>) -> Result {
+        self.heartbeat = u32::from(idle).saturating_mul(1000 / HEARTBEATS);
         self.socket.set_callbacks(Hook::new(owner)?)
+    }
+
+    /// Sets the options that depend on an established association, and begins to probe the peer's addresses.
+    /// May sleep.
+    pub(super) fn tune(&self) -> Result {
+        self.socket.set_heartbeat(self.heartbeat)?;
+        self.socket.tune()
     }
 
     /// Returns the current state. The state of the session is not considered, unless it is broken and no
@@ -136,15 +160,17 @@ impl Association {
         })
     }
 
-    /// Whether the peer has announced DDP (RFC 5043, section 7.1). May sleep. Without an association,
-    /// fails with the error that ended it.
-    pub(super) fn peer_has_ddp(&self) -> Result<bool> {
+    /// Returns the support of the peer, which may have `addrs` addresses: SCTP keeps about 1 KiB for each, and
+    /// takes thousands of them. May sleep. Without an association, fails with the error that ended it.
+    pub(super) fn peer_support(&self, addrs: u32) -> Result<PeerSupport> {
         let look = self.socket.look();
 
-        match look.phase {
-            Phase::Gone => Err(look.error.unwrap_or(ECONNRESET)),
-            _ => Ok(look.adaptation == ADAPTATION_DDP),
-        }
+        Ok(match look.phase {
+            Phase::Gone => return Err(look.error.unwrap_or(ECONNRESET)),
+            _ if look.addrs > addrs => PeerSupport::TooManyAddrs,
+            _ if look.adaptation != ADAPTATION_DDP => PeerSupport::NotDdp,
+            _ => PeerSupport::Ddp,
+        })
     }
 
     /// Sends the chunks of a batch, as many as SCTP takes now. Fails as

@@ -15,8 +15,8 @@ mod inlet;
 mod reorder;
 mod session;
 
-pub(crate) use association::Association;
 pub(super) use association::{bind_more, new_listener, new_socket, CloseProgress};
+pub(crate) use association::{Association, PeerSupport};
 pub(crate) use inlet::Inlet;
 pub(crate) use reorder::{Reorder, SegmentChunk};
 pub(crate) use session::Inflow;

@@ -5,7 +5,7 @@
 use super::{
     super::{Connection, Link, LinkState},
     inlet::{Fetched, Inlet},
-    Association, Reorder, SegmentChunk,
+    Association, PeerSupport, Reorder, SegmentChunk,
 };
 use iwarp::{
     negotiation::Agreed,
@@ -45,17 +45,14 @@ impl Link {
         })
     }
 
-    /// Whether the peer of an established association has announced DDP (RFC 5043, section 7.1). Sets
-    /// the options that depend on the association.
-    pub(crate) fn tune_for_ddp(&self) -> Result<bool> {
-        self.with_association(|association| {
-            association.socket.tune()?;
-            association.peer_has_ddp()
-        })
+    /// Returns the support of the peer of an established association, which may have `addrs` addresses.
+    pub(crate) fn peer_support(&self, addrs: u32) -> Result<PeerSupport> {
+        self.with_association(|association| association.peer_support(addrs))
     }
 
-    /// Begins a session as initiator, with a new Initiate. `reorder` applies to the chunks that it holds.
-    /// `EINVAL` if the private data does not fit; otherwise fails as [`Link::send`] does.
+    /// Begins a session as initiator, with a new Initiate, and sets the options that depend on the association.
+    /// `reorder` applies to the chunks that the session holds. `EINVAL` if the private data does not fit;
+    /// otherwise fails as [`Link::send`] does.
     pub(crate) fn initiate(
         &self,
         form: Form,
@@ -71,6 +68,7 @@ impl Link {
         inlet.begin(session);
         inlet.hold(reorder);
         self.with_association(|association| {
+            association.tune()?;
             // Each session counts from 0.
             association.next_ssn = 0;
             association.send_control(&chunk)
@@ -107,9 +105,10 @@ impl Link {
         }
     }
 
-    /// Sends the chunk that `event`, an answer to an Initiate, calls for. If it accepts, returns the result of
-    /// the negotiation. `reorder` applies to the chunks that the session holds from then on. `EINVAL` if the
-    /// private data does not fit, or if no Initiate waits; otherwise fails as [`Link::send`] does.
+    /// Sends the chunk that `event`, an answer to an Initiate, calls for. If it accepts, sets the options that
+    /// depend on the association, and returns the result of the negotiation. `reorder` applies to the chunks that
+    /// the session holds from then on. `EINVAL` if the private data does not fit, or if no Initiate waits;
+    /// otherwise fails as [`Link::send`] does.
     pub(crate) fn answer(
         &self,
         event: SessionEvent<'_>,
@@ -129,6 +128,7 @@ impl Link {
         }
         self.with_association(|association| {
             if agreed.is_some() {
+                association.tune()?;
                 association.open_window();
             }
             association.send_control(&chunk)
