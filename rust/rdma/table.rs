@@ -38,7 +38,7 @@ impl<B, T, D> Table<B, T, D> {
             xa <- Opaque::ffi_init(|xa: *mut bindings::xarray| {
                 // SAFETY: `ffi_init` passes a pointer to the field that is being initialized. It is
                 // pinned and nothing else uses it yet.
-                unsafe { bindings::xa_init_flags(xa, 0) }
+                unsafe { bindings::xa_init_account(xa) }
             }),
             _objects: PhantomData,
         })
@@ -48,6 +48,8 @@ impl<B, T, D> Table<B, T, D> {
     /// sleep.
     ///
     /// The memory is charged to the memory cgroup of the caller: processes choose how many objects there are.
+    /// For that, the array itself needs `XA_FLAGS_ACCOUNT`: it first tries to allocate with flags of its own.
+    ///
     /// Fails with `EBUSY` if the number is taken, `ENOMEM` without memory.
     pub(crate) fn reserve(&self, number: u32) -> Result {
         // SAFETY: `new` initialized the array, which is pinned. The array locks itself.

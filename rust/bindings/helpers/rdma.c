@@ -136,6 +136,12 @@ u64 riw_helper_mmap_offset(const struct rdma_user_mmap_entry *entry)
 	return rdma_user_mmap_get_offset(entry);
 }
 
+/* All nodes of the array are charged, also those that it allocates with flags of its own. */
+void riw_helper_xa_init_account(struct xarray *xa)
+{
+	xa_init_flags(xa, XA_FLAGS_ACCOUNT);
+}
+
 /* Unlike xa_reserve(), fails with -EBUSY if the index is taken. */
 int riw_helper_xa_reserve(struct xarray *xa, unsigned long index, gfp_t gfp)
 {

@@ -48,6 +48,7 @@ struct nlattr *riw_helper_nldev_driver_nest(struct sk_buff *msg);
 void riw_helper_nla_nest_end(struct sk_buff *msg, struct nlattr *nest);
 void riw_helper_nla_nest_cancel(struct sk_buff *msg, struct nlattr *nest);
 u64 riw_helper_mmap_offset(const struct rdma_user_mmap_entry *entry);
+void riw_helper_xa_init_account(struct xarray *xa);
 int riw_helper_xa_reserve(struct xarray *xa, unsigned long index, gfp_t gfp);
 void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr);
 void *riw_helper_shared_alloc(size_t size);

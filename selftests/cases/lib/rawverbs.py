@@ -27,7 +27,7 @@ DRIVER_ID = 0x00726977
 """riw's own ABI."""
 DRIVER_SIW = 18
 
-GET_CONTEXT, ALLOC_PD, REG_MR, CREATE_CQ = 0, 3, 9, 18
+GET_CONTEXT, ALLOC_PD, REG_MR, ALLOC_MW, CREATE_CQ = 0, 3, 9, 14, 18
 CREATE_QP, QUERY_QP, MODIFY_QP, DESTROY_QP = 24, 25, 26, 27
 POST_SEND, POST_RECV, CREATE_SRQ, POST_SRQ_RECV = 28, 29, 32, 36
 CREATE_COMP_CHANNEL, DESTROY_CQ = 17, 20
@@ -217,6 +217,10 @@ class Context:
         """Registers memory. Returns its STag."""
         body = struct.pack("=QQQII", memory.addr, len(memory.bytes), memory.addr, pd, access)
         return struct.unpack("=III", self.command(REG_MR, body, 12, request, room)[0])[1]
+
+    def alloc_mw(self, pd, kind=2):
+        """Allocates a memory window of type 1 or 2. Returns its STag."""
+        return struct.unpack("=II", self.command(ALLOC_MW, struct.pack("=IB3x", pd, kind), 8)[0])[1]
 
     def event(self):
         """Takes an asynchronous event. Returns its type, or None."""
