@@ -64,7 +64,7 @@ impl<T: Driver> Ucontext<T> {
                 base: Opaque::zeroed(),
                 mem: mem.clone(),
             },
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
         let raw = KBox::into_raw(entry);
         let base: *mut bindings::rdma_user_mmap_entry = raw.cast();

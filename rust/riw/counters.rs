@@ -225,7 +225,7 @@ impl Counters {
     /// Creates counters, charged to the memory cgroup of the calling process. Process context; may
     /// sleep. Fails with `ENOMEM` without memory.
     pub(crate) fn new() -> Result<Arc<Self>> {
-        Ok(Arc::new(Self(PerCpuCounters::new()?), GFP_KERNEL)?)
+        Ok(Arc::new(Self(PerCpuCounters::new()?), GFP_KERNEL_ACCOUNT)?)
     }
 
     /// Counts one more. Any context.

@@ -101,7 +101,7 @@ impl Mr {
         }
         let charge = pd.device().limits.mr.charge()?;
         let id = pd.device().next_id();
-        let region = KBox::pin_init(KernelRegion::new(max, stag, id)?, GFP_KERNEL)?;
+        let region = KBox::pin_init(KernelRegion::new(max, stag, id)?, GFP_KERNEL_ACCOUNT)?;
 
         Ok(Self::of(pd, MrMemory::Kernel(region), charge))
     }

@@ -54,7 +54,7 @@ impl QpTable {
     /// Adds a queue pair. Process context; may sleep. Fails with `EBUSY` if the number is taken,
     /// `ENOMEM` without memory.
     pub(super) fn insert(&self, number: u32, qp: Arc<Qp>) -> Result {
-        let node = RBTreeNode::new(number, qp, GFP_KERNEL)?;
+        let node = RBTreeNode::new(number, qp, GFP_KERNEL_ACCOUNT)?;
         let mut qps = self.qps.lock();
 
         if qps.get(&number).is_some() {

@@ -155,7 +155,10 @@ impl Cq {
         }
         let charge = dev.limits.cq.charge()?;
         let entries = match udata {
-            None => Entries::Kernel(KBox::pin_init(KernelCq::new(attr.cqe)?, GFP_KERNEL)?),
+            None => Entries::Kernel(KBox::pin_init(
+                KernelCq::new(attr.cqe)?,
+                GFP_KERNEL_ACCOUNT,
+            )?),
             Some(udata) => {
                 let queue =
                     UserCq::offer(dev.provider, attr.cqe, dev.next_cq_id(), timestamps, &udata)?;

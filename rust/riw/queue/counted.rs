@@ -49,7 +49,7 @@ impl CountedRing {
         let mem = SharedMem::new(octets.div_ceil(WORD))?;
 
         Ok(Self {
-            mem: Arc::new(mem, GFP_KERNEL)?,
+            mem: Arc::new(mem, GFP_KERNEL_ACCOUNT)?,
             len,
             stride,
             mapping: None,

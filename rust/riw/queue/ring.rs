@@ -45,7 +45,7 @@ impl<const W: usize> Ring<W> {
         let mem = SharedMem::new(words.checked_add(extra).ok_or(EINVAL)?)?;
 
         Ok(Self {
-            mem: Arc::new(mem, GFP_KERNEL)?,
+            mem: Arc::new(mem, GFP_KERNEL_ACCOUNT)?,
             len,
             extra,
             mapping: None,

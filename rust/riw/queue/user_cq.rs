@@ -84,7 +84,11 @@ impl UserCq {
             }
         };
 
-        Ok(Self::of(provider, timestamps, Arc::new(ring, GFP_KERNEL)?))
+        Ok(Self::of(
+            provider,
+            timestamps,
+            Arc::new(ring, GFP_KERNEL_ACCOUNT)?,
+        ))
     }
 
     /// Creates a queue on `ring`.
@@ -130,7 +134,7 @@ impl UserCq {
             comp_mask: 0,
             ring: ring.offer(udata.ucontext())?,
         })?;
-        self.replace(Arc::new(CqRing::Own(ring), GFP_KERNEL)?)?;
+        self.replace(Arc::new(CqRing::Own(ring), GFP_KERNEL_ACCOUNT)?)?;
         Ok(len)
     }
 
