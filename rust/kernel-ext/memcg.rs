@@ -31,7 +31,7 @@ impl MemCgroup {
     }
 
     /// Returns none: work for it is charged to the task that does it. Any context.
-    pub fn none() -> Self {
+    pub const fn none() -> Self {
         // INVARIANT: The pointer is null.
         Self(core::ptr::null_mut())
     }

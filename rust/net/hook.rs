@@ -57,7 +57,7 @@ impl<T: AnyEvent> RoomWatch<T> {
     ///
     /// `sk` must be a valid socket until the result is dropped.
     unsafe fn new(sk: NonNull<sock>, owner: Arc<T>) -> Result<Self> {
-        let owner = KBox::new(owner, GFP_KERNEL)?;
+        let owner = KBox::new(owner, GFP_KERNEL_ACCOUNT)?;
         let ctx: *const Arc<T> = &*owner;
         // SAFETY: The caller promises a valid socket. `Self::room` takes this type of context, which
         // lives as long as the watch: see the drop.
@@ -116,7 +116,7 @@ impl<T: Send + Sync + 'static> Hook<T> {
             owner,
             _watch: watch,
         };
-        let hook = KBox::into_raw(KBox::new(hook, GFP_KERNEL)?);
+        let hook = KBox::into_raw(KBox::new(hook, GFP_KERNEL_ACCOUNT)?);
 
         // SAFETY: The caller promises a valid socket. On success the socket owns the hook until
         // `remove`, so the hook outlives its callbacks.

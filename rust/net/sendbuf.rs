@@ -33,12 +33,11 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Allocates an empty chunk, charged to `memcg` or to the current task. May sleep. `size` in
-    /// bytes is a hint: the chunk may be smaller or larger. `ENOMEM` if there is no memory.
-    fn new(size: usize, memcg: Option<&MemCgroup>) -> Result<Self> {
+    /// Allocates an empty chunk, charged to `memcg`. May sleep. `size` in bytes is a hint: the chunk may be
+    /// smaller or larger. `ENOMEM` if there is no memory.
+    fn new(size: usize, memcg: &MemCgroup) -> Result<Self> {
         // SAFETY: The callers' context may sleep (see above), and the size is not 0.
-        let alloc = || unsafe { bindings::staging_alloc(size.max(1)) };
-        let page = memcg.map_or_else(alloc, |memcg| memcg.charge(alloc));
+        let page = memcg.charge(|| unsafe { bindings::staging_alloc(size.max(1)) });
         let page = NonNull::new(page).ok_or(ENOMEM)?;
         // SAFETY: The page is new and owned. `GFP_KERNEL` gives a page in the direct mapping.
         let address = unsafe { bindings::staging_address(page.as_ptr()) };
@@ -173,8 +172,8 @@ pub struct SendBuf {
     appended: u64,
     /// Bytes ever sent; at most `appended`.
     sent: u64,
-    /// The pages are charged to this, also while TCP has them; if `None`, to the current task.
-    memcg: Option<MemCgroup>,
+    /// The memory is charged to this, the pages also while TCP has them; if it is none, to the current task.
+    memcg: MemCgroup,
 }
 
 // SAFETY: The buffer owns a reference to each page, and no page or memory cgroup is bound to a
@@ -192,16 +191,22 @@ impl SendBuf {
             chunks: KVec::new(),
             appended: 0,
             sent: 0,
-            memcg: None,
+            memcg: MemCgroup::none(),
         }
     }
 
-    /// Makes an empty buffer whose pages are charged to `memcg` until TCP frees them. Any context.
+    /// Makes an empty buffer whose memory is charged to `memcg` until TCP frees them. Any context.
     pub fn charged_to(memcg: MemCgroup) -> Self {
         Self {
-            memcg: Some(memcg),
+            memcg,
             ..Self::new()
         }
+    }
+
+    /// Calls `f` and returns its result. Charges what it allocates as the memory of the buffer. Any context
+    /// that `f` allows.
+    pub fn charge<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.memcg.charge(f)
     }
 
     /// Returns the number of bytes that wait to be sent.
@@ -277,9 +282,10 @@ impl SendBuf {
         }
         if self.chunks.last().is_none_or(|last| last.end == last.size) {
             let size = self.len().saturating_mul(AHEAD);
-            let chunk = Chunk::new(size, self.memcg.as_ref())?;
+            let chunk = Chunk::new(size, &self.memcg)?;
+            let chunks = &mut self.chunks;
 
-            self.chunks.push(chunk, GFP_KERNEL)?;
+            (self.memcg).charge(|| chunks.push(chunk, GFP_KERNEL_ACCOUNT))?;
             self.drop_sent();
         }
         self.chunks.last_mut().ok_or(ENOMEM)

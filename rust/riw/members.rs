@@ -38,7 +38,8 @@ impl<T> Members<T> {
         if self.shut {
             return Err(ENODEV);
         }
-        self.tree.try_create_and_insert(token, member, GFP_KERNEL)?;
+        self.tree
+            .try_create_and_insert(token, member, GFP_KERNEL_ACCOUNT)?;
         Ok(())
     }
 

@@ -468,7 +468,7 @@ static int riw_sctp_woken(struct wait_queue_entry *entry, unsigned int mode, int
 /* The socket must exist until riw_helper_sctp_unwatch(). */
 struct riw_sctp_watch *riw_helper_sctp_watch(struct sock *sk, void (*room)(void *ctx), void *ctx)
 {
-	struct riw_sctp_watch *watch = kmalloc(sizeof(*watch), GFP_KERNEL);
+	struct riw_sctp_watch *watch = kmalloc(sizeof(*watch), GFP_KERNEL_ACCOUNT);
 
 	if (!watch)
 		return NULL;

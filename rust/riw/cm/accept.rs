@@ -39,7 +39,7 @@ impl Request {
             deadline: Deadline::new(settings.startup_time()),
         };
 
-        KBox::new(request, GFP_KERNEL).map_err(|e| EndReason::Local(e.into()))
+        KBox::new(request, GFP_KERNEL_ACCOUNT).map_err(|e| EndReason::Local(e.into()))
     }
 
     /// Adds the connection to the half-open ones of its subscription. May sleep.
@@ -183,7 +183,7 @@ impl Endpoint {
             deadline: self.accept_deadline(),
         };
 
-        match KBox::new(reported, GFP_KERNEL) {
+        match KBox::new(reported, GFP_KERNEL_ACCOUNT) {
             // iw_cm would get only a part of the private data.
             Ok(reported) if reported.responder.private.len() > CmId::PRIVATE_DATA_MAX => {
                 self.refuse_with(reported, EndReason::Local(EMSGSIZE))

@@ -81,7 +81,7 @@ impl Opening {
             limit: Deadline::new(connect_time.saturating_add(dev.settings.startup_time())),
         };
 
-        Ok((KBox::new(opening, GFP_KERNEL)?, connection))
+        Ok((KBox::new(opening, GFP_KERNEL_ACCOUNT)?, connection))
     }
 
     /// Chooses TCP, if it has not been tried. Returns its connection.

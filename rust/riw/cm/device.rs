@@ -304,7 +304,7 @@ impl CmDevice {
 
         for addr in addrs.iter().take(count) {
             if addr.ip() != local.ip() {
-                further.push(*addr, GFP_KERNEL)?;
+                further.push(*addr, GFP_KERNEL_ACCOUNT)?;
             }
         }
         Ok(further)

@@ -102,7 +102,7 @@ impl Endpoint {
                 timer <- new_delayed_work!("riw::cm::Endpoint::timer"),
                 stream_queue: stream_queue.clone(),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
     }
 

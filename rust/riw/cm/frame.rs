@@ -86,7 +86,7 @@ impl Endpoint {
 // Not inlined: a reader has 550 bytes, which a caller would keep on its stack.
 #[inline(never)]
 pub(super) fn new_reader(kind: Kind) -> Result<KBox<Reader>> {
-    Ok(KBox::new(Reader::new(kind), GFP_KERNEL)?)
+    Ok(KBox::new(Reader::new(kind), GFP_KERNEL_ACCOUNT)?)
 }
 
 /// Collects the octets of a frame without payload.

@@ -56,7 +56,7 @@ impl<T> HalfOpen<T> {
     /// Adds a connection. Returns the one that is evicted for it, if any. May sleep.
     pub(super) fn insert(&mut self, source: Source, token: usize, value: T) -> Result<Option<T>> {
         self.connections
-            .try_create_and_insert((source, token), value, GFP_KERNEL)?;
+            .try_create_and_insert((source, token), value, GFP_KERNEL_ACCOUNT)?;
         self.len = self.len.saturating_add(1);
         if self.len <= MAX {
             return Ok(None);

@@ -122,7 +122,7 @@ fn initiator(policy: &Policy, param: &ConnParam<'_>) -> Result<Initiator> {
 pub(super) fn copy_of(private: &[u8]) -> Result<KVec<u8>> {
     let mut copy = KVec::new();
 
-    copy.extend_from_slice(private, GFP_KERNEL)?;
+    copy.extend_from_slice(private, GFP_KERNEL_ACCOUNT)?;
     Ok(copy)
 }
 

@@ -106,13 +106,13 @@ fn unbound_links(
     setup: &Setup,
 ) -> Result<KVec<(Transport, UnboundLink)>> {
     let wanted = dev.settings.transports();
-    let mut links = KVec::with_capacity(2, GFP_KERNEL)?;
+    let mut links = KVec::with_capacity(2, GFP_KERNEL_ACCOUNT)?;
 
     for transport in wanted.all() {
         let more = dev.further_addrs(*transport, &setup.local)?;
 
         match UnboundLink::new(*transport, &dev.shared.pernet, ns, &setup.local, more) {
-            Ok(link) => links.push((*transport, link), GFP_KERNEL)?,
+            Ok(link) => links.push((*transport, link), GFP_KERNEL_ACCOUNT)?,
             Err(e) if Transport::is_missing(e) && wanted == Transports::Both => {}
             Err(e) => return Err(e),
         }
@@ -130,7 +130,7 @@ fn find_listeners(
     links: KVec<(Transport, UnboundLink)>,
     backlog: u32,
 ) -> Result<KVec<Arc<Listener>>> {
-    let mut found = KVec::with_capacity(links.len(), GFP_KERNEL)?;
+    let mut found = KVec::with_capacity(links.len(), GFP_KERNEL_ACCOUNT)?;
 
     for (transport, link) in links {
         let key = Key {
@@ -144,7 +144,7 @@ fn find_listeners(
             Some(listener) => Ok(listener),
             None => Listener::open(&dev.shared, key, link, setup.tos, backlog).and_then(|new| {
                 listeners
-                    .push(new.clone(), GFP_KERNEL)
+                    .push(new.clone(), GFP_KERNEL_ACCOUNT)
                     .inspect_err(|_| new.close())?;
                 Ok(new)
             }),
@@ -152,7 +152,7 @@ fn find_listeners(
 
         match listener {
             // There is room.
-            Ok(listener) => found.push(listener, GFP_KERNEL)?,
+            Ok(listener) => found.push(listener, GFP_KERNEL_ACCOUNT)?,
             Err(e) => {
                 for listener in &found {
                     listener.close_unused(listeners);

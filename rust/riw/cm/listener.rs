@@ -77,7 +77,7 @@ impl Listener {
                 timer <- new_delayed_work!("riw::cm::Listener::timer"),
                 queue: shared.setup_queue.clone(),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
         let Key {
             addr, family_only, ..
@@ -118,7 +118,7 @@ impl Listener {
         if subscriptions.iter().any(is_on) {
             return Err(EADDRINUSE);
         }
-        Ok(subscriptions.push(subscription.clone(), GFP_KERNEL)?)
+        Ok(subscriptions.push(subscription.clone(), GFP_KERNEL_ACCOUNT)?)
     }
 
     /// Removes a subscription. The last one closes the listener. `listeners` is the list of all. May

@@ -45,7 +45,7 @@ impl Subscription {
                     half_open: HalfOpen::new(),
                 }, "riw::cm::Subscription::state"),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
     }
 

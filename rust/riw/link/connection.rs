@@ -66,7 +66,7 @@ impl Connection {
     pub(super) fn accepted_sctp(socket: SctpSocket) -> Result<Self> {
         Ok(Self::Sctp(KBox::new(
             Association::new(socket)?,
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?))
     }
 

@@ -91,7 +91,7 @@ pub(super) struct Hook<T>(Arc<T>);
 impl<T> Hook<T> {
     /// Creates a hook for `owner`. May sleep.
     pub(super) fn new(owner: Arc<T>) -> Result<Arc<Self>> {
-        Ok(Arc::new(Self(owner), GFP_KERNEL)?)
+        Ok(Arc::new(Self(owner), GFP_KERNEL_ACCOUNT)?)
     }
 
     #[inline]

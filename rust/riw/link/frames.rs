@@ -25,7 +25,7 @@ impl Frames {
 
     /// Makes room for another frame. May sleep. `ENOMEM` without memory.
     pub(crate) fn reserve(&mut self) -> Result {
-        Ok(self.lens.reserve(1, GFP_KERNEL)?)
+        Ok(self.lens.reserve(1, GFP_KERNEL_ACCOUNT)?)
     }
 
     /// Adds a frame of `len` bytes, for which there must be room.

@@ -224,7 +224,7 @@ impl Linger {
                 timer <- new_delayed_work!("riw::link::Linger::timer"),
                 queue: set.queue.clone(),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
     }
 

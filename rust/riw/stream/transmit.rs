@@ -200,11 +200,13 @@ impl Stream {
         let active = sender.active.as_ref();
         let before = buf.len();
         let has_messages = sender.segmenter.framing_mut().has_messages();
-        let mut gatherer = Gatherer::new(finder, active, &sender.data, buf);
+        let polled = match has_messages && buf.charge(|| frames.reserve()).is_err() {
+            true => Err(Stop::Memory),
+            false => {
+                let mut gatherer = Gatherer::new(finder, active, &sender.data, buf);
 
-        let polled = match has_messages {
-            true if frames.reserve().is_err() => Err(Stop::Memory),
-            _ => sender.segmenter.poll_transmit(&mut gatherer),
+                sender.segmenter.poll_transmit(&mut gatherer)
+            }
         };
         match polled {
             Ok(Some(emitted)) => {

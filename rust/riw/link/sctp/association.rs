@@ -107,7 +107,7 @@ impl Association {
             socket,
             heartbeat: 0,
             next_ssn: 0,
-            inlet: Some(KBox::new(Inlet::new(), GFP_KERNEL)?),
+            inlet: Some(KBox::new(Inlet::new(), GFP_KERNEL_ACCOUNT)?),
             last: None,
             shutting_down: false,
         })
