@@ -42,9 +42,19 @@ pub struct WrId {
 }
 
 impl WrId {
-    /// Returns the number, for traces. Any context.
-    pub fn number(&self) -> u64 {
-        self.number
+    /// Whether the consumer has given none (`wr_cqe` is null). Any context.
+    pub fn is_null(&self) -> bool {
+        self.number == 0
+    }
+
+    /// Returns a hash to trace the id by, since the id itself is mostly an address of the kernel: equal for
+    /// equal ids, until the module is unloaded; 0 if there is none. Any context.
+    pub fn hash(&self) -> u32 {
+        match self.is_null() {
+            true => 0,
+            // SAFETY: hash_secret() has no preconditions.
+            false => unsafe { bindings::hash_secret(self.number) },
+        }
     }
 
     /// Returns the `byte_len` of a completion for a message of `bytes`. Consumers take it as the part of

@@ -27,7 +27,7 @@ pub fn cq_notify<T: Driver>(cq: &Cq<T>) {
 pub struct Completed {
     /// The number of the queue pair.
     pub qpn: u32,
-    /// The id of the WR.
+    /// The id of the WR: as a process has set it, or a hash.
     pub wr_id: u64,
     /// The opcode of the user ABI.
     pub opcode: u8,

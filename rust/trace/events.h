@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The trace events of riw. `device` is the name of the RDMA device, `qpn` and `cqn` are the numbers
- * that `rdma resource show` prints.
+ * that `rdma resource show` prints. No event has an address of the kernel: the `wr_id` of kernel users, and
+ * the `addr` of their memory that is in no region, are hashed.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM riw

@@ -7,7 +7,7 @@ use rdma::{srq::Srq, Driver};
 
 /// A WR that a kernel user posts.
 pub struct PostedWr {
-    /// The id of the WR.
+    /// The id of the WR: a hash.
     pub wr_id: u64,
     /// The opcode of the user ABI.
     pub opcode: u8,

@@ -4,11 +4,13 @@
 
 use crate::{qp::Source, tracepoint};
 use iwarp::{ddp::Header, wire::rdmap, Stag};
+use kernel::page::{PAGE_SHIFT, PAGE_SIZE};
+use rdma::wr::LOCAL_DMA_LKEY;
 use riw_bindings as bindings;
 
 /// A WR that leaves the send queue.
 pub struct Begun {
-    /// The id of the WR.
+    /// The id of the WR: as a process has set it, or a hash.
     pub wr_id: u64,
     /// The opcode of the user ABI.
     pub opcode: u8,
@@ -95,7 +97,7 @@ fpdu! {
 pub struct Placed {
     /// The memory region.
     pub stag: Stag,
-    /// The address in the region, as the wire names it.
+    /// The address in the region, as the wire names it. An address of the kernel is hidden.
     pub addr: u64,
     /// Length in bytes.
     pub len: u32,
@@ -106,10 +108,25 @@ pub struct Placed {
 pub fn place(qp: &impl Source, placed: impl FnOnce() -> Placed) {
     if tracepoint::place_enabled() {
         let Placed { stag, addr, len } = placed();
+        let addr = match stag.0 {
+            // Memory of a kernel user, which is in no region.
+            LOCAL_DMA_LKEY => hidden(addr),
+            _ => addr,
+        };
 
         // SAFETY: The device is borrowed, so it is alive.
         unsafe { tracepoint::place(qp.device().as_raw(), qp.number(), stag.0, addr, len) }
     }
+}
+
+/// Hides an address of the kernel: puts a hash in place of the page. Any context.
+fn hidden(addr: u64) -> u64 {
+    // SAFETY: hash_secret() has no preconditions.
+    let page = unsafe { bindings::hash_secret(addr >> PAGE_SHIFT) };
+    // CAST: The size of a page fits.
+    let offset = addr & (PAGE_SIZE as u64 - 1);
+
+    (u64::from(page) << PAGE_SHIFT) | offset
 }
 
 /// The fields of a header. Fields that it does not have are 0.

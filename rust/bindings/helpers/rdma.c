@@ -13,6 +13,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/netdevice.h>
+#include <linux/once.h>
 #include <linux/random.h>
 #include <linux/ratelimit.h>
 #include <linux/rcupdate.h>
@@ -97,6 +98,18 @@ u64 riw_helper_hash_3u64(u64 a, u64 b, u64 c)
 	static const siphash_key_t key;
 
 	return siphash_3u64(a, b, c, &key);
+}
+
+/*
+ * As %p hashes a pointer: the hash shows which numbers are equal, and no more. It is the same for a number
+ * until the module is unloaded. Any context.
+ */
+u32 riw_helper_hash_secret(u64 secret)
+{
+	static siphash_key_t key __read_mostly;
+
+	get_random_once(&key, sizeof(key));
+	return (u32)siphash_1u64(secret, &key);
 }
 
 struct ib_device *riw_helper_rdma_device_to_ibdev(struct device *dev)

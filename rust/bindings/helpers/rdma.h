@@ -41,6 +41,7 @@ void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state 
 unsigned int riw_helper_num_possible_cpus(void);
 u64 riw_helper_get_random_u64(void);
 u64 riw_helper_hash_3u64(u64 a, u64 b, u64 c);
+u32 riw_helper_hash_secret(u64 secret);
 struct ib_device *riw_helper_rdma_device_to_ibdev(struct device *dev);
 bool riw_helper_ib_device_try_get(struct ib_device *dev);
 bool riw_helper_uverbs_attr_given(struct ib_udata *udata, unsigned int attr);

@@ -217,7 +217,7 @@ impl RecvWr {
     /// Returns a WR that a kernel user posts, for trace events. Any context.
     pub(crate) fn traced(posted: &Posted) -> trace::PostedWr {
         trace::PostedWr {
-            wr_id: posted.id.number(),
+            wr_id: posted.id.hash().into(),
             opcode: siw::trace_opcode(WcOpcode::Receive),
         }
     }

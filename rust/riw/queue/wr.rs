@@ -43,14 +43,14 @@ pub(crate) enum WrId {
 impl WrId {
     /// Whether a kernel user has given none (`wr_cqe` is null). Any context.
     pub(crate) fn is_anonymous(&self) -> bool {
-        matches!(self, Self::Kernel(id) if id.number() == 0)
+        matches!(self, Self::Kernel(id) if id.is_null())
     }
 
-    /// Returns the number. Any context.
+    /// Returns the number of a process, or for a kernel user a hash. Any context.
     pub(crate) fn number(&self) -> u64 {
         match self {
             Self::Process(number) => *number,
-            Self::Kernel(id) => id.number(),
+            Self::Kernel(id) => id.hash().into(),
         }
     }
 }

@@ -16,6 +16,8 @@ from utils import cmd, wait_until
 FILE = Path("/sys/kernel/debug/kernel_user")
 MODULE = Path(os.environ["RIW_KO"]).parent / "test-modules" / "kernel_user.ko"
 
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
 # enum ib_wr_opcode
 WRITE, WRITE_WITH_IMM, SEND, SEND_WITH_IMM, READ, CMP_SWAP, FETCH_ADD = range(7)
 LOCAL_INV, SEND_WITH_INV, READ_WITH_INV, MASKED_CMP_SWAP, MASKED_FETCH_ADD = 7, 9, 11, 12, 13
@@ -103,6 +105,11 @@ class KernelUser:
     def numbers(self, *words, base=10):
         """Writes a command, and returns the numbers of the first line of its result."""
         return [int(word, base) for word in self.command(*words)[0].split()]
+
+    def places(self):
+        """Returns the ranges of addresses of the kernel that it uses: its memory, and what the ids point to if
+        it drains."""
+        return [range(*(int(word, 16) for word in line.split())) for line in self.command("places")]
 
     def invalidate(self, key):
         """Posts a LOCAL_INV, and returns its number."""

@@ -24,6 +24,8 @@
  *					of the connection
  *	keys COUNT			the rkeys of new regions, which are then destroyed
  *	rotate KEY			the low 8 bits of the region's key
+ *	places				the addresses of the memory, and of what the ids point to with `drain`; a
+ *					line each: first, last + 1
  *	invalidate KEY			posts a LOCAL_INV
  *	big PAGES ACCESS		registers so many pages, at another place each: rkey, IOVA
  *	bigstore, bigload		as `store` and `load`, in those pages
@@ -726,6 +728,9 @@ static int obey(char *command)
 		if (sscanf(command, "%x", &access) != 1)
 			return -EINVAL;
 		ib_update_fast_reg_key(mr, access);
+	} else if (!strcmp(name, "places")) {
+		say("%llx %llx\n", dma, dma + PAGE_SIZE);
+		say("%lx %lx\n", (long)&drained_cqe, (long)(&drained_cqe + 1));
 	} else if (!strcmp(name, "invalidate")) {
 		if (sscanf(command, "%x", &access) != 1)
 			return -EINVAL;
