@@ -29,7 +29,7 @@ use crate::{
     identity::Identity,
     limits::Limits,
     log::DeviceLog,
-    qp::table::QpTable,
+    qp::{sweep::FlushSweep, table::QpTable},
 };
 use kernel::{
     new_mutex,
@@ -58,6 +58,7 @@ pub(crate) struct RiwDevice {
     pub(crate) limits: Limits,
     #[pin]
     pub(crate) qps: QpTable,
+    pub(crate) flush_sweep: Arc<FlushSweep>,
     pub(crate) cm: Arc<CmDevice>,
     /// Runs the work items of queue pairs of processes.
     pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
@@ -79,10 +80,12 @@ impl RiwDevice {
         provider: Provider,
     ) -> Result<impl PinInit<Self>> {
         let limits = Limits::new()?;
+        let flush_sweep = FlushSweep::new(queue.clone())?;
 
         Ok(pin_init!(Self {
             limits,
             qps <- QpTable::new(),
+            flush_sweep,
             cm,
             queue,
             kernel_queue,

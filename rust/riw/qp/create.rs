@@ -2,7 +2,14 @@
 
 //! Creating a queue pair.
 
-use super::{owner::Owner, posting::Posting, runner::Runner, state::Status, Qp};
+use super::{
+    owner::Owner,
+    posting::Posting,
+    runner::Runner,
+    state::Status,
+    sweep::{FreePlace, SweepPlace},
+    Qp,
+};
 use crate::{
     abi::{self, siw, Provider, WrSizes},
     driver::Riw,
@@ -25,7 +32,7 @@ use kernel::{
     sync::{aref::ARef, atomic::Atomic, Arc},
     time::hrtimer::HrTimer,
 };
-use kernel_ext::{memcg::MemCgroup, sync::new_bh_spinlock, workqueue::Queue};
+use kernel_ext::{memcg::MemCgroup, sync::new_bh_spinlock};
 use rdma::{
     pd::Pd,
     qp::{QpCap, QpInitAttr},
@@ -46,6 +53,8 @@ const TAKES_IMMEDIATE: u32 = rdma::qp::FIRST_DRIVER_FLAG;
 struct Queues {
     sends: SendWrs,
     receives: RecvSource,
+    /// The place of the queue pair in the sweep of the device.
+    sweep: SweepPlace,
     /// The sizes that the consumer gets.
     cap: QpCap,
     response: Response,
@@ -101,6 +110,7 @@ impl Queues {
         Ok(Self {
             sends,
             receives,
+            sweep: SweepPlace::Away,
             // Not the free entries: consumers rely on the size that they have requested.
             cap: QpCap {
                 max_inline_data: WrSizes::SIW.inline,
@@ -133,6 +143,10 @@ impl Queues {
 
         Ok(Self {
             sends: SendWrs::Ring(ring),
+            sweep: match &receives {
+                RecvSource::Own(_) => SweepPlace::Free(FreePlace::new()?),
+                RecvSource::Shared(_) => SweepPlace::Away,
+            },
             receives,
             cap: QpCap {
                 max_send_wr: num_sqe,
@@ -176,6 +190,7 @@ impl Queues {
         Ok(Self {
             sends: SendWrs::Counted(ring),
             receives,
+            sweep: SweepPlace::Away,
             cap,
             response: Response::Own(CreateQpResponse {
                 comp_mask: 0,
@@ -240,12 +255,12 @@ impl Qp {
         let charge = dev.limits.qp.charge()?;
         let number = dev.qps.free_number()?;
         let queues = Queues::new(dev.provider, number, attr.cap(), srq, udata.as_ref())?;
-        let (owner, memcg, queue) = match &udata {
-            Some(_) => (Owner::current()?, MemCgroup::current(), &dev.queue),
+        let (owner, memcg) = match &udata {
+            Some(_) => (Owner::current()?, MemCgroup::current()),
             // The calling process, if any, is not the one that uses it.
-            None => (Owner::Kernel, MemCgroup::none(), &dev.kernel_queue),
+            None => (Owner::Kernel, MemCgroup::none()),
         };
-        let (cap, response) = (queues.cap, queues.response);
+        let (cap, response, status) = (queues.cap, queues.response, Status::new(queues.sweep));
 
         *attr.cap() = cap;
         let regions = Regions {
@@ -258,7 +273,7 @@ impl Qp {
         let rq = QpRecvQueue::new(queues.receives, recv_cq, takes_immediate, number)?;
         let stream = Stream::new(regions, memcg, dev.counters().clone(), sq, rq);
         let this = Arc::pin_init(
-            Self::with_stream(queue.clone(), number, owner, charge, cap, stream),
+            Self::with_stream(dev, number, owner, charge, cap, status, stream),
             GFP_KERNEL_ACCOUNT,
         )?;
 
@@ -272,21 +287,29 @@ impl Qp {
     }
 
     fn with_stream(
-        queue: Arc<Queue>,
+        dev: &Device<Riw>,
         number: u32,
         owner: Owner,
         charge: ObjectCharge,
         cap: QpCap,
+        status: Status,
         stream: impl PinInit<Stream>,
     ) -> impl PinInit<Self> {
+        let queue = match owner.is_kernel() {
+            true => dev.kernel_queue.clone(),
+            false => dev.queue.clone(),
+        };
+        let sweep = dev.flush_sweep.clone();
+
         pin_init!(Self {
             number,
             owner,
             cap,
             queue,
+            sweep,
             _charge: charge,
             handle <- new_spinlock_irq!(None, "riw::Qp::handle"),
-            status <- new_bh_spinlock!(Status::new(), "riw::Qp::status"),
+            status <- new_bh_spinlock!(status, "riw::Qp::status"),
             stream_active: Atomic::new(false),
             // CAST: The value of an enum.
             posting: Atomic::new(Posting::Unconnected as u32),
@@ -295,7 +318,6 @@ impl Qp {
             runner: Runner::new(),
             transmit_work <- new_work!("riw::Qp::transmit_work"),
             retry_work <- new_delayed_work!("riw::Qp::retry_work"),
-            flush_work <- new_delayed_work!("riw::Qp::flush_work"),
             push_work <- new_work!("riw::Qp::push_work"),
             push_timer <- HrTimer::new(),
             push_handle <- new_mutex!(None, "riw::Qp::push_handle"),

@@ -2,7 +2,7 @@
 
 //! destroy_qp.
 
-use super::{Qp, FLUSH_WORK, RECEIVE_TIMER, RETRY_WORK};
+use super::{Qp, RECEIVE_TIMER, RETRY_WORK};
 use iwarp::qp::Event;
 use kernel::sync::Arc;
 use kernel_ext::workqueue::cancel_delayed_work;
@@ -45,7 +45,7 @@ impl Qp {
             self.pass_turn(self.stream.reset(&mut tx));
         }
         self.stop_pushing();
-        cancel_delayed_work::<Self, FLUSH_WORK>(self);
+        self.leave_sweep();
         cancel_delayed_work::<Self, RECEIVE_TIMER>(self);
         // Nobody waits for the right to transmit that it may have.
         cancel_delayed_work::<Self, RETRY_WORK>(self);

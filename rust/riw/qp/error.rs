@@ -2,10 +2,13 @@
 
 //! A queue pair in ERROR: flushes its WRs, and those that are posted later.
 
-use super::{Qp, FLUSH_WORK};
+use super::{
+    state::Status,
+    sweep::{FreePlace, SweepPlace},
+    Qp,
+};
 use crate::stream::{flush::Flushed, tx::Tx};
-use kernel::{sync::Arc, time::msecs_to_jiffies};
-use kernel_ext::workqueue::mod_delayed_work;
+use kernel::sync::Arc;
 use rdma::event::AsyncEvent;
 
 /// Initial and maximum interval between flushes in ERROR, in milliseconds. It doubles while nothing
@@ -47,9 +50,8 @@ impl Qp {
             if flushed.receives {
                 status.flush.interval_ms = 0;
             }
-            // Under the lock: `destroy` marks the queue pair first, and then cancels the work.
-            if !flushed.more && wakes.is_none() && !status.is_destroyed() {
-                self.flush_later(status.flush.interval_ms.max(INTERVAL_MS));
+            if !flushed.more && wakes.is_none() {
+                self.flush_later(&mut status);
             }
         }
         QpFlushed { flushed, last_wqe }
@@ -65,21 +67,47 @@ impl Qp {
         }
     }
 
-    /// Flushes again after `ms` milliseconds. With siw's ABI, a process rings no doorbell for receive WRs,
-    /// and may wait for the flush of one that it posts in ERROR. Any context.
-    fn flush_later(self: &Arc<Self>, ms: u32) {
-        mod_delayed_work::<Self, FLUSH_WORK>(self, msecs_to_jiffies(ms));
+    /// Has the device's sweep look at the receive queue after the interval, unless the queue pair is being
+    /// destroyed. With siw's ABI, a process rings no doorbell for receive WRs, and may wait for the flush of
+    /// one that it posts in ERROR. Process context; `status` is the queue pair's.
+    fn flush_later(self: &Arc<Self>, status: &mut Status) {
+        // Under the lock: `destroy` marks the queue pair first, and then takes it out of the sweep.
+        if status.is_destroyed() {
+            return;
+        }
+        // Without its place, it is being served: `flush_posted` comes here next.
+        if let Some(place) = status.sweep.take(&self.sweep) {
+            let ms = status.flush.interval_ms.max(INTERVAL_MS);
+
+            status.sweep = SweepPlace::Waiting(self.sweep.join(place, self, ms));
+        }
     }
 
     /// Flushes WRs that were posted since the last flush. If there are none, the next interval is
-    /// longer. Process context.
-    pub(super) fn flush_again(self: &Arc<Self>) {
-        {
-            let mut status = self.status.lock();
-            let longer = status.flush.interval_ms.saturating_mul(2);
+    /// longer. `place` is that of the queue pair in the sweep, which calls this. Process context.
+    pub(super) fn flush_posted(self: &Arc<Self>, place: FreePlace) {
+        let posted = self.stream.rq.is_posted();
+        let mut status = self.status.lock();
 
-            status.flush.interval_ms = longer.clamp(INTERVAL_MS, INTERVAL_MAX_MS);
+        status.sweep = SweepPlace::Free(place);
+        if !status.is_in_error() {
+            return;
         }
-        self.kick();
+        if posted {
+            drop(status);
+            // The flush calls `flush_later`.
+            return self.kick();
+        }
+        let longer = status.flush.interval_ms.saturating_mul(2);
+
+        status.flush.interval_ms = longer.clamp(INTERVAL_MS, INTERVAL_MAX_MS);
+        self.flush_later(&mut status);
+    }
+
+    /// Takes the queue pair out of the sweep, for good: it is marked as destroyed. Process context. If the
+    /// sweep is serving it at the moment, the sweep has a reference, and drops it.
+    pub(super) fn leave_sweep(self: &Arc<Self>) {
+        let place = self.status.lock().sweep.take(&self.sweep);
+        drop(place);
     }
 }

@@ -18,6 +18,7 @@ mod receive_wait;
 mod runner;
 mod state;
 mod stream_error;
+pub(crate) mod sweep;
 pub(crate) mod table;
 mod traits;
 mod transmit;
@@ -54,6 +55,7 @@ use owner::Owner;
 use push::PushHandle;
 use runner::Runner;
 use state::Status;
+use sweep::FlushSweep;
 
 /// A queue pair.
 ///
@@ -66,6 +68,8 @@ pub(crate) struct Qp {
     owner: Owner,
     cap: QpCap,
     queue: Arc<Queue>,
+    /// Looks at the receive queue in ERROR.
+    sweep: Arc<FlushSweep>,
     _charge: ObjectCharge,
 
     /// The verbs object, until it is destroyed. The lock disables interrupts, as a lookup by number
@@ -99,8 +103,6 @@ pub(crate) struct Qp {
     #[pin]
     push_handle: Mutex<PushHandle>,
     #[pin]
-    flush_work: DelayedWork<Qp, FLUSH_WORK>,
-    #[pin]
     hold_work: Work<Qp, HOLD_WORK>,
     #[pin]
     receive_work: Work<Qp, RECEIVE_WORK>,
@@ -110,12 +112,11 @@ pub(crate) struct Qp {
 
 /// The ids of the work items.
 const TRANSMIT_WORK: u64 = 0;
-const FLUSH_WORK: u64 = 1;
-const HOLD_WORK: u64 = 2;
-const RECEIVE_WORK: u64 = 3;
-const RECEIVE_TIMER: u64 = 4;
-const RETRY_WORK: u64 = 5;
-const PUSH_WORK: u64 = 6;
+const HOLD_WORK: u64 = 1;
+const RECEIVE_WORK: u64 = 2;
+const RECEIVE_TIMER: u64 = 3;
+const RETRY_WORK: u64 = 4;
+const PUSH_WORK: u64 = 5;
 
 impl_has_work! {
     impl HasWork<Qp, TRANSMIT_WORK> for Qp { self.transmit_work }
@@ -124,7 +125,6 @@ impl_has_work! {
     impl HasWork<Qp, RECEIVE_WORK> for Qp { self.receive_work }
 }
 impl_has_delayed_work! {
-    impl HasDelayedWork<Qp, FLUSH_WORK> for Qp { self.flush_work }
     impl HasDelayedWork<Qp, RECEIVE_TIMER> for Qp { self.receive_timer }
     impl HasDelayedWork<Qp, RETRY_WORK> for Qp { self.retry_work }
 }
@@ -147,15 +147,6 @@ impl WorkItem<RETRY_WORK> for Qp {
     /// A transmit run after one that had no memory.
     fn run(this: Arc<Self>) {
         this.in_worker(|| this.transmit(TxRun::Worker));
-    }
-}
-
-impl WorkItem<FLUSH_WORK> for Qp {
-    type Pointer = Arc<Self>;
-
-    /// Flushes receive WRs that were posted in ERROR: see [`Qp::flush_later`].
-    fn run(this: Arc<Self>) {
-        this.flush_again();
     }
 }
 

@@ -127,6 +127,14 @@ impl QpRecvQueue {
         }
     }
 
+    /// Whether a WR is posted to a queue of its own. Process context or softirq.
+    pub(crate) fn is_posted(&self) -> bool {
+        match &self.source.0 {
+            RecvSource::Own(queue) => queue.is_posted(),
+            RecvSource::Shared(_) => false,
+        }
+    }
+
     /// Whether Immediate Data can be delivered to the consumer. Any context.
     pub(crate) fn takes_immediate(&self) -> bool {
         self.takes_immediate

@@ -318,6 +318,13 @@ impl RecvQueue {
         self.wrs.len()
     }
 
+    /// Whether a WR is posted. Process context or softirq.
+    pub(crate) fn is_posted(&self) -> bool {
+        let get = self.consumer.lock().get;
+
+        self.wrs.is_posted(get, get)
+    }
+
     /// Returns the number of posted WRs. Process context or softirq.
     pub(crate) fn posted(&self) -> u32 {
         let get = self.consumer.lock().get;

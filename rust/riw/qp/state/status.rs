@@ -4,7 +4,10 @@
 
 use crate::{
     link::Transport,
-    qp::traits::{QpConnection, Role},
+    qp::{
+        sweep::SweepPlace,
+        traits::{QpConnection, Role},
+    },
 };
 use iwarp::{qp::State, startup::Parameters, Terminate};
 use kernel::sync::Arc;
@@ -20,6 +23,8 @@ pub(in crate::qp) struct Status {
     pub(super) terminate: Option<Terminate>,
     pub(super) attributes: QpAttributes,
     pub(in crate::qp) flush: FlushState,
+    /// The place in the sweep of the device.
+    pub(in crate::qp) sweep: SweepPlace,
 }
 
 /// Attributes that the verbs report.
@@ -44,8 +49,8 @@ pub(in crate::qp) struct QpStartup {
 }
 
 impl Status {
-    /// Creates the state of a new queue pair. Any context.
-    pub(in crate::qp) fn new() -> Self {
+    /// Creates the state of a new queue pair with this place in the sweep of its device. Any context.
+    pub(in crate::qp) fn new(sweep: SweepPlace) -> Self {
         Self {
             state: State::Idle,
             destroyed: false,
@@ -57,7 +62,13 @@ impl Status {
                 startup: None,
             },
             flush: FlushState::default(),
+            sweep,
         }
+    }
+
+    /// Whether WRs are flushed. Any context.
+    pub(in crate::qp) fn is_in_error(&self) -> bool {
+        matches!(self.state, State::Terminate | State::Error)
     }
 
     /// Whether the queue pair is being destroyed. Any context.
