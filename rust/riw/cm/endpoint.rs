@@ -228,8 +228,8 @@ impl Endpoint {
             LinkState::Connecting | LinkState::Established | LinkState::Closing => return,
         };
 
-        if how == Closed::Graceful && qp.waits_for_receive() {
-            // The FIN is behind a message that has not been read: `catch_up` comes back here.
+        if qp.defers(how) {
+            // The end is behind FPDUs that have not been read: `catch_up` comes back here.
             return;
         }
         self.closed(qp, how);

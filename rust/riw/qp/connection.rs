@@ -139,6 +139,9 @@ impl Qp {
         if received.hold {
             self.queue.kick::<_, HOLD_WORK>(self);
         }
+        if received.rest {
+            self.retry_receive();
+        }
         if received.first {
             if let Some(connection) = self.connection() {
                 connection.as_arc_borrow().first_fpdu();

@@ -162,7 +162,8 @@ impl WorkItem<HOLD_WORK> for Qp {
 impl WorkItem<RECEIVE_WORK> for Qp {
     type Pointer = Arc<Self>;
 
-    /// Receives the data that waits for a receive WR, and over SCTP all data: see [`Qp::retry_receive`].
+    /// Receives the data that waits for a receive WR, or that a run has left, and over SCTP all data: see
+    /// [`Qp::retry_receive`].
     fn run(this: Arc<Self>) {
         this.in_worker(|| this.catch_up());
     }

@@ -3,7 +3,7 @@
 //! The events that wake a stream that waits for a receive WR: a post, its turn, a timer. The wait itself
 //! is in `stream/wait.rs`.
 
-use super::{Qp, RECEIVE_TIMER, RECEIVE_WORK};
+use super::{Closed, Qp, RECEIVE_TIMER, RECEIVE_WORK};
 use crate::{
     driver::Riw,
     queue::receive::{NextTurn, RecvQueue},
@@ -54,10 +54,12 @@ impl Qp {
         }
     }
 
-    /// Whether a message waits for a receive WR, so that nothing behind it has been read. When the wait
-    /// ends, the queue pair calls [`QpConnection::catch_up`](super::QpConnection::catch_up),
-    /// or the connection ends. Process context or softirq.
-    pub(crate) fn waits_for_receive(&self) -> bool {
-        self.is_stream_active() && self.stream.waits_for_receive()
+    /// Whether the end of the connection, or of the peer's half of it, takes effect later, as the stream has
+    /// yet to read what came before: behind a message that waits for a receive WR, unless the connection is
+    /// lost, or what a worker reads. The queue pair then calls
+    /// [`QpConnection::catch_up`](super::QpConnection::catch_up), or the connection ends. Process context or
+    /// softirq.
+    pub(crate) fn defers(&self, how: Closed) -> bool {
+        self.is_stream_active() && self.stream.defers_end(how == Closed::Graceful)
     }
 }

@@ -7,6 +7,9 @@
 //! (a small `tcp_rmem`, no memory, very small segments). Then a worker gives the stream a buffer for
 //! this one FPDU ([`Stream::hold`]).
 //!
+//! A run is bounded ([`RunBudget`]). When it has spent its budget, a worker receives the rest, one run after the
+//! other, and callbacks of TCP leave it to the worker.
+//!
 //! Over SCTP a worker passes one chunk after the other ([`Stream::receive_chunk`]).
 
 use crate::{
@@ -14,6 +17,7 @@ use crate::{
     link::{Readable, SegmentChunk},
     queue::{receive::NextTurn, wr::WcStatus},
     stream::{
+        budget::RunBudget,
         deliver::Unreported,
         framing::RxFraming,
         octets::RxOctets,
@@ -59,6 +63,8 @@ pub(crate) struct Received {
     pub(crate) first: bool,
     /// The socket has no room for the FPDU: a worker must call [`Stream::hold`].
     pub(crate) hold: bool,
+    /// The budget is spent: a worker must receive the rest.
+    pub(crate) rest: bool,
     /// The transmitter has new work.
     pub(crate) kick: bool,
     /// A message has begun to wait for a receive WR: see [`Stream::while_waiting`].
@@ -84,8 +90,9 @@ impl Received {
 }
 
 impl Stream {
-    /// Takes the octets that the socket has, whose lock is held. Softirq or process context; never
-    /// sleeps. If nothing more may be placed, discards them, so that TCP sees a FIN behind them.
+    /// Takes octets that the socket has, whose lock is held, as many as the budget of a run allows. Softirq
+    /// or process context; never sleeps. If nothing more may be placed, discards them, so that TCP sees a FIN
+    /// behind them.
     pub(crate) fn receive(&self, data: &mut Readable<'_, '_>, cause: RxCause) -> Received {
         let mut rx = self.rx.lock();
         let Rx {
@@ -94,14 +101,18 @@ impl Stream {
             written,
             incomplete,
             left,
+            rest,
             wait,
-            counters: _,
+            ..
         } = &mut *rx
         else {
             drop(rx);
             data.discard();
             return Received::default();
         };
+        if *rest && matches!(cause, RxCause::Octets) {
+            return Received::default();
+        }
         let had_started = receiver.started();
         let waited = wait.is_some();
         let mut placer = Placer::new(self, filling, wait, written);
@@ -118,7 +129,8 @@ impl Stream {
 
                 *left = consumed.left;
                 received.hold = incomplete.set_room(consumed.wait(data, dropped));
-                if data.has_urgent() {
+                *rest = matches!(consumed.pause, Pause::Spent);
+                if !*rest && data.has_urgent() {
                     // RDMAP has no urgent data, and nothing behind it can be read.
                     received.end = Some(RxEnd::Error(StreamError {
                         error: Rdmap::CatastrophicStream.into(),
@@ -211,6 +223,7 @@ impl Stream {
             received.wait_begins = false;
             received.later = false;
         }
+        received.rest = rx.rest;
     }
 
     /// Gives the incomplete FPDU a buffer, if it needs one. Process context; may sleep. Fails with `ENOMEM`
@@ -240,9 +253,13 @@ impl Stream {
         }
     }
 
-    /// Whether the stream waits for a receive WR. Process context or softirq.
-    pub(crate) fn waits_for_receive(&self) -> bool {
-        self.rx.lock().wait.is_some()
+    /// Whether FPDUs that were received before the end of the connection must be consumed first, and will
+    /// be: by a worker, or, if the peer has closed its half only (`graceful`), when there is a receive WR.
+    /// Process context or softirq.
+    pub(crate) fn defers_end(&self, graceful: bool) -> bool {
+        let rx = self.rx.lock();
+
+        rx.rest || (graceful && rx.wait.is_some())
     }
 
     /// Completes the read or atomic operation that the peer's Terminate refuses, if it names one.
@@ -273,6 +290,8 @@ enum Pause {
     Incomplete { needed: usize },
     /// The next message waits for a receive WR.
     NoReceive,
+    /// The budget is spent.
+    Spent,
 }
 
 /// The outcome of [`consume`].
@@ -290,7 +309,7 @@ impl Consumed {
     /// Returns whether the socket has room for it.
     fn wait(&self, data: &mut Readable<'_, '_>, dropped: bool) -> bool {
         match self.pause {
-            Pause::NoReceive => true,
+            Pause::NoReceive | Pause::Spent => true,
             Pause::Incomplete { needed } => {
                 // CAST: At most `FPDU_MAX`.
                 let waits = data.wait_for(needed as u32);
@@ -301,35 +320,76 @@ impl Consumed {
     }
 }
 
-/// Consumes the complete FPDUs, until there are no more, or until a message waits for a receive WR.
+/// Consumes the complete FPDUs, until there are no more, a message waits for a receive WR, or the budget of a
+/// run is spent.
 fn consume(
     data: &mut Readable<'_, '_>,
     receiver: &mut RxFraming,
     incomplete: &mut Incomplete,
     placer: &mut Placer<'_>,
 ) -> Result<Consumed, Error> {
-    // Octets that the buffer has taken from the socket.
-    let mut moved = 0usize;
-    let ended = |pause, taken: usize, left: usize| Consumed {
-        pause,
-        had: left.saturating_add(taken),
-        left,
+    let (paused, moved) = consume_buffer(data, receiver, incomplete, placer)?;
+
+    if let Some(pause) = paused {
+        let left = data.unread().len();
+
+        return Ok(Consumed {
+            pause,
+            had: left.saturating_add(moved),
+            left,
+        });
+    }
+    let mut unread = data.unread();
+    let before = unread.len();
+    let mut budget = RunBudget::new();
+    let outcome = loop {
+        if unread.is_empty() {
+            break Ok(Pause::Incomplete { needed: 1 });
+        }
+        if budget.is_spent() {
+            break Ok(Pause::Spent);
+        }
+        match receiver.consume(&RxOctets::Socket(unread), placer) {
+            Ok(Progress::Consumed(octets)) => {
+                unread.advance(octets);
+                budget.take(octets);
+            }
+            Ok(Progress::Incomplete { needed }) => break Ok(Pause::Incomplete { needed }),
+            Ok(Progress::Blocked) => break Ok(Pause::NoReceive),
+            Err(e) => break Err(e),
+        }
     };
+    let left = unread.len();
+    let taken = before.saturating_sub(left);
+    data.take(taken);
+    Ok(Consumed {
+        pause: outcome?,
+        had: before.saturating_add(moved),
+        left,
+    })
+}
+
+/// Consumes the FPDU that has a buffer, if there is one, after it has taken the rest of it from the socket.
+/// Returns why no more FPDUs are consumed, if so, and the octets that the buffer has taken.
+fn consume_buffer(
+    data: &mut Readable<'_, '_>,
+    receiver: &mut RxFraming,
+    incomplete: &mut Incomplete,
+    placer: &mut Placer<'_>,
+) -> Result<(Option<Pause>, usize), Error> {
+    let mut moved = 0usize;
 
     while let Incomplete::InBuffer(buffer) = incomplete {
         match receiver.consume(&RxOctets::Buffer(buffer), placer)? {
             // The buffer holds one FPDU.
             Progress::Consumed(_) => *incomplete = Incomplete::InSocket,
-            Progress::Blocked => {
-                return Ok(ended(Pause::NoReceive, moved, data.unread().len()));
-            }
+            Progress::Blocked => return Ok((Some(Pause::NoReceive), moved)),
             Progress::Incomplete { needed } => {
                 let unread = data.unread();
                 let count = needed.saturating_sub(buffer.len()).min(unread.len());
 
                 if count == 0 {
-                    let left = unread.len();
-                    return Ok(ended(Pause::Incomplete { needed: 1 }, moved, left));
+                    return Ok((Some(Pause::Incomplete { needed: 1 }), moved));
                 }
                 buffer
                     .append(&unread, count)
@@ -339,22 +399,5 @@ fn consume(
             }
         }
     }
-
-    let mut unread = data.unread();
-    let before = unread.len();
-    let outcome = loop {
-        if unread.is_empty() {
-            break Ok(Pause::Incomplete { needed: 1 });
-        }
-        match receiver.consume(&RxOctets::Socket(unread), placer) {
-            Ok(Progress::Consumed(octets)) => unread.advance(octets),
-            Ok(Progress::Incomplete { needed }) => break Ok(Pause::Incomplete { needed }),
-            Ok(Progress::Blocked) => break Ok(Pause::NoReceive),
-            Err(e) => break Err(e),
-        }
-    };
-    let left = unread.len();
-    let taken = before.saturating_sub(left);
-    data.take(taken);
-    Ok(ended(outcome?, moved.saturating_add(taken), left))
+    Ok((None, moved))
 }

@@ -53,6 +53,9 @@ pub(super) struct Rx {
     /// Bytes in the socket: of an incomplete FPDU, or all from a waiting message on. Over SCTP, the bytes
     /// of a waiting chunk.
     pub(super) left: usize,
+    /// The last run has spent its budget, and a worker receives the rest: complete FPDUs may be in the
+    /// socket.
+    pub(super) rest: bool,
     /// The wait of the message at the front, if there is no receive WR for it. It is not in `filling`
     /// then.
     pub(super) wait: Option<ReceiveWait>,
@@ -69,6 +72,7 @@ impl Rx {
             written: Written::default(),
             incomplete: Incomplete::InSocket,
             left: 0,
+            rest: false,
             wait: None,
             counters,
         }
@@ -87,6 +91,7 @@ impl Rx {
     pub(super) fn end(&mut self, rq: &QpRecvQueue) -> NextTurn {
         self.receiver = None;
         self.incomplete = Incomplete::InSocket;
+        self.rest = false;
         match self.wait.take() {
             Some(_) => rq.leave(),
             None => NextTurn::default(),

@@ -20,10 +20,12 @@ _LINE = re.compile(r"^\s*(?P<task>.*)-(?P<pid>\d+)\s+\[(?P<cpu>\d+)\] \S+\s+(?P<
 
 @dataclass
 class Event:
-    """An event: its name, and its fields as the kernel prints them."""
+    """An event: its name, its fields as the kernel prints them, its CPU and task."""
 
     name: str
     text: str
+    cpu: int = 0
+    pid: int = 0
 
     def __str__(self):
         return f"{self.name} {self.text}"
@@ -71,8 +73,8 @@ class Trace:
     def events(self):
         """Returns the events so far, in order."""
         text = (self.path / "trace").read_text(encoding="utf-8", errors="replace")
-        return [Event(match["name"], match["text"]) for match in map(_LINE.match, text.splitlines())
-                if match]
+        return [Event(match["name"], match["text"], int(match["cpu"]), int(match["pid"]))
+                for match in map(_LINE.match, text.splitlines()) if match]
 
     def lost(self):
         """Returns the number of events that the buffer had no room for."""

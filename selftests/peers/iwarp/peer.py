@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A TCP connection that speaks hand-built iWARP, as either end."""
 
+import fcntl
 import socket
 import struct
 import time
@@ -8,6 +9,9 @@ import time
 from netns import NetNSEnter
 
 from . import mpa, rdmap
+
+
+SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B
 
 
 class Gone(Exception):
@@ -105,6 +109,17 @@ class Peer:
                 raise Gone(f"closed after {len(data)} of {count} bytes")
             data += more
         return data
+
+    def _queued(self, request):
+        return struct.unpack("i", fcntl.ioctl(self.sock, request, bytes(4)))[0]
+
+    def unacknowledged(self):
+        """Returns the number of bytes whose acknowledgement it lacks."""
+        return self._queued(SIOCOUTQ)
+
+    def unsent(self):
+        """Returns the number of bytes that its socket has not sent yet."""
+        return self._queued(SIOCOUTQNSD)
 
     def silent(self, seconds):
         """Returns whether nothing arrives for `seconds`, not even an end. Leaves data unread."""
