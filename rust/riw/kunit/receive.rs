@@ -167,7 +167,7 @@ mod tests {
     }
 
     /// Queue pairs that wait get WRs in the order in which they came, whoever looks first. Each learns
-    /// whose turn is next, as long as there are WRs.
+    /// whose turn is next.
     #[test]
     fn a_wr_goes_to_the_first_in_line() -> Result {
         let queue = awaited(3)?;
@@ -186,8 +186,13 @@ mod tests {
         assert!(taken.is_none());
         assert_eq!(next, Some(1));
         assert_eq!(look(&queue, 1), (Some(0), Some(2)));
-        assert_eq!(look(&queue, 2), (Some(1), None));
+        // There is no WR for the next one, but it must look for one from now on.
+        assert_eq!(look(&queue, 2), (Some(1), Some(3)));
         assert_eq!(queue.first_waiting(), Some(3));
+        assert!(queue.is_first_in_line(3));
+        assert!(!queue.is_first_in_line(4));
+        // It does so already.
+        assert_eq!(look(&queue, 4), (None, None));
         assert_eq!(look(&queue, 3), (None, None));
         for number in 2..5 {
             ring.publish(number, &entry(number, 1));
@@ -206,7 +211,7 @@ mod tests {
     fn the_turn_passes_to_the_next() -> Result {
         let queue = awaited(4)?;
 
-        assert_eq!(queue.leave(1).0, None);
+        assert_eq!(queue.leave(1).0, Some(2));
         assert_eq!(queue.first_waiting(), Some(2));
         ring_of(&queue)?.publish(0, &entry(0, 1));
         assert_eq!(queue.leave(3).0, Some(2));
@@ -226,7 +231,10 @@ mod tests {
 
         for number in 1..=USERS {
             assert_eq!(queue.first_waiting(), Some(number));
-            assert_eq!(queue.leave(number).0, None);
+            assert_eq!(
+                queue.leave(number).0,
+                (number < USERS).then_some(number + 1)
+            );
             queue.remove_user();
         }
         assert_eq!(queue.first_waiting(), None);

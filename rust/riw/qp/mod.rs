@@ -163,9 +163,10 @@ impl WorkItem<RECEIVE_WORK> for Qp {
     type Pointer = Arc<Self>;
 
     /// Receives the data that waits for a receive WR, or that a run has left, and over SCTP all data: see
-    /// [`Qp::retry_receive`].
+    /// [`Qp::retry_receive`]. A stream that still waits may have become the first in line.
     fn run(this: Arc<Self>) {
         this.in_worker(|| this.catch_up());
+        this.arm_receive_timer();
     }
 }
 

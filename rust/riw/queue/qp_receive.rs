@@ -149,6 +149,11 @@ impl QpRecvQueue {
         self.queue().take_in_turn(self.qp, waits, buffers)
     }
 
+    /// Whether the queue pair is the first in line for a WR. Any context.
+    pub(crate) fn is_first_in_line(&self) -> bool {
+        self.queue().is_first_in_line(self.qp)
+    }
+
     /// Waits for a WR no longer. Process context or softirq.
     pub(crate) fn leave(&self) -> NextTurn {
         self.queue().leave(self.qp)

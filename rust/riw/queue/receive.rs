@@ -68,8 +68,8 @@ pub(crate) struct TakenWr {
     pub(crate) limit_reached: bool,
 }
 
-/// A queue pair that waits for a WR, and whose turn it is to take one that is posted. It does not
-/// know yet: see [`Qp::pass_turn`](crate::qp::Qp::pass_turn).
+/// A queue pair that waits for a WR, and whose turn it is to take one that is posted, or to look at the ring
+/// for one at intervals. It does not know yet: see [`Qp::pass_turn`](crate::qp::Qp::pass_turn).
 #[must_use]
 #[derive(Clone, Copy, Default)]
 pub(crate) struct NextTurn(pub(crate) Option<u32>);
@@ -234,17 +234,18 @@ impl RecvQueue {
                 self.publish_first(&mut consumer);
             }
         }
-        let next = self.next_turn(&mut consumer, number);
+        let next = self.next_turn(&mut consumer, number, first);
         (taken, next)
     }
 
     /// Removes queue pair `number` from the line. Process context or softirq.
     pub(crate) fn leave(&self, number: u32) -> NextTurn {
         let mut consumer = self.consumer.lock();
+        let first = consumer.line.first();
 
         consumer.line.leave(number);
         self.publish_first(&mut consumer);
-        self.next_turn(&mut consumer, number)
+        self.next_turn(&mut consumer, number, first)
     }
 
     /// Publishes the number of the queue pair that is first in line, and has a process ring the doorbell for
@@ -261,11 +262,21 @@ impl RecvQueue {
         }
     }
 
-    /// Returns the queue pair that is first in line, if it is not `number` and a WR is posted.
-    fn next_turn(&self, consumer: &mut Consumer, number: u32) -> NextTurn {
-        let next = consumer.line.first().filter(|first| *first != number);
+    /// Returns the queue pair that is first in line, if it is not `number`, and a WR is posted or the queue
+    /// pair must begin to look at the ring, as another one, `before`, has been first until now.
+    fn next_turn(&self, consumer: &mut Consumer, number: u32, before: Option<u32>) -> NextTurn {
+        let next = consumer.line.first();
+        let begins = self.is_ring() && next != before;
 
-        NextTurn(next.filter(|_| self.wrs.is_posted(consumer.get, consumer.get)))
+        NextTurn(next.filter(|first| {
+            *first != number && (begins || self.wrs.is_posted(consumer.get, consumer.get))
+        }))
+    }
+
+    /// Whether queue pair `number` is the first in line. Any context. After it has become so, its turn is
+    /// passed to it.
+    pub(crate) fn is_first_in_line(&self, number: u32) -> bool {
+        self.first_waiting.load(ordering::Relaxed) == number
     }
 
     /// Returns the queue pair that waits for the WRs that the caller has posted. Any context.

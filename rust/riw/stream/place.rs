@@ -305,7 +305,8 @@ impl Placement for Placer<'_> {
         let buffers = &mut self.filling.buffers;
         let (taken, next) = self.stream.rq.take_in_turn(waits, buffers);
 
-        self.next = next;
+        // An earlier message of this run may have passed the turn on.
+        self.next = next.or(self.next);
         let Some(taken) = taken else {
             return self.put_off();
         };

@@ -249,7 +249,7 @@ impl Stream {
     /// begin or end to wait meanwhile. Process context or softirq; `arm` must not sleep.
     pub(crate) fn while_waiting(&self, arm: impl FnOnce(Jiffies)) {
         if let Some(wait) = &mut self.rx.lock().wait {
-            arm(wait.next_look());
+            arm(wait.next_look(self.rq.is_first_in_line()));
         }
     }
 

@@ -9,10 +9,15 @@
 //!
 //! The wait ends with a receive WR, with the time of the setting `receive_wait`, or with the stream.
 //! [`Qp`](crate::qp::Qp) lets the stream look again: at once when a call of the driver posts a WR or its
-//! doorbell rings, else at intervals, as with siw's ABI a process only writes to its ring.
+//! doorbell rings, else at intervals, as with siw's ABI a process only writes to its ring. Of the streams that
+//! wait for one receive queue, only the first in line looks at intervals; the others could not take a WR.
 
 use crate::link::Deadline;
 use kernel::time::{msecs_to_jiffies, Jiffies};
+
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "../kunit/wait.rs"]
+mod kunit;
 
 /// Initial and maximum interval between two looks at the ring of a process, in milliseconds. It
 /// doubles, so that a stream that waits for long costs little.
@@ -42,18 +47,20 @@ impl ReceiveWait {
         self.deadline.left().is_none()
     }
 
-    /// Returns the time to the next look, and makes the interval longer. Any context.
-    pub(super) fn next_look(&mut self) -> Jiffies {
-        let left = self.deadline.left().unwrap_or(0);
+    /// Returns the time to the next look, at least a jiffy, and makes the interval longer. `first`: the
+    /// stream is the first in line; another one only looks when its time is over. Any context.
+    pub(super) fn next_look(&mut self, first: bool) -> Jiffies {
+        // The link of a stream that is ending may be gone, so that no look ends the wait.
+        let left = self.deadline.left().unwrap_or(1);
 
         match &mut self.interval_ms {
-            Some(interval) => {
+            Some(interval) if first => {
                 let look = msecs_to_jiffies(*interval);
 
                 *interval = interval.saturating_mul(2).min(INTERVAL_MAX_MS);
                 look.min(left)
             }
-            None => left,
+            _ => left,
         }
     }
 }

@@ -5,6 +5,7 @@
  *     receive_wait ACTIVE PASSIVE late		the receives come in time, before `receive_wait` is over
  *     receive_wait ACTIVE PASSIVE over MS	they do not; `receive_wait` is MS
  *     receive_wait ACTIVE PASSIVE ends		the wait ends otherwise; `receive_wait` is long
+ *     receive_wait ACTIVE PASSIVE line		many wait for one SRQ, until stdin has a line
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 #define SIZE 3000U		/* bytes of a message: several segments */
 #define LENGTH (SLOTS * SIZE)
 #define STREAMS 6U		/* on one SRQ */
+#define LINE 40U		/* streams on one SRQ that wait for long */
 #define MANY 3000U		/* messages to a slow receiver */
 #define PROMPT 5000		/* maximum ms of an end that must not wait, on a slow machine */
 
@@ -192,6 +194,36 @@ static void several_streams(void)
 	for (i = STREAMS; i-- > 0; )
 		setup_close(&s[i]);
 	tap_point("%u streams that wait for one SRQ get all their messages", STREAMS);
+}
+
+/* Says `posted` when each stream has a message that must wait. */
+static void wait_in_line(void)
+{
+	static struct setup s[LINE];
+	struct pair_opts opts = shared;
+	struct ibv_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < LINE; i++) {
+		setup_open(&s[i], &opts, &rng, &regions);
+		opts.share = &s[0].pair.passive;
+	}
+	for (i = 0; i < LINE; i++)
+		say(&s[i], 0);
+	printf("# posted\n");
+	fflush(stdout);
+	while (getchar() != '\n' && !feof(stdin))
+		;
+	for (i = 0; i < LINE; i++)
+		hear(&s[0], i);
+	for (i = 0; i < LINE; i++) {
+		tap_check(cq_next(s[i].pair.passive.rcq, &wc, PATIENCE) && wc.status == IBV_WC_SUCCESS,
+			  "stream %u has no message", i);
+		is_open(&s[i].pair.passive);
+	}
+	for (i = LINE; i-- > 0; )
+		setup_close(&s[i]);
+	tap_point("%u streams that wait for one SRQ for long get their messages", LINE);
 }
 
 /* Opens two streams on one SRQ. The first waits, and then the second. */
@@ -467,6 +499,8 @@ int main(int argc, char **argv)
 		closed_behind("a disconnect by the peer", disconnect_active);
 		closed_behind("the destruction of the peer's QP", destroy_active);
 		turn_passes_on();
+	} else if (!strcmp(argv[3], "line")) {
+		wait_in_line();
 	} else {
 		return 2;
 	}
