@@ -5,7 +5,12 @@
 //! C header: [`include/linux/skbuff.h`](srctree/include/linux/skbuff.h)
 
 use crate::LockedSock;
-use core::{marker::PhantomData, ops::Range};
+use core::{
+    marker::PhantomData,
+    num::NonZeroUsize,
+    ops::Range,
+    ptr::NonNull, //
+};
 use kernel::{alloc::flags::__GFP_NOWARN, bindings::sock, prelude::*};
 use kernel_ext::memcg::MemCgroup;
 use riw_bindings as bindings;
@@ -190,22 +195,27 @@ pub struct RecvBuf(KVVec<u8>);
 
 impl RecvBuf {
     /// Allocates an empty buffer for `size` bytes, charged to `memcg`. May sleep. `ENOMEM` if there
-    /// is no memory, which the kernel does not log: some callers try again soon.
-    pub fn new(size: usize, memcg: &MemCgroup) -> Result<Self> {
-        let flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
-        let buf = memcg.charge(|| KVVec::with_capacity(size, flags))?;
+    /// is no memory: the kernel does not log that, and kills no process for it. Callers try again later.
+    pub fn new(size: NonZeroUsize, memcg: &MemCgroup) -> Result<Self> {
+        // SAFETY: It takes any size.
+        let start = memcg.charge(|| unsafe { bindings::recv_buf_alloc(size.get()) });
+        let start = NonNull::new(start).ok_or(ENOMEM)?.cast();
 
-        Ok(Self(buf))
+        // SAFETY: `kvmalloc()` allocated `size` bytes, as `KVmalloc` does, and so fewer than
+        // `isize::MAX`. A `u8` needs no alignment. None of them is said to be initialised.
+        Ok(Self(unsafe {
+            KVVec::from_raw_parts(start.as_ptr(), 0, size.get())
+        }))
     }
 
     /// Allocates a buffer with a copy of `bytes`, charged to `memcg`. May sleep. `ENOMEM` if there is no
     /// memory.
     pub fn copy_of(bytes: &[u8], memcg: &MemCgroup) -> Result<Self> {
-        let mut this = Self::new(bytes.len(), memcg)?;
+        let mut copy = KVVec::new();
+        let flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
 
-        // The capacity is there: this does not allocate.
-        this.0.extend_from_slice(bytes, GFP_KERNEL)?;
-        Ok(this)
+        memcg.charge(|| copy.extend_from_slice(bytes, flags))?;
+        Ok(Self(copy))
     }
 
     /// Returns the bytes in the buffer. Any context.

@@ -48,6 +48,7 @@ size_t riw_helper_rx_begin(struct sock *sk, struct riw_rx_place *place);
 void riw_helper_rx_advance(struct sock *sk, struct riw_rx_place *place, size_t count);
 size_t riw_helper_rx_each(struct sock *sk, const struct riw_rx_place *from, size_t skip, size_t len,
 			  riw_rx_actor_t actor, void *ctx);
+void *riw_helper_recv_buf_alloc(size_t size);
 void riw_helper_copy_received(u8 *to, const u8 *from, size_t len);
 void riw_helper_tcp_take(struct sock *sk, size_t count);
 bool riw_helper_tcp_has_urgent(struct sock *sk);

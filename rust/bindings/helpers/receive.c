@@ -121,6 +121,15 @@ size_t riw_helper_rx_each(struct sock *sk, const struct riw_rx_place *from, size
 	return done;
 }
 
+/*
+ * Returns memory for received data, to be freed by kvfree(). The OOM killer is not called for it, as a peer
+ * decides when it is needed: the caller tries again later.
+ */
+void *riw_helper_recv_buf_alloc(size_t size)
+{
+	return kvmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
+}
+
 void riw_helper_copy_received(u8 *to, const u8 *from, size_t len)
 {
 	memcpy(to, from, len);

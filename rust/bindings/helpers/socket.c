@@ -224,17 +224,40 @@ bool riw_helper_tcp_has_urgent(struct sock *sk)
 }
 
 /*
+ * Whether the receive buffer has room behind what is unread, as in tcp_epollin_ready(), with two differences:
+ *
+ * - Memory pressure, of the host or of a memory cgroup, is no reason. TCP then makes the window smaller, and
+ *   still queues what the peer sends. If it has to drop a segment, it calls data_ready().
+ * - If the peer has used up the window, TCP may be about to open it again. The test for that is the one of
+ *   __tcp_select_window().
+ */
+static bool riw_tcp_has_space(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	int mss = inet_csk(sk)->icsk_ack.rcv_mss, space = tcp_space(sk);
+
+	if (atomic_read(&sk->sk_rmem_alloc) > sk->sk_rcvbuf - (sk->sk_rcvbuf >> 3))
+		return false;
+	if (tcp_receive_window(tp) > mss)
+		return true;
+	return space > 0 &&
+	       round_down(space, 1 << tp->rx_opt.rcv_wscale) >= max(tcp_full_space(sk) >> 4, mss);
+}
+
+/*
  * Makes TCP call data_ready() only when `count` bytes are unread. Returns false if there is no need
- * to wait: the bytes are there, the window is closing, or there is no memory for more.
+ * to wait: the bytes are there, or the receive buffer has no room for more.
  *
  * Not tcp_set_rcvlowat(): it calls data_ready() from here. It also enlarges the receive buffer,
  * which riw_helper_tcp_reserve() has done.
  */
 bool riw_helper_tcp_wait_for(struct sock *sk, u32 count)
 {
+	s32 unread = tcp_sk(sk)->rcv_nxt - tcp_sk(sk)->copied_seq;
+
 	if (sk->sk_rcvlowat != count)
 		WRITE_ONCE(sk->sk_rcvlowat, count);
-	return !tcp_epollin_ready(sk, count);
+	return unread <= 0 || (unread < (s32)count && riw_tcp_has_space(sk));
 }
 
 void riw_helper_tcp_reserve(struct socket *sock, u32 count)

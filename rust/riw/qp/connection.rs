@@ -28,6 +28,10 @@ use kernel_ext::memcg::MemCgroup;
 use rdma::{iw::ConnParam, Device};
 use trace::Source;
 
+/// Milliseconds until the buffer of an FPDU is requested again that there was no memory for. Reclaim in a full
+/// memory cgroup takes long.
+const HOLD_RETRY_MS: u32 = 100;
+
 impl Qp {
     /// Finds the queue pair that a consumer connects or accepts a connection with, and its verbs object.
     /// Process context, since the references may become the last ones.
@@ -161,17 +165,17 @@ impl Qp {
 
     /// Gives an FPDU a buffer, as the socket has no room for it. Process context; may sleep.
     pub(super) fn hold(self: &Arc<Self>) {
-        let generation = self.stream.sq.generation();
-
         match self.in_worker(|| self.stream.hold()) {
             Ok(true) => self.catch_up(),
             // TCP calls back for the rest of the FPDU.
             Ok(false) => {}
-            // Memory may become free only when this stream goes on. TCP may have no reason to call back.
-            Err(_) if self.below_reclaim.load(ordering::Relaxed) => {
-                self.set_receive_timer(msecs_to_jiffies(RETRY_MS));
-            }
-            Err(_) => self.fail_generation(generation, StreamError::local(Local::Memory)),
+            // The data stays in the socket, and the peer sends again what TCP has dropped. TCP may have no
+            // reason to call back.
+            Err(_) => self.set_receive_timer(match self.below_reclaim.load(ordering::Relaxed) {
+                // Memory may become free only when this stream goes on.
+                true => msecs_to_jiffies(RETRY_MS),
+                false => msecs_to_jiffies(HOLD_RETRY_MS),
+            }),
         }
     }
 

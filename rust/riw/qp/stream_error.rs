@@ -5,7 +5,6 @@
 use super::{traits::QpConnection, Qp};
 use crate::{
     counters::Counter,
-    queue::send::Generation,
     stream::{receive::RxEnd, tx::Tx, StreamError},
 };
 use iwarp::{
@@ -188,22 +187,6 @@ impl Qp {
     #[cold]
     pub(super) fn fail(self: &Arc<Self>, error: StreamError) {
         self.end_in_error(StreamErrorReason::Found(error.error), error.quote);
-    }
-
-    /// As [`Self::fail`], unless the queue pair has been connected again since `generation`. Process
-    /// context; may sleep.
-    #[cold]
-    pub(super) fn fail_generation(self: &Arc<Self>, generation: Generation, error: StreamError) {
-        // While it is locked, the queue pair is not reset.
-        let tx = self.stream.tx.lock();
-        let event = (self.stream.sq.generation() == generation)
-            .then(|| self.end_stream(StreamErrorReason::Found(error.error), error.quote))
-            .flatten();
-
-        drop(tx);
-        if let Some(event) = event {
-            self.report_event(event);
-        }
     }
 
     /// Ends the stream as its receiving side has ended. Process context or softirq; the caller

@@ -27,7 +27,11 @@ use crate::{
         Stream, StreamError,
     },
 };
-use iwarp::{mpa::fpdu::FPDU_MAX, Error, Local, Progress, Quote, Rdmap, Terminated};
+use core::num::NonZeroUsize;
+use iwarp::{
+    mpa::fpdu::{FPDU_HEAD_MAX, FPDU_MAX},
+    Error, Local, Progress, Quote, Rdmap, Terminated,
+};
 use kernel::{prelude::*, sync::atomic::ordering, time::Jiffies};
 use kernel_ext::sync::BhSpinLockGuard;
 use net::RecvBuf;
@@ -124,7 +128,7 @@ impl Stream {
                 // a receive WR, in which nothing was taken; that says nothing. Nor does a look.
                 let dropped = match cause {
                     RxCause::Octets => !waited,
-                    RxCause::Look => incomplete.needs_buffer(),
+                    RxCause::Look => incomplete.buffer_size().is_some(),
                 } && consumed.had == *left;
 
                 *left = consumed.left;
@@ -232,12 +236,13 @@ impl Stream {
     /// Returns whether it has one now. Then the caller calls [`Self::receive`].
     pub(crate) fn hold(&self) -> Result<bool> {
         // The FPDU may have become complete since the worker was scheduled, and also during the allocation.
-        if !self.rx.lock().incomplete.needs_buffer() {
+        let Some(size) = self.rx.lock().incomplete.buffer_size() else {
             return Ok(false);
-        }
-        let buffer = RecvBuf::new(FPDU_MAX, &self.memcg);
+        };
+        let buffer = RecvBuf::new(size, &self.memcg);
         let mut rx = self.rx.lock();
-        let needed = rx.incomplete.needs_buffer();
+        // Whoever has found another FPDU without room has requested its buffer, too.
+        let needed = rx.incomplete.buffer_size() == Some(size);
 
         if needed {
             rx.incomplete = Incomplete::InBuffer(buffer?);
@@ -306,17 +311,22 @@ struct Consumed {
 impl Consumed {
     /// Lets the socket call back for the rest of an incomplete FPDU. `dropped`: TCP had to drop a part of it.
     ///
-    /// Returns whether the socket has room for it.
-    fn wait(&self, data: &mut Readable<'_, '_>, dropped: bool) -> bool {
-        match self.pause {
-            Pause::NoReceive | Pause::Spent => true,
-            Pause::Incomplete { needed } => {
-                // CAST: At most `FPDU_MAX`.
-                let waits = data.wait_for(needed as u32);
+    /// Returns the size of the buffer that it needs, if the socket has no room for it.
+    fn wait(&self, data: &mut Readable<'_, '_>, dropped: bool) -> Option<NonZeroUsize> {
+        let Pause::Incomplete { needed } = self.pause else {
+            return None;
+        };
+        // CAST: At most `FPDU_MAX`.
+        let waits = data.wait_for(needed as u32);
+        let has_room = self.left == 0 || waits && !dropped;
+        // The length of the FPDU may be unknown yet.
+        let size = if needed > FPDU_HEAD_MAX {
+            needed
+        } else {
+            FPDU_MAX
+        };
 
-                self.left == 0 || waits && !dropped
-            }
-        }
+        NonZeroUsize::new(size).filter(|_| !has_room)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
         wait::ReceiveWait,
     },
 };
+use core::num::NonZeroUsize;
 use kernel::sync::Arc;
 use net::RecvBuf;
 
@@ -19,26 +20,30 @@ use net::RecvBuf;
 pub(super) enum Incomplete {
     /// In the socket, which keeps it until it is complete.
     InSocket,
-    /// In the socket, which has no room for all of it: it needs a buffer.
-    NoRoom,
+    /// In the socket, which has no room for all of it: it needs a buffer of this size.
+    NoRoom(NonZeroUsize),
     /// In a buffer of its own.
     InBuffer(RecvBuf),
 }
 
 impl Incomplete {
-    /// Notes whether the socket has room for the FPDU that it has. Returns whether the FPDU needs a buffer.
-    pub(super) fn set_room(&mut self, has_room: bool) -> bool {
-        *self = match core::mem::replace(self, Self::InSocket) {
-            buffer @ Self::InBuffer(_) => buffer,
-            Self::InSocket | Self::NoRoom if has_room => Self::InSocket,
-            Self::InSocket | Self::NoRoom => Self::NoRoom,
+    /// Notes that the socket has room for the FPDU that it has, or the size of the buffer that the FPDU needs.
+    /// Returns whether it needs one.
+    pub(super) fn set_room(&mut self, needed: Option<NonZeroUsize>) -> bool {
+        *self = match (core::mem::replace(self, Self::InSocket), needed) {
+            (buffer @ Self::InBuffer(_), _) => buffer,
+            (Self::InSocket | Self::NoRoom(_), None) => Self::InSocket,
+            (Self::InSocket | Self::NoRoom(_), Some(size)) => Self::NoRoom(size),
         };
-        self.needs_buffer()
+        self.buffer_size().is_some()
     }
 
-    /// Whether the FPDU needs a buffer.
-    pub(super) fn needs_buffer(&self) -> bool {
-        matches!(self, Self::NoRoom)
+    /// Returns the size of the buffer that the FPDU needs; `None` if it needs none.
+    pub(super) fn buffer_size(&self) -> Option<NonZeroUsize> {
+        match self {
+            Self::NoRoom(size) => Some(*size),
+            Self::InSocket | Self::InBuffer(_) => None,
+        }
     }
 }
 
@@ -118,7 +123,7 @@ impl Rx {
     pub(super) fn at_boundary(&self) -> bool {
         let held = match &self.incomplete {
             Incomplete::InBuffer(buffer) => buffer.len(),
-            Incomplete::InSocket | Incomplete::NoRoom => 0,
+            Incomplete::InSocket | Incomplete::NoRoom(_) => 0,
         };
 
         self.receiver
