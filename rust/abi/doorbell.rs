@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB
 
 //! Doorbells: commands of uverbs that post no WR. They only say that entries have been written to a
 //! ring, see [`ring`](crate::ring).

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB
 
 //! riw's own ABI with user space, version 1: the interface of riw.ko and a user library (a *provider* of
 //! libibverbs). A device has this ABI if the module parameter `provider` was `riw` when the device was

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB
 
 //! The driver's part of uverbs requests and responses (`struct ib_udata`, `include/rdma/ib_verbs.h`).
 //!

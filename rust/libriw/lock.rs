@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 
 //! A mutex that may stay locked from one verb to another (`ibv_wr_start()` to `ibv_wr_complete()`). The
 //! mutex of the standard library cannot. And a lock that several threads may share; that of the standard

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB
 
 //! Models of the two protocols in `riw_abi::ring` that let a side sleep: the doorbell, and the arming of a
 //! completion queue. A test goes through all interleavings of the steps of both sides.

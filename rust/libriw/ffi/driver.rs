@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 
 //! `infiniband/driver.h`: the private interface between libibverbs and its providers, version 34,
 //! as rdma-core 54 to 56 have it. Earlier releases have the same number: [`need_newest`] keeps this library

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What the declarations in this folder say about structures and constants of rdma-core, as a C compiler
  * sees them. Compiled, never linked, against the private headers of rdma-core by

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 
 //! `infiniband/verbs.h`: the interface of programs and libibverbs, as far as libriw uses it.
 //!

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 
 //! The extended interface of queue pairs: `ibv_wr_start()`, the functions that build WRs, and
 //! `ibv_wr_complete()`.
