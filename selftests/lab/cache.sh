@@ -30,10 +30,54 @@ have() {
 	touch "$folder"
 }
 
+# inputs PATH…: prints a hash of the files, and of those in the folders.
+inputs() {
+	local files
+	mapfile -t files < <(cd "$repo" && find "$@" -type f ! -name '*.md' | LC_ALL=C sort)
+	hash "${files[@]}"
+}
+
+# built KEY OUTPUT… -- COMMAND…: COMMAND makes the files OUTPUT in the repository. KEY is a command that prints
+# what they depend on, as a name. Takes them from the cache if any checkout has built them.
+built() {
+	local key=$1 name kept new outputs=() output
+	shift
+	while [ "$1" != -- ]; do
+		outputs+=("$1")
+		shift
+	done
+	shift
+	# Of two builds in a checkout, the second one must not replace what the first one keeps.
+	mkdir -p "$repo/$(dirname "${outputs[0]}")"
+	exec 7>>"$repo/${outputs[0]}.lock"
+	flock 7
+	name=$($key)
+	kept=$lab/built-$name
+	if [ -d "$kept" ]; then
+		touch "$kept"
+		for output in "${outputs[@]}"; do
+			cmp -s "$kept/${output##*/}" "$repo/$output" && continue
+			# A process that uses it must not see half of it.
+			cp -p "$kept/${output##*/}" "$repo/$output.new"
+			mv "$repo/$output.new" "$repo/$output"
+		done
+		return
+	fi
+	"$@"
+	# The inputs may have changed meanwhile.
+	[ "$($key)" = "$name" ] || return 0
+	new=$(mktemp -d "$kept.XXXXXX")
+	for output in "${outputs[@]}"; do
+		cp -p "$repo/$output" "$new"
+	done
+	# Another checkout may have been faster.
+	mv -T "$new" "$kept" 2>/dev/null || rm -r "$new"
+}
+
 # cached [TEST…]: prints the lab's folders in the cache that pass the tests of find.
 cached() {
 	find "$lab" -mindepth 1 -maxdepth 1 -regextype posix-extended \
-		-regex '.*/(root|kernel|boot|packages|rdma-core|valkey)-[^/]*[0-9a-f]{16}(\.new|\.gone)*' "$@"
+		-regex '.*/(root|kernel|boot|packages|rdma-core|valkey|built)-[^/]*[0-9a-f]{16}(\.new|\.gone|\.[[:alnum:]]{6})*' "$@"
 }
 
 # remove FOLDER…: renames each folder before it deletes it, so that a partly deleted folder is not
