@@ -33,9 +33,9 @@ check check-full check-debug soak: export RIW_TRANSPORT := $(or $(TRANSPORT),$(R
 check: lab
 	@selftests/run_tests $(if $(V),-v) $(CASES)
 
-# All cases, and the slow checks. If one fails, the next still runs.
+# All cases on the stock kernel, and the slow checks. If one fails, the next still runs.
 check-full: lab
-	@status=0; selftests/run_tests --full $(if $(V),-v) || status=1; \
+	@status=0; RIW_KERNEL=stock selftests/run_tests --full $(if $(V),-v) || status=1; \
 		for check in check-deb valgrind mutants; do \
 			$(MAKE) --no-print-directory $$check || status=1; \
 		done; exit $$status
@@ -95,16 +95,13 @@ coverage: lab
 fuzz:
 	@selftests/fuzz/run_fuzz $(if $(RUNS),-r $(RUNS),-s $(or $(SECONDS),30)) $(TARGET)
 
-# clippy and rustdoc process only files that kbuild compiles: remove the old objects, so that it
-# compiles all files.
-clippy:
-	@rm -rf build/clippy
-	@OUT=build/clippy $(lab)/module CLIPPY=1 CLIPPY_CONF_DIR=/riw KRUSTFLAGS=-Dwarnings
-	@$(lab)/cargo clippy --all-targets -- -D warnings
+clippy: lab
+	@selftests/check_clippy
 
 fmt: lab
 	@$(lab)/chroot sh -c 'find rust -name "*.rs" | xargs rustfmt --edition 2021'
 
+# rustdoc processes only files that kbuild compiles: remove the old objects, so that it compiles all files.
 doc:
 	@rm -rf build/doc build/doc-objects
 	@OUT=build/doc-objects $(lab)/module RUSTC=/riw/tools/rustc-doc
@@ -130,7 +127,7 @@ help:
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
 	@echo '  make shell       a shell in a VM, with riw0 and riw1'
 	@echo '  make check       run all tests (CASES="rping_veth mr_*": some; V=1: verbose; TRANSPORT=sctp)'
-	@echo '  make check-full  make check with the slow cases, check-deb, valgrind and mutants (see there)'
+	@echo '  make check-full  all cases on the stock kernel, also slow ones, check-deb, valgrind and mutants (see there)'
 	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in a clean root'
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and kasan'
 	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1, TRANSPORT=sctp; RIW_KERNEL=kasan)'

@@ -7,6 +7,10 @@ import re
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "cases"
 HEADER_LINES = 20
+# The kernel on which `make check` runs the cases that need no stock kernel.
+CHECK_KERNEL = "kasan"
+# Seconds that a case takes whose header does not say it.
+SECONDS = 30
 # The instrumented kernels, and the factor by which each may be slower than the stock kernel.
 PACE = {"debug": 4, "kasan": 4}
 # The factor for a clock that counts instructions: it jumps to the next timer whenever the VM waits for the
@@ -25,15 +29,18 @@ class Case:
     clock: str = "time"
     kernel: str = "any"
     run: str = "check"
+    smoke: str = "no"
     provider: str = "siw"
     needs: str = ""
     transport: str = "tcp"
     allow: list = dataclasses.field(default_factory=list)
+    # How long it takes on the stock kernel.
+    seconds: int = SECONDS
 
     # The values that a key may have; keys not listed take any.
     VALUES = {"module": ("riw", "none"), "peer": ("siw", "riw", "none"),
               "clock": ("time", "instructions"),
-              "kernel": ("any", "stock", "uml", "debug"), "run": ("check", "full"),
+              "kernel": ("any", "stock", "uml", "debug"), "run": ("check", "full"), "smoke": ("no", "yes"),
               "provider": ("siw", "riw"), "transport": ("tcp", "sctp", "both"),
               "needs": ("valkey",)}
 
@@ -51,40 +58,65 @@ class Case:
         case = cls(path.name)
         kinds = {field.name: type(getattr(case, field.name)) for field in dataclasses.fields(cls)}
         with path.open() as source:
-            for _, line in zip(range(HEADER_LINES), source):
-                if match := re.match(r"# lab: (.*)", line):
-                    for word in match[1].split():
-                        key, _, value = word.partition("=")
-                        if key not in ("timeout", "module", "vms", "peer", "mem", "clock", "kernel",
-                                       "run", "provider", "transport", "needs"):
-                            raise ValueError(f"{path}: unknown key {key!r}")
-                        if value not in cls.VALUES.get(key, [value]):
-                            raise ValueError(f"{path}: unknown {key} {value!r}")
-                        setattr(case, key, kinds[key](value))
-                        if key == "peer":
-                            case.vms = 2
-                elif match := re.match(r"# lab-allow: (.*)", line):
-                    case.allow.append(match[1].strip())
+            header = [line for _, line in zip(range(HEADER_LINES), source)]
+        for line in header:
+            if match := re.match(r"# lab: (.*)", line):
+                for word in match[1].split():
+                    key, _, value = word.partition("=")
+                    if key not in ("timeout", "module", "vms", "peer", "mem", "clock", "kernel",
+                                   "run", "smoke", "provider", "transport", "needs"):
+                        raise ValueError(f"{path}: unknown key {key!r}")
+                    if value not in cls.VALUES.get(key, [value]):
+                        raise ValueError(f"{path}: unknown {key} {value!r}")
+                    setattr(case, key, kinds[key](value))
+                    if key == "peer":
+                        case.vms = 2
+            elif match := re.match(r"# lab-allow: (.*)", line):
+                case.allow.append(match[1].strip())
+        text = " ".join(line.lstrip("# ").rstrip("\n") for line in header)
+        if match := re.search(r"Takes about (\d+) (s|min)", text):
+            case.seconds = int(match[1]) * {"s": 1, "min": 60}[match[2]]
         return case
 
+    def runs_on(self, kernel):
+        """Whether the case can run on the kernel."""
+        return self.kernel in {"stock": ["any", "stock"], "fast": ["any", "uml"]}.get(
+            kernel, ["any", "uml", "debug"])
 
-def find(patterns, kernel="stock", full=False):
-    """Returns the cases for a kernel; with patterns, only those that match one. Slow cases must be
-    named, unless all are wanted."""
-    paths = sorted(path for path in FOLDER.iterdir()
-                   if path.is_file() and "." not in path.name and os.access(path, os.X_OK))
+    def limit(self, kernel):
+        """Returns the seconds until the case is killed on the kernel."""
+        return self.timeout * PACE.get(kernel, 1)
+
+
+def everything():
+    """Returns all cases. Raises ValueError for a file that looks like one and is not executable."""
+    paths = sorted(path for path in FOLDER.iterdir() if path.is_file() and "." not in path.name)
+    for path in paths:
+        if not os.access(path, os.X_OK):
+            raise ValueError(f"{path} is not executable")
+    return [Case.read(path) for path in paths]
+
+
+def find(patterns, full=False):
+    """Returns the cases; with patterns, only those that match one. Slow cases must be named, unless all
+    are wanted."""
+    cases = everything()
+    if not patterns:
+        return [case for case in cases if full or case.run == "check"]
     chosen = []
-    for pattern in patterns or ["*"]:
-        matching = [path for path in paths if path.match(pattern)]
-        if not matching and patterns:
+    for pattern in patterns:
+        matching = [case for case in cases if pathlib.PurePath(case.name).match(pattern)]
+        if not matching:
             raise ValueError(f"no case {pattern!r} in selftests/cases")
-        chosen += [path for path in matching if path not in chosen]
-    kinds = ["any", "stock"] if kernel == "stock" else ["any", "uml"]
-    if kernel in PACE:
-        kinds.append("debug")
-    cases = [case for case in map(Case.read, chosen) if case.kernel in kinds]
-    if not patterns and not full:
-        cases = [case for case in cases if case.run == "check"]
-    for case in cases:
-        case.timeout *= PACE.get(kernel, 1)
-    return cases
+        chosen += [case for case in matching if case not in chosen]
+    return chosen
+
+
+def lanes(cases, smoke):
+    """Returns the kernels of `make check`, each with its cases: those that need the stock kernel there,
+    all others on `CHECK_KERNEL`. With `smoke`, those that are chosen for it on the stock kernel as well."""
+    return {
+        CHECK_KERNEL: [case for case in cases if case.runs_on(CHECK_KERNEL)],
+        "stock": [case for case in cases
+                  if case.kernel == "stock" or smoke and case.smoke == "yes" and case.runs_on("stock")],
+    }

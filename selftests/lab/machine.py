@@ -280,12 +280,14 @@ class Machine:
 
 
 @contextlib.contextmanager
-def machines(number, logs, results, mem=DEFAULT_MEM, clock="time"):
+def machines(number, logs, results, mem=DEFAULT_MEM, clock="time", kernel=None):
     """Boots the VM for cases; if `number` is 2, also its peer, connected by two wires (lab0 and
-    mgmt0). Yields the list of VMs. `clock`, for the stock kernel: see `case.Case`."""
-    if KERNEL != "stock":
+    mgmt0). Yields the list of VMs. `clock`, for the stock kernel: see `case.Case`. `kernel`: another one
+    than `KERNEL`."""
+    kernel = kernel or KERNEL
+    if kernel != "stock":
         import uml  # pylint: disable=import-outside-toplevel # uml imports this module
-        with uml.machines(KERNEL, number, logs, results, mem) as booted:
+        with uml.machines(kernel, number, logs, results, mem) as booted:
             yield booted
         return
     with contextlib.ExitStack() as stack:
