@@ -117,11 +117,11 @@ fn nothing_is_quoted_of_errors_below_ddp_and_of_local_ones() {
             error,
             Error::Mpa(_) | Error::Sctp(_) | Error::Local(_) | Error::DdpLocalCatastrophic
         ) {
-            assert_eq!(body(error, v.quote), [layer << 4 | etype, code, 0, 0]);
+            assert_eq!(body(error, v.quote), [(layer << 4) | etype, code, 0, 0]);
         }
         // Without a segment there is nothing to quote.
         let bare = body(error, Quote::NONE);
-        assert_eq!(bare, [layer << 4 | etype, code, 0, 0]);
+        assert_eq!(bare, [(layer << 4) | etype, code, 0, 0]);
     }
 }
 
@@ -183,7 +183,7 @@ fn rdmap_errors_of_a_read_request_quote_its_header() {
     for error in [Rdmap::AccessRights, Rdmap::CatastrophicStream] {
         let got = body(error.into(), quote);
         let TermCode { layer, etype, code } = Error::Rdmap(error).term();
-        let mut want = vec![layer << 4 | etype, code, 0xe0, 0, 0, 46];
+        let mut want = vec![(layer << 4) | etype, code, 0xe0, 0, 0, 46];
         want.extend_from_slice(&ulpdu);
         assert_eq!(got, want);
     }

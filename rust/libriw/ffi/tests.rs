@@ -30,13 +30,14 @@ fn facts() -> Vec<Fact> {
 }
 
 fn assertions() -> String {
-    facts()
-        .into_iter()
-        .map(|Fact { expression, value }| {
-            let expression = expression.replace("r#", "");
-            format!("_Static_assert({expression} == {value}, \"{expression}\");\n")
-        })
-        .collect()
+    let mut text = String::new();
+
+    for Fact { expression, value } in facts() {
+        let expression = expression.replace("r#", "");
+
+        text += &format!("_Static_assert({expression} == {value}, \"{expression}\");\n");
+    }
+    text
 }
 
 /// To update `layout.c` after a change of the declarations, run with `RIW_UPDATE=1`.

@@ -204,12 +204,12 @@ unsafe fn create(
     })?;
 
     // SAFETY: By the caller's promise.
-    let (completions, arming) =
-        unsafe { map(context, &response.driver.ring) }.inspect_err(|_| {
-            // SAFETY: The kernel's queue exists, and has no event yet. If this fails it ends with the
-            // context.
-            unsafe { ibv_cmd_destroy_cq(cq.base().cast()) };
-        })?;
+    let mapped = unsafe { map(context, &response.driver.ring) };
+    let (completions, arming) = mapped.inspect_err(|_| {
+        // SAFETY: The kernel's queue exists, and has no event yet. If this fails it ends with the
+        // context.
+        unsafe { ibv_cmd_destroy_cq(cq.base().cast()) };
+    })?;
 
     if let Some(extend) = extend {
         // SAFETY: Only this function has the base.
