@@ -124,7 +124,9 @@ impl Endpoint {
             return self.poll_chunks();
         }
         // Without a connection there is nothing to read.
-        let _ = self.link.with_locked(|data| self.poll_stream(data));
+        let _ = self
+            .link
+            .with_locked(|data| self.poll_stream(data, RxCause::Worker));
     }
 
     /// Receives the next chunk of SCTP in order, as [`Link::next_action`] does; if there may be more, a
@@ -207,13 +209,13 @@ impl Endpoint {
 
     /// Lets the queue pair read the link, and notifies it if the connection has ended or the peer
     /// has closed its half. Atomic context, the connection is locked.
-    fn poll_stream(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
+    fn poll_stream(self: &Arc<Self>, data: &mut Readable<'_, '_>, cause: RxCause) {
         let Some(qp) = self.qp.as_ref() else {
             return;
         };
 
         // Octets that were received before the end count.
-        qp.rx_ready(data, RxCause::Look);
+        qp.rx_ready(data, cause);
         self.note_closed(qp, data);
     }
 
@@ -368,7 +370,7 @@ impl LinkEvents for Endpoint {
     /// Atomic context, the connection is locked.
     fn state_changed(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
         if self.is_stream_active() {
-            self.poll_stream(data);
+            self.poll_stream(data, RxCause::State);
         } else {
             self.kick();
         }

@@ -46,8 +46,11 @@ pub(crate) const RX_ROOM: u32 = 4 * FPDU_MAX as u32;
 pub(crate) enum RxCause {
     /// TCP has called back for octets.
     Octets,
-    /// Anything else: there need be no new octets.
-    Look,
+    /// TCP has called back for a change of its state: there need be no new octets. It also calls back while
+    /// a worker unlocks the socket, for its backlog.
+    State,
+    /// A worker looks: there need be no new octets.
+    Worker,
 }
 
 /// Why nothing more is received.
@@ -114,7 +117,7 @@ impl Stream {
             data.discard();
             return Received::default();
         };
-        if *rest && matches!(cause, RxCause::Octets) {
+        if *rest && !matches!(cause, RxCause::Worker) {
             return Received::default();
         }
         let had_started = receiver.started();
@@ -128,7 +131,7 @@ impl Stream {
                 // a receive WR, in which nothing was taken; that says nothing. Nor does a look.
                 let dropped = match cause {
                     RxCause::Octets => !waited,
-                    RxCause::Look => incomplete.buffer_size().is_some(),
+                    RxCause::State | RxCause::Worker => incomplete.buffer_size().is_some(),
                 } && consumed.had == *left;
 
                 *left = consumed.left;
