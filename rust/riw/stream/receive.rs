@@ -280,15 +280,18 @@ impl Stream {
             (0, 1) | (1, 1) => WcStatus::RemoteAccess,
             _ => WcStatus::RemoteInvalid,
         };
-        let refused = terminated
-            .quote
-            .request_msn()
-            .and_then(|msn| self.reads.lock().refused(msn));
+        let Some(msn) = terminated.quote.request_msn() else {
+            return;
+        };
+        // Under the lock: a flush that finds nothing awaited completes the WR.
+        let mut reads = self.reads.lock();
+        let Some((number, awaited)) = reads.refused(msn) else {
+            return;
+        };
 
-        if let Some((number, awaited)) = refused {
-            self.give_up_sink(awaited);
-            self.fail_read(number, status);
-        }
+        self.give_up_sink(awaited);
+        drop(reads);
+        self.fail_read(number, status);
     }
 }
 
