@@ -2,7 +2,10 @@
 
 //! The members of an object that is shut down as a whole.
 
-use kernel::{prelude::*, rbtree::RBTree};
+use kernel::{
+    prelude::*,
+    rbtree::{RBTree, RBTreeNode},
+};
 
 /// Members by number. After the shutdown there are none, and never will be.
 ///
@@ -32,14 +35,13 @@ impl<T> Members<T> {
         token
     }
 
-    /// Adds a member. Process context; may sleep. Fails with `ENODEV` after the shutdown, `ENOMEM`
-    /// without memory.
-    pub(crate) fn add(&mut self, token: usize, member: T) -> Result {
+    /// Adds a member, whose node has a number of its own. Any context. Fails with `ENODEV` after the
+    /// shutdown.
+    pub(crate) fn add(&mut self, member: RBTreeNode<usize, T>) -> Result {
         if self.shut {
             return Err(ENODEV);
         }
-        self.tree
-            .try_create_and_insert(token, member, GFP_KERNEL_ACCOUNT)?;
+        self.tree.insert(member);
         Ok(())
     }
 

@@ -18,6 +18,7 @@ use core::net::SocketAddr;
 use kernel::{
     new_condvar, new_mutex,
     prelude::*,
+    rbtree::RBTreeNode,
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
@@ -325,7 +326,10 @@ impl CmDevice {
 
     /// Adds a member. `ENODEV` if the device is shut down, `ENOMEM`. May sleep.
     pub(super) fn add(&self, token: usize, member: Member) -> Result {
-        self.state.lock().members.add(token, member)
+        // Not under the lock: a process at the limit of its memory cgroup may wait here for long.
+        let member = RBTreeNode::new(token, member, GFP_KERNEL_ACCOUNT)?;
+
+        self.state.lock().members.add(member)
     }
 
     /// Removes a member, unless the shutdown has removed it already. May sleep.

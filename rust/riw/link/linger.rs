@@ -11,6 +11,7 @@ use crate::members::Members;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
+    rbtree::RBTreeNode,
     sync::{Arc, Mutex},
     time::Jiffies,
     workqueue::{DelayedWork, Work, WorkItem},
@@ -186,12 +187,13 @@ impl LingerSet {
     /// Adds a member. `ENODEV` if the set is shut down, `EBUSY` if too many connections linger,
     /// `ENOMEM`. May sleep.
     fn add(&self, linger: &Arc<Linger>) -> Result {
+        let member = RBTreeNode::new(linger.token, linger.clone(), GFP_KERNEL_ACCOUNT)?;
         let mut state = self.state.lock();
 
         state.places.take(linger.refused)?;
         state
             .members
-            .add(linger.token, linger.clone())
+            .add(member)
             .inspect_err(|_| state.places.give_back(linger.refused))
     }
 
