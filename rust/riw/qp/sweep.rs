@@ -143,8 +143,12 @@ impl FlushSweep {
             let Turn(tick, _) = *first.current().0;
             let ticks = tick.saturating_sub(self.now());
             let ms = ticks.saturating_mul(TICK_MS).try_into();
-            // One more jiffy: the current one has begun already.
-            let later = msecs_to_jiffies(ms.unwrap_or(u32::MAX)).saturating_add(1);
+            let later = match ticks {
+                // The rest of those that are due: after other work.
+                0 => 0,
+                // One more jiffy: the current one has begun already.
+                _ => msecs_to_jiffies(ms.unwrap_or(u32::MAX)).saturating_add(1),
+            };
 
             mod_delayed_work::<Self, 0>(self, later);
         }
