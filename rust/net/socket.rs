@@ -77,7 +77,7 @@ impl Socket {
     }
 
     /// Resets the connection, or gives up to connect, and discards all data. The socket can connect again,
-    /// from the address that it is bound to. May sleep. First remove the callbacks: they would report this
+    /// from the port that it was bound to, or from another one if it was bound to none. May sleep. First remove the callbacks: they would report this
     /// end.
     pub fn disconnect(&self) -> Result {
         // SAFETY: By the type's invariants it is a valid TCP socket. The helper locks it.

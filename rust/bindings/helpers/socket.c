@@ -271,7 +271,7 @@ void riw_helper_tcp_reserve(struct socket *sock, u32 count)
 	release_sock(sk);
 }
 
-/* Resets the connection. The socket stays bound, and can connect again. */
+/* Resets the connection. The socket stays bound to the port that it was bound to, and can connect again. */
 int riw_helper_tcp_disconnect(struct socket *sock)
 {
 	struct sockaddr_storage none = { .ss_family = AF_UNSPEC };
