@@ -20,6 +20,10 @@ from ksft import PACE, KsftFailEx
 RETRIES = 5
 """Attempts to list RDMA objects."""
 
+LIMIT = 60 * PACE
+"""Maximum seconds of a command that should end at once: an emulated machine on a busy host may stop for as long
+as 20 s."""
+
 NOBODY_UID = 65534
 NOBODY = ("setpriv", f"--reuid={NOBODY_UID}", "--regid=65534", "--clear-groups", "--inh-caps=-all",
           "--bounding-set=-all")
@@ -60,7 +64,7 @@ class cmd:
     is not 0, unless `fail` is False.
     """
 
-    def __init__(self, comm, fail=True, ns=None, host=None, timeout=20 * PACE):
+    def __init__(self, comm, fail=True, ns=None, host=None, timeout=LIMIT):
         self.argv = _argv(comm, ns, host)
         try:
             done = subprocess.run(self.argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -161,19 +165,19 @@ def delay_of(attempt, limit):
     return delay if delay < limit else min(delay, attempt())
 
 
-def tool(name, args, json=None, ns=None, host=None, fail=True, timeout=20 * PACE):
+def tool(name, args, json=None, ns=None, host=None, fail=True, timeout=LIMIT):
     """Runs a tool. Returns a `cmd`, or with `json` what the tool lists."""
     done = cmd([name, *(["-j"] if json else []), *_split(args)], fail, ns, host, timeout)
     return _json.loads(done.stdout or "[]") if json else done
 
 
-def ip(args, json=None, ns=None, host=None, fail=True, timeout=20 * PACE):
+def ip(args, json=None, ns=None, host=None, fail=True, timeout=LIMIT):
     """Runs `ip`, for a network namespace if given."""
     return tool("ip", [*(["-n", ns] if ns else []), *_split(args)], json, host=host, fail=fail,
                 timeout=timeout)
 
 
-def rdma(args, json=None, ns=None, host=None, fail=True, timeout=20 * PACE):
+def rdma(args, json=None, ns=None, host=None, fail=True, timeout=LIMIT):
     """Runs `rdma`. Its lists come from one device after the other, and it stops at a device that is
     removed meanwhile: so they are retried."""
     for _ in range(RETRIES - 1 if json else 0):
