@@ -65,7 +65,7 @@ struct SendState {
     object: Option<ARef<QpObject>>,
 }
 
-/// What becomes of WRs that are flushed.
+/// How WRs are flushed.
 #[derive(Clone, Copy)]
 pub(crate) enum Flush<'a> {
     /// They are completed. Those that invalidate do so before: consumers that wait for the completion free

@@ -17,7 +17,7 @@ const FPDU_COST: usize = 512;
 /// unless messages are shorter than 64 bytes.
 const RUN_COST: usize = 512 * 1024;
 
-/// What a run may still receive.
+/// The budget that is left for a receive run.
 pub(super) struct RunBudget(usize);
 
 impl RunBudget {
