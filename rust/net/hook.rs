@@ -92,31 +92,35 @@ impl<T> Drop for RoomWatch<T> {
 }
 
 impl<T: Send + Sync + 'static> Hook<T> {
-    /// Installs a new hook for `owner`. May sleep. `ENOMEM` if there is no memory, `EBUSY` if the
-    /// socket has user data.
-    ///
-    /// # Safety
-    ///
-    /// `sk` must be a valid socket, and `operations` must be for hooks of type `T` and for this kind of
-    /// socket. `watch` must be of this socket.
-    unsafe fn install(
-        sk: NonNull<sock>,
+    /// Creates a hook for `owner`. May sleep. `ENOMEM` if there is no memory.
+    fn new(
         owner: Arc<T>,
         operations: &'static Operations,
         watch: Option<RoomWatch<T>>,
-    ) -> Result {
+    ) -> Result<KBox<Self>> {
+        let hook = Self {
+            operations,
+            owner,
+            _watch: watch,
+        };
+
+        Ok(KBox::new(hook, GFP_KERNEL_ACCOUNT)?)
+    }
+
+    /// Installs a hook. May sleep. `EBUSY` if the socket has user data.
+    ///
+    /// # Safety
+    ///
+    /// `sk` must be a valid socket, and the operations of `hook` must be for hooks of type `T` and for this
+    /// kind of socket. Its watch must be of this socket.
+    unsafe fn install(sk: NonNull<sock>, hook: KBox<Self>) -> Result {
         let callbacks = bindings::riw_sk_callbacks {
             data_ready: Some(data_ready),
             write_space: Some(write_space),
             state_change: Some(state_change),
             error_report: Some(error_report),
         };
-        let hook = Self {
-            operations,
-            owner,
-            _watch: watch,
-        };
-        let hook = KBox::into_raw(KBox::new(hook, GFP_KERNEL_ACCOUNT)?);
+        let hook = KBox::into_raw(hook);
 
         // SAFETY: The caller promises a valid socket. On success the socket owns the hook until
         // `remove`, so the hook outlives its callbacks.
@@ -219,19 +223,13 @@ impl<T: Callbacks> Hook<T> {
 }
 
 impl<T: Listener> Hook<T> {
-    /// The operations for a listening socket.
+    /// The operations for a listening socket. SCTP reports a connection as a change of state.
     const LISTENER: Operations = Operations {
         data_ready: Self::connection_ready,
-        state_change: Self::ignore,
+        state_change: Self::connection_ready,
         write_space: Self::ignore,
         error_report: Self::ignore,
         release: Self::release,
-    };
-
-    /// The operations for a listening socket of SCTP, which reports a connection as a change of state.
-    const SCTP_LISTENER: Operations = Operations {
-        state_change: Self::connection_ready,
-        ..Self::LISTENER
     };
 
     /// Calls [`Listener::connection_ready`].
@@ -300,32 +298,27 @@ pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callb
 /// `sk` must be a valid TCP socket, not listening.
 pub(crate) unsafe fn install<T: Callbacks>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
     // SAFETY: The caller promises a valid TCP socket that does not listen. `CONNECTION` is for `T`.
-    unsafe { Hook::install(sk, owner, &Hook::<T>::CONNECTION, None) }
+    unsafe { Hook::install(sk, Hook::new(owner, &Hook::<T>::CONNECTION, None)?) }
 }
 
-/// Installs the callback of a listening socket. May sleep. `ENOMEM` if there is no memory, `EBUSY`
-/// if the socket has user data.
-///
-/// # Safety
-///
-/// `sk` must be a valid TCP socket.
-pub(crate) unsafe fn install_listener<T: Listener>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
-    // SAFETY: The caller promises a valid TCP socket. `LISTENER` is for `T`, and relies on no lock.
-    unsafe { Hook::install(sk, owner, &Hook::<T>::LISTENER, None) }
-}
+/// The callback of a listening socket, not installed yet.
+pub struct ListenerHook<T>(KBox<Hook<T>>);
 
-/// Installs the callback of a listening SCTP socket, as [`install_listener`] does.
-///
-/// # Safety
-///
-/// `sk` must be a valid SCTP socket.
-pub(crate) unsafe fn install_sctp_listener<T: Listener>(
-    sk: NonNull<sock>,
-    owner: Arc<T>,
-) -> Result {
-    // SAFETY: The caller promises a valid SCTP socket. `SCTP_LISTENER` is for `T`, and relies on no
-    // lock.
-    unsafe { Hook::install(sk, owner, &Hook::<T>::SCTP_LISTENER, None) }
+impl<T: Listener> ListenerHook<T> {
+    /// Creates a hook for `owner`. May sleep. `ENOMEM` if there is no memory.
+    pub fn new(owner: Arc<T>) -> Result<Self> {
+        Ok(Self(Hook::new(owner, &Hook::<T>::LISTENER, None)?))
+    }
+
+    /// Installs the callback. May sleep, but allocates nothing. `EBUSY` if the socket has user data.
+    ///
+    /// # Safety
+    ///
+    /// `sk` must be a valid socket of TCP or SCTP.
+    pub(crate) unsafe fn install(self, sk: NonNull<sock>) -> Result {
+        // SAFETY: The caller promises a valid socket. `LISTENER` is for `T`, and relies on no lock.
+        unsafe { Hook::install(sk, self.0) }
+    }
 }
 
 /// Installs the callbacks of an SCTP socket that does not listen, as [`install`] does.
@@ -339,7 +332,7 @@ pub(crate) unsafe fn install_any_event<T: AnyEvent>(sk: NonNull<sock>, owner: Ar
     unsafe {
         let watch = RoomWatch::new(sk, owner.clone())?;
 
-        Hook::install(sk, owner, &Hook::<T>::ANY_EVENT, Some(watch))
+        Hook::install(sk, Hook::new(owner, &Hook::<T>::ANY_EVENT, Some(watch))?)
     }
 }
 

@@ -31,6 +31,7 @@ pub mod socket;
 pub use base::{Base, Family};
 pub use callbacks::{AnyEvent, Callbacks, Listener, LockedSock, TcpState};
 pub use crc::crc32c;
+pub use hook::ListenerHook;
 pub use netdev::NetDevice;
 pub use netns::Netns;
 pub use notifier::{NetdevEvent, Notifier, Notify};

@@ -9,7 +9,7 @@ use kernel::bindings::AF_INET;
 use riw_bindings as bindings;
 
 /// The identity of a namespace, for comparing. Reused once the namespace is freed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id(usize);
 
 /// A counted reference to a network namespace.

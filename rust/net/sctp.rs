@@ -12,7 +12,8 @@ use crate::{
     addr,
     base::{Base, Family, Protocol},
     callbacks::{AnyEvent, Listener},
-    hook, Netns, Pernet, SendBuf,
+    hook::{self, ListenerHook},
+    Netns, Pernet, SendBuf,
 };
 use core::{net::SocketAddr, ops::Deref};
 use kernel::{alloc::AllocError, bindings::bio_vec, error::to_result, prelude::*, sync::Arc};
@@ -438,10 +439,10 @@ impl SctpListenSocket {
         Ok(child)
     }
 
-    /// Installs `owner` for the callbacks of the accept queue, as
+    /// Installs `hook` for the callbacks of the accept queue, as
     /// [`ListenSocket::set_listener`](crate::ListenSocket::set_listener) does.
-    pub fn set_listener<T: Listener>(&self, owner: Arc<T>) -> Result {
+    pub fn set_listener<T: Listener>(&self, hook: ListenerHook<T>) -> Result {
         // SAFETY: By the type's invariants of `SctpSocket` it is a valid SCTP socket.
-        unsafe { hook::install_sctp_listener(self.0.sk(), owner) }
+        unsafe { hook.install(self.0.sk()) }
     }
 }

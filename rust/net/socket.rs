@@ -8,7 +8,8 @@
 use crate::{
     base::{Base, Family, Protocol},
     callbacks::{self, Callbacks, Listener, LockedSock, TcpState},
-    hook, Netns, Pernet, SendBuf,
+    hook::{self, ListenerHook},
+    Netns, Pernet, SendBuf,
 };
 use core::{net::SocketAddr, ops::Deref};
 use kernel::{
@@ -293,15 +294,14 @@ impl ListenSocket {
         self.0.local_addr()
     }
 
-    /// Installs `owner` for the callbacks of the accept queue.
+    /// Installs `hook` for the callbacks of the accept queue.
     ///
     /// Earlier connections are not reported: call [`accept`](Self::accept) once afterwards. The
-    /// socket holds a reference to `owner` until [`clear_listener`](Self::clear_listener) or its
-    /// drop. `EBUSY` if an owner is installed or other code uses `sk_user_data`, `ENOMEM` if there
-    /// is no memory.
-    pub fn set_listener<T: Listener>(&self, owner: Arc<T>) -> Result {
+    /// socket holds a reference to the owner until [`clear_listener`](Self::clear_listener) or its
+    /// drop. `EBUSY` if an owner is installed or other code uses `sk_user_data`. Allocates nothing.
+    pub fn set_listener<T: Listener>(&self, hook: ListenerHook<T>) -> Result {
         // SAFETY: By the type's invariants of `Socket` it is a valid TCP socket.
-        unsafe { hook::install_listener(self.0.sk(), owner) }
+        unsafe { hook.install(self.0.sk()) }
     }
 
     /// Removes the owner. After it returns, the callback does not run. Not from the callback.

@@ -3,7 +3,7 @@
 //! The connection management of a device, and the parts that devices share.
 
 use super::{
-    listener::Listener,
+    listener::Listeners,
     member::{CmConnection, CmSubscription, Member},
 };
 use crate::{
@@ -18,7 +18,7 @@ use core::net::SocketAddr;
 use kernel::{
     new_condvar, new_mutex,
     prelude::*,
-    rbtree::RBTreeNode,
+    rbtree::{RBTree, RBTreeNode},
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     pub(super) load_queue: Queue,
     pub(super) pernet: Arc<Pernet>,
     #[pin]
-    pub(super) listeners: Mutex<KVec<Arc<Listener>>>,
+    pub(super) listeners: Mutex<Listeners>,
     /// The devices that are not shut down. The netdev notifier needs this list: ib_core does not
     /// find a device by its netdev while it unregisters it or moves it to another namespace.
     #[pin]
@@ -73,7 +73,7 @@ impl Shared {
                 kernel_queue,
                 load_queue,
                 pernet,
-                listeners <- new_mutex!(KVec::new(), "riw::cm::Shared::listeners"),
+                listeners <- new_mutex!(RBTree::new(), "riw::cm::Shared::listeners"),
                 devices <- new_mutex!(KVec::new(), "riw::cm::Shared::devices"),
             }),
             GFP_KERNEL,

@@ -3,7 +3,7 @@
 //! Half-open connections: TCP or SCTP has established them, but the peer's request has not arrived.
 
 use core::net::IpAddr;
-use kernel::{prelude::*, rbtree::RBTree};
+use kernel::rbtree::{RBTree, RBTreeNode};
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../kunit/half_open.rs"]
@@ -53,17 +53,15 @@ impl<T> HalfOpen<T> {
         }
     }
 
-    /// Adds a connection. Returns the one that is evicted for it, if any. May sleep.
-    pub(super) fn insert(&mut self, source: Source, token: usize, value: T) -> Result<Option<T>> {
-        self.connections
-            .try_create_and_insert((source, token), value, GFP_KERNEL_ACCOUNT)?;
+    /// Adds a connection. Returns the one that is evicted for it, if any.
+    pub(super) fn insert(&mut self, connection: RBTreeNode<(Source, usize), T>) -> Option<T> {
+        self.connections.insert(connection);
         self.len = self.len.saturating_add(1);
         if self.len <= MAX {
-            return Ok(None);
+            return None;
         }
-        Ok(self
-            .victim()
-            .and_then(|(source, token)| self.remove(source, token)))
+        self.victim()
+            .and_then(|(source, token)| self.remove(source, token))
     }
 
     /// Removes a connection. `None` if it is not there.

@@ -17,15 +17,21 @@
 use super::{
     accept,
     device::CmDevice,
-    listener::{Key, Listener},
+    listener::{Key, Listener, Listeners},
     member::{CmSubscription, Member},
-    subscription::Subscription,
+    subscription::{Subscription, SubscriptionKey},
 };
 use crate::{
-    link::{Connection, ListenEvents, ListenLink, Transport, UnboundLink},
+    link::{Connection, ListenEvents, ListenHook, ListenLink, Transport, UnboundLink},
     settings::{EachTransport, Transports},
 };
-use kernel::{prelude::*, sync::Arc, time::msecs_to_jiffies, workqueue::WorkItem};
+use kernel::{
+    prelude::*,
+    rbtree::{Entry, RBTreeNodeReservation},
+    sync::Arc,
+    time::msecs_to_jiffies,
+    workqueue::WorkItem,
+};
 use kernel_ext::{memalloc::without_io, workqueue::mod_delayed_work};
 use net::Netns;
 use rdma::iw::{CmId, Setup};
@@ -83,13 +89,25 @@ fn listen_on(
     backlog: u32,
 ) -> Result<usize> {
     let ns = dev.netns_of(home)?;
-    // Outside of the lock: this may load the module of an address family.
-    let links = unbound_links(dev, &ns, setup)?;
     let subscription = Subscription::new(dev)?;
+    // Outside of the lock: this may load the module of an address family.
+    let candidates = candidates(dev, &ns, setup)?;
+    let mut found = KVec::with_capacity(candidates.len(), GFP_KERNEL_ACCOUNT)?;
 
     let mut listeners = dev.shared.listeners.lock();
-    let found = find_listeners(&mut listeners, dev, &ns, setup, links, backlog)?;
-    subscription.open(id, found, &mut listeners)?;
+    for candidate in candidates {
+        match candidate.subscribe(&subscription, &mut listeners, setup.tos, backlog) {
+            // There is room.
+            Ok(listener) => found.push(listener, GFP_KERNEL_ACCOUNT)?,
+            Err(e) => {
+                for listener in &found {
+                    listener.drop_subscription(&subscription, &mut listeners);
+                }
+                return Err(e);
+            }
+        }
+    }
+    subscription.open(id, found);
     drop(listeners);
 
     let token = subscription.token;
@@ -98,70 +116,76 @@ fn listen_on(
     Ok(token)
 }
 
-/// Makes a link for each transport that the device uses. If it uses both and the kernel lacks SCTP, only
+/// Makes a candidate for each transport that the device uses. If it uses both and the kernel lacks SCTP, only
 /// that for TCP. May sleep.
-fn unbound_links(
-    dev: &Arc<CmDevice>,
-    ns: &Netns,
-    setup: &Setup,
-) -> Result<KVec<(Transport, UnboundLink)>> {
+fn candidates(dev: &Arc<CmDevice>, ns: &Netns, setup: &Setup) -> Result<KVec<Candidate>> {
     let wanted = dev.settings.transports();
-    let mut links = KVec::with_capacity(2, GFP_KERNEL_ACCOUNT)?;
+    let mut candidates = KVec::with_capacity(2, GFP_KERNEL_ACCOUNT)?;
 
     for transport in wanted.all() {
-        let more = dev.further_addrs(*transport, &setup.local)?;
-
-        match UnboundLink::new(*transport, &dev.shared.pernet, ns, &setup.local, more) {
-            Ok(link) => links.push((*transport, link), GFP_KERNEL_ACCOUNT)?,
+        match Candidate::new(*transport, dev, ns, setup) {
+            Ok(candidate) => candidates.push(candidate, GFP_KERNEL_ACCOUNT)?,
             Err(e) if Transport::is_missing(e) && wanted == Transports::Both => {}
             Err(e) => return Err(e),
         }
     }
-    Ok(links)
+    Ok(candidates)
 }
 
-/// Finds the listener for each transport at the address of `setup`, or opens one on its link. After an
-/// error the listeners that were opened are closed. May sleep.
-fn find_listeners(
-    listeners: &mut KVec<Arc<Listener>>,
-    dev: &Arc<CmDevice>,
-    ns: &Netns,
-    setup: &Setup,
-    links: KVec<(Transport, UnboundLink)>,
-    backlog: u32,
-) -> Result<KVec<Arc<Listener>>> {
-    let mut found = KVec::with_capacity(links.len(), GFP_KERNEL_ACCOUNT)?;
+/// A listener that is opened if there is none for its transport and address, and what a subscription needs in
+/// either case.
+///
+/// All of it is allocated before [`Shared::listeners`](super::device::Shared) is locked. All who listen wait
+/// for that lock, and a process at the limit of its memory cgroup may wait for memory for long.
+struct Candidate {
+    listener: Arc<Listener>,
+    link: UnboundLink,
+    hook: ListenHook<Listener>,
+    listener_node: RBTreeNodeReservation<Key, Arc<Listener>>,
+    subscription_node: RBTreeNodeReservation<SubscriptionKey, Arc<Subscription>>,
+}
 
-    for (transport, link) in links {
+impl Candidate {
+    /// May sleep. Fails as `socket()` does.
+    fn new(transport: Transport, dev: &Arc<CmDevice>, ns: &Netns, setup: &Setup) -> Result<Self> {
+        let more = dev.further_addrs(transport, &setup.local)?;
         let key = Key {
             transport,
             ns: ns.id(),
             addr: setup.local,
             family_only: setup.family_only,
         };
-        let known = listeners.iter().find(|listener| listener.key == key);
-        let listener = match known.cloned() {
-            Some(listener) => Ok(listener),
-            None => Listener::open(&dev.shared, key, link, setup.tos, backlog).and_then(|new| {
-                listeners
-                    .push(new.clone(), GFP_KERNEL_ACCOUNT)
-                    .inspect_err(|_| new.close())?;
-                Ok(new)
-            }),
+        let listener = Listener::new(&dev.shared, key)?;
+
+        Ok(Self {
+            link: UnboundLink::new(transport, &dev.shared.pernet, ns, &setup.local, more)?,
+            hook: ListenHook::new(listener.clone())?,
+            listener_node: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
+            subscription_node: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
+            listener,
+        })
+    }
+
+    /// Finds the listener, or opens it, and adds `subscription` to it. May sleep; riw allocates nothing. Fails
+    /// as `bind()` and `listen()` do, and as [`Listener::subscribe`].
+    fn subscribe(
+        self,
+        subscription: &Arc<Subscription>,
+        listeners: &mut Listeners,
+        tos: Option<u8>,
+        backlog: u32,
+    ) -> Result<Arc<Listener>> {
+        let listener = match listeners.entry(self.listener.key) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(entry) => {
+                (self.listener).open(self.link, self.hook, tos, backlog)?;
+                entry.insert(self.listener, self.listener_node).clone()
+            }
         };
 
-        match listener {
-            // There is room.
-            Ok(listener) => found.push(listener, GFP_KERNEL_ACCOUNT)?,
-            Err(e) => {
-                for listener in &found {
-                    listener.close_unused(listeners);
-                }
-                return Err(e);
-            }
-        }
+        listener.subscribe(subscription, self.subscription_node)?;
+        Ok(listener)
     }
-    Ok(found)
 }
 
 impl Listener {
@@ -205,16 +229,16 @@ impl Listener {
     fn subscription_for(&self, child: &Connection) -> Result<Arc<Subscription>> {
         let local = child.addrs()?.local;
         let subscriptions = self.subscriptions.lock();
-        let first = subscriptions.first().ok_or(ENODEV)?;
+        let first = subscriptions.values().next().ok_or(ENODEV)?;
         // All devices are in the same namespace. One may be about to go.
         let ns = subscriptions
-            .iter()
+            .values()
             .find_map(|s| s.dev.netns().ok())
             .ok_or(ENODEV)?;
         let owner = ns.owner_of(&local);
         let on = |ifindex: Option<u32>| {
             subscriptions
-                .iter()
+                .values()
                 .find(|s| Some(s.dev.ifindex) == ifindex)
         };
 
@@ -225,7 +249,7 @@ impl Listener {
             .or_else(|| {
                 owner.and_then(|owner| {
                     subscriptions
-                        .iter()
+                        .values()
                         .find(|s| ns.vlan_real(s.dev.ifindex) == Some(owner))
                 })
             })

@@ -2,12 +2,16 @@
 
 //! A listening link and its subscriptions. `listen.rs` says which devices share one.
 
-use super::{device::Shared, subscription::Subscription};
-use crate::link::{ListenLink, Transport, UnboundLink};
+use super::{
+    device::Shared,
+    subscription::{Subscription, SubscriptionKey},
+};
+use crate::link::{ListenHook, ListenLink, Transport, UnboundLink};
 use core::net::SocketAddr;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
+    rbtree::{Entry, RBTree, RBTreeNodeReservation},
     sync::{Arc, Mutex},
     workqueue::{DelayedWork, Work},
 };
@@ -20,7 +24,7 @@ use net::netns;
 const QUEUE_MIN: u32 = 256;
 
 /// The address that a listening link is bound to.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) transport: Transport,
     pub(super) ns: netns::Id,
@@ -28,15 +32,18 @@ pub(super) struct Key {
     pub(super) family_only: bool,
 }
 
+/// The listeners that are open.
+pub(super) type Listeners = RBTree<Key, Arc<Listener>>;
+
 /// A listening link, for all devices of a namespace.
 #[pin_data]
 pub(super) struct Listener {
     pub(super) key: Key,
-    /// At most one of each device.
+    /// One of a device at most.
     #[pin]
-    pub(super) subscriptions: Mutex<KVec<Arc<Subscription>>>,
-    /// Held while connections are accepted, until each of them belongs to its device. `None` once
-    /// it is closed.
+    pub(super) subscriptions: Mutex<RBTree<SubscriptionKey, Arc<Subscription>>>,
+    /// Held while connections are accepted, until each of them belongs to its device. `None` before it is
+    /// open and once it is closed.
     #[pin]
     pub(super) link: Mutex<Option<ListenLink>>,
     /// Accepts connections.
@@ -60,35 +67,40 @@ impl_has_queue! {
 }
 
 impl Listener {
-    /// Listens on `link` at the address of `key`. May sleep. Fails as `bind()` and `listen()` do.
-    pub(super) fn open(
-        shared: &Arc<Shared>,
-        key: Key,
-        link: UnboundLink,
-        tos: Option<u8>,
-        backlog: u32,
-    ) -> Result<Arc<Self>> {
-        let this = Arc::pin_init(
+    /// Creates a listener, not open yet. May sleep. `ENOMEM` if there is no memory.
+    pub(super) fn new(shared: &Shared, key: Key) -> Result<Arc<Self>> {
+        Arc::pin_init(
             pin_init!(Self {
                 key,
-                subscriptions <- new_mutex!(KVec::new(), "riw::cm::Listener::subscriptions"),
+                subscriptions <- new_mutex!(RBTree::new(), "riw::cm::Listener::subscriptions"),
                 link <- new_mutex!(None, "riw::cm::Listener::link"),
                 work <- new_work!("riw::cm::Listener::work"),
                 timer <- new_delayed_work!("riw::cm::Listener::timer"),
                 queue: shared.setup_queue.clone(),
             }),
             GFP_KERNEL_ACCOUNT,
-        )?;
+        )
+    }
+
+    /// Listens on `link` at the address of the key; `hook` is of this listener. May sleep. Fails as `bind()`
+    /// and `listen()` do.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        link: UnboundLink,
+        hook: ListenHook<Self>,
+        tos: Option<u8>,
+        backlog: u32,
+    ) -> Result {
         let Key {
             addr, family_only, ..
-        } = &this.key;
+        } = &self.key;
         let backlog = backlog.max(QUEUE_MIN);
-        let link = link.listen(addr, *family_only, tos, backlog, this.clone())?;
+        let link = link.listen(addr, *family_only, tos, backlog, hook)?;
 
-        *this.link.lock() = Some(link);
+        *self.link.lock() = Some(link);
         // Connections may have arrived before it was set.
-        this.kick();
-        Ok(this)
+        self.kick();
+        Ok(())
     }
 
     /// Queues the work item that accepts connections. Any context.
@@ -110,34 +122,35 @@ impl Listener {
     }
 
     /// Adds a subscription. May sleep. `EADDRINUSE` if there is one of its device, which is another
-    /// consumer's; `ENOMEM`.
-    pub(super) fn subscribe(&self, subscription: &Arc<Subscription>) -> Result {
-        let mut subscriptions = self.subscriptions.lock();
-        let is_on = |other: &Arc<Subscription>| Arc::ptr_eq(&other.dev, &subscription.dev);
-
-        if subscriptions.iter().any(is_on) {
-            return Err(EADDRINUSE);
-        }
-        Ok(subscriptions.push(subscription.clone(), GFP_KERNEL_ACCOUNT)?)
+    /// consumer's.
+    pub(super) fn subscribe(
+        &self,
+        subscription: &Arc<Subscription>,
+        node: RBTreeNodeReservation<SubscriptionKey, Arc<Subscription>>,
+    ) -> Result {
+        match self.subscriptions.lock().entry(subscription.key()) {
+            Entry::Occupied(_) => return Err(EADDRINUSE),
+            Entry::Vacant(entry) => entry.insert(subscription.clone(), node),
+        };
+        Ok(())
     }
 
     /// Removes a subscription. The last one closes the listener. `listeners` is the list of all. May
     /// sleep.
     pub(super) fn drop_subscription(
         self: &Arc<Self>,
-        subscription: &Arc<Subscription>,
-        listeners: &mut KVec<Arc<Self>>,
+        subscription: &Subscription,
+        listeners: &mut Listeners,
     ) {
-        self.subscriptions
-            .lock()
-            .retain(|other| !Arc::ptr_eq(other, subscription));
-        self.close_unused(listeners);
-    }
+        let is_unused = {
+            let mut subscriptions = self.subscriptions.lock();
 
-    /// Closes the listener if it has no subscription. May sleep.
-    pub(super) fn close_unused(self: &Arc<Self>, listeners: &mut KVec<Arc<Self>>) {
-        if self.subscriptions.lock().is_empty() {
-            listeners.retain(|listener| !Arc::ptr_eq(listener, self));
+            subscriptions.remove(&subscription.key());
+            subscriptions.cursor_front().is_none()
+        };
+
+        if is_unused {
+            listeners.remove(&self.key);
             self.close();
         }
     }

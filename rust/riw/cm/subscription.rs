@@ -11,9 +11,19 @@ use super::{
 use kernel::{
     new_mutex,
     prelude::*,
+    rbtree::RBTreeNode,
     sync::{aref::ARef, Arc, ArcBorrow, Mutex},
 };
 use rdma::iw::{CmEvent, CmId};
+
+/// The device of a subscription, by its netdev. While a netdev moves to another namespace, a device there may
+/// have the same index.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SubscriptionKey {
+    ifindex: u32,
+    /// Its address.
+    dev: usize,
+}
 
 /// A listening id of iw_cm.
 #[pin_data]
@@ -49,28 +59,20 @@ impl Subscription {
         )
     }
 
-    /// Opens the subscription: connect requests at `found`, which are some of `all` listeners, go to
-    /// `id`. After an error it is as before, and listeners of `found` without another subscription are
-    /// closed. May sleep.
-    pub(super) fn open(
-        self: &Arc<Self>,
-        id: &CmId,
-        found: KVec<Arc<Listener>>,
-        all: &mut KVec<Arc<Listener>>,
-    ) -> Result {
-        for listener in &found {
-            if let Err(e) = listener.subscribe(self) {
-                for listener in &found {
-                    listener.drop_subscription(self, all);
-                }
-                return Err(e);
-            }
+    /// Returns the key among the subscriptions of a listener. Any context.
+    pub(super) fn key(&self) -> SubscriptionKey {
+        SubscriptionKey {
+            ifindex: self.dev.ifindex,
+            dev: core::ptr::from_ref::<CmDevice>(&self.dev).addr(),
         }
+    }
+
+    /// Opens the subscription, which `listeners` have: connect requests go to `id`. May sleep.
+    pub(super) fn open(&self, id: &CmId, listeners: KVec<Arc<Listener>>) {
         let mut state = self.state.lock();
 
         state.id = Some(ARef::from(id));
-        state.listeners = found;
-        Ok(())
+        state.listeners = listeners;
     }
 
     /// Reports an event to iw_cm. `ENOENT` if the subscription is closed; otherwise fails as
@@ -88,13 +90,14 @@ impl Subscription {
         token: usize,
         connection: Arc<dyn CmConnection>,
     ) -> Result {
+        // Not under the lock: the worker of all connections may wait here for memory.
+        let connection = RBTreeNode::new((source, token), connection, GFP_KERNEL_ACCOUNT)?;
         let mut state = self.state.lock();
 
         if state.id.is_none() {
             return Err(ECONNREFUSED);
         }
-        let evicted = state.half_open.insert(source, token, connection)?;
-        if let Some(evicted) = evicted {
+        if let Some(evicted) = state.half_open.insert(connection) {
             evicted.as_arc_borrow().evict();
         }
         Ok(())

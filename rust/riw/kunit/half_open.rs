@@ -7,7 +7,7 @@
 
 use super::{HalfOpen, Source, MAX};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use kernel::prelude::*;
+use kernel::{prelude::*, rbtree::RBTreeNode};
 
 fn v4(host: usize) -> Source {
     // CAST: A small number.
@@ -20,6 +20,11 @@ fn v6(prefix: u64, host: u64) -> Source {
     IpAddr::from(Ipv6Addr::from_bits(bits)).into()
 }
 
+/// Returns a node for the connection `token`, whose value is that number, too.
+fn node(source: Source, token: usize) -> Result<RBTreeNode<(Source, usize), usize>> {
+    RBTreeNode::new((source, token), token, GFP_KERNEL)
+}
+
 #[kunit_tests(riw_half_open)]
 mod tests {
     use super::*;
@@ -30,9 +35,9 @@ mod tests {
     fn a_flood_evicts_its_own_connections() -> Result {
         let mut half_open = HalfOpen::new();
 
-        assert_eq!(half_open.insert(v4(99), 0, 0)?, None);
+        assert_eq!(half_open.insert(node(v4(99), 0)?), None);
         for token in 1..10 * MAX {
-            let evicted = half_open.insert(v4(token % 8), token, token)?;
+            let evicted = half_open.insert(node(v4(token % 8), token)?);
 
             assert_eq!(
                 evicted,
@@ -51,7 +56,7 @@ mod tests {
 
         for token in 0..2 * MAX {
             // Not in the order of the addresses.
-            let evicted = half_open.insert(v4((token * 7919) % (4 * MAX)), token, token)?;
+            let evicted = half_open.insert(node(v4((token * 7919) % (4 * MAX)), token)?);
 
             assert_eq!(evicted, token.checked_sub(MAX));
         }
@@ -64,7 +69,7 @@ mod tests {
         let mut half_open = HalfOpen::new();
 
         for token in 0..2 * MAX {
-            assert_eq!(half_open.insert(v4(1), token, token)?, None);
+            assert_eq!(half_open.insert(node(v4(1), token)?), None);
             if token >= MAX - 1 {
                 assert_eq!(half_open.remove(v4(1), token), Some(token));
                 assert_eq!(half_open.remove(v4(1), token), None);

@@ -6,13 +6,24 @@ use super::{connection::Connection, events::Hook, sctp, types::Transport};
 use core::net::SocketAddr;
 use kernel::{prelude::*, sync::Arc};
 use net::{
-    Base, Family, ListenSocket, Listener, Netns, Pernet, SctpListenSocket, SctpSocket, Socket,
+    Base, Family, ListenSocket, Listener, ListenerHook, Netns, Pernet, SctpListenSocket,
+    SctpSocket, Socket,
 };
 
 /// Receives the events of a listening link.
 pub(crate) trait ListenEvents: Sized + Send + Sync + 'static {
     /// The accept queue may have a connection. Atomic context, must not sleep; nothing is locked.
     fn connection_ready(self: &Arc<Self>);
+}
+
+/// Reports the events of a link that will listen.
+pub(crate) struct ListenHook<T>(ListenerHook<Hook<T>>);
+
+impl<T: ListenEvents> ListenHook<T> {
+    /// Creates a hook for `owner`. May sleep. `ENOMEM` if there is no memory.
+    pub(crate) fn new(owner: Arc<T>) -> Result<Self> {
+        Ok(Self(ListenerHook::new(Hook::new(owner)?)?))
+    }
 }
 
 /// A link that will listen.
@@ -51,9 +62,9 @@ impl UnboundLink {
 
     /// Binds the link and listens, with up to `backlog` connections in the accept queue.
     /// `family_only` excludes IPv4 from an IPv6 address; `tos` is the type of service, if set.
-    /// Process context, may sleep. Fails as `bind()` and `listen()` do.
+    /// Process context, may sleep; riw allocates nothing. Fails as `bind()` and `listen()` do.
     ///
-    /// Events go to `owner`. Earlier connections are not reported: call [`ListenLink::accept`] once
+    /// Events go to `hook`. Earlier connections are not reported: call [`ListenLink::accept`] once
     /// afterwards.
     pub(crate) fn listen<T: ListenEvents>(
         self,
@@ -61,7 +72,7 @@ impl UnboundLink {
         family_only: bool,
         tos: Option<u8>,
         backlog: u32,
-        owner: Arc<T>,
+        hook: ListenHook<T>,
     ) -> Result<ListenLink> {
         let base: &Base = match &self {
             Self::Tcp(socket) => socket,
@@ -81,20 +92,18 @@ impl UnboundLink {
             }
             Self::Sctp(socket, _) => socket.bind_listener(addr)?,
         }
-        let hook = Hook::new(owner)?;
-
         Ok(match self {
             Self::Tcp(socket) => {
                 let socket = ListenSocket::new(socket, backlog)?;
 
-                socket.set_listener(hook)?;
+                socket.set_listener(hook.0)?;
                 ListenLink::Tcp(socket)
             }
             Self::Sctp(socket, more) => {
                 sctp::bind_more(&socket, &more);
                 let socket = SctpListenSocket::new(socket, backlog)?;
 
-                socket.set_listener(hook)?;
+                socket.set_listener(hook.0)?;
                 ListenLink::Sctp(socket)
             }
         })

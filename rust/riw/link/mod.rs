@@ -46,7 +46,7 @@ pub(crate) use details::LinkDetails;
 pub(crate) use events::{LinkEvents, Readable};
 pub(crate) use frames::Frames;
 pub(crate) use linger::LingerSet;
-pub(crate) use listen::{ListenEvents, ListenLink, UnboundLink};
+pub(crate) use listen::{ListenEvents, ListenHook, ListenLink, UnboundLink};
 pub(crate) use sctp::{Inflow, PeerSupport, Reorder, SegmentChunk};
 pub(crate) use types::{AddrPair, LinkState, Transport};
 

@@ -24,7 +24,7 @@ impl fmt::Display for AddrPair {
 }
 
 /// A transport protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Transport {
     /// TCP, with MPA above it.
     Tcp,
