@@ -4,7 +4,8 @@
 //!
 //! C header: [`include/linux/memcontrol.h`](srctree/include/linux/memcontrol.h)
 
-use kernel::bindings::mem_cgroup;
+use core::ptr::NonNull;
+use kernel::{bindings::mem_cgroup, prelude::*};
 use riw_bindings as bindings;
 
 /// A reference to a memory cgroup, or none. May be cloned and
@@ -49,6 +50,40 @@ impl MemCgroup {
         // predecessor only after this function returns, and keeps `before` alive until then.
         unsafe { bindings::set_active_memcg(before) };
         result
+    }
+
+    /// Allocates an empty vector for `capacity` elements, charged to this memory cgroup. May sleep. `ENOMEM`
+    /// if there is no memory; the kernel does not log that. A worker never meets the OOM killer of a memory
+    /// cgroup at its limit.
+    pub fn vec<T>(&self, capacity: usize) -> Result<KVVec<T>> {
+        const { assert!(align_of::<T>() <= align_of::<u64>() && size_of::<T>() != 0) };
+        let size = capacity.checked_mul(size_of::<T>()).ok_or(ENOMEM)?;
+
+        if size == 0 {
+            return Ok(KVVec::new());
+        }
+        // SAFETY: It takes any size. The callers' context may sleep (see above).
+        let start = self.charge(|| unsafe { bindings::kvmalloc_charged(size) });
+        let start = NonNull::new(start).ok_or(ENOMEM)?.cast();
+
+        // SAFETY: `kvmalloc()` allocated `size` bytes, as `KVmalloc` does, and so fewer than `isize::MAX`. They
+        // are aligned for a `u64`, and so for a `T`. None of them is said to be initialised.
+        Ok(unsafe { KVVec::from_raw_parts(start.as_ptr(), 0, capacity) })
+    }
+
+    /// Makes room for another element in `vec`, as [`Self::vec`] does; then
+    /// [`push_within_capacity`](KVVec::push_within_capacity) succeeds.
+    pub fn reserve_one<T>(&self, vec: &mut KVVec<T>) -> Result {
+        if vec.len() < vec.capacity() {
+            return Ok(());
+        }
+        let mut larger = self.vec(vec.capacity().saturating_mul(2).max(4))?;
+
+        for element in core::mem::take(vec) {
+            larger.push_within_capacity(element)?;
+        }
+        *vec = larger;
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use core::{
     ops::Range,
     ptr::NonNull, //
 };
-use kernel::{alloc::flags::__GFP_NOWARN, bindings::sock, prelude::*};
+use kernel::{bindings::sock, prelude::*};
 use kernel_ext::memcg::MemCgroup;
 use riw_bindings as bindings;
 
@@ -208,13 +208,13 @@ impl RecvBuf {
         }))
     }
 
-    /// Allocates a buffer with a copy of `bytes`, charged to `memcg`. May sleep. `ENOMEM` if there is no
-    /// memory.
+    /// Allocates a buffer with a copy of `bytes`, charged to `memcg`. Fails as [`MemCgroup::vec`] does. May
+    /// sleep.
     pub fn copy_of(bytes: &[u8], memcg: &MemCgroup) -> Result<Self> {
-        let mut copy = KVVec::new();
-        let flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
+        let mut copy = memcg.vec(bytes.len())?;
 
-        memcg.charge(|| copy.extend_from_slice(bytes, flags))?;
+        // The capacity is there: this does not allocate.
+        copy.extend_from_slice(bytes, GFP_KERNEL)?;
         Ok(Self(copy))
     }
 

@@ -16,7 +16,7 @@ use crate::{
     Netns, Pernet, SendBuf,
 };
 use core::{net::SocketAddr, ops::Deref};
-use kernel::{alloc::AllocError, bindings::bio_vec, error::to_result, prelude::*, sync::Arc};
+use kernel::{bindings::bio_vec, error::to_result, prelude::*, sync::Arc};
 use kernel_ext::memcg::MemCgroup;
 use riw_bindings as bindings;
 
@@ -380,7 +380,7 @@ impl MessageBuf {
             return Err(NoPart::Full);
         }
         if self.used == self.bytes.len() {
-            self.grow(max).map_err(|AllocError| NoPart::Memory)?;
+            self.grow(max).map_err(|_| NoPart::Memory)?;
         }
         let room = self.bytes.get_mut(self.used..).ok_or(NoPart::Full)?;
         let part = socket.recv(room).map_err(NoPart::Socket)?;
@@ -389,12 +389,13 @@ impl MessageBuf {
         Ok(part)
     }
 
-    fn grow(&mut self, max: usize) -> Result<(), AllocError> {
+    fn grow(&mut self, max: usize) -> Result {
         let size = (self.used * 2).max(Self::SIZE_MIN).min(max);
-        let mut bytes = (self.memcg).charge(|| KVVec::from_elem(0, size, GFP_KERNEL_ACCOUNT))?;
-        if let Some(front) = bytes.get_mut(..self.used) {
-            front.copy_from_slice(self.bytes());
-        }
+        let mut bytes = self.memcg.vec(size)?;
+
+        // The capacity is there: this does not allocate.
+        bytes.extend_from_slice(self.bytes(), GFP_KERNEL)?;
+        bytes.resize(size, 0, GFP_KERNEL)?;
         self.bytes = bytes;
         Ok(())
     }

@@ -167,7 +167,7 @@ impl Room<'_> {
 /// Methods that append allocate memory and may sleep. The other methods do not sleep.
 pub struct SendBuf {
     /// Oldest first. Only the last chunk may have room.
-    chunks: KVec<Chunk>,
+    chunks: KVVec<Chunk>,
     /// Bytes ever appended, less bytes rolled back.
     appended: u64,
     /// Bytes ever sent; at most `appended`.
@@ -188,7 +188,7 @@ impl SendBuf {
     /// Makes an empty buffer, without pages. Any context.
     pub const fn new() -> Self {
         Self {
-            chunks: KVec::new(),
+            chunks: KVVec::new(),
             appended: 0,
             sent: 0,
             memcg: MemCgroup::none(),
@@ -203,10 +203,9 @@ impl SendBuf {
         }
     }
 
-    /// Calls `f` and returns its result. Charges what it allocates as the memory of the buffer. Any context
-    /// that `f` allows.
-    pub fn charge<R>(&self, f: impl FnOnce() -> R) -> R {
-        self.memcg.charge(f)
+    /// Returns the memory cgroup that the memory of the buffer is charged to. Any context.
+    pub fn memcg(&self) -> &MemCgroup {
+        &self.memcg
     }
 
     /// Returns the number of bytes that wait to be sent.
@@ -282,10 +281,10 @@ impl SendBuf {
         }
         if self.chunks.last().is_none_or(|last| last.end == last.size) {
             let size = self.len().saturating_mul(AHEAD);
-            let chunk = Chunk::new(size, &self.memcg)?;
-            let chunks = &mut self.chunks;
 
-            (self.memcg).charge(|| chunks.push(chunk, GFP_KERNEL_ACCOUNT))?;
+            self.memcg.reserve_one(&mut self.chunks)?;
+            self.chunks
+                .push_within_capacity(Chunk::new(size, &self.memcg)?)?;
             self.drop_sent();
         }
         self.chunks.last_mut().ok_or(ENOMEM)

@@ -6,6 +6,7 @@
 #include <linux/percpu.h>
 #include <linux/ratelimit.h>
 #include <linux/sched/mm.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
 
 #include "kernel.h"
@@ -101,6 +102,23 @@ struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg)
 void riw_helper_put_memcg(struct mem_cgroup *memcg)
 {
 	mem_cgroup_put(memcg);
+}
+
+/*
+ * Returns memory that is charged to the active memory cgroup, to be freed by kvfree(). May sleep.
+ *
+ * At the limit of the memory cgroup, a process meets the OOM killer. A worker gets NULL: a peer decides
+ * when it needs memory, and its process may be gone.
+ */
+void *riw_helper_kvmalloc_charged(size_t size)
+{
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
+	/* Neither reclaims nor compacts for contiguous memory. */
+	void *memory = kvmalloc(size, gfp | __GFP_NORETRY);
+
+	if (!memory && current->flags & PF_KTHREAD)
+		gfp |= __GFP_RETRY_MAYFAIL;
+	return memory ?: kvmalloc(size, gfp);
 }
 
 /* At most `burst` events in `interval` jiffies. All states share one lockdep class. */

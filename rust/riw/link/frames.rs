@@ -3,13 +3,14 @@
 //! Where the frames of a batch end, for a lower layer that sends each as a message.
 
 use kernel::prelude::*;
+use kernel_ext::memcg::MemCgroup;
 
 /// Maximum frames in a batch.
 const FRAMES_MAX: usize = 256;
 
 /// The lengths of the frames in a batch, in order. Over TCP, which sends octets, there are none.
 pub(crate) struct Frames {
-    lens: KVec<usize>,
+    lens: KVVec<usize>,
     /// The first one that is not sent.
     at: usize,
 }
@@ -18,14 +19,14 @@ impl Frames {
     /// No frames. Any context.
     pub(crate) const fn new() -> Self {
         Self {
-            lens: KVec::new(),
+            lens: KVVec::new(),
             at: 0,
         }
     }
 
-    /// Makes room for another frame. May sleep. `ENOMEM` without memory.
-    pub(crate) fn reserve(&mut self) -> Result {
-        Ok(self.lens.reserve(1, GFP_KERNEL_ACCOUNT)?)
+    /// Makes room for another frame, charged to `memcg`. May sleep. `ENOMEM` without memory.
+    pub(crate) fn reserve(&mut self, memcg: &MemCgroup) -> Result {
+        memcg.reserve_one(&mut self.lens)
     }
 
     /// Adds a frame of `len` bytes, for which there must be room.

@@ -200,7 +200,7 @@ impl Stream {
         let active = sender.active.as_ref();
         let before = buf.len();
         let has_messages = sender.segmenter.framing_mut().has_messages();
-        let polled = match has_messages && buf.charge(|| frames.reserve()).is_err() {
+        let polled = match has_messages && frames.reserve(buf.memcg()).is_err() {
             true => Err(Stop::Memory),
             false => {
                 let mut gatherer = Gatherer::new(finder, active, &sender.data, buf);
