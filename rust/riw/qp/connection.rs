@@ -28,9 +28,11 @@ use kernel_ext::memcg::MemCgroup;
 use rdma::{iw::ConnParam, Device};
 use trace::Source;
 
-/// Milliseconds until the buffer of an FPDU is requested again that there was no memory for. Reclaim in a full
-/// memory cgroup takes long.
+/// Milliseconds until the buffer of an FPDU is requested again that there was no memory for. The time doubles with
+/// each failure, [`HOLD_BACKOFFS`] times: reclaim in a full memory cgroup takes long, and thousands of streams may
+/// do so.
 const HOLD_RETRY_MS: u32 = 100;
+const HOLD_BACKOFFS: u32 = 5;
 
 impl Qp {
     /// Finds the queue pair that a consumer connects or accepts a connection with, and its verbs object.
@@ -171,11 +173,17 @@ impl Qp {
             Ok(false) => {}
             // The data stays in the socket, and the peer sends again what TCP has dropped. TCP may have no
             // reason to call back.
-            Err(_) => self.set_receive_timer(match self.below_reclaim.load(ordering::Relaxed) {
-                // Memory may become free only when this stream goes on.
-                true => msecs_to_jiffies(RETRY_MS),
-                false => msecs_to_jiffies(HOLD_RETRY_MS),
-            }),
+            Err(failures) => {
+                let time = match self.below_reclaim.load(ordering::Relaxed) {
+                    // Memory may become free only when this stream goes on.
+                    true => RETRY_MS,
+                    false => HOLD_RETRY_MS.saturating_mul(
+                        2u32.saturating_pow(failures.saturating_sub(1).min(HOLD_BACKOFFS)),
+                    ),
+                };
+
+                self.set_receive_timer(msecs_to_jiffies(time));
+            }
         }
     }
 

@@ -53,6 +53,13 @@ pub(crate) enum RxCause {
     Worker,
 }
 
+impl RxCause {
+    /// Whether a worker looks.
+    fn is_look(&self) -> bool {
+        matches!(self, Self::Worker)
+    }
+}
+
 /// Why nothing more is received.
 pub(crate) enum RxEnd {
     /// The peer broke a rule, or this side failed.
@@ -117,7 +124,7 @@ impl Stream {
             data.discard();
             return Received::default();
         };
-        if *rest && !matches!(cause, RxCause::Worker) {
+        if *rest && !cause.is_look() {
             return Received::default();
         }
         let had_started = receiver.started();
@@ -135,7 +142,7 @@ impl Stream {
                 } && consumed.had == *left;
 
                 *left = consumed.left;
-                received.hold = incomplete.set_room(consumed.wait(data, dropped));
+                received.hold = incomplete.set_room(consumed.wait(data, dropped), cause.is_look());
                 *rest = matches!(consumed.pause, Pause::Spent);
                 if !*rest && data.has_urgent() {
                     // RDMAP has no urgent data, and nothing behind it can be read.
@@ -233,24 +240,36 @@ impl Stream {
         received.rest = rx.rest;
     }
 
-    /// Gives the incomplete FPDU a buffer, if it needs one. Process context; may sleep. Fails with `ENOMEM`
-    /// without memory.
+    /// Gives the incomplete FPDU a buffer, if it needs one. Process context; may sleep. Without memory, fails
+    /// with the number of failures for this FPDU.
     ///
     /// Returns whether it has one now. Then the caller calls [`Self::receive`].
-    pub(crate) fn hold(&self) -> Result<bool> {
+    pub(crate) fn hold(&self) -> Result<bool, u32> {
         // The FPDU may have become complete since the worker was scheduled, and also during the allocation.
         let Some(size) = self.rx.lock().incomplete.buffer_size() else {
             return Ok(false);
         };
         let buffer = RecvBuf::new(size, &self.memcg);
         let mut rx = self.rx.lock();
-        // Whoever has found another FPDU without room has requested its buffer, too.
-        let needed = rx.incomplete.buffer_size() == Some(size);
 
-        if needed {
-            rx.incomplete = Incomplete::InBuffer(buffer?);
+        match (&mut rx.incomplete, buffer) {
+            (Incomplete::NoRoom { size: needed, .. }, Ok(buffer)) if *needed == size => {
+                rx.incomplete = Incomplete::InBuffer(buffer);
+                Ok(true)
+            }
+            (
+                Incomplete::NoRoom {
+                    size: needed,
+                    failures,
+                },
+                Err(_),
+            ) if *needed == size => {
+                *failures = failures.saturating_add(1);
+                Err(*failures)
+            }
+            // Whoever has found another FPDU without room has requested its buffer, too.
+            _ => Ok(false),
         }
-        Ok(needed)
     }
 
     /// Calls `arm` with the time to the next look, if the stream waits for a receive WR. It does not

@@ -20,28 +20,34 @@ use net::RecvBuf;
 pub(super) enum Incomplete {
     /// In the socket, which keeps it until it is complete.
     InSocket,
-    /// In the socket, which has no room for all of it: it needs a buffer of this size.
-    NoRoom(NonZeroUsize),
+    /// In the socket, which has no room for all of it: it needs a buffer of this size. So many times there was no
+    /// memory for one.
+    NoRoom { size: NonZeroUsize, failures: u32 },
     /// In a buffer of its own.
     InBuffer(RecvBuf),
 }
 
 impl Incomplete {
     /// Notes that the socket has room for the FPDU that it has, or the size of the buffer that the FPDU needs.
-    /// Returns whether it needs one.
-    pub(super) fn set_room(&mut self, needed: Option<NonZeroUsize>) -> bool {
+    /// Returns whether the buffer is to be requested now. `look`: a worker looks. After a failure only a timer sets
+    /// the pace, not the peer.
+    pub(super) fn set_room(&mut self, needed: Option<NonZeroUsize>, look: bool) -> bool {
         *self = match (core::mem::replace(self, Self::InSocket), needed) {
             (buffer @ Self::InBuffer(_), _) => buffer,
-            (Self::InSocket | Self::NoRoom(_), None) => Self::InSocket,
-            (Self::InSocket | Self::NoRoom(_), Some(size)) => Self::NoRoom(size),
+            (Self::InSocket | Self::NoRoom { .. }, None) => Self::InSocket,
+            (Self::InSocket, Some(size)) => Self::NoRoom { size, failures: 0 },
+            (Self::NoRoom { failures, .. }, Some(size)) => Self::NoRoom { size, failures },
         };
-        self.buffer_size().is_some()
+        match self {
+            Self::NoRoom { failures, .. } => look || *failures == 0,
+            Self::InSocket | Self::InBuffer(_) => false,
+        }
     }
 
     /// Returns the size of the buffer that the FPDU needs; `None` if it needs none.
     pub(super) fn buffer_size(&self) -> Option<NonZeroUsize> {
         match self {
-            Self::NoRoom(size) => Some(*size),
+            Self::NoRoom { size, .. } => Some(*size),
             Self::InSocket | Self::InBuffer(_) => None,
         }
     }
@@ -123,7 +129,7 @@ impl Rx {
     pub(super) fn at_boundary(&self) -> bool {
         let held = match &self.incomplete {
             Incomplete::InBuffer(buffer) => buffer.len(),
-            Incomplete::InSocket | Incomplete::NoRoom(_) => 0,
+            Incomplete::InSocket | Incomplete::NoRoom { .. } => 0,
         };
 
         self.receiver
