@@ -347,6 +347,15 @@ static int riw_sctp_no_room(struct sock *sk)
 	return ret;
 }
 
+/* A send takes the error with which the association has ended. The next receive must find it. */
+static void riw_sctp_keep_error(struct sock *sk, int ret)
+{
+	lock_sock(sk);
+	if (ret != -EPIPE && !riw_sctp_asoc(sk))
+		WRITE_ONCE(sk->sk_err, -ret);
+	release_sock(sk);
+}
+
 static int riw_sctp_send(struct socket *sock, struct msghdr *msg, u32 ppid)
 {
 	struct iov_iter iter = msg->msg_iter;
@@ -375,8 +384,11 @@ static int riw_sctp_send(struct socket *sock, struct msghdr *msg, u32 ppid)
 		msg->msg_controllen = sizeof(control);
 		msg->msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
 		ret = sock_sendmsg(sock, msg);
-		if (ret != -EAGAIN && ret != -ENOMEM && ret != -ENOBUFS)
+		if (ret != -EAGAIN && ret != -ENOMEM && ret != -ENOBUFS) {
+			if (ret < 0)
+				riw_sctp_keep_error(sock->sk, ret);
 			return ret;
+		}
 		ret = riw_sctp_no_room(sock->sk);
 	} while (ret == -ENOBUFS && last != -ENOBUFS);
 	return ret;

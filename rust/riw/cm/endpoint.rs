@@ -223,7 +223,9 @@ impl Endpoint {
     /// data has been read. Atomic context, the connection is locked.
     fn note_closed(self: &Arc<Self>, qp: &Arc<Qp>, data: &Readable<'_, '_>) {
         let how = match data.state() {
-            LinkState::Closed(e) if e == ETIMEDOUT => Closed::Timeout,
+            LinkState::Closed(e) if e == ETIMEDOUT || self.events.has(PendingEvent::TimedOut) => {
+                Closed::Timeout
+            }
             LinkState::Closed(_) => Closed::Reset,
             LinkState::PeerClosed => Closed::Graceful,
             // This side does not close its half before the connection is taken from the link.
@@ -231,7 +233,11 @@ impl Endpoint {
         };
 
         if qp.defers(how) {
-            // The end is behind FPDUs that have not been read: `catch_up` comes back here.
+            // The end is behind FPDUs that have not been read: `catch_up` comes back here. TCP tells the
+            // error only once, and a transmit run may take it meanwhile.
+            if how == Closed::Timeout {
+                self.events.set(PendingEvent::TimedOut);
+            }
             return;
         }
         self.closed(qp, how);

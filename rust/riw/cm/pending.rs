@@ -15,6 +15,8 @@ pub(super) enum PendingEvent {
     LlpClosed,
     /// TCP has no connection any more, or SCTP no association.
     ConnectionLost,
+    /// TCP has given the peer up, which takes effect later.
+    TimedOut,
     /// The peer's first FPDU has arrived.
     FirstFpdu,
     /// The queue pair has begun to end the stream.
@@ -34,6 +36,7 @@ impl PendingEvent {
             Self::StreamEnding => 1 << 3,
             Self::CloseRequested => 1 << 4,
             Self::Evicted => 1 << 5,
+            Self::TimedOut => 1 << 6,
         }
     }
 }

@@ -12,13 +12,14 @@ use kernel::{
 };
 use kernel_ext::kunit::Workers;
 
-const EVENTS: [PendingEvent; 6] = [
+const EVENTS: [PendingEvent; 7] = [
     PendingEvent::LlpClosed,
     PendingEvent::ConnectionLost,
     PendingEvent::FirstFpdu,
     PendingEvent::StreamEnding,
     PendingEvent::CloseRequested,
     PendingEvent::Evicted,
+    PendingEvent::TimedOut,
 ];
 
 #[kunit_tests(riw_pending)]
@@ -45,7 +46,7 @@ mod tests {
                 })?;
             }
             drop(workers);
-            assert_eq!(new.load(ordering::Relaxed), 6);
+            assert_eq!(new.load(ordering::Relaxed), 7);
             assert!(EVENTS.iter().all(|&event| events.has(event)));
         }
         Ok(())
