@@ -264,6 +264,7 @@ impl Endpoint {
     fn try_send_request(&self, opening: &mut Opening) -> Result<bool, EndReason> {
         match self.link.state() {
             LinkState::Connecting => return Ok(false),
+            LinkState::ShuttingDown => return Err(EndReason::Unreachable(ECONNRESET)),
             LinkState::Closed(error) => return Err(EndReason::Unreachable(error)),
             LinkState::Established | LinkState::PeerClosed | LinkState::Closing => {}
         }

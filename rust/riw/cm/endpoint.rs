@@ -228,8 +228,12 @@ impl Endpoint {
             }
             LinkState::Closed(_) => Closed::Reset,
             LinkState::PeerClosed => Closed::Graceful,
-            // This side does not close its half before the connection is taken from the link.
-            LinkState::Connecting | LinkState::Established | LinkState::Closing => return,
+            // This side does not close its half before the connection is taken from the link. TCP has no such
+            // shutdown.
+            LinkState::Connecting
+            | LinkState::Established
+            | LinkState::Closing
+            | LinkState::ShuttingDown => return,
         };
 
         if qp.defers(how) {
@@ -266,6 +270,11 @@ impl Endpoint {
                 self.closed(qp, Closed::Graceful);
                 // The association may have ended, too.
                 qp.receive_later();
+            }
+            Inflow::ShutDown => {
+                // What this side has sent is delivered while the association lingers.
+                self.events.set(PendingEvent::ConnectionLost);
+                self.closed(qp, Closed::Graceful);
             }
             Inflow::Failed(error) => qp.session_failed(error),
             Inflow::Closed(e) if e == ETIMEDOUT => self.closed(qp, Closed::Timeout),

@@ -50,6 +50,9 @@ pub(crate) enum LinkState {
     PeerClosed,
     /// This side has closed its half, and the peer may have, too.
     Closing,
+    /// The peer shuts the association down: this side can send nothing more, and nothing more will arrive. SCTP
+    /// still delivers what has been sent.
+    ShuttingDown,
     /// There is no connection. The reason: `ECONNRESET` if the transport does not know one,
     /// `ENOTCONN` if the connection has been taken away.
     Closed(Error),

@@ -110,8 +110,12 @@ impl Stream {
                     Filled::NoMemory => return Ok(PassResult::Retry),
                 },
                 Err(e) if e == ENOBUFS => return Ok(PassResult::Retry),
-                // A full socket calls back when it has room. A closed connection is reported.
-                Err(e) if e == EAGAIN || matches!(link.state(), LinkState::Closed(_)) => {
+                // A full socket calls back when it has room.
+                Err(e) if e == EAGAIN => return Ok(PassResult::Done),
+                // The end of a connection is reported.
+                Err(_)
+                    if matches!(link.state(), LinkState::ShuttingDown | LinkState::Closed(_)) =>
+                {
                     return Ok(PassResult::Done);
                 }
                 // Something refuses to send, and nothing reports when that changes.

@@ -13,13 +13,15 @@ RECEIVES = 16
 """Of the target, which posts no more while it is stopped."""
 ECHO = b"E"
 """The target sends it back."""
+NO_ANSWER = b"-"
+"""The target takes it, and does nothing."""
 
 
 class Stopped:
     """A target that is stopped, and a peer for whose last message it has no receive."""
 
-    def __init__(self, node, raw, message=ECHO):
-        self.aim = target.Target(node, raw)
+    def __init__(self, node, raw, message=ECHO, kind=target.Target):
+        self.aim = kind(node, raw)
         self.peer, self.offer = self.aim.established()
         self.moves = Moves(node)
         os.kill(self.aim.process.pid, signal.SIGSTOP)

@@ -96,7 +96,8 @@ pub(crate) struct Association {
     pub(in crate::link) inlet: Option<KBox<Inlet>>,
     /// The last chunk of this side, which could not be sent yet.
     last: Option<Encoded<'static>>,
-    /// This side has sent its last chunk, and expects no more from the peer.
+    /// The association is being shut down: this side has sent its last chunk and expects no more from the peer, or
+    /// the peer has begun to.
     shutting_down: bool,
 }
 
@@ -138,10 +139,8 @@ impl Association {
         match look.phase {
             Phase::Connecting => LinkState::Connecting,
             Phase::Established => LinkState::Established,
-            // No message can be sent, and the session has not ended.
-            Phase::ShuttingDown | Phase::Gone => {
-                LinkState::Closed(look.error.unwrap_or(ECONNRESET))
-            }
+            Phase::ShuttingDown => LinkState::ShuttingDown,
+            Phase::Gone => LinkState::Closed(look.error.unwrap_or(ECONNRESET)),
         }
     }
 
@@ -201,17 +200,30 @@ impl Association {
     /// `ENOTCONN` if a link has the inlet, or if the peer has not answered the Initiate: it would accept a
     /// session that nobody may end before it is open.
     pub(in crate::link) fn close(&mut self) -> Result {
+        self.note_shutdown();
         let ssn = self.next_ssn;
         let inlet = self.inlet.as_mut().ok_or(ENOTCONN)?;
 
         if let Session::Requested { .. } = inlet.session {
             return Err(ENOTCONN);
         }
+        if self.shutting_down {
+            return Ok(());
+        }
         // Otherwise it was over before it began.
         if let Ok(SessionAction::Send(chunk)) = inlet.session.handle(SessionEvent::Close { ssn }) {
             self.last = Some(chunk);
         }
         self.send_last()
+    }
+
+    /// Notes whether the peer shuts the association down. It takes no chunk then, also not the last one; SCTP still
+    /// delivers what has been sent.
+    fn note_shutdown(&mut self) {
+        if self.socket.look().phase == Phase::ShuttingDown {
+            self.last = None;
+            self.shutting_down = true;
+        }
     }
 
     /// Whether the last chunk could overtake the Accept of this side, which RFC 5043, section 6.6, forbids:
@@ -248,6 +260,7 @@ impl Association {
     pub(in crate::link) fn progress(&mut self) -> CloseProgress {
         let mut more = false;
 
+        self.note_shutdown();
         if self.send_last().is_err() {
             return CloseProgress::Closed;
         }
@@ -291,7 +304,7 @@ impl Association {
                 }
                 Fetched::Nothing => return Drained::All,
                 Fetched::Spent => return Drained::More,
-                Fetched::Closed(_) => return Drained::Ended,
+                Fetched::ShutDown | Fetched::Closed(_) => return Drained::Ended,
             }
         }
         Drained::More

@@ -96,6 +96,8 @@ pub(super) enum Fetched {
     Nothing,
     /// As many messages as allowed have been received, and none is next: there may be more.
     Spent,
+    /// None will arrive: the peer has shut the association down, and none is missing.
+    ShutDown,
     /// None will arrive. The reason.
     Closed(Error),
 }
@@ -237,9 +239,12 @@ impl Inlet {
                 // memory.
                 Err(NoPart::Socket(e)) => match closed {
                     // Nothing can arrive after the look.
-                    Some(error) => return Fetched::Closed(error),
+                    Some(Fetched::ShutDown) if self.held.cursor_front().is_some() => {
+                        return Fetched::Closed(ECONNRESET);
+                    }
+                    Some(end) => return end,
                     None => match ended(&mut with_socket, e) {
-                        Some(error) => closed = Some(error),
+                        Some(end) => closed = Some(end),
                         None => return Fetched::Nothing,
                     },
                 },
@@ -399,25 +404,27 @@ fn early_head<'a>(
     place(&segment, chunk.get(payload)?).then_some(head)
 }
 
-/// Returns the error with which an association has ended; `None` if it has not ended. `error` is the
-/// error of a receive that has found nothing. May sleep.
+/// Returns how an association has ended; `None` if it has not ended. `error` is the error of a receive that has
+/// found nothing. May sleep.
 fn ended(
     mut with_socket: impl FnMut(&mut dyn FnMut(&SctpSocket) -> Result) -> Result,
     error: Error,
-) -> Option<Error> {
+) -> Option<Fetched> {
     let mut look = None;
 
     if let Err(e) = with_socket(&mut |socket| {
         look = Some(socket.look());
         Ok(())
     }) {
-        return Some(e);
+        return Some(Fetched::Closed(e));
     }
     let look = look?;
     match look.phase {
         Phase::Connecting | Phase::Established => None,
         // Receiving takes the socket's error.
-        _ if error != EAGAIN && error != ENOTCONN => Some(error),
-        Phase::ShuttingDown | Phase::Gone => Some(look.error.unwrap_or(ECONNRESET)),
+        _ if error != EAGAIN && error != ENOTCONN => Some(Fetched::Closed(error)),
+        Phase::ShuttingDown | Phase::Gone => {
+            Some(look.error.map_or(Fetched::ShutDown, Fetched::Closed))
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! The functions of a link for the session of its association.
 
 use super::{
-    super::{Connection, Link, LinkState},
+    super::{Connection, Link},
     inlet::{Fetched, Inlet},
     Association, PeerSupport, Reorder, SegmentChunk,
 };
@@ -15,6 +15,7 @@ use iwarp::{
     Error as ProtocolError, Segment,
 };
 use kernel::prelude::*;
+use net::sctp::{Look, Phase};
 
 /// Maximum chunks that are handled, and messages that are received, in a row before other work items run.
 const BATCH: usize = 256;
@@ -30,6 +31,9 @@ pub(crate) enum Inflow {
     More,
     /// The peer has sent its last chunk. This side may still send.
     PeerClosed,
+    /// The peer has shut the association down, without an end of its session or behind it. Neither side can send
+    /// any more.
+    ShutDown,
     /// The session failed: this side has to report this error, and to close.
     Failed(ProtocolError),
     /// There is no association any more, or it must be aborted. The reason.
@@ -101,6 +105,7 @@ impl Link {
             Fetched::Chunk => Ok(inlet.handle(|action, _| (true, f(action)))),
             Fetched::Nothing => Ok(None),
             Fetched::Spent => Err(EAGAIN),
+            Fetched::ShutDown => Err(ECONNRESET),
             Fetched::Closed(e) => Err(e),
         }
     }
@@ -154,12 +159,17 @@ impl Link {
         })
     }
 
-    /// The end of a receive whose chunk is not taken: an association that has ended is no reason to
-    /// wait.
+    /// The end of a receive whose chunk is not taken: an association that is lost is no reason to wait. One that
+    /// the peer has shut down is none to drop what has arrived.
     fn blocked(&self) -> Inflow {
-        match self.state() {
-            LinkState::Closed(error) => Inflow::Closed(error),
-            _ => Inflow::Blocked,
+        match self.with_association(|association| Ok(association.socket.look())) {
+            Err(e) => Inflow::Closed(e),
+            Ok(Look {
+                phase: Phase::Gone,
+                error: Some(e),
+                ..
+            }) => Inflow::Closed(e),
+            Ok(_) => Inflow::Blocked,
         }
     }
 
@@ -199,6 +209,7 @@ impl Link {
                 Fetched::Chunk => {}
                 Fetched::Nothing => return Inflow::Empty,
                 Fetched::Spent => return Inflow::More,
+                Fetched::ShutDown => return Inflow::ShutDown,
                 Fetched::Closed(e) => return Inflow::Closed(e),
             }
             let outcome = inlet.handle(|action, chunk| match action {
