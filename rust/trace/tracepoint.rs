@@ -17,7 +17,7 @@ macro_rules! declare {
         #[doc = concat!("Whether the event `", stringify!($name), "` is enabled.")]
         #[inline(always)]
         pub(crate) fn [<$name _enabled>]() -> bool {
-            #[cfg(CONFIG_TRACEPOINTS)]
+            #[cfg(all(CONFIG_TRACEPOINTS, static_branch_asm))]
             // SAFETY: `events.c` defines this tracepoint, and `key` is its static key.
             let enabled = unsafe {
                 kernel::jump_label::static_branch_unlikely!(
@@ -25,6 +25,14 @@ macro_rules! declare {
                     bindings::tracepoint,
                     key
                 )
+            };
+            // Without jump labels, or with headers that lack the file that the macro above includes.
+            #[cfg(all(CONFIG_TRACEPOINTS, not(static_branch_asm)))]
+            // SAFETY: As above.
+            let enabled = unsafe {
+                kernel::bindings::static_key_count(
+                    (&raw mut bindings::[<__tracepoint_ $name>].key).cast(),
+                ) > 0
             };
             #[cfg(not(CONFIG_TRACEPOINTS))]
             let enabled = false;
