@@ -27,6 +27,23 @@ kernel_cc() {
 	esac
 }
 
+# kernel_rustc KDIR: prints the command of the rustc that built the kernel: $RUSTC, or an installed one.
+# Crates are only compatible with those of the very same build of rustc.
+kernel_rustc() {
+	local want number name version found=()
+	want=$(config "$1" RUSTC_VERSION_TEXT)
+	number=$(sed 's/^rustc \([0-9]*\.[0-9]*\).*/\1/' <<<"$want")
+	for name in ${RUSTC:-rustc /usr/bin/rustc "rustc-$number"}; do
+		version=$("$name" --version 2>/dev/null) || continue
+		if [ "$version" = "$want" ]; then
+			echo "$name"
+			return
+		fi
+		found+=("$name is \"$version\"")
+	done
+	die "kernel $(release "$1") was built by \"$want\", ${found[0]:-there is no ${RUSTC:-rustc}}: apt install rustc=$number* cargo=$number* libstd-rust-dev=$number* rust-src=$number*, or give RUSTC="
+}
+
 # release KDIR: prints the release of the kernel.
 release() {
 	sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' "$1/include/generated/utsrelease.h"
@@ -41,7 +58,7 @@ check_release() {
 # check_kernel KDIR: fails unless riw can be built for the kernel in KDIR with
 # the installed compilers.
 check_kernel() {
-	local release name version want cc
+	local release name cc
 	[ -e "$1/.config" ] || die "$1 is no kernel to build for: it has no .config"
 	release=$(release "$1")
 	check_release "$release"
@@ -50,14 +67,10 @@ check_kernel() {
 			die "kernel $release is configured without CONFIG_$name: use Debian's from trixie-backports, or give KDIR="
 	done
 
-	for name in bindgen make rustc; do
-		command -v "$name" >/dev/null || die "no $name: apt install bindgen make rustc rust-src"
+	for name in bindgen make; do
+		command -v "$name" >/dev/null || die "no $name: apt install bindgen make"
 	done
-	# rustc only accepts crates of the very same build of rustc.
-	version=$(rustc --version)
-	want=$(config "$1" RUSTC_VERSION_TEXT)
-	[ "$version" = "$want" ] ||
-		die "kernel $release was built by \"$want\", here is \"$version\": put that rustc first in PATH"
+	kernel_rustc "$1" >/dev/null
 	cc=$(kernel_cc "$1")
 	command -v "$cc" >/dev/null || die "kernel $release was built by $cc: apt install ${cc#*-linux-gnu-}"
 }
