@@ -11,6 +11,17 @@ die() {
 	exit 1
 }
 
+# The newest release of Linux that riw has been tested with; debian/riw-dkms.dkms has it, too.
+# shellcheck disable=SC2034 # used by tools/module
+tested=7.3
+
+# unfit MESSAGE: exits because riw cannot be built for this kernel with what is installed. DKMS takes this
+# status of PRE_BUILD for a skip, so that one kernel does not keep the others, or apt, from their work.
+unfit() {
+	echo "riw: $*" >&2
+	exit 77
+}
+
 # config KDIR NAME: prints the value of a configuration symbol, without quotes.
 config() {
 	sed -n "s/^CONFIG_$2=\"\\?\\([^\"]*\\)\"\\?\$/\\1/p" "$1/.config"
@@ -41,7 +52,30 @@ kernel_rustc() {
 		fi
 		found+=("$name is \"$version\"")
 	done
-	die "kernel $(release "$1") was built by \"$want\", ${found[0]:-there is no ${RUSTC:-rustc}}: apt install rustc=$number* cargo=$number* libstd-rust-dev=$number* rust-src=$number*, or give RUSTC="
+	unfit "kernel $(release "$1") was built by \"$want\", ${found[0]:-there is no ${RUSTC:-rustc}}: apt install rustc=$number* cargo=$number* libstd-rust-dev=$number* rust-src=$number*, or give RUSTC="
+}
+
+# makefile_version MAKEFILE: prints the version of Linux in a top Makefile.
+makefile_version() {
+	awk -F ' = ' '/^(VERSION|PATCHLEVEL|SUBLEVEL) =/ { v = v sep $2; sep = "." } END { print v }' "$1"
+}
+
+# kernel_common HEADERS: prints the folder of Debian's headers that all flavours share.
+kernel_common() {
+	sed -n 's/^include \(.*\)\/Makefile$/\1/p' "$1/Makefile"
+}
+
+# kernel_source HEADERS: prints the archive with the source of the kernel with these headers of Debian.
+kernel_source() {
+	local version name tar found
+	version=$(makefile_version "$(kernel_common "$1")/Makefile")
+	name=linux-source-${version%.*}
+	tar=/usr/src/$name.tar.xz
+	[ -e "$tar" ] || unfit "no $tar, for kernel $(release "$1"): apt install $name/trixie-backports"
+	found=$(tar --occurrence=1 -xOf "$tar" "$name/Makefile" | makefile_version -)
+	[ "$found" = "$version" ] ||
+		unfit "$tar is Linux $found, the headers of kernel $(release "$1") are $version: apt install both from trixie-backports"
+	echo "$tar"
 }
 
 # release KDIR: prints the release of the kernel.
@@ -51,26 +85,26 @@ release() {
 
 # check_release RELEASE: fails unless riw supports this release of Linux.
 check_release() {
+	local flavour=amd64
+	[[ $1 != *+deb*-* ]] || flavour=${1#*-}
 	printf '7.3\n%s\n' "$1" | sort -CV ||
-		die "needs Linux 7.3 or later, this is $1: apt install -t trixie-backports linux-image-amd64 linux-headers-amd64 linux-source, and boot it; or give KDIR="
+		unfit "needs Linux 7.3 or later, this is $1: apt install -t trixie-backports linux-image-$flavour linux-headers-$flavour linux-source, and boot it; or give KDIR="
 }
 
-# check_kernel KDIR: fails unless riw can be built for the kernel in KDIR with
-# the installed compilers.
+# check_kernel KDIR: fails unless riw can be built for the kernel in KDIR with the installed compilers.
 check_kernel() {
 	local release name cc
-	[ -e "$1/.config" ] || die "$1 is no kernel to build for: it has no .config"
+	[ -e "$1/.config" ] || unfit "$1 is no kernel to build for: it has no .config"
 	release=$(release "$1")
 	check_release "$release"
 	for name in RUST INFINIBAND INFINIBAND_USER_ACCESS INET; do
 		[[ $(config "$1" $name) = [my] ]] ||
-			die "kernel $release is configured without CONFIG_$name: use Debian's from trixie-backports, or give KDIR="
+			unfit "kernel $release is configured without CONFIG_$name: use Debian's from trixie-backports, or give KDIR="
 	done
-
 	for name in bindgen make; do
-		command -v "$name" >/dev/null || die "no $name: apt install bindgen make"
+		command -v "$name" >/dev/null || unfit "no $name: apt install bindgen make"
 	done
 	kernel_rustc "$1" >/dev/null
 	cc=$(kernel_cc "$1")
-	command -v "$cc" >/dev/null || die "kernel $release was built by $cc: apt install ${cc#*-linux-gnu-}"
+	command -v "$cc" >/dev/null || unfit "kernel $release was built by $cc: apt install ${cc#*-linux-gnu-}"
 }
