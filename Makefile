@@ -10,6 +10,9 @@ all:
 install:
 	@tools/module install
 
+uninstall:
+	@tools/module uninstall
+
 deb:
 	@tools/deb
 
@@ -19,6 +22,9 @@ provider:
 
 provider-install:
 	@tools/provider install
+
+provider-uninstall:
+	@tools/provider uninstall
 
 clean:
 	rm -rf build
@@ -115,11 +121,14 @@ lab-clean:
 
 help:
 	@echo 'For a Debian 13 machine that runs the kernel from trixie-backports:'
-	@echo '  make             build riw.ko (KDIR=… for another kernel)'
-	@echo '  make install     install riw.ko for modprobe (as root)'
+	@echo '  make             build riw.ko (KDIR=… for another kernel, RUSTC=… with another rustc)'
+	@echo '  make install     install riw.ko for modprobe (as root); does not sign it for Secure Boot'
+	@echo '  make uninstall   remove the installed riw.ko (as root)'
 	@echo '  make provider    build the user library for the mode provider=riw'
 	@echo '  make provider-install'
 	@echo '                   install that library for libibverbs (as root)'
+	@echo '  make provider-uninstall'
+	@echo '                   remove the installed library (as root)'
 	@echo '  make clean       remove build/'
 	@echo 'For any Debian 13 machine:'
 	@echo '  make deb         build the packages riw-dkms and libibverbs-provider-riw, in build/deb'
@@ -147,4 +156,4 @@ help:
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install provider provider-install deb clean demo check check-full check-deb check-debug soak bench bench-quick profile scale shell module host-test coverage valgrind mutants fuzz clippy fmt doc lab lab-clean help
+.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-deb check-debug soak bench bench-quick profile scale shell module host-test coverage valgrind mutants fuzz clippy fmt doc lab lab-clean help
