@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Additions to the kernel's `kernel` crate for any driver: locks for data shared with softirqs,
-//! owned work queues, memory cgroups, allocation scopes, rate limits, per-CPU counters, and helpers
-//! for KUnit suites.
+//! owned work queues, memory cgroups, allocation scopes, rate limits, per-CPU counters, times,
+//! growth of vectors, and helpers for KUnit suites.
 //!
 //! Nothing here depends on networking or RDMA. All of it could move to `rust/kernel`, each file to
 //! the module of its name.
@@ -17,6 +17,8 @@ pub mod memcg;
 pub mod percpu;
 pub mod ratelimit;
 pub mod sync;
+pub mod time;
+pub mod vec;
 pub mod workqueue;
 
 /// The prefix of this crate's log messages.

@@ -39,6 +39,7 @@ use kernel::{
         Arc, Mutex,
     },
 };
+use kernel_ext::vec;
 use net::NetdevEvent;
 use rdma::{
     device::{info::Info, register::DeviceHandle},
@@ -196,7 +197,7 @@ impl Devices {
         sweep(&mut handles);
         // Under the lock, until the device is registered: another call may add one to the same netdev.
         check_unserved(name, netdev)?;
-        handles.reserve(1, GFP_KERNEL)?;
+        vec::reserve(&mut handles, 1, GFP_KERNEL)?;
         let data = RiwDevice::new(
             self.queue.clone(),
             self.kernel_queue.clone(),
@@ -219,7 +220,7 @@ impl Devices {
             return Err(ENODEV);
         }
         let cm = cm.clone();
-        handles.push(DeviceEntry { handle, cm }, GFP_KERNEL)?;
+        vec::push(&mut handles, DeviceEntry { handle, cm }, GFP_KERNEL)?;
         Ok(())
     }
 

@@ -27,6 +27,7 @@ use kernel::{
 };
 use kernel_ext::{
     memalloc::without_io,
+    vec,
     workqueue::{Flags, Queue},
 };
 use net::{Family, NetDevice, Netns, Pernet};
@@ -162,7 +163,7 @@ impl CmDevice {
             GFP_KERNEL,
         )?;
 
-        this.shared.devices.lock().push(this.clone(), GFP_KERNEL)?;
+        vec::push(&mut this.shared.devices.lock(), this.clone(), GFP_KERNEL)?;
         Ok(this)
     }
 
@@ -305,7 +306,7 @@ impl CmDevice {
 
         for addr in addrs.iter().take(count) {
             if addr.ip() != local.ip() {
-                further.push(*addr, GFP_KERNEL_ACCOUNT)?;
+                vec::push(&mut further, *addr, GFP_KERNEL_ACCOUNT)?;
             }
         }
         Ok(further)

@@ -32,7 +32,7 @@ use kernel::{
     time::msecs_to_jiffies,
     workqueue::WorkItem,
 };
-use kernel_ext::{memalloc::without_io, workqueue::mod_delayed_work};
+use kernel_ext::{memalloc::without_io, vec, workqueue::mod_delayed_work};
 use net::Netns;
 use rdma::iw::{CmId, Setup};
 
@@ -98,7 +98,7 @@ fn listen_on(
     for candidate in candidates {
         match candidate.subscribe(&subscription, &mut listeners, setup.tos, backlog) {
             // There is room.
-            Ok(listener) => found.push(listener, GFP_KERNEL_ACCOUNT)?,
+            Ok(listener) => vec::push(&mut found, listener, GFP_KERNEL_ACCOUNT)?,
             Err(e) => {
                 for listener in &found {
                     listener.drop_subscription(&subscription, &mut listeners);
@@ -124,7 +124,7 @@ fn candidates(dev: &Arc<CmDevice>, ns: &Netns, setup: &Setup) -> Result<KVec<Can
 
     for transport in wanted.all() {
         match Candidate::new(*transport, dev, ns, setup) {
-            Ok(candidate) => candidates.push(candidate, GFP_KERNEL_ACCOUNT)?,
+            Ok(candidate) => vec::push(&mut candidates, candidate, GFP_KERNEL_ACCOUNT)?,
             Err(e) if Transport::is_missing(e) && wanted == Transports::Both => {}
             Err(e) => return Err(e),
         }

@@ -8,10 +8,8 @@
 use super::{
     Coalescer, Wait, BYTES, DOORBELLS, ENOUGH, FIRST_SAMPLES, PATIENCE, PERIOD, WAIT_MAX, WAIT_MIN,
 };
-use kernel::{
-    prelude::*,
-    time::{Delta, Instant},
-};
+use kernel::{prelude::*, time::Delta};
+use kernel_ext::time::Ktime;
 
 /// Nanoseconds of a send, and between the doorbells of a process that only sends: each message by itself,
 /// or many of them at a time.
@@ -108,7 +106,7 @@ mod tests {
             }
             assert_eq!(coalescer.decide(QUICKER, 64, false), Wait::No);
             assert!(coalescer.has_waiting());
-            coalescer.sent(Instant::now(), 64);
+            coalescer.sent(Ktime::now(), 64);
             assert!(!coalescer.has_waiting());
         }
     }

@@ -2,12 +2,13 @@
 
 //! Time limits.
 
-use kernel::time::{msecs_to_jiffies, Instant, Jiffies, Monotonic};
+use kernel::time::{msecs_to_jiffies, Jiffies};
+use kernel_ext::time::Ktime;
 
 /// The end of a time limit.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline {
-    since: Instant<Monotonic>,
+    since: Ktime,
     /// Milliseconds from `since`.
     time: i64,
 }
@@ -16,7 +17,7 @@ impl Deadline {
     /// A deadline in `time` milliseconds. Any context.
     pub(crate) fn new(time: i64) -> Self {
         Self {
-            since: Instant::now(),
+            since: Ktime::now(),
             time,
         }
     }

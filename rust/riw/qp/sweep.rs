@@ -12,11 +12,12 @@ use kernel::{
     prelude::*,
     rbtree::{RBTree, RBTreeNodeReservation},
     sync::Arc,
-    time::{msecs_to_jiffies, Instant, Monotonic},
+    time::msecs_to_jiffies,
     workqueue::{DelayedWork, WorkItem},
 };
 use kernel_ext::{
     sync::{new_bh_spinlock, BhSpinLock},
+    time::Ktime,
     workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
 };
 
@@ -29,7 +30,7 @@ const BATCH: usize = 64;
 #[pin_data]
 pub(crate) struct FlushSweep {
     queue: Arc<Queue>,
-    start: Instant<Monotonic>,
+    start: Ktime,
     /// The work item is armed and canceled with the lock held. It is armed if the tree is not empty.
     #[pin]
     waiting: BhSpinLock<RBTree<Turn, Arc<Qp>>>,
@@ -88,7 +89,7 @@ impl FlushSweep {
         Arc::pin_init(
             pin_init!(Self {
                 queue,
-                start: Instant::now(),
+                start: Ktime::now(),
                 waiting <- new_bh_spinlock!(RBTree::new(), "riw::FlushSweep::waiting"),
                 work <- new_delayed_work!("riw::FlushSweep::work"),
             }),

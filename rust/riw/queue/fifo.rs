@@ -35,7 +35,7 @@ impl<T> Fifo<T> {
         let mut slots = KVVec::with_capacity(size, GFP_KERNEL_ACCOUNT)?;
 
         for _ in 0..size {
-            slots.push(None, GFP_KERNEL_ACCOUNT)?;
+            slots.push_within_capacity(None)?;
         }
         Ok(Self {
             slots,

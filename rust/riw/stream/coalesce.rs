@@ -18,7 +18,8 @@
 //!
 //! Limits are multiples of the measured time of a send, so they suit slow machines, too.
 
-use kernel::time::{Delta, Instant, Monotonic};
+use kernel::time::Delta;
+use kernel_ext::time::Ktime;
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../kunit/coalesce.rs"]
@@ -49,7 +50,7 @@ const FIRST_SAMPLES: u32 = 4;
 /// Decides whether messages wait.
 pub(super) struct Coalescer {
     /// When the doorbell was rung last.
-    last: Instant<Monotonic>,
+    last: Ktime,
     /// Doorbells until the next sample.
     until_sample: u32,
     /// Samples so far, up to [`FIRST_SAMPLES`].
@@ -79,7 +80,7 @@ impl Coalescer {
     /// Returns one that has earned no credit. Any context.
     pub(super) fn new() -> Self {
         Self {
-            last: Instant::now(),
+            last: Ktime::now(),
             until_sample: PERIOD,
             samples: 0,
             waiting: 0,
@@ -96,15 +97,8 @@ impl Coalescer {
 
     /// Decides about a batch of `bytes`, for a doorbell that was rung at `rung`. `answered`: the peer has
     /// sent something since the last time. Any context.
-    // Two readings of a clock are less than 2^63 ns apart.
-    #[allow(clippy::arithmetic_side_effects)]
-    pub(super) fn doorbell(
-        &mut self,
-        rung: Instant<Monotonic>,
-        bytes: usize,
-        answered: bool,
-    ) -> Wait {
-        let gap = rung - core::mem::replace(&mut self.last, rung);
+    pub(super) fn doorbell(&mut self, rung: Ktime, bytes: usize, answered: bool) -> Wait {
+        let gap = rung.since(core::mem::replace(&mut self.last, rung));
 
         self.decide(gap.as_nanos(), bytes, answered)
     }
@@ -156,7 +150,7 @@ impl Coalescer {
     }
 
     /// Notes that a batch of `bytes` has been sent, for the doorbell that was rung at `rung`. Any context.
-    pub(super) fn sent(&mut self, rung: Instant<Monotonic>, bytes: usize) {
+    pub(super) fn sent(&mut self, rung: Ktime, bytes: usize) {
         if self.has_waiting() {
             self.settle();
         } else if self.until_sample == 0 && (1..BYTES).contains(&bytes) {

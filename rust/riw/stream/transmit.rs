@@ -15,11 +15,8 @@ use crate::{
     },
 };
 use iwarp::{Local, Message, Quote, Terminate};
-use kernel::{
-    prelude::*,
-    sync::atomic::ordering,
-    time::{Delta, Instant, Monotonic},
-};
+use kernel::{prelude::*, sync::atomic::ordering, time::Delta};
+use kernel_ext::time::Ktime;
 use net::SendBuf;
 
 /// Maximum batch, in bytes.
@@ -127,7 +124,7 @@ impl Stream {
 
     /// Sends the batch, and notes that for later batches. `rung`: when the doorbell was rung, if the run is in its
     /// context and this is its first batch. Fails as [`Link::send`] does.
-    fn send(tx: &mut Tx, link: &Link, rung: &mut Option<Instant<Monotonic>>) -> Result {
+    fn send(tx: &mut Tx, link: &Link, rung: &mut Option<Ktime>) -> Result {
         let bytes = tx.buf.len();
 
         tx.send_batch(link)?;
@@ -140,7 +137,7 @@ impl Stream {
 
     /// Whether the batch, which has all posted messages, waits for more. `rung`: when the doorbell was rung, if
     /// the run is in its context.
-    fn coalesce(&self, tx: &mut Tx, rung: Option<Instant<Monotonic>>) -> Wait {
+    fn coalesce(&self, tx: &mut Tx, rung: Option<Ktime>) -> Wait {
         let Some(rung) = rung else {
             return Wait::No;
         };

@@ -15,12 +15,8 @@ use crate::{
     },
 };
 use iwarp::{Message, Segmenter};
-use kernel::{
-    prelude::*,
-    sync::Arc,
-    time::{Instant, Monotonic},
-};
-use kernel_ext::memcg::MemCgroup;
+use kernel::{prelude::*, sync::Arc};
+use kernel_ext::{memcg::MemCgroup, time::Ktime};
 use net::SendBuf;
 
 /// The transmitting side of a stream.
@@ -106,8 +102,8 @@ impl Tx {
     }
 
     /// Returns the time if the transmit run begins now, in the context of a doorbell.
-    pub(super) fn rung(&self) -> Option<Instant<Monotonic>> {
-        (self.run == Some(TxRun::Doorbell)).then(Instant::now)
+    pub(super) fn rung(&self) -> Option<Ktime> {
+        (self.run == Some(TxRun::Doorbell)).then(Ktime::now)
     }
 
     /// Notes that the transmit run at work sends nothing, and does not count.
