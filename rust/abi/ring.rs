@@ -184,7 +184,7 @@ pub const fn len(entries: u32, stride: u32) -> Option<usize> {
 
 /// Returns the least multiple of [`LINE`] that is at least `octets`.
 pub(crate) const fn lines(octets: usize) -> usize {
-    octets.next_multiple_of(LINE)
+    octets.saturating_add(LINE - 1) & !(LINE - 1)
 }
 
 /// Converts to `usize`, of which all bits are used only on machines of 64 bits.

@@ -138,7 +138,8 @@ impl Buffers {
 
     /// Iterates over the buffers in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Sge> + '_ {
-        (0..).map_while(|at| self.get(at))
+        // Not `0..`, which is checked for overflow.
+        (0..usize::MAX).map_while(|at| self.get(at))
     }
 
     /// Returns the only buffer, or an empty one if there is none; `None` if there are several.
