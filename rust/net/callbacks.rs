@@ -233,6 +233,6 @@ pub(crate) unsafe fn error_of(sk: NonNull<sock>) -> Option<Error> {
     // SAFETY: The caller promises a valid socket; the error is read atomically, without a lock.
     match unsafe { bindings::sk_err(sk.as_ptr()) } {
         0 => None,
-        err => Some(Error::from_errno(-err)),
+        err => Some(Error::from_errno(err.saturating_neg())),
     }
 }

@@ -191,7 +191,11 @@ unsafe extern "C" fn call<F: FnMut(Fragment<'_>)>(f: *mut c_void, data: *const u
 }
 
 /// A copy of received bytes, for a reader that must free socket memory before it can use the bytes.
-pub struct RecvBuf(KVVec<u8>);
+pub struct RecvBuf {
+    bytes: KVVec<u8>,
+    /// How many of the bytes are in use, from the first on.
+    used: usize,
+}
 
 impl RecvBuf {
     /// Allocates an empty buffer for `size` bytes, charged to `memcg`. May sleep. `ENOMEM` if there
@@ -201,11 +205,11 @@ impl RecvBuf {
         let start = memcg.charge(|| unsafe { bindings::recv_buf_alloc(size.get()) });
         let start = NonNull::new(start).ok_or(ENOMEM)?.cast();
 
-        // SAFETY: `kvmalloc()` allocated `size` bytes, as `KVmalloc` does, and so fewer than
-        // `isize::MAX`. A `u8` needs no alignment. None of them is said to be initialised.
-        Ok(Self(unsafe {
-            KVVec::from_raw_parts(start.as_ptr(), 0, size.get())
-        }))
+        // SAFETY: `kvzalloc()` allocated `size` bytes, as `KVmalloc` does, and so fewer than
+        // `isize::MAX`, and initialised all of them. A `u8` needs no alignment.
+        let bytes = unsafe { KVVec::from_raw_parts(start.as_ptr(), size.get(), size.get()) };
+
+        Ok(Self { bytes, used: 0 })
     }
 
     /// Allocates a buffer with a copy of `bytes`, charged to `memcg`. Fails as [`MemCgroup::vec`] does. May
@@ -215,51 +219,46 @@ impl RecvBuf {
 
         // The capacity is there: this does not allocate.
         copy.extend_from_slice(bytes, GFP_KERNEL)?;
-        Ok(Self(copy))
+        Ok(Self {
+            bytes: copy,
+            used: bytes.len(),
+        })
     }
 
     /// Returns the bytes in the buffer. Any context.
     pub fn bytes(&self) -> &[u8] {
-        &self.0
+        self.bytes.get(..self.used).unwrap_or_default()
     }
 
     /// Returns the number of bytes in the buffer. Any context.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.used
     }
 
     /// Whether the buffer is empty. Any context.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.used == 0
     }
 
     /// Appends a copy of the first `count` bytes of `from`, all or nothing. Any context. `ENOSPC`
     /// if there is not enough room, `EFAULT` if `from` lacks the bytes or the CPU cannot read them.
     pub fn append(&mut self, from: &Unread<'_>, count: usize) -> Result {
-        let old = self.0.len();
+        let end = self.used.checked_add(count).ok_or(ENOSPC)?;
+        let mut room = self.bytes.get_mut(self.used..end).ok_or(ENOSPC)?;
 
-        if count > self.0.capacity() - old {
-            return Err(ENOSPC);
-        }
-        // The capacity is checked above: this does not allocate.
-        self.0.extend_with(count, 0, GFP_ATOMIC)?;
-        let mut at = old;
-        let read = from.each(0..count, |fragment| {
-            if let Some(to) = self.0.get_mut(at..) {
-                fragment.copy_to(to);
-            }
-            at += fragment.len();
-        });
-        if read.is_err() {
-            self.0.truncate(old);
-        }
-        read
+        from.each(0..count, |fragment| {
+            fragment.copy_to(room);
+            let rest = core::mem::take(&mut room).get_mut(fragment.len()..);
+            room = rest.unwrap_or_default();
+        })?;
+        self.used = end;
+        Ok(())
     }
 
     /// Calls `f` once with the bytes of `range`. Any context that `f` allows. `EFAULT` if the range
     /// goes beyond the end.
     pub fn each(&self, range: Range<usize>, mut f: impl FnMut(Fragment<'_>)) -> Result {
-        f(self.0.get(range).ok_or(EFAULT)?.into());
+        f(self.bytes().get(range).ok_or(EFAULT)?.into());
         Ok(())
     }
 }

@@ -201,7 +201,7 @@ impl SctpSocket {
                 bindings::riw_sctp_phase_RIW_SCTP_SHUTDOWN => Phase::ShuttingDown,
                 _ => Phase::Gone,
             },
-            error: (look.err != 0).then(|| Error::from_errno(-look.err)),
+            error: (look.err != 0).then(|| Error::from_errno(look.err.saturating_neg())),
             adaptation: look.adaptation,
             chunk: look.chunk,
             unacknowledged: look.unacked,
@@ -385,12 +385,12 @@ impl MessageBuf {
         let room = self.bytes.get_mut(self.used..).ok_or(NoPart::Full)?;
         let part = socket.recv(room).map_err(NoPart::Socket)?;
 
-        self.used += part.len;
+        self.used = self.used.saturating_add(part.len);
         Ok(part)
     }
 
     fn grow(&mut self, max: usize) -> Result {
-        let size = (self.used * 2).max(Self::SIZE_MIN).min(max);
+        let size = self.used.saturating_mul(2).max(Self::SIZE_MIN).min(max);
         let mut bytes = self.memcg.vec(size)?;
 
         // The capacity is there: this does not allocate.

@@ -7,7 +7,7 @@ use kernel::{
     bindings::{bio_vec, page},
     prelude::*, //
 };
-use kernel_ext::memcg::MemCgroup;
+use kernel_ext::{memcg::MemCgroup, vec};
 use riw_bindings as bindings;
 
 #[cfg(CONFIG_KUNIT = "y")]
@@ -65,13 +65,26 @@ impl Chunk {
         }
     }
 
-    /// Appends `len` bytes that `fill` writes; the chunk must have that much room. Returns the
-    /// error of `fill`, or `EIO` if it does not fill all bytes; nothing is appended then.
+    /// Returns the number of bytes that can be appended.
+    #[inline]
+    fn room(&self) -> usize {
+        self.size.saturating_sub(self.end)
+    }
+
+    /// Returns the number of bytes that wait to be sent.
+    #[inline]
+    fn unsent(&self) -> usize {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Appends `len` bytes that `fill` writes. Returns the error of `fill`, or `EIO` if it does not fill
+    /// all bytes or there is less room; nothing is appended then.
     #[inline]
     fn append(&mut self, len: usize, fill: impl FnOnce(&mut Room<'_>) -> Result) -> Result {
-        debug_assert!(len <= self.size - self.end);
-        // SAFETY: By the type's invariants these bytes are in the page (the caller guarantees the
-        // room), and nothing else sees them.
+        let end = self.end.checked_add(len).filter(|end| *end <= self.size);
+        let end = end.ok_or(EIO)?;
+        // SAFETY: These bytes are in the page, since `end` is at most `size`. By the type's invariants
+        // nothing else sees them.
         let bytes = unsafe {
             core::slice::from_raw_parts_mut(self.address.add(self.end).as_ptr().cast(), len)
         };
@@ -82,7 +95,7 @@ impl Chunk {
         if !room.is_empty() {
             return Err(EIO);
         }
-        self.end += len;
+        self.end = end;
         Ok(())
     }
 }
@@ -109,7 +122,7 @@ pub struct Room<'a> {
 impl Room<'_> {
     /// Returns the number of bytes that are not filled yet. Any context.
     pub fn len(&self) -> usize {
-        self.bytes.len() - self.filled
+        self.bytes.len().saturating_sub(self.filled)
     }
 
     /// Whether no room is left: all bytes are filled. Any context.
@@ -144,12 +157,12 @@ impl Room<'_> {
     ///
     /// `write` may write only these `len` bytes, and must write all of them if it returns `Ok`.
     pub unsafe fn put_with(&mut self, len: usize, write: impl FnOnce(*mut u8) -> Result) -> Result {
-        let to = self.bytes.get_mut(self.filled..).ok_or(EINVAL)?;
-        let to = to.get_mut(..len).ok_or(EINVAL)?;
+        let end = self.filled.checked_add(len).ok_or(EINVAL)?;
+        let to = self.bytes.get_mut(self.filled..end).ok_or(EINVAL)?;
 
         write(to.as_mut_ptr().cast())?;
         // INVARIANT: The caller promises that `write` has written all `len` bytes.
-        self.filled += len;
+        self.filled = end;
         Ok(())
     }
 }
@@ -210,7 +223,7 @@ impl SendBuf {
 
     /// Returns the number of bytes that wait to be sent.
     pub fn len(&self) -> usize {
-        (self.appended - self.sent) as usize
+        self.appended.saturating_sub(self.sent) as usize
     }
 
     /// Whether no bytes wait to be sent.
@@ -222,7 +235,7 @@ impl SendBuf {
     #[inline]
     pub fn append(&mut self, mut bytes: &[u8]) -> Result {
         self.append_with(bytes.len(), |room| {
-            let (now, later) = bytes.split_at(room.len());
+            let (now, later) = bytes.split_at_checked(room.len()).ok_or(EIO)?;
 
             bytes = later;
             room.put(now)
@@ -241,9 +254,9 @@ impl SendBuf {
     ) -> Result {
         if let Some(last) = self.chunks.last_mut() {
             // The usual case: one piece. If it fails, nothing is appended.
-            if len != 0 && len <= last.size - last.end {
+            if len != 0 && len <= last.room() {
                 last.append(len, fill)?;
-                self.appended += len as u64;
+                self.appended = self.appended.saturating_add(len as u64);
                 return Ok(());
             }
         }
@@ -263,11 +276,11 @@ impl SendBuf {
     ) -> Result {
         while len > 0 {
             let chunk = self.tail()?;
-            let piece = len.min(chunk.size - chunk.end);
+            let piece = len.min(chunk.room());
 
             chunk.append(piece, &mut *fill)?;
-            self.appended += piece as u64;
-            len -= piece;
+            self.appended = self.appended.saturating_add(piece as u64);
+            len = len.saturating_sub(piece);
         }
         Ok(())
     }
@@ -275,11 +288,11 @@ impl SendBuf {
     /// Returns the last chunk, with room in it; allocates one if needed. May sleep.
     fn tail(&mut self) -> Result<&mut Chunk> {
         if let Some(last) = self.chunks.last_mut() {
-            if last.end == last.size {
+            if last.room() == 0 {
                 last.reuse();
             }
         }
-        if self.chunks.last().is_none_or(|last| last.end == last.size) {
+        if self.chunks.last().is_none_or(|last| last.room() == 0) {
             let size = self.len().saturating_mul(AHEAD);
 
             self.memcg.reserve_one(&mut self.chunks)?;
@@ -292,7 +305,7 @@ impl SendBuf {
 
     /// Drops the sent chunks at the front, but never the last chunk.
     fn drop_sent(&mut self) {
-        while self.chunks.len() > 1 && self.chunks.first().is_some_and(|c| c.start == c.end) {
+        while self.chunks.len() > 1 && self.chunks.first().is_some_and(|c| c.unsent() == 0) {
             let _ = self.chunks.remove(0);
         }
     }
@@ -304,18 +317,19 @@ impl SendBuf {
 
     /// Drops the bytes appended since `mark`, except bytes already sent.
     pub fn rollback(&mut self, mark: Mark) {
-        let mut surplus = self.appended.saturating_sub(mark.0.max(self.sent));
+        let kept = self.appended.min(mark.0.max(self.sent));
+        let mut surplus = self.appended.saturating_sub(kept);
 
-        self.appended -= surplus;
+        self.appended = kept;
         while surplus > 0 {
             let Some(last) = self.chunks.last_mut() else {
                 break;
             };
-            let here = surplus.min((last.end - last.start) as u64);
+            let here = surplus.min(last.unsent() as u64);
 
             // INVARIANT: `end` does not go below `start`.
-            last.end -= here as usize;
-            surplus -= here;
+            last.end = last.end.saturating_sub(here as usize);
+            surplus = surplus.saturating_sub(here);
             if surplus > 0 {
                 self.chunks.pop();
             }
@@ -336,19 +350,19 @@ impl SendBuf {
     /// Describes the bytes at the front in `vecs`, in order. Returns the number of entries and of
     /// bytes.
     pub(crate) fn describe(&self, vecs: &mut [bio_vec]) -> (usize, usize) {
-        let unsent = self.chunks.iter().filter(|chunk| chunk.start != chunk.end);
-        let (mut count, mut bytes) = (0, 0);
+        let unsent = self.chunks.iter().filter(|chunk| chunk.unsent() != 0);
+        let (mut count, mut bytes) = (0usize, 0usize);
 
         for (vec, chunk) in vecs.iter_mut().zip(unsent) {
-            let len = chunk.end - chunk.start;
+            let len = chunk.unsent();
 
             *vec = bio_vec {
                 bv_page: chunk.page.as_ptr(),
                 bv_len: len as u32,
                 bv_offset: chunk.start as u32,
             };
-            count += 1;
-            bytes += len;
+            count = count.saturating_add(1);
+            bytes = bytes.saturating_add(len);
         }
         (count, bytes)
     }
@@ -356,13 +370,13 @@ impl SendBuf {
     /// Marks the first `bytes` of the described bytes as sent.
     pub(crate) fn consume(&mut self, mut bytes: usize) {
         bytes = bytes.min(self.len());
-        self.sent += bytes as u64;
+        self.sent = self.sent.saturating_add(bytes as u64);
         for chunk in &mut self.chunks {
-            let here = bytes.min(chunk.end - chunk.start);
+            let here = bytes.min(chunk.unsent());
 
             // INVARIANT: `start` does not go beyond `end`.
-            chunk.start += here;
-            bytes -= here;
+            chunk.start = chunk.start.saturating_add(here);
+            bytes = bytes.saturating_sub(here);
         }
         self.drop_sent();
     }

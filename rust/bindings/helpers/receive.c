@@ -122,12 +122,12 @@ size_t riw_helper_rx_each(struct sock *sk, const struct riw_rx_place *from, size
 }
 
 /*
- * Returns memory for received data, to be freed by kvfree(). A peer decides when it is needed, and the caller
+ * Returns zeroed memory for received data, to be freed by kvfree(). A peer decides when it is needed, and the caller
  * tries again later: so the OOM killer is not called for it, and no reclaim is repeated.
  */
 void *riw_helper_recv_buf_alloc(size_t size)
 {
-	return kvmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_NORETRY);
+	return kvzalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_NORETRY);
 }
 
 void riw_helper_copy_received(u8 *to, const u8 *from, size_t len)
