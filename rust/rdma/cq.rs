@@ -206,7 +206,7 @@ impl<T: Driver> Callbacks<T> {
             // runs.
             T::poll_cq(unsafe { Cq::<T>::from_base(cq) }, &mut room)?;
             // CAST: At most `entries`.
-            Ok((entries - room.left()) as c_int)
+            Ok(entries.saturating_sub(room.left()) as c_int)
         })
     }
 }

@@ -72,7 +72,7 @@ impl DmaBuf {
 
     /// Returns the number of pages that the range touches. Any context.
     pub fn pages(&self) -> usize {
-        (self.offset() + self.len).div_ceil(PAGE_SIZE)
+        self.offset().saturating_add(self.len).div_ceil(PAGE_SIZE)
     }
 
     /// Returns the offset of the first byte in its page.

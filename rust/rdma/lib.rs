@@ -48,6 +48,7 @@
 
 pub mod abi;
 pub mod attr;
+mod blocks;
 pub mod cq;
 pub mod device;
 pub mod dmabuf;

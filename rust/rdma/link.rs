@@ -4,7 +4,7 @@
 //!
 //! C header: `include/rdma/rdma_netlink.h`. C source: `core/nldev.c`
 
-use core::pin::Pin;
+use core::{pin::Pin, slice};
 use kernel::{
     error::from_result,
     ffi::{c_char, c_int},
@@ -124,14 +124,15 @@ impl<L: Link> Registration<L> {
             // `link_ops_rwsem`, under which this call runs, so the target outlives this call.
             let target = unsafe { L::slot().0.load(ordering::Acquire).as_ref() }.ok_or(ENODEV)?;
 
-            // SAFETY: ib_core passes a NUL-terminated name, and a netdev that it holds a reference
-            // to during the call.
-            unsafe {
-                target.add(
-                    CStr::from_ptr(name.cast()),
-                    net::NetDevice::from_raw(netdev),
-                )?
-            };
+            // SAFETY: ib_core passes a NUL-terminated name, which stays in memory during the call. So
+            // its length with the NUL does not wrap.
+            let name =
+                unsafe { slice::from_raw_parts(name, bindings::strlen(name).wrapping_add(1)) };
+            // SAFETY: ib_core holds a reference to the netdev during the call.
+            let netdev = unsafe { net::NetDevice::from_raw(netdev) };
+
+            let name = CStr::from_bytes_with_nul(name).map_err(|_| EINVAL)?;
+            target.add(name, netdev)?;
             Ok(0)
         })
     }

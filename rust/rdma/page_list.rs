@@ -5,6 +5,7 @@
 //! C source: `ib_sg_to_pages()`, `core/verbs.c`
 
 use crate::{
+    blocks::each_piece,
     mr::MrBase,
     update::{is_word, try_update},
 };
@@ -88,7 +89,9 @@ impl PageList {
         if !size.is_power_of_two() {
             return EINVAL.to_errno();
         }
-        self.shift = size.ilog2();
+        self.shift = size.trailing_zeros();
+        // CAST: A 32-bit number fits.
+        let size = size as usize;
 
         let base: *mut MrBase = mr.cast();
         // SAFETY: By the caller's promise all pointers are valid, and nothing else maps to `mr`, so
@@ -105,13 +108,13 @@ impl PageList {
         if mapped >= 0 {
             // SAFETY: ib_sg_to_pages() has set both.
             let (first, len) = unsafe { ((*mr).iova, (*mr).length) };
-            let room = self.blocks.len() << self.shift;
+            let room = self.blocks.len().saturating_mul(size);
 
             // INVARIANT: ib_sg_to_pages() has added the blocks from `first` on, and aligns blocks to
             // their size. With a virtual-DMA device a DMA address is an address of the kernel. `len`
             // is limited to the blocks.
             // CAST: Addresses and sizes of the kernel fit.
-            self.offset = first as usize & ((1 << self.shift) - 1);
+            self.offset = first as usize & size.wrapping_sub(1);
             self.len = (len as usize).min(room.saturating_sub(self.offset));
             // The consumer sends this address to its peer, which must not learn where the kernel's
             // memory is.
@@ -184,19 +187,14 @@ impl PageList {
             return Err(EINVAL);
         }
 
-        // No overflow: the sum is at most `offset + len`, which is within the blocks.
-        let mut pos = at + self.offset;
-        let mut done = 0;
-        while done < len {
-            let offset = pos & ((1 << self.shift) - 1);
-            let n = ((1 << self.shift) - offset).min(len - done);
-            let block = self.blocks.get(pos >> self.shift).ok_or(EINVAL)?;
-
-            f((block + offset) as *mut u8, done, n);
-            done += n;
-            pos += n;
-        }
-        Ok(())
+        let start = at.checked_add(self.offset).ok_or(EINVAL)?;
+        each_piece(
+            &self.blocks,
+            self.shift,
+            start,
+            len,
+            |block, offset, done, n| f(block.wrapping_add(offset) as *mut u8, done, n),
+        )
     }
 }
 

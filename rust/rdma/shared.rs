@@ -91,7 +91,7 @@ impl SharedMem {
 
     /// Returns the size in bytes, a multiple of the page size. Any context.
     pub fn bytes(&self) -> usize {
-        self.len * size_of::<u64>()
+        size_of_val(self.words())
     }
 
     /// Returns the address, to be mapped. Any context.

@@ -5,6 +5,7 @@
 //! C header: `include/rdma/ib_umem.h`. C source: `core/umem.c`
 
 use crate::{
+    blocks::each_piece,
     device::Device,
     update::{is_word, try_update},
     Driver,
@@ -88,16 +89,17 @@ impl Umem {
             len,
         };
 
-        this.pages.reserve(count, GFP_KERNEL_ACCOUNT)?;
-        // SAFETY: `umem` is valid, and `reserve` made room for `count` pointers, which the function
-        // does not exceed.
-        let found = unsafe { bindings::ib_umem_pages(umem, this.pages.as_mut_ptr(), count) };
+        let mut pages = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
+        // SAFETY: `umem` is valid, and there is room for `count` pointers, which the function does not
+        // exceed.
+        let found = unsafe { bindings::ib_umem_pages(umem, pages.as_mut_ptr(), count) };
         if found != count {
             return Err(EINVAL);
         }
-        // SAFETY: The function returned `count`, so it wrote that many pointers, and `reserve` made
-        // room for them.
-        unsafe { this.pages.inc_len(count) };
+        let (first, _, capacity) = pages.into_raw_parts();
+        // SAFETY: These are the parts of a vector. The function returned `count`, so it wrote that many
+        // pointers, for which there is room.
+        this.pages = unsafe { KVVec::from_raw_parts(first, count, capacity) };
         Ok(this)
     }
 
@@ -222,26 +224,16 @@ impl Umem {
         &self,
         at: u64,
         len: usize,
-        mut f: impl FnMut(*mut bindings::page, usize, usize, usize),
+        f: impl FnMut(*mut bindings::page, usize, usize, usize),
     ) -> Result {
         let end = at.checked_add(len as u64).ok_or(EINVAL)?;
         if end > self.len {
             return Err(EINVAL);
         }
 
-        // No overflow: the sum is at most `offset + size`, which `pin` checked.
-        let mut pos = at as usize + self.offset;
-        let mut done = 0;
-        while done < len {
-            let offset = pos & !PAGE_MASK;
-            let n = (PAGE_SIZE - offset).min(len - done);
-            let page = self.pages.get(pos >> PAGE_SHIFT).ok_or(EINVAL)?;
-
-            f(*page, offset, done, n);
-            done += n;
-            pos += n;
-        }
-        Ok(())
+        // CAST: It is less than `len`, which was a size.
+        let start = (at as usize).checked_add(self.offset).ok_or(EINVAL)?;
+        each_piece(&self.pages, PAGE_SHIFT as u32, start, len, f)
     }
 }
 

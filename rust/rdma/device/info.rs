@@ -28,16 +28,16 @@ impl Info {
         dev.uverbs_cmd_mask |= self.abi.commands();
         // The user chooses the TCP port; there is no port mapper.
         dev.iw_driver_flags = bindings::iw_flags_IW_F_NO_PORT_MAP;
-        copy_name(&mut dev.node_desc, self.description.to_bytes());
-        copy_name(&mut dev.iw_ifname, netdev.name().to_bytes());
+        copy_name(&mut dev.node_desc, self.description);
+        copy_name(&mut dev.iw_ifname, &netdev.name());
     }
 }
 
 /// Copies a name into a zeroed C array, with at least one zero at the end.
-fn copy_name(to: &mut [kernel::ffi::c_char], from: &[u8]) {
+fn copy_name(to: &mut [kernel::ffi::c_char], from: &CStr) {
     let room = to.len().saturating_sub(1);
 
-    for (to, from) in to.iter_mut().take(room).zip(from) {
+    for (to, from) in to.iter_mut().take(room).zip(from.to_bytes_with_nul()) {
         *to = *from;
     }
 }

@@ -33,7 +33,7 @@ impl<T: iw::CmOperations> Device<T> {
             assert!(core::mem::offset_of!(Self, base) == 0);
             assert!(align_of::<Self>() <= 8);
         }
-        if name.to_bytes().contains(&b'%') {
+        if name.to_bytes_with_nul().contains(&b'%') {
             return Err(EINVAL);
         }
         // This reference keeps the namespace: `netdev` may move to another one meanwhile.
