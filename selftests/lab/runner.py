@@ -132,6 +132,7 @@ HOST = {
     "clippy": ["check_clippy"],
     "mutants": ["mutants/run_mutants", "--check"],
     "panics": ["panics/check_panics"],
+    "module panics": ["panics/check_module"],
     "provider": ["provider/check_layout"],
     "provider panics": ["provider/check_panics"],
     "fuzz": ["fuzz/run_fuzz", "-s", "30"],
