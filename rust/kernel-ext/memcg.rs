@@ -56,19 +56,34 @@ impl MemCgroup {
     /// if there is no memory; the kernel does not log that. A worker never meets the OOM killer of a memory
     /// cgroup at its limit.
     pub fn vec<T>(&self, capacity: usize) -> Result<KVVec<T>> {
-        const { assert!(align_of::<T>() <= align_of::<u64>() && size_of::<T>() != 0) };
-        let size = capacity.checked_mul(size_of::<T>()).ok_or(ENOMEM)?;
+        let start = self.zeros(capacity)?;
 
-        if size == 0 {
-            return Ok(KVVec::new());
-        }
-        // SAFETY: It takes any size. The callers' context may sleep (see above).
-        let start = self.charge(|| unsafe { bindings::kvmalloc_charged(size) });
-        let start = NonNull::new(start).ok_or(ENOMEM)?.cast();
-
-        // SAFETY: `kvmalloc()` allocated `size` bytes, as `KVmalloc` does, and so fewer than `isize::MAX`. They
-        // are aligned for a `u64`, and so for a `T`. None of them is said to be initialised.
+        // SAFETY: `zeros` allocated it for `capacity` elements. None of them is said to be initialised.
         Ok(unsafe { KVVec::from_raw_parts(start.as_ptr(), 0, capacity) })
+    }
+
+    /// Allocates a vector of `len` zeros. May sleep, and fails as [`Self::vec`] does.
+    pub fn zeroed(&self, len: usize) -> Result<KVVec<u8>> {
+        let start = self.zeros(len)?;
+
+        // SAFETY: `zeros` allocated it for `len` elements, and initialised them all.
+        Ok(unsafe { KVVec::from_raw_parts(start.as_ptr(), len, len) })
+    }
+
+    /// Allocates memory for a `KVVec` of `len` elements, all zeros. May sleep, and fails as [`Self::vec`] does.
+    fn zeros<T>(&self, len: usize) -> Result<NonNull<T>> {
+        const { assert!(align_of::<T>() <= align_of::<u64>() && size_of::<T>() != 0) };
+        let size = len.checked_mul(size_of::<T>()).ok_or(ENOMEM)?;
+
+        // A vector without capacity has no memory.
+        if size == 0 {
+            return Ok(NonNull::dangling());
+        }
+        // SAFETY: It takes any size. The callers' context may sleep (see above). `kvzalloc()` allocates as
+        // `KVmalloc` does, fewer bytes than `isize::MAX`, and aligned for a `u64`, and so for a `T`.
+        let start = self.charge(|| unsafe { bindings::kvzalloc_charged(size) });
+
+        Ok(NonNull::new(start).ok_or(ENOMEM)?.cast())
     }
 
     /// Makes room for another element in `vec`, as [`Self::vec`] does; then

@@ -212,13 +212,14 @@ impl RecvBuf {
         Ok(Self { bytes, used: 0 })
     }
 
-    /// Allocates a buffer with a copy of `bytes`, charged to `memcg`. Fails as [`MemCgroup::vec`] does. May
+    /// Allocates a buffer with a copy of `bytes`, charged to `memcg`. Fails as [`MemCgroup::zeroed`] does. May
     /// sleep.
     pub fn copy_of(bytes: &[u8], memcg: &MemCgroup) -> Result<Self> {
-        let mut copy = memcg.vec(bytes.len())?;
+        let mut copy = memcg.zeroed(bytes.len())?;
 
-        // The capacity is there: this does not allocate.
-        copy.extend_from_slice(bytes, GFP_KERNEL)?;
+        copy.get_mut(..bytes.len())
+            .ok_or(ENOMEM)?
+            .copy_from_slice(bytes);
         Ok(Self {
             bytes: copy,
             used: bytes.len(),

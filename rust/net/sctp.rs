@@ -391,11 +391,12 @@ impl MessageBuf {
 
     fn grow(&mut self, max: usize) -> Result {
         let size = self.used.saturating_mul(2).max(Self::SIZE_MIN).min(max);
-        let mut bytes = self.memcg.vec(size)?;
+        let mut bytes = self.memcg.zeroed(size)?;
 
-        // The capacity is there: this does not allocate.
-        bytes.extend_from_slice(self.bytes(), GFP_KERNEL)?;
-        bytes.resize(size, 0, GFP_KERNEL)?;
+        bytes
+            .get_mut(..self.used)
+            .ok_or(ENOMEM)?
+            .copy_from_slice(self.bytes());
         self.bytes = bytes;
         Ok(())
     }

@@ -7,7 +7,7 @@ use kernel::{
     bindings::{bio_vec, page},
     prelude::*, //
 };
-use kernel_ext::{memcg::MemCgroup, vec};
+use kernel_ext::memcg::MemCgroup;
 use riw_bindings as bindings;
 
 #[cfg(CONFIG_KUNIT = "y")]

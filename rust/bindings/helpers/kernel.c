@@ -105,20 +105,20 @@ void riw_helper_put_memcg(struct mem_cgroup *memcg)
 }
 
 /*
- * Returns memory that is charged to the active memory cgroup, to be freed by kvfree(). May sleep.
+ * Returns zeroed memory that is charged to the active memory cgroup, to be freed by kvfree(). May sleep.
  *
  * At the limit of the memory cgroup, a process meets the OOM killer. A worker gets NULL: a peer decides
  * when it needs memory, and its process may be gone.
  */
-void *riw_helper_kvmalloc_charged(size_t size)
+void *riw_helper_kvzalloc_charged(size_t size)
 {
 	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
 	/* Neither reclaims nor compacts for contiguous memory. */
-	void *memory = kvmalloc(size, gfp | __GFP_NORETRY);
+	void *memory = kvzalloc(size, gfp | __GFP_NORETRY);
 
 	if (!memory && current->flags & PF_KTHREAD)
 		gfp |= __GFP_RETRY_MAYFAIL;
-	return memory ?: kvmalloc(size, gfp);
+	return memory ?: kvzalloc(size, gfp);
 }
 
 /* At most `burst` events in `interval` jiffies. All states share one lockdep class. */

@@ -26,7 +26,7 @@ struct mem_cgroup *riw_helper_current_memcg(void);
 struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg);
 struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg);
 void riw_helper_put_memcg(struct mem_cgroup *memcg);
-void *riw_helper_kvmalloc_charged(size_t size);
+void *riw_helper_kvzalloc_charged(size_t size);
 
 void riw_helper_ratelimit_state_init(struct ratelimit_state *rs, int interval, int burst);
 int riw_helper_ratelimit_state_reset_miss(struct ratelimit_state *rs);
