@@ -158,7 +158,7 @@ def give_way():
     """Lets the stock kernel have the CPUs first: the calling thread and the processes that it starts get what
     is left. An emulated machine takes longest, and its cases have limits for a machine that is not busy."""
     # Of this thread only: Linux has a priority for each.
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 5)
+    os.nice(5)
 
 
 class Run:
