@@ -55,9 +55,9 @@ class NetNSEnter:
 
 
 @contextmanager
-def sysctl(name, value, netns=""):
-    """Changes a setting of IPv4 in a namespace during the block."""
-    path = Path("/proc/sys/net/ipv4") / name
+def sysctl(name, value, netns="", of="ipv4"):
+    """Changes a setting of IPv4, or of another part of the network, in a namespace during the block."""
+    path = Path("/proc/sys/net") / of / name
     with NetNSEnter(netns):
         was = path.read_text(encoding="ascii")
         path.write_text(value, encoding="ascii")

@@ -27,6 +27,7 @@ DDP = 1
 
 INITMSG, NODELAY, ADAPTATION_LAYER, STATUS, DELAYED_SACK, RECVRCVINFO = 2, 3, 7, 14, 16, 32
 SNDINFO = 2
+BINDX_ADD = 100
 UNORDERED = 1
 
 
@@ -107,6 +108,11 @@ class Association(Peer):
         except OSError:
             return False
         return True
+
+    def add_address(self, address):
+        """Adds an IPv4 address of this end to the association, if the other end lets it."""
+        one = struct.pack("=HH4s8x", socket.AF_INET, 0, socket.inet_aton(address))
+        self.sock.setsockopt(socket.IPPROTO_SCTP, BINDX_ADD, one)
 
     def window(self):
         """Returns the bytes that the other end lets this one send now."""
