@@ -477,6 +477,21 @@ static void invalidated(enum ibv_wr_opcode opcode)
 	tap_point("refused: %s with a key that has been invalidated", opcode == READ ? "READ" : "WRITE");
 }
 
+/* A region that was not invalidated grants access. `pd` is its protection domain. */
+static void check_valid(struct setup *s, struct ibv_pd *pd)
+{
+	struct end owner = s->pair.passive;
+	struct pair_opts sharing = opts;
+	struct setup other;
+
+	owner.pd = pd;
+	sharing.share = &owner;
+	setup_open(&other, &sharing, &rng, &(struct regions){ LENGTH, OFFSET, ALL, UNREGISTERED });
+	tap_check(setup_reach(&other, READ, (uintptr_t)s->remote.bytes, 64, s->remote.mr->rkey) ==
+		  IBV_WC_SUCCESS, "the region is not valid any more");
+	setup_close(&other);
+}
+
 /* A peer can only invalidate what it is allowed to. */
 static void invalidate_refused(const char *name, int access, enum spoil spoil)
 {
@@ -497,6 +512,7 @@ static void invalidate_refused(const char *name, int access, enum spoil spoil)
 			     key), "post SEND with Invalidate");
 	check_ended(&s.pair.passive);
 	check_ended(&s.pair.active);
+	check_valid(&s, spoil == OTHER_PD ? s.other_pd : s.pair.passive.pd);
 	tap_check(!ibv_dereg_mr(mr), "the region can be deregistered");
 	setup_close(&s);
 	tap_point("refused: Invalidate of %s", name);
