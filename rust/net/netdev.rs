@@ -155,6 +155,14 @@ impl NetDevice {
         u32::try_from(master).ok().filter(|&master| master != 0)
     }
 
+    /// Returns the index of the VRF device that it is, or is a port of. `None` if it is in no VRF.
+    pub fn vrf(&self) -> Option<u32> {
+        // SAFETY: The device behind `&self` is alive.
+        let vrf = unsafe { bindings::dev_l3_master(self.as_raw()) };
+
+        u32::try_from(vrf).ok().filter(|&vrf| vrf != 0)
+    }
+
     /// Returns the hardware address.
     pub fn address(&self) -> Address {
         let mut address = Address {

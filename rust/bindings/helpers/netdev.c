@@ -7,6 +7,7 @@
 #include <linux/wait_bit.h>
 #include <net/addrconf.h>
 #include <net/ip.h>
+#include <net/l3mdev.h>
 #include <net/netns/generic.h>
 
 #include "net.h"
@@ -147,6 +148,21 @@ size_t riw_helper_dev_ip_addrs(struct net_device *dev, int family, struct sockad
 	return count;
 }
 
+#if IS_ENABLED(CONFIG_IPV6)
+/* Finds the netdev that has an IPv6 address. ipv6_dev_find() does not look at netdevs in a VRF. */
+static struct net_device *riw_ip6_owner(struct net *net, const struct in6_addr *addr)
+{
+	struct net_device *dev = ipv6_dev_find(net, addr, NULL);
+
+	if (dev)
+		return dev;
+	for_each_netdev_rcu(net, dev)
+		if (l3mdev_master_ifindex_rcu(dev) && ipv6_chk_addr(net, addr, dev, 1))
+			return dev;
+	return NULL;
+}
+#endif
+
 /* Returns the index of the netdev that has a local address; 0 if there is none. */
 int riw_helper_ip_owner(struct net *net, int family, const void *addr)
 {
@@ -158,7 +174,7 @@ int riw_helper_ip_owner(struct net *net, int family, const void *addr)
 		dev = __ip_dev_find(net, *(const __be32 *)addr, false);
 #if IS_ENABLED(CONFIG_IPV6)
 	else if (family == AF_INET6 && ipv6_mod_enabled())
-		dev = ipv6_dev_find(net, addr, NULL);
+		dev = riw_ip6_owner(net, addr);
 #endif
 	if (dev)
 		ifindex = dev->ifindex;
@@ -255,6 +271,12 @@ int riw_helper_dev_master(struct net_device *dev)
 		ifindex = master->ifindex;
 	rcu_read_unlock();
 	return ifindex;
+}
+
+/* Returns the index of the VRF device that a netdev is, or is a port of; 0 if there is none. */
+int riw_helper_dev_l3_master(struct net_device *dev)
+{
+	return l3mdev_master_ifindex(dev);
 }
 
 struct net_device *riw_helper_netdev_notifier_dev(void *info)

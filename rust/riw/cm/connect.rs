@@ -15,7 +15,7 @@ use super::{
 use crate::{
     counters::Counter,
     limits::check_depths,
-    link::{AddrPair, Connection, Deadline, LinkState, Transport},
+    link::{AddrPair, Connection, Deadline, LinkState, Site, Transport},
     qp::{Qp, Role},
     settings::Transports,
 };
@@ -129,8 +129,12 @@ fn bind(
 ) -> Result<Connection> {
     let Setup { local, tos, .. } = setup;
     let more = dev.further_addrs(transport, local)?;
-    let pernet = &dev.shared.pernet;
-    let connection = Connection::new(transport, pernet, ns, local, &more, remote, *tos)?;
+    let site = Site {
+        pernet: &dev.shared.pernet,
+        ns,
+        vrf: dev.vrf(local)?,
+    };
+    let connection = Connection::new(transport, &site, local, &more, remote, *tos)?;
 
     if below_reclaim {
         // Now, and not when the stream starts: a consumer also connects again to get memory.

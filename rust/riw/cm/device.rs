@@ -282,6 +282,15 @@ impl CmDevice {
         state.netdev.clone().filter(|_| !shut).ok_or(ENODEV)
     }
 
+    /// Returns the index of the VRF device to which a socket at `local` is bound, if the netdev is in a VRF.
+    /// A loopback address is the host's, and in a VRF only if somebody has added it there. May sleep. `ENODEV` if
+    /// the device is shut down.
+    pub(super) fn vrf(&self, local: &SocketAddr) -> Result<Option<u32>> {
+        let vrf = self.netdev()?.vrf();
+
+        Ok(vrf.filter(|_| !local.ip().is_loopback()))
+    }
+
     /// Returns the addresses that a socket at `local` has besides, of the same family: none, unless the
     /// setting `multihoming` is on and `local` is an address of the netdev. So a wildcard address is left
     /// as it is: to SCTP, it means all addresses of the host. May sleep. `ENODEV` if the device is shut

@@ -28,6 +28,8 @@ const QUEUE_MIN: u32 = 256;
 pub(super) struct Key {
     pub(super) transport: Transport,
     pub(super) ns: netns::Id,
+    /// The index of the VRF device, if the socket is in a VRF.
+    pub(super) vrf: Option<u32>,
     pub(super) addr: SocketAddr,
     pub(super) family_only: bool,
 }
@@ -35,7 +37,7 @@ pub(super) struct Key {
 /// The listeners that are open.
 pub(super) type Listeners = RBTree<Key, Arc<Listener>>;
 
-/// A listening link, for all devices of a namespace.
+/// A listening link, for all devices of a namespace that are in the same VRF, or in none.
 #[pin_data]
 pub(super) struct Listener {
     pub(super) key: Key,

@@ -5,11 +5,11 @@
 use super::{
     events::{Hook, LinkEvents},
     sctp::{self, Association},
-    types::{AddrPair, LinkState, Transport},
+    types::{AddrPair, LinkState, Site, Transport},
 };
 use core::net::SocketAddr;
 use kernel::{prelude::*, sync::Arc};
-use net::{addr, Base, Family, Netns, Pernet, SctpSocket, Socket};
+use net::{addr, Base, Family, SctpSocket, Socket};
 
 /// Keepalive probes to an idle peer. All of them together take as long as the silence before the
 /// first one.
@@ -32,8 +32,7 @@ impl Connection {
     /// service, if set. Fails as `socket()` and `bind()` do.
     pub(crate) fn new(
         transport: Transport,
-        pernet: &Arc<Pernet>,
-        ns: &Netns,
+        site: &Site<'_>,
         local: &SocketAddr,
         more: &[SocketAddr],
         remote: &SocketAddr,
@@ -41,16 +40,16 @@ impl Connection {
     ) -> Result<Self> {
         Ok(match transport {
             Transport::Tcp => {
-                let socket = Socket::new(pernet, ns, Family::from(remote))?;
+                let socket = Socket::new(site.pernet, site.ns, Family::from(remote))?;
 
                 socket.set_reuseaddr();
-                bind(&socket, ns, local, tos)?;
+                bind(&socket, site, local, tos)?;
                 Self::Tcp(socket)
             }
             Transport::Sctp => {
-                let socket = sctp::new_socket(pernet, ns, remote)?;
+                let socket = sctp::new_socket(site, remote)?;
 
-                bind(&socket, ns, local, tos)?;
+                bind(&socket, site, local, tos)?;
                 sctp::bind_more(&socket, more);
                 Self::accepted_sctp(socket)?
             }
@@ -183,14 +182,15 @@ impl Connection {
 }
 
 /// Binds a socket to `local`.
-fn bind(socket: &Base, ns: &Netns, local: &SocketAddr, tos: Option<u8>) -> Result {
+fn bind(socket: &Base, site: &Site<'_>, local: &SocketAddr, tos: Option<u8>) -> Result {
+    site.bind_to_vrf(socket)?;
     if let Some(tos) = tos {
         socket.set_tos(tos);
     }
     match socket.bind(local) {
         // rdma_cm chose the port from a port space of its own, and does not know that the transport
         // uses it. The consumer did not choose this port: it is an ephemeral one.
-        Err(e) if e == EADDRINUSE && ns.is_ephemeral(local.port()) => {
+        Err(e) if e == EADDRINUSE && site.ns.is_ephemeral(local.port()) => {
             let mut local = *local;
 
             local.set_port(0);

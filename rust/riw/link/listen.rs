@@ -2,12 +2,16 @@
 
 //! Listening links.
 
-use super::{connection::Connection, events::Hook, sctp, types::Transport};
+use super::{
+    connection::Connection,
+    events::Hook,
+    sctp,
+    types::{Site, Transport},
+};
 use core::net::SocketAddr;
 use kernel::{prelude::*, sync::Arc};
 use net::{
-    Base, Family, ListenSocket, Listener, ListenerHook, Netns, Pernet, SctpListenSocket,
-    SctpSocket, Socket,
+    Base, Family, ListenSocket, Listener, ListenerHook, SctpListenSocket, SctpSocket, Socket,
 };
 
 /// Receives the events of a listening link.
@@ -49,15 +53,25 @@ impl UnboundLink {
     /// `socket()` does.
     pub(crate) fn new(
         transport: Transport,
-        pernet: &Arc<Pernet>,
-        ns: &Netns,
+        site: &Site<'_>,
         addr: &SocketAddr,
         more: KVec<SocketAddr>,
     ) -> Result<Self> {
-        Ok(match transport {
-            Transport::Tcp => Self::Tcp(Socket::new(pernet, ns, Family::from(addr))?),
-            Transport::Sctp => Self::Sctp(sctp::new_listener(pernet, ns, addr)?, more),
-        })
+        let this = match transport {
+            Transport::Tcp => Self::Tcp(Socket::new(site.pernet, site.ns, Family::from(addr))?),
+            Transport::Sctp => Self::Sctp(sctp::new_listener(site, addr)?, more),
+        };
+
+        site.bind_to_vrf(this.base())?;
+        Ok(this)
+    }
+
+    /// Returns the part that the sockets of all transports have.
+    fn base(&self) -> &Base {
+        match self {
+            Self::Tcp(socket) => socket,
+            Self::Sctp(socket, _) => socket,
+        }
     }
 
     /// Binds the link and listens, with up to `backlog` connections in the accept queue.
@@ -74,10 +88,7 @@ impl UnboundLink {
         backlog: u32,
         hook: ListenHook<T>,
     ) -> Result<ListenLink> {
-        let base: &Base = match &self {
-            Self::Tcp(socket) => socket,
-            Self::Sctp(socket, _) => socket,
-        };
+        let base = self.base();
 
         if addr.is_ipv6() {
             base.set_v6only(family_only);

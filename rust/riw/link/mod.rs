@@ -48,7 +48,7 @@ pub(crate) use frames::Frames;
 pub(crate) use linger::LingerSet;
 pub(crate) use listen::{ListenEvents, ListenHook, ListenLink, UnboundLink};
 pub(crate) use sctp::{Inflow, PeerSupport, Reorder, SegmentChunk};
-pub(crate) use types::{AddrPair, LinkState, Transport};
+pub(crate) use types::{AddrPair, LinkState, Site, Transport};
 
 use core::net::SocketAddr;
 use kernel::{

@@ -3,8 +3,23 @@
 //! The terms of a link: transports, addresses, states.
 
 use core::net::SocketAddr;
-use kernel::{fmt, prelude::*};
-use net::TcpState;
+use kernel::{fmt, prelude::*, sync::Arc};
+use net::{Base, Netns, Pernet, TcpState};
+
+/// Where the sockets of a device are made.
+pub(crate) struct Site<'a> {
+    pub(crate) pernet: &'a Arc<Pernet>,
+    pub(crate) ns: &'a Netns,
+    /// The index of the VRF device, if they are in a VRF.
+    pub(crate) vrf: Option<u32>,
+}
+
+impl Site<'_> {
+    /// Moves a new socket into the VRF: it has a local address and routes only there. May sleep.
+    pub(super) fn bind_to_vrf(&self, socket: &Base) -> Result {
+        self.vrf.map_or(Ok(()), |vrf| socket.bind_to(vrf))
+    }
+}
 
 /// The addresses of a connection.
 #[derive(Clone, Copy, Debug)]

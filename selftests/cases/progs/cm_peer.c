@@ -16,6 +16,8 @@
  *     regret      serve: reject each request after it was accepted
  *     ib          serve: listen in the port space RDMA_PS_IB instead of RDMA_PS_TCP
  *     deaf        serve: stop listening at the first request, and accept it a second later
+ *     from=ADDR   connect: source address
+ *     source=PORT connect: source port, with from=
  *     stay        connect: stay connected until the peer disconnects
  *     post        connect: post a SEND as soon as the QP takes it
  *     tos=N       type of service
@@ -36,6 +38,7 @@
 static struct {
 	int backlog, data, ird, ord, tos, qpn;
 	bool reject, hold, idle, ib, deaf, stay, wait, abort, twice, regret, post;
+	char from[64], source[8];
 } opts = { .backlog = 8, .ird = 1, .ord = 1, .tos = -1 };
 
 static uint8_t private_data[256];
@@ -54,6 +57,8 @@ static void parse(int argc, char **argv)
 		    sscanf(argv[i], "ird=%d", &opts.ird) == 1 ||
 		    sscanf(argv[i], "ord=%d", &opts.ord) == 1 ||
 		    sscanf(argv[i], "qpn=%d", &opts.qpn) == 1 ||
+		    sscanf(argv[i], "from=%63s", opts.from) == 1 ||
+		    sscanf(argv[i], "source=%7s", opts.source) == 1 ||
 		    sscanf(argv[i], "tos=%d", &opts.tos) == 1)
 			continue;
 		if (!strcmp(argv[i], "reject"))
@@ -291,6 +296,7 @@ static int connect_to(struct rdma_event_channel *channel, const char *addr, cons
 {
 	struct rdma_addrinfo *info = resolve(addr, port, RAI_NUMERICHOST);
 	struct rdma_conn_param conn = parameters();
+	struct sockaddr *source = NULL;
 	enum rdma_cm_event_type type;
 	struct rdma_cm_id *id;
 	pthread_t poster;
@@ -299,7 +305,10 @@ static int connect_to(struct rdma_event_channel *channel, const char *addr, cons
 	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP))
 		die("rdma_create_id");
 	set_tos(id);
-	if (rdma_resolve_addr(id, NULL, info->ai_dst_addr, 5000))
+	if (opts.from[0])
+		source = resolve(opts.from, opts.source[0] ? opts.source : NULL,
+				 RAI_PASSIVE | RAI_NUMERICHOST)->ai_src_addr;
+	if (rdma_resolve_addr(id, source, info->ai_dst_addr, 5000))
 		die("rdma_resolve_addr");
 	if (next(channel) != RDMA_CM_EVENT_ADDR_RESOLVED)
 		return 1;

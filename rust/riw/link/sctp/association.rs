@@ -6,7 +6,7 @@ use super::{
     super::{
         events::{Hook, LinkEvents},
         frames::Frames,
-        types::{AddrPair, LinkState},
+        types::{AddrPair, LinkState, Site},
     },
     inlet::{Fetched, Inlet},
 };
@@ -16,7 +16,7 @@ use iwarp::{
     wire::sctp::{ADAPTATION_DDP, PPID_CONTROL, PPID_SEGMENT},
 };
 use kernel::{prelude::*, sync::Arc};
-use net::{addr, sctp::Phase, Family, Netns, Pernet, SctpSocket, SendBuf};
+use net::{addr, sctp::Phase, Family, SctpSocket, SendBuf};
 
 /// Bytes of a socket's send buffer, which also holds SCTP's overhead for each chunk. A chunk takes more
 /// than 512 of them, so fewer than 4096 chunks are unacknowledged: Linux drops chunks that are farther
@@ -34,30 +34,17 @@ const HEARTBEATS: u32 = 5;
 
 /// Makes a socket for DDP that will connect. Process context, may sleep. Fails as
 /// [`SctpSocket::new`] does.
-pub(in crate::link) fn new_socket(
-    pernet: &Arc<Pernet>,
-    ns: &Netns,
-    addr: &SocketAddr,
-) -> Result<SctpSocket> {
-    make_socket(pernet, ns, addr, RECEIVE_BUFFER)
+pub(in crate::link) fn new_socket(site: &Site<'_>, addr: &SocketAddr) -> Result<SctpSocket> {
+    make_socket(site, addr, RECEIVE_BUFFER)
 }
 
 /// Makes a socket for DDP that will listen, as [`new_socket`] does.
-pub(in crate::link) fn new_listener(
-    pernet: &Arc<Pernet>,
-    ns: &Netns,
-    addr: &SocketAddr,
-) -> Result<SctpSocket> {
-    make_socket(pernet, ns, addr, LISTEN_BUFFER)
+pub(in crate::link) fn new_listener(site: &Site<'_>, addr: &SocketAddr) -> Result<SctpSocket> {
+    make_socket(site, addr, LISTEN_BUFFER)
 }
 
-fn make_socket(
-    pernet: &Arc<Pernet>,
-    ns: &Netns,
-    addr: &SocketAddr,
-    receive: u32,
-) -> Result<SctpSocket> {
-    let family = Family::from(addr);
+fn make_socket(site: &Site<'_>, addr: &SocketAddr, receive: u32) -> Result<SctpSocket> {
+    let (pernet, ns, family) = (site.pernet, site.ns, Family::from(addr));
     let socket = SctpSocket::new(pernet, ns, family, ADAPTATION_DDP, SEND_BUFFER, receive)?;
 
     // Until `Association::tune`: the peer chooses the addresses to which they go.
