@@ -85,6 +85,13 @@ impl Socket {
         to_result(unsafe { bindings::tcp_disconnect(self.sock().as_ptr()) })
     }
 
+    /// Gives up the local port, if it is an ephemeral one, and keeps the address: the next connect chooses
+    /// another port. Returns whether it has done so. The socket must not be connected. May sleep.
+    pub fn release_ephemeral_port(&self) -> bool {
+        // SAFETY: By the type's invariants it is a valid TCP socket. The helper locks it.
+        unsafe { bindings::tcp_release_ephemeral_port(self.sk().as_ptr()) }
+    }
+
     /// Makes the receive buffer large enough for `count` unread bytes, within the namespace's
     /// `tcp_rmem`. Very small segments may need more. [`Callbacks::data_ready`] may be called
     /// before this returns.

@@ -55,6 +55,7 @@ bool riw_helper_tcp_has_urgent(struct sock *sk);
 bool riw_helper_tcp_wait_for(struct sock *sk, u32 count);
 void riw_helper_tcp_reserve(struct socket *sock, u32 count);
 int riw_helper_tcp_disconnect(struct socket *sock);
+bool riw_helper_tcp_release_ephemeral_port(struct sock *sk);
 void riw_helper_sk_set_tos(struct sock *sk, int tos);
 void riw_helper_sk_avoid_io(struct sock *sk);
 void riw_helper_sk_use_reserves(struct sock *sk);

@@ -282,6 +282,27 @@ int riw_helper_tcp_disconnect(struct socket *sock)
 	return ret;
 }
 
+/*
+ * Gives up the local port of a TCP socket that is not connected, if it is an ephemeral one. The address stays, and
+ * the next connect chooses a port. Returns whether it has done so.
+ */
+bool riw_helper_tcp_release_ephemeral_port(struct sock *sk)
+{
+	struct inet_sock *inet = inet_sk(sk);
+	bool release;
+
+	lock_sock(sk);
+	release = sk->sk_state == TCP_CLOSE && inet_csk(sk)->icsk_bind_hash &&
+		  riw_helper_port_is_ephemeral(sock_net(sk), inet->inet_num);
+	if (release) {
+		sk->sk_userlocks &= ~SOCK_BINDPORT_LOCK;
+		sk->sk_prot->put_port(sk);
+		inet->inet_sport = 0;
+	}
+	release_sock(sk);
+	return release;
+}
+
 void riw_helper_sk_set_tos(struct sock *sk, int tos)
 {
 #if IS_ENABLED(CONFIG_IPV6)

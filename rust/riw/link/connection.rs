@@ -98,6 +98,20 @@ impl Connection {
         }
     }
 
+    /// Starts to connect; does not wait for the peer. Fails as `connect()` does.
+    pub(super) fn connect(&self, remote: &SocketAddr) -> Result {
+        match (self.base().connect(remote), self) {
+            // The port was chosen as in `bind()`, and an earlier connection to the same peer still has it,
+            // most often in TIME_WAIT. TCP looks for that when it connects, not when it binds.
+            (Err(e), Self::Tcp(socket))
+                if e == EADDRNOTAVAIL && socket.release_ephemeral_port() =>
+            {
+                socket.connect(remote)
+            }
+            (result, _) => result,
+        }
+    }
+
     /// Returns the transport.
     pub(crate) fn transport(&self) -> Transport {
         match self {
@@ -189,7 +203,8 @@ fn bind(socket: &Base, site: &Site<'_>, local: &SocketAddr, tos: Option<u8>) -> 
     }
     match socket.bind(local) {
         // rdma_cm chose the port from a port space of its own, and does not know that the transport
-        // uses it. The consumer did not choose this port: it is an ephemeral one.
+        // uses it. A port that is not ephemeral was chosen by the consumer. One that is may have been, too:
+        // rdma_cm does not say.
         Err(e) if e == EADDRINUSE && site.ns.is_ephemeral(local.port()) => {
             let mut local = *local;
 

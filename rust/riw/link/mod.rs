@@ -125,7 +125,7 @@ impl Link {
     /// Starts to connect; does not wait for the peer. [`LinkEvents::state_changed`] reports the
     /// result. Fails as `connect()` does.
     pub(crate) fn connect(&self, remote: &SocketAddr) -> Result {
-        match self.with(|connection| connection.base().connect(remote)) {
+        match self.with(|connection| connection.connect(remote)) {
             Err(e) if e != EINPROGRESS => Err(e),
             _ => Ok(()),
         }
