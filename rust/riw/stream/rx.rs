@@ -30,13 +30,16 @@ pub(super) enum Incomplete {
 impl Incomplete {
     /// Notes that the socket has room for the FPDU that it has, or the size of the buffer that the FPDU needs.
     /// Returns whether the buffer is to be requested now. `look`: a worker looks. After a failure only a timer sets
-    /// the pace, not the peer.
+    /// the pace, not the peer, until another size is needed.
     pub(super) fn set_room(&mut self, needed: Option<NonZeroUsize>, look: bool) -> bool {
         *self = match (core::mem::replace(self, Self::InSocket), needed) {
             (buffer @ Self::InBuffer(_), _) => buffer,
             (Self::InSocket | Self::NoRoom { .. }, None) => Self::InSocket,
             (Self::InSocket, Some(size)) => Self::NoRoom { size, failures: 0 },
-            (Self::NoRoom { failures, .. }, Some(size)) => Self::NoRoom { size, failures },
+            (Self::NoRoom { size, failures }, Some(needed)) => Self::NoRoom {
+                size: needed,
+                failures: if size == needed { failures } else { 0 },
+            },
         };
         match self {
             Self::NoRoom { failures, .. } => look || *failures == 0,
