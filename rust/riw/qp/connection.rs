@@ -183,6 +183,8 @@ impl Qp {
                 };
 
                 self.set_receive_timer(msecs_to_jiffies(time));
+                // A message may have begun to wait for a receive WR meanwhile, which takes less time.
+                self.arm_receive_timer();
             }
         }
     }
