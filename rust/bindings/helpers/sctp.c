@@ -347,11 +347,11 @@ static int riw_sctp_no_room(struct sock *sk)
 	return ret;
 }
 
-/* A send takes the error with which the association has ended. The next receive must find it. */
+/* A send takes the error with which the association has ended; the next receive must find it. -ESHUTDOWN is none. */
 static void riw_sctp_keep_error(struct sock *sk, int ret)
 {
 	lock_sock(sk);
-	if (ret != -EPIPE && !riw_sctp_asoc(sk))
+	if (ret != -EPIPE && ret != -ESHUTDOWN && !riw_sctp_asoc(sk) && !sk->sk_err)
 		WRITE_ONCE(sk->sk_err, -ret);
 	release_sock(sk);
 }
