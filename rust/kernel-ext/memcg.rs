@@ -58,7 +58,8 @@ impl MemCgroup {
     pub fn vec<T>(&self, capacity: usize) -> Result<KVVec<T>> {
         let start = self.zeros(capacity)?;
 
-        // SAFETY: `zeros` allocated it for `capacity` elements. None of them is said to be initialised.
+        // SAFETY: `zeros` allocated it for `capacity` elements as `KVmalloc` does, or there is no capacity and it
+        // dangles. No element is said to be initialised.
         Ok(unsafe { KVVec::from_raw_parts(start.as_ptr(), 0, capacity) })
     }
 
@@ -66,7 +67,8 @@ impl MemCgroup {
     pub fn zeroed(&self, len: usize) -> Result<KVVec<u8>> {
         let start = self.zeros(len)?;
 
-        // SAFETY: `zeros` allocated it for `len` elements, and initialised them all.
+        // SAFETY: `zeros` allocated it for `len` elements as `KVmalloc` does, and initialised them all; or there is
+        // none and it dangles.
         Ok(unsafe { KVVec::from_raw_parts(start.as_ptr(), len, len) })
     }
 
