@@ -92,6 +92,13 @@ impl Netns {
         u32::try_from(real).ok().filter(|&real| real != 0)
     }
 
+    /// Whether a listener of TCP that is in no VRF gets the connections of all VRFs (`tcp_l3mdev_accept`). Any
+    /// context.
+    pub fn tcp_listens_in_vrfs(&self) -> bool {
+        // SAFETY: By the type's invariant the namespace is valid.
+        unsafe { bindings::tcp_l3mdev_accept(self.as_raw()) }
+    }
+
     /// Whether `port` is in the range of ephemeral ports (`ip_local_port_range`). Any context.
     pub fn is_ephemeral(&self, port: u16) -> bool {
         // SAFETY: By the type's invariant the namespace is valid.

@@ -82,6 +82,7 @@ void riw_helper_put_net(struct net *net);
 int riw_helper_ip_owner(struct net *net, int family, const void *addr);
 int riw_helper_vlan_real(struct net *net, int ifindex);
 
+bool riw_helper_tcp_l3mdev_accept(const struct net *net);
 bool riw_helper_port_is_ephemeral(struct net *net, u16 port);
 
 void riw_helper_dev_hold(struct net_device *dev);

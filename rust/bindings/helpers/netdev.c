@@ -204,6 +204,16 @@ bool riw_helper_port_is_ephemeral(struct net *net, u16 port)
 	return port >= low && port <= high;
 }
 
+/* Whether a listener of TCP that is in no VRF gets the connections of all VRFs, too. */
+bool riw_helper_tcp_l3mdev_accept(const struct net *net)
+{
+#ifdef CONFIG_NET_L3_MASTER_DEV
+	return READ_ONCE(net->ipv4.sysctl_tcp_l3mdev_accept);
+#else
+	return false;
+#endif
+}
+
 void riw_helper_dev_hold(struct net_device *dev)
 {
 	dev_hold(dev);

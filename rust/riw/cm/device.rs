@@ -291,6 +291,24 @@ impl CmDevice {
         Ok(vrf.filter(|_| !local.ip().is_loopback()))
     }
 
+    /// Returns the VRF of a socket in `ns` that listens at `local`, as [`Self::vrf`] does. A wildcard listener of
+    /// SCTP is in none, as SCTP has no ports of a VRF: it refuses a port in a VRF that a listener outside has, and
+    /// the other way round. Nor is one of TCP that gets the connections of all VRFs.
+    pub(super) fn listener_vrf(
+        &self,
+        transport: Transport,
+        ns: &Netns,
+        local: &SocketAddr,
+    ) -> Result<Option<u32>> {
+        let is_outside = match transport {
+            Transport::Tcp => ns.tcp_listens_in_vrfs(),
+            Transport::Sctp => true,
+        };
+        let vrf = self.vrf(local)?;
+
+        Ok(vrf.filter(|_| !is_outside || !local.ip().is_unspecified()))
+    }
+
     /// Returns the addresses that a socket at `local` has besides, of the same family: none, unless the
     /// setting `multihoming` is on and `local` is an address of the netdev. So a wildcard address is left
     /// as it is: to SCTP, it means all addresses of the host. May sleep. `ENODEV` if the device is shut

@@ -89,14 +89,9 @@ fn listen_on(
     backlog: u32,
 ) -> Result<usize> {
     let ns = dev.netns_of(home)?;
-    let site = Site {
-        pernet: &dev.shared.pernet,
-        ns: &ns,
-        vrf: dev.vrf(&setup.local)?,
-    };
     let subscription = Subscription::new(dev)?;
     // Outside of the lock: this may load the module of an address family.
-    let candidates = candidates(dev, &site, setup)?;
+    let candidates = candidates(dev, &ns, setup)?;
     let mut found = KVec::with_capacity(candidates.len(), GFP_KERNEL_ACCOUNT)?;
 
     let mut listeners = dev.shared.listeners.lock();
@@ -123,12 +118,12 @@ fn listen_on(
 
 /// Makes a candidate for each transport that the device uses. If it uses both and the kernel lacks SCTP, only
 /// that for TCP. May sleep.
-fn candidates(dev: &Arc<CmDevice>, site: &Site<'_>, setup: &Setup) -> Result<KVec<Candidate>> {
+fn candidates(dev: &Arc<CmDevice>, ns: &Netns, setup: &Setup) -> Result<KVec<Candidate>> {
     let wanted = dev.settings.transports();
     let mut candidates = KVec::with_capacity(2, GFP_KERNEL_ACCOUNT)?;
 
     for transport in wanted.all() {
-        match Candidate::new(*transport, dev, site, setup) {
+        match Candidate::new(*transport, dev, ns, setup) {
             Ok(candidate) => vec::push(&mut candidates, candidate, GFP_KERNEL_ACCOUNT)?,
             Err(e) if Transport::is_missing(e) && wanted == Transports::Both => {}
             Err(e) => return Err(e),
@@ -152,16 +147,16 @@ struct Candidate {
 
 impl Candidate {
     /// May sleep. Fails as `socket()` does.
-    fn new(
-        transport: Transport,
-        dev: &Arc<CmDevice>,
-        site: &Site<'_>,
-        setup: &Setup,
-    ) -> Result<Self> {
+    fn new(transport: Transport, dev: &Arc<CmDevice>, ns: &Netns, setup: &Setup) -> Result<Self> {
+        let site = Site {
+            pernet: &dev.shared.pernet,
+            ns,
+            vrf: dev.listener_vrf(transport, ns, &setup.local)?,
+        };
         let more = dev.further_addrs(transport, &setup.local)?;
         let key = Key {
             transport,
-            ns: site.ns.id(),
+            ns: ns.id(),
             vrf: site.vrf,
             addr: setup.local,
             family_only: setup.family_only,
@@ -169,7 +164,7 @@ impl Candidate {
         let listener = Listener::new(&dev.shared, key)?;
 
         Ok(Self {
-            link: UnboundLink::new(transport, site, &setup.local, more)?,
+            link: UnboundLink::new(transport, &site, &setup.local, more)?,
             hook: ListenHook::new(listener.clone())?,
             listener_node: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
             subscription_node: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
@@ -241,7 +236,7 @@ impl Listener {
         let local = child.addrs()?.local;
         let subscriptions = self.subscriptions.lock();
         let first = subscriptions.values().next().ok_or(ENODEV)?;
-        // All devices are in the same namespace and VRF. One may be about to go.
+        // All devices are in the same namespace. One may be about to go.
         let ns = subscriptions
             .values()
             .find_map(|s| s.dev.netns().ok())
