@@ -272,7 +272,7 @@ impl Endpoint {
                 qp.receive_later();
             }
             Inflow::ShutDown => {
-                // What this side has sent is delivered while the association lingers.
+                // SCTP delivers what this side has sent, while the association lingers.
                 self.events.set(PendingEvent::ConnectionLost);
                 self.closed(qp, Closed::Graceful);
             }
