@@ -2,9 +2,15 @@
 """kill -9 under load."""
 
 import lab
-from ksft import include_points, ksft_pr, point
+from cgroups import charged_as, group, run_in
+from ksft import PACE, include_points, ksft_pr, point
 from memory import Memory
 from utils import wait_until
+
+KINDS = "slab_unreclaimable", "vmalloc", "percpu"
+"""The kernel memory of objects, as memory.stat names it."""
+LEAST = 512
+"""Bytes of the smallest object of which a killed process may leave one: a queue pair has more."""
 
 
 def kills(left, right, rounds):
@@ -13,9 +19,15 @@ def kills(left, right, rounds):
     include_points(["kill_load", "-n", "30", "-r", "7", left.side, right.side], timeout=200,
                    prefix="to warm up: ")
     before = Memory.now()
-    include_points(["kill_load", "-n", rounds, left.side, right.side], timeout=600)
-    with point("nothing is left in rdma resource"):
-        wait_until(lambda: not lab.left_over(), 10, "empty resource lists")
+    with group("killed") as path:
+        include_points([*run_in(path), "kill_load", "-n", str(rounds), left.side, right.side], timeout=600)
+        with point("nothing is left in rdma resource"):
+            wait_until(lambda: not lab.left_over(), 10, "empty resource lists")
+        with point("no kernel memory is charged to the killed processes"):
+            try:
+                wait_until(lambda: charged_as(path, *KINDS) < rounds * LEAST, 20 * PACE, "all is freed")
+            finally:
+                ksft_pr(f"charged: { {kind: charged_as(path, kind) for kind in KINDS} }")
     with point("memory is back"):
         loss = before.loss_until_below(16 << 20, timeout=20)
         ksft_pr(f"bytes lost: {loss}")
