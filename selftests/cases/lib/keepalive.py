@@ -58,7 +58,7 @@ def check():
                     ksft_not_in("DISCONNECTED", process.output)
         set_time(0, left, right)
         client, server = idle(left, right)
-        with client, server, lab.impaired(left, right, how=("loss", "100%")):
+        with client, server, lab.impaired(left, right, how=("loss", "100%"), must_lose=False):
             with point("unless the setting is 0"):
                 time.sleep(10)
                 for process in (client, server):

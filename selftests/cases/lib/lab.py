@@ -11,15 +11,16 @@ import glob
 import itertools
 import os
 import platform
+import random
 import re
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ksft import PACE, KsftFailEx
+from ksft import PACE, KsftFailEx, ksft_pr
 from netns import NetNS, NetNSEnter
 from threads import meanwhile
-from utils import cmd, ip, rdma, wait_until
+from utils import cmd, ip, rdma, tool, wait_until
 
 DRIVER = os.environ.get("RIW_DRIVER", "riw")
 """The link type under test. Only this line names it."""
@@ -298,15 +299,26 @@ def bring_up(name, addr="", addr6="", netns="", mtu=0):
 
 
 @contextmanager
-def impaired(*nodes, how=("loss", "1%")):
-    """Makes the network lose, delay or reorder packets. `how` are arguments of netem."""
+def impaired(*nodes, how=("loss", "1%"), must_lose=True):
+    """Makes the network lose, delay or reorder packets. `how` are arguments of netem. Fails if packets were to be
+    lost, and none was, unless `must_lose` is false."""
+    seed = random.getrandbits(32)
+    ksft_pr(f"netem {' '.join(map(str, how))} seed {seed}")
     for node in nodes:
-        cmd(["tc", "qdisc", "add", "dev", node.netdev, "root", "netem", *how], host=node)
+        cmd(["tc", "qdisc", "add", "dev", node.netdev, "root", "netem", *how, "seed", seed], host=node)
     try:
         yield
+        if must_lose and "loss" in how and not any(map(drops, nodes)):
+            raise KsftFailEx(f"no packet was lost: {' '.join(how)}")
     finally:
         for node in nodes:
             cmd(f"tc qdisc del dev {node.netdev} root", fail=False, host=node)
+
+
+def drops(node):
+    """Returns the number of packets that the root qdisc of a node has dropped."""
+    rows = tool("tc", f"-s qdisc show dev {node.netdev} root", json=True, host=node)
+    return sum(row["drops"] for row in rows)
 
 
 @contextmanager
