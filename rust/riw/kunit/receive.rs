@@ -289,7 +289,8 @@ mod tests {
     fn a_hostile_process_cannot_exceed_the_sges() -> Result {
         let queue = queue(LEN)?;
         let workers = Workers::new(1)?;
-        let (mut sound, mut refused) = (0u32, 0u32);
+        let (mut sound, mut refused, mut wrong) = (0u32, 0u32, 0u32);
+        let mut buffers = Buffers::none();
 
         let process = queue.clone();
         let mut number = 0u32;
@@ -301,9 +302,14 @@ mod tests {
             number = number.wrapping_add(5);
         })?;
         let enough = wait_until(|| {
-            if let Some(taken) = take(&queue) {
+            if let Some(taken) = queue.take(&mut buffers) {
+                let elements = buffers.iter().count();
                 match taken.wr.valid {
-                    Ok(()) => sound += 1,
+                    Ok(()) => {
+                        sound += 1;
+                        wrong += u32::from(elements > siw::MAX_SGE);
+                    }
+                    // The SGEs are of an earlier WR.
                     Err(_) => refused += 1,
                 }
             }
@@ -311,6 +317,7 @@ mod tests {
         });
         drop(workers);
         assert!(enough);
+        assert_eq!(wrong, 0);
         Ok(())
     }
 }
