@@ -52,7 +52,7 @@ check-deb: lab
 # The cases and a soak, on each instrumented User-Mode Linux.
 soak = selftests/soak/run_soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 check-debug: lab
-	@status=0; for kernel in debug kasan; do export RIW_KERNEL=$$kernel; \
+	@status=0; for kernel in debug check; do export RIW_KERNEL=$$kernel; \
 		selftests/run_tests --full $(if $(V),-v) $(CASES) || status=1; \
 		$(if $(CASES),,$(soak) || status=1;) \
 	done; exit $$status
@@ -138,8 +138,8 @@ help:
 	@echo '  make check       run all tests (CASES="rping_veth mr_*": some; V=1: verbose; TRANSPORT=sctp)'
 	@echo '  make check-full  all cases on the stock kernel, also slow ones, check-deb, valgrind and mutants (see there)'
 	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in a clean root'
-	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and kasan'
-	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1, TRANSPORT=sctp; RIW_KERNEL=kasan)'
+	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and check'
+	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1, TRANSPORT=sctp; RIW_KERNEL=check)'
 	@echo '  make bench       measure riw, siw and TCP (bench-quick: under 5 minutes)'
 	@echo '  make profile     profile a row of the bench (ROW="veth1500 bandwidth write 64 KiB"; DRIVER=siw)'
 	@echo '  make scale       open many idle connections (CONNECTIONS=10000, PROCESSES=10; DRIVER=siw)'

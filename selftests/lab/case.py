@@ -8,11 +8,15 @@ import re
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "cases"
 HEADER_LINES = 20
 # The kernel on which `make check` runs the cases that need no stock kernel.
-CHECK_KERNEL = "kasan"
+CHECK_KERNEL = "check"
 # Seconds that a case takes whose header does not say it.
 SECONDS = 30
 # The instrumented kernels, and the factor by which each may be slower than the stock kernel.
-PACE = {"debug": 4, "kasan": 4}
+PACE = {"debug": 4, "check": 4}
+# The seconds that it takes to start a program on a machine of the lab that does nothing else, and the highest
+# factor by which a busy one may be slower.
+START = {"stock": 0.035, "debug": 0.035, "check": 0.035}
+BUSY = 4
 # The factor for a clock that counts instructions: it jumps to the next timer whenever the VM waits for the
 # host.
 PACE_OF_INSTRUCTIONS = 60
@@ -33,6 +37,7 @@ class Case:
     provider: str = "siw"
     needs: str = ""
     transport: str = "tcp"
+    lockdep: str = "no"
     allow: list = dataclasses.field(default_factory=list)
     # How long it takes on the stock kernel.
     seconds: int = SECONDS
@@ -42,12 +47,17 @@ class Case:
               "clock": ("time", "instructions"),
               "kernel": ("any", "stock", "uml", "debug"), "run": ("check", "full"), "smoke": ("no", "yes"),
               "provider": ("siw", "riw"), "transport": ("tcp", "sctp", "both"),
-              "needs": ("valkey",)}
+              "lockdep": ("no", "yes"), "needs": ("valkey",)}
 
-    @property
-    def machines(self):
-        """The VMs that the case needs. Cases with equal ones can share them."""
-        return self.vms, self.mem, self.clock
+    def machines(self, kernel):
+        """Returns the VMs that the case needs on the kernel, as arguments of machine.machines(). Cases with equal
+        ones can share them."""
+        needs = {"number": self.vms, "mem": self.mem}
+        if kernel == "stock":
+            needs["clock"] = self.clock
+        elif kernel == CHECK_KERNEL:
+            needs["lockdep"] = self.lockdep == "yes"
+        return needs
 
     def pace(self, kernel):
         """Returns the factor by which limits of time in the VM are longer than on the stock kernel."""
@@ -64,7 +74,7 @@ class Case:
                 for word in match[1].split():
                     key, _, value = word.partition("=")
                     if key not in ("timeout", "module", "vms", "peer", "mem", "clock", "kernel",
-                                   "run", "smoke", "provider", "transport", "needs"):
+                                   "run", "smoke", "provider", "transport", "lockdep", "needs"):
                         raise ValueError(f"{path}: unknown key {key!r}")
                     if value not in cls.VALUES.get(key, [value]):
                         raise ValueError(f"{path}: unknown {key} {value!r}")

@@ -280,14 +280,14 @@ class Machine:
 
 
 @contextlib.contextmanager
-def machines(number, logs, results, mem=DEFAULT_MEM, clock="time", kernel=None):
+def machines(number, logs, results, mem=DEFAULT_MEM, clock="time", kernel=None, lockdep=False):
     """Boots the VM for cases; if `number` is 2, also its peer, connected by two wires (lab0 and
     mgmt0). Yields the list of VMs. `clock`, for the stock kernel: see `case.Case`. `kernel`: another one
-    than `KERNEL`."""
+    than `KERNEL`. `lockdep`: turns lockdep and debug objects on, which the kernel `check` has off."""
     kernel = kernel or KERNEL
     if kernel != "stock":
         import uml  # pylint: disable=import-outside-toplevel # uml imports this module
-        with uml.machines(kernel, number, logs, results, mem) as booted:
+        with uml.machines(kernel, number, logs, results, mem, lockdep) as booted:
             yield booted
         return
     with contextlib.ExitStack() as stack:

@@ -242,7 +242,7 @@ class Lane:
         self.jobs = jobs
         # Cases that can share a VM in a row. Cases with two VMs last: the host tests run in parallel
         # with the first cases, and would compete for the CPUs. Long cases first: the workers end together.
-        self.pending = sorted(chosen, key=lambda case: (case.machines, -case.seconds, case.name))
+        self.pending = sorted(chosen, key=lambda case: (*case.machines(kernel).values(), -case.seconds, case.name))
         # The first outcome of each case that runs once more.
         self.repeated = {}
         self.lock = threading.Lock()
@@ -281,7 +281,7 @@ class Lane:
         """Returns a pending case, preferably one that can use the VMs of the case `like`, or None."""
         with self.lock:
             for case in self.pending:
-                if like and case.machines == like.machines:
+                if like and case.machines(self.kernel) == like.machines(self.kernel):
                     break
             else:
                 case = self.pending[0] if self.pending else None
@@ -296,10 +296,10 @@ class Lane:
         while pending:
             last = pending
             try:
-                with machine.machines(last.vms, logs, self.results, last.mem, last.clock,
-                                      self.kernel) as vms:
+                machines = last.machines(self.kernel)
+                with machine.machines(logs=logs, results=self.results, kernel=self.kernel, **machines) as vms:
                     clean = True
-                    while clean and pending and pending.machines == last.machines:
+                    while clean and pending and pending.machines(self.kernel) == machines:
                         last = pending
                         clean = self.one(last, vms)
                         # Once more, in fresh VMs.

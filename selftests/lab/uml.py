@@ -14,8 +14,10 @@ CPUS = 2
 # both). KUnit suites run on request only. A soak of hours logs some MiB, which are read at its end.
 # The bench needs short system calls: patches/source/pin-cpus.patch.
 PARAMETERS = {"debug": ["slab_debug=FZP", "kunit.enable=1", "log_buf_len=8M"],
-              "kasan": ["kunit.enable=1", "kasan_multi_shot", "log_buf_len=8M"],
+              "check": ["kunit.enable=1", "kasan_multi_shot", "log_buf_len=8M"],
               "fast": ["pin_cpus"]}
+# Those of the kernel `check`, unless lockdep and debug objects are wanted: patches/debug/debug_locks.h.
+NO_LOCKDEP = ["debug_locks=0", "no_debug_objects"]
 
 # The mounts and the processes of the machine are in private namespaces, which end with it. (A
 # User-Mode Linux runs each of its user processes in a process of the host.)
@@ -40,7 +42,7 @@ env -i PATH=/usr/sbin:/usr/bin HOME=/tmp TMPDIR=/tmp chroot "$root" /lab/linux "
 class Machine(machine.Machine):
     """One User-Mode Linux of a flavour (debug, fast …)."""
 
-    def __init__(self, flavour, role, logs, results, mem, wires=(), cpus=CPUS):
+    def __init__(self, flavour, role, logs, results, mem, wires=(), cpus=CPUS, lockdep=False):
         # pylint: disable=super-init-not-called # that would start QEMU
         self.role = role
         for folder in logs, results:
@@ -54,7 +56,7 @@ class Machine(machine.Machine):
             "init=/riw/selftests/lab/guest/uml-init",
             # Only the cases create interfaces and block devices.
             "dummy.numdummies=0", "bonding.max_bonds=0", "null_blk.nr_devices=0",
-            *PARAMETERS.get(flavour, ()),
+            *PARAMETERS.get(flavour, ()), *(NO_LOCKDEP if flavour == "check" and not lockdep else ()),
             "con0=null,fd:1", "con=null", f"ssl0=fd:{theirs.fileno()}", "ssl=null",
             f"RIW_ROLE={role}", f"RIW_DRIVER={machine.DRIVER}",
             f"RIW_KO=/riw/build/uml-{flavour}/riw.ko", f"RIW_KHZ={machine.tsc_khz()}",
@@ -75,11 +77,11 @@ class Machine(machine.Machine):
 
 
 @contextlib.contextmanager
-def machines(flavour, number, logs, results, mem=machine.DEFAULT_MEM):
+def machines(flavour, number, logs, results, mem=machine.DEFAULT_MEM, lockdep=False):
     """As machine.machines(), with a flavour of User-Mode Linux."""
     with contextlib.ExitStack() as stack:
         # SOCK_SEQPACKET: one message per packet. A sender waits for room.
-        booted = [stack.enter_context(Machine(flavour, role, logs, results, mem, ends))
+        booted = [stack.enter_context(Machine(flavour, role, logs, results, mem, ends, lockdep=lockdep))
                   for role, ends in machine.roles(number, socket.SOCK_SEQPACKET)]
         for one in booted:
             one.wait_ready()

@@ -111,8 +111,9 @@ def reset_tracing():
 def checks_off():
     """Returns a complaint if the kernel has lockdep and it is off: the kernel turns it off after a report of
     lockdep, and after an oops and the like."""
-    if not os.path.exists(LOCKDEP):
-        return []
+    with open("/proc/cmdline", encoding="ascii") as parameters:
+        if not os.path.exists(LOCKDEP) or "debug_locks=0" in parameters.read().split():
+            return []
     with open(LOCKDEP, encoding="ascii") as stats:
         on = re.search(r"^ debug_locks: +1$", stats.read(), re.MULTILINE)
     return [] if on else ["lockdep is off"]

@@ -1,0 +1,1 @@
+../debug/debug_locks.h
