@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by run_fuzz and pack_corpora, which run the fuzz targets.
-#
-# The targets need a C++ compiler beside cargo, for libFuzzer, but no nightly compiler: the coverage
-# that guides libFuzzer is a pass of stable rustc.
+# Sourced by run_fuzz and pack_corpora, which run the fuzz targets, in the Debian root.
 . "$(dirname "${BASH_SOURCE[0]}")/../lab/common.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lab/cache.sh"
 
 cd "$repo"
+programs=build/fuzz-programs
+mapfile -t all < <(basename -s .rs selftests/fuzz/fuzz_targets/*)
 
 # choose_targets [TARGET…]: sets the array `targets` to these targets, or to all of them.
 choose_targets() {
-	local all
-	mapfile -t all < <(basename -s .rs selftests/fuzz/fuzz_targets/*)
 	targets=("$@")
 	[ $# -gt 0 ] || targets=("${all[@]}")
 	for target in "${targets[@]}"; do
@@ -20,26 +18,16 @@ choose_targets() {
 	done
 }
 
-# enter_root COMMAND…: if the host has no C++ compiler, no cargo or one that is too old, runs the
-# command in the lab's Debian root and does not return.
+# enter_root COMMAND…: outside of the Debian root, builds all targets, runs the command in the root, and does not
+# return.
 enter_root() {
-	if ! host_cargo || ! command -v c++ >/dev/null; then
-		[ "$repo" != /riw ] || die "the Debian root lacks a cargo that is new enough, or a C++ compiler"
-		exec selftests/lab/cargo-root "$@"
-	fi
+	[ "$repo" != /riw ] || return 0
+	selftests/lab/prepare >/dev/null
+	. selftests/lab/common.sh # compute $toolchain again: it is the root's
+	built programs_key "${all[@]/#/$programs/}" -- selftests/lab/cargo-root selftests/fuzz/build
+	exec selftests/lab/cargo-root "$@"
 }
 
-# build_targets: builds all targets, and sets `programs` to the folder of their programs.
-build_targets() {
-	local triple option
-	triple=$(rustc -vV | sed -n 's/^host: //p')
-	export RUSTFLAGS="-Cpasses=sancov-module"
-	for option in level=4 inline-8bit-counters pc-table trace-compares; do
-		RUSTFLAGS+=" -Cllvm-args=-sanitizer-coverage-$option"
-	done
-	export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-build/cargo-fuzz}
-	# With --target, cargo does not apply the flags to build scripts.
-	cargo build --quiet --release --locked --target "$triple" --manifest-path selftests/fuzz/Cargo.toml
-	# shellcheck disable=SC2034 # used by those that source this
-	programs=$CARGO_TARGET_DIR/$triple/release
+programs_key() {
+	echo "fuzz-$toolchain-$(inputs rust/iwarp selftests/fuzz/{Cargo.toml,Cargo.lock,build,fuzz_targets,src})"
 }

@@ -63,12 +63,13 @@ built() {
 		done
 		return
 	fi
-	"$@"
+	# Also where `set -e` has no effect.
+	"$@" || return
 	# The inputs may have changed meanwhile.
 	[ "$($key)" = "$name" ] || return 0
 	new=$(mktemp -d "$kept.XXXXXX")
 	for output in "${outputs[@]}"; do
-		cp -p "$repo/$output" "$new"
+		cp -p "$repo/$output" "$new" || return
 	done
 	# Another checkout may have been faster.
 	mv -T "$new" "$kept" 2>/dev/null || rm -r "$new"
