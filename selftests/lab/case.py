@@ -41,6 +41,8 @@ class Case:
     allow: list = dataclasses.field(default_factory=list)
     # How long it takes on the stock kernel.
     seconds: int = SECONDS
+    # A glob: only points with such a title are wanted. The case ends after the first one.
+    wanted: str = ""
 
     # The values that a key may have; keys not listed take any.
     VALUES = {"module": ("riw", "none"), "peer": ("siw", "riw", "none"),
@@ -108,16 +110,18 @@ def everything():
 
 
 def find(patterns, full=False):
-    """Returns the cases; with patterns, only those that match one. Slow cases must be named, unless all
-    are wanted."""
+    """Returns the cases; with patterns, only those that match one. A pattern is a glob of names, or
+    `NAME:GLOB` for the points of a case whose titles match. Slow cases must be named, unless all are wanted."""
     cases = everything()
     if not patterns:
         return [case for case in cases if full or case.run == "check"]
     chosen = []
     for pattern in patterns:
-        matching = [case for case in cases if pathlib.PurePath(case.name).match(pattern)]
+        name, _, wanted = pattern.partition(":")
+        matching = [dataclasses.replace(case, wanted=wanted) for case in cases
+                    if pathlib.PurePath(case.name).match(name)]
         if not matching:
-            raise ValueError(f"no case {pattern!r} in selftests/cases")
+            raise ValueError(f"no case {name!r} in selftests/cases")
         chosen += [case for case in matching if case not in chosen]
     return chosen
 

@@ -250,11 +250,12 @@ class Machine:
         self._send(request)
         return self._answer(time.monotonic() + limit)
 
-    def run(self, command, timeout, out, err, env=None, cwd="/tmp"):
-        """Runs a command. Passes its output (bytes) to `out` and `err`. Returns its exit status,
-        negative for a signal, or None if it exceeded the time limit."""
+    def run(self, command, timeout, out, err, env=None, cwd="/tmp", until=None):
+        """Runs a command; ends it after a line of its output that matches the regular expression `until`.
+        Passes its output (bytes) to `out` and `err`. Returns its exit status, negative for a signal, or
+        None if it was ended, or exceeded the time limit."""
         self._send({"run": [str(word) for word in command], "timeout": timeout,
-                    "env": env or {}, "cwd": cwd})
+                    "env": env or {}, "cwd": cwd, "until": until})
         deadline = time.monotonic() + timeout + GRACE
         while True:
             answer = self._answer(deadline)

@@ -5,17 +5,25 @@ What a program prints before a point belongs to that point, as in KTAP
 (Documentation/dev-tools/ktap.rst of the kernel). ksft.py writes such output.
 """
 
+import fnmatch
 import re
 from dataclasses import dataclass
 
 POINT = re.compile(r"(?P<failed>not )?ok\b *(?P<number>\d*) *(?:- *)?(?P<title>.*?) *"
                    r"(?P<directive># *(?:SKIP|TODO|XFAIL|TIMEOUT|ERROR)\b.*)?", re.IGNORECASE)
+
+
 PLAN = re.compile(r"1\.\.(\d+)(?: *#.*)?")
 VERSION = re.compile(r"K?TAP version \d+")
 INDENT = 4
 """Spaces before each line of a nested test, for each level."""
 SHOWN = 60
 """Maximum number of lines after the last point that are reported."""
+
+
+def line_of(title):
+    """Returns a regular expression for the line of a point whose title matches a glob."""
+    return r"(?:not )?ok\b *\d* *(?:- *)?" + fnmatch.translate(title)
 
 
 @dataclass
