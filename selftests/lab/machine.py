@@ -292,7 +292,7 @@ def machines(number, logs, results, mem=DEFAULT_MEM, clock="time", kernel=None, 
             yield booted
         return
     with contextlib.ExitStack() as stack:
-        yield boot(stack, number, logs, results, mem, clock)
+        yield boot(stack, lambda: (Machine(role, logs, results, mem, ends, clock) for role, ends in roles(number)))
 
 
 def roles(number, kind=socket.SOCK_STREAM):
@@ -302,16 +302,16 @@ def roles(number, kind=socket.SOCK_STREAM):
     return list(zip(["case", "peer"][:number], list(zip(*wires)) or [()]))
 
 
-def boot(stack, number, logs, results, mem, clock):
-    """Boots the VMs; tries BOOT_ATTEMPTS times. QEMU's emulation sometimes crashes on code that the
-    other CPU patches during boot. riw is not loaded by then."""
+def boot(stack, start):
+    """Boots the VMs that the iterable `start()` creates; tries BOOT_ATTEMPTS times. riw is not loaded by then. QEMU's
+    emulation sometimes crashes on code that the other CPU patches during boot; the network driver of
+    User-Mode Linux takes a lock in a way that can make lockdep turn itself off."""
     for attempt in range(BOOT_ATTEMPTS):
         with contextlib.ExitStack() as attempted:
-            booted = [attempted.enter_context(Machine(role, logs, results, mem, ends, clock))
-                      for role, ends in roles(number)]
+            booted = [attempted.enter_context(one) for one in start()]
             try:
-                for machine in booted:
-                    machine.wait_ready()
+                for one in booted:
+                    one.wait_ready()
             except MachineDied as died:
                 if attempt == BOOT_ATTEMPTS - 1:
                     raise

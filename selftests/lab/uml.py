@@ -81,8 +81,6 @@ def machines(flavour, number, logs, results, mem=machine.DEFAULT_MEM, lockdep=Fa
     """As machine.machines(), with a flavour of User-Mode Linux."""
     with contextlib.ExitStack() as stack:
         # SOCK_SEQPACKET: one message per packet. A sender waits for room.
-        booted = [stack.enter_context(Machine(flavour, role, logs, results, mem, ends, lockdep=lockdep))
-                  for role, ends in machine.roles(number, socket.SOCK_SEQPACKET)]
-        for one in booted:
-            one.wait_ready()
-        yield booted
+        yield machine.boot(stack, lambda: (
+            Machine(flavour, role, logs, results, mem, ends, lockdep=lockdep)
+            for role, ends in machine.roles(number, socket.SOCK_SEQPACKET)))
