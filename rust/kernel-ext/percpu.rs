@@ -5,7 +5,7 @@
 //! C header: [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
 
 use crate::sync::{without_softirqs, BhSpinLockGuard};
-use core::{marker::PhantomData, ptr::NonNull};
+use core::ptr::NonNull;
 use kernel::prelude::*;
 use riw_bindings as bindings;
 
@@ -81,7 +81,7 @@ impl<const N: usize> PerCpuCounters<N> {
             // CPU, since softirqs are disabled.
             // SAFETY: `self.0` is the pointer of a per-CPU allocation, by the type invariant.
             words: unsafe { bindings::this_cpu_ptr_u64(self.0.as_ptr()) },
-            counters: PhantomData,
+            counters: self,
         }
     }
 
@@ -103,21 +103,26 @@ impl<const N: usize> PerCpuCounters<N> {
 /// `words` points to the `N` counters of this CPU, on which softirqs are disabled.
 pub struct Batch<'a, const N: usize> {
     words: *mut u64,
-    counters: PhantomData<&'a PerCpuCounters<N>>,
+    counters: &'a PerCpuCounters<N>,
 }
 
 impl<const N: usize> Batch<'_, N> {
     /// Adds `n` to counter `index`; does nothing if there is no such counter.
     #[inline]
     pub fn add(&self, index: usize, n: u64) {
+        if cfg!(CONFIG_PREEMPT_RT) {
+            // Tasks with softirqs disabled preempt each other there.
+            return self.counters.add(index, n);
+        }
         if index >= N {
             return;
         }
         let word = self.words.wrapping_add(index);
         // SAFETY: By the type invariant there are `N` words, and `index` is less. Only this CPU
-        // writes to them, and no other code of it does meanwhile: tasks and softirqs are kept off by
-        // the type invariant, and hard interrupts do not add to these counters. Other CPUs read whole
-        // words at any time: hence volatile, as READ_ONCE() and WRITE_ONCE() are.
+        // writes to them, and no other code of it does meanwhile: with softirqs disabled, neither
+        // tasks, as the kernel is not PREEMPT_RT, nor softirqs; and hard interrupts do not add to these
+        // counters. Other CPUs read whole words at any time: hence volatile, as READ_ONCE() and
+        // WRITE_ONCE() are.
         unsafe { word.write_volatile(word.read_volatile().wrapping_add(n)) };
     }
 }

@@ -15,10 +15,10 @@ mod tests {
     /// Steps before a thread yields, and may migrate to another CPU.
     const STEPS: u64 = 100;
 
-    /// The sum has each addition of each thread, and counters do not mix.
+    /// The sum has each addition of each thread, single or in a batch, and counters do not mix.
     #[test]
     fn no_addition_is_lost() -> Result {
-        let counters = Arc::new(PerCpuCounters::<3>::new()?, GFP_KERNEL)?;
+        let counters = Arc::new(PerCpuCounters::<4>::new()?, GFP_KERNEL)?;
         let workers = Workers::new(THREADS)?;
 
         for _ in 0..THREADS {
@@ -27,6 +27,10 @@ mod tests {
                 for round in 0..ROUNDS {
                     counters.add(0, 1);
                     counters.add(2, round);
+                    counters.add_several(|batch| {
+                        batch.add(0, 2);
+                        batch.add(3, round);
+                    });
                     if round % STEPS == 0 {
                         yield_cpu();
                     }
@@ -34,12 +38,14 @@ mod tests {
             })?;
         }
         drop(workers);
-        assert_eq!(counters.sum(0), u64::from(THREADS) * ROUNDS);
+        assert_eq!(counters.sum(0), u64::from(THREADS) * ROUNDS * 3);
         assert_eq!(counters.sum(1), 0);
-        assert_eq!(
-            counters.sum(2),
-            u64::from(THREADS) * ROUNDS * (ROUNDS - 1) / 2
-        );
+        for rounds in [2, 3] {
+            assert_eq!(
+                counters.sum(rounds),
+                u64::from(THREADS) * ROUNDS * (ROUNDS - 1) / 2
+            );
+        }
         Ok(())
     }
 
