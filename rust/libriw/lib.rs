@@ -28,6 +28,7 @@
     )
 )]
 
+mod cancel;
 mod ffi;
 mod lock;
 mod ring;

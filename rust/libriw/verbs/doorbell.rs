@@ -3,6 +3,7 @@
 //! Doorbells: the calls to the kernel that begin to work on posted WRs.
 
 use super::errno::{last, Errno, Result};
+use crate::cancel::Uncancelled;
 use crate::ffi::ioctl::*;
 use core::ffi::{c_int, c_ulong, c_void};
 use core::mem::offset_of;
@@ -36,7 +37,8 @@ impl Bell {
         }
     }
 
-    /// Rings after a post, if that `must_ring`. The kernel may transmit before this returns.
+    /// Rings after a post, if that `must_ring`. The kernel may transmit before this returns. The thread is
+    /// not cancelled meanwhile.
     ///
     /// Rings again after an error that passes, such as `ENOMEM`: the WRs are in the ring and cannot be taken
     /// back, so they must neither be reported as refused nor wait for the next post. Errors: only errors
@@ -46,6 +48,8 @@ impl Bell {
         if !must_ring {
             return Ok(());
         }
+        let _uncancelled = Uncancelled::new();
+
         until_passed(|| self.ring(), pause)
     }
 
@@ -174,7 +178,7 @@ impl InvokeWrite {
 
 #[cfg(test)]
 mod tests {
-    use super::{until_passed, Bell, Errno, InvokeWrite};
+    use super::{until_passed, Bell, Errno, InvokeWrite, Uncancelled};
     use riw_abi::doorbell::Doorbell;
     use std::io::Read;
     use std::os::fd::AsRawFd;
@@ -201,6 +205,31 @@ mod tests {
 
         assert_eq!(bell.ring_if(false), Ok(()));
         assert_eq!(bell.ring_if(true), Err(Errno(libc::EBADF)));
+    }
+
+    extern "C" {
+        fn pthread_cancel(thread: libc::pthread_t) -> core::ffi::c_int;
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "calls the kernel")]
+    fn a_thread_is_not_cancelled_while_it_rings() {
+        let (mut from, to) = UnixStream::pair().unwrap();
+        let rung = std::thread::spawn(move || {
+            let bell = Bell::new(to.as_raw_fd(), 7, Doorbell::send);
+
+            // SAFETY: The function has no requirements.
+            let this = unsafe { libc::pthread_self() };
+            // SAFETY: The thread exists. It is cancelled at its next cancellation point, not here.
+            unsafe { pthread_cancel(this) };
+            let rung = bell.ring_if(true);
+            // For good: Rust cannot end a thread that is cancelled.
+            core::mem::forget(Uncancelled::new());
+            rung
+        });
+
+        assert_eq!(rung.join().unwrap(), Ok(()));
+        from.read_exact(&mut [0; Doorbell::LEN]).unwrap();
     }
 
     /// Rings a doorbell that fails with each of these errors before it succeeds. Returns the result, the

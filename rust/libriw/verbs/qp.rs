@@ -10,6 +10,7 @@ use super::object::{self, Unfinished};
 use super::qp_ex::extend;
 use super::receive::{post_list, Receives};
 use super::send::post_one;
+use crate::cancel::Uncancelled;
 use crate::ffi::commands::{
     ib_uverbs_create_qp_resp, ibv_cmd_create_qp_ex, ibv_cmd_destroy_qp, ibv_cmd_modify_qp,
     ibv_cmd_query_qp, ibv_create_qp, ibv_modify_qp, ibv_query_qp, Core, WithDriver,
@@ -285,6 +286,7 @@ pub(crate) unsafe extern "C" fn modify_qp(
     if c_uint::try_from(attr_mask).is_ok_and(|mask| mask & IBV_QP_STATE == 0) {
         return modify();
     }
+    let _uncancelled = Uncancelled::new();
     let mut sends = this.send.lock();
     let _none_rings = this.ringing.hold_alone();
 

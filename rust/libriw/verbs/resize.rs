@@ -5,6 +5,7 @@
 use super::context;
 use super::cq::{map, state, Cq, Polled};
 use super::errno::{check, status, Result, EOPNOTSUPP};
+use crate::cancel::Uncancelled;
 use crate::ffi::commands::{
     ib_uverbs_resize_cq_resp, ibv_cmd_resize_cq, ibv_resize_cq, WithDriver,
 };
@@ -42,6 +43,7 @@ unsafe fn resize(cq: *mut ibv_cq, cqe: c_int, this: &Cq, polled: &mut Polled) ->
     if unsafe { context::offer(context) }.features & FEATURE_RESIZE_CQ == 0 {
         return Err(EOPNOTSUPP);
     }
+    let _uncancelled = Uncancelled::new();
     // The new ring is armed if the old one was when the kernel looked.
     let mut arming = this.arming.lock();
     let mut request = WithDriver::<ibv_resize_cq, CreateRequest>::new();
