@@ -169,20 +169,24 @@ pub(super) unsafe extern "C" fn query_rt_values(
     _context: *mut ibv_context,
     values: *mut ibv_values_ex,
 ) -> c_int {
-    // SAFETY: libibverbs passes the program's pointer to such a structure.
-    let values = unsafe { &mut *values };
-    let wanted = values.comp_mask;
+    // SAFETY: libibverbs passes the program's pointer to such a structure. It may be shorter, if the program
+    // was compiled with older headers, but has the fields that `comp_mask` names.
+    let wanted = unsafe { (*values).comp_mask };
 
-    values.comp_mask = 0;
+    // SAFETY: As above.
+    unsafe { (*values).comp_mask = 0 };
     if wanted & IBV_VALUES_MASK_RAW_CLOCK != 0 {
         let now = cq::nanoseconds(libc::CLOCK_MONOTONIC);
 
         // As other providers do: many programs take only `tv_nsec`, as a timestamp of completions.
-        values.raw_clock = libc::timespec {
+        let raw_clock = libc::timespec {
             tv_sec: 0,
             tv_nsec: libc::c_long::try_from(now).unwrap_or(libc::c_long::MAX),
         };
-        values.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+        // SAFETY: `comp_mask` has named the field.
+        unsafe { (*values).raw_clock = raw_clock };
+        // SAFETY: As above.
+        unsafe { (*values).comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
     }
     0
 }

@@ -117,9 +117,7 @@ pub(crate) unsafe extern "C" fn create_cq_ex(
     context: *mut ibv_context,
     attr: *mut ibv_cq_init_attr_ex,
 ) -> *mut ibv_cq_ex {
-    // SAFETY: libibverbs passes the program's attributes.
-    let attr = unsafe { &*attr };
-    // SAFETY: It passes a context of this library.
+    // SAFETY: libibverbs passes a context of this library, and the program's attributes.
     let cq = unsafe { create_extended(context, attr) };
 
     // A `verbs_cq` is a `cq_ex`.
@@ -128,10 +126,10 @@ pub(crate) unsafe extern "C" fn create_cq_ex(
 
 /// # Safety
 ///
-/// `context` is a context of this library.
+/// As for [`create`].
 unsafe fn create_extended(
     context: *mut ibv_context,
-    attr: &ibv_cq_init_attr_ex,
+    attr: *const ibv_cq_init_attr_ex,
 ) -> Result<*mut verbs_cq> {
     // SAFETY: By the caller's promise.
     let features = unsafe { context::offer(context) }.features;
@@ -140,11 +138,21 @@ unsafe fn create_extended(
     } else {
         0
     };
+    // SAFETY: By the caller's promise.
+    let comp_mask = unsafe { (*attr).comp_mask };
+    // SAFETY: By the caller's promise.
+    let wc_flags = unsafe { (*attr).wc_flags };
+    let flags = if comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS != 0 {
+        // SAFETY: By the caller's promise, as `comp_mask` names it.
+        unsafe { (*attr).flags }
+    } else {
+        0
+    };
 
     // A queue is locked for polling also if the program says that it has one thread.
-    if attr.comp_mask & !IBV_CQ_INIT_ATTR_MASK_FLAGS != 0
-        || (attr.comp_mask != 0 && attr.flags & !IBV_CREATE_CQ_ATTR_SINGLE_THREADED != 0)
-        || attr.wc_flags & !(EXTENDED | timestamps) != 0
+    if comp_mask & !IBV_CQ_INIT_ATTR_MASK_FLAGS != 0
+        || flags & !IBV_CREATE_CQ_ATTR_SINGLE_THREADED != 0
+        || wc_flags & !(EXTENDED | timestamps) != 0
     {
         return Err(EOPNOTSUPP);
     }
@@ -179,10 +187,12 @@ fn extend(cq: &mut ibv_cq_ex, wc_flags: u64) {
 ///
 /// # Safety
 ///
-/// `context` is a context of this library. The channel in `attr` is one of the context, or null.
+/// `context` is a context of this library. `attr` has the fields to `comp_mask`, and those that it names; its
+/// channel is one of the context, or null. There is no reference to the whole: a program that was compiled
+/// with older headers passes a shorter structure.
 unsafe fn create(
     context: *mut ibv_context,
-    attr: &ibv_cq_init_attr_ex,
+    attr: *const ibv_cq_init_attr_ex,
     extend: Option<fn(&mut ibv_cq_ex, u64)>,
 ) -> Result<*mut verbs_cq> {
     let mut cq = Unfinished::<verbs_cq, Cq>::new()?;
@@ -212,8 +222,11 @@ unsafe fn create(
     })?;
 
     if let Some(extend) = extend {
+        // SAFETY: By the caller's promise.
+        let wc_flags = unsafe { (*attr).wc_flags };
+
         // SAFETY: Only this function has the base.
-        extend(unsafe { &mut (*cq.base()).cq_ex }, attr.wc_flags);
+        extend(unsafe { &mut (*cq.base()).cq_ex }, wc_flags);
     }
     Ok(cq.finish(Cq {
         polled: Lock::new(Polled {

@@ -137,25 +137,31 @@ pub(crate) unsafe extern "C" fn create_qp_ex(
     context: *mut ibv_context,
     attr: *mut ibv_qp_init_attr_ex,
 ) -> *mut ibv_qp {
-    // SAFETY: libibverbs passes the program's attributes.
-    let attr = unsafe { &mut *attr };
-
-    // SAFETY: It passes a context of this library.
+    // SAFETY: libibverbs passes a context of this library, and the program's attributes.
     pointer(unsafe { create(context, attr) })
 }
 
 /// # Safety
 ///
-/// `context` is a context of this library. `attr` has valid queues, and a valid PD if it says so.
-unsafe fn create(context: *mut ibv_context, attr: &mut ibv_qp_init_attr_ex) -> Result<*mut ibv_qp> {
-    let extended = attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS != 0;
-
-    let given = attr.comp_mask;
+/// `context` is a context of this library. `attr` has the fields to `comp_mask`, and those that it names. The
+/// queues are valid, and so is the PD. There is no reference to the whole: a program that was compiled with
+/// older headers passes a shorter structure.
+unsafe fn create(context: *mut ibv_context, attr: *mut ibv_qp_init_attr_ex) -> Result<*mut ibv_qp> {
+    // SAFETY: By the caller's promise.
+    let given = unsafe { (*attr).comp_mask };
+    // SAFETY: By the caller's promise.
+    let qp_type = unsafe { (*attr).qp_type };
     let passed = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    let flags = given & IBV_QP_INIT_ATTR_CREATE_FLAGS != 0 && attr.create_flags != 0;
+    let flags = given & IBV_QP_INIT_ATTR_CREATE_FLAGS != 0 && {
+        // SAFETY: By the caller's promise, as `comp_mask` names it.
+        unsafe { (*attr).create_flags != 0 }
+    };
+    let send_ops = (given & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS != 0).then(|| {
+        // SAFETY: By the caller's promise, as `comp_mask` names it.
+        unsafe { (*attr).send_ops_flags }
+    });
 
-    if given & !(passed | IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 || flags || attr.qp_type != IBV_QPT_RC
-    {
+    if given & !(passed | IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 || flags || qp_type != IBV_QPT_RC {
         return Err(EOPNOTSUPP);
     }
     if given & IBV_QP_INIT_ATTR_PD == 0 {
@@ -167,7 +173,8 @@ unsafe fn create(context: *mut ibv_context, attr: &mut ibv_qp_init_attr_ex) -> R
     let mut response = WithDriver::<ib_uverbs_create_qp_resp, CreateQpResponse>::new();
 
     // libibverbs refuses the creation flags here, though there are none.
-    attr.comp_mask = given & passed;
+    // SAFETY: By the caller's promise.
+    unsafe { (*attr).comp_mask = given & passed };
     // SAFETY: All pointers are valid. Each length is the length of the structure whose core is passed.
     let created = unsafe {
         ibv_cmd_create_qp_ex(
@@ -180,42 +187,47 @@ unsafe fn create(context: *mut ibv_context, attr: &mut ibv_qp_init_attr_ex) -> R
             response.len(),
         )
     };
-    attr.comp_mask = given;
+    // SAFETY: By the caller's promise.
+    unsafe { (*attr).comp_mask = given };
     check(created)?;
 
     // SAFETY: By the caller's promise.
-    unsafe { complete(context, qp.base(), attr, &response.driver, extended) }
+    unsafe { complete(context, qp.base(), attr, &response.driver, send_ops) }
         .map(|state| qp.finish(state).cast())
 }
 
-/// Maps the rings of a new queue pair. Destroys the kernel's queue pair if that fails.
+/// Maps the rings of a new queue pair. Destroys the kernel's queue pair if that fails. `send_ops`: the
+/// operations of the extended interface, if the queue pair has it.
 ///
 /// # Safety
 ///
 /// `context` is a context of this library, and `base` a new queue pair of the kernel, which nobody uses.
+/// `attr` has the fields to `comp_mask`.
 unsafe fn complete(
     context: *mut ibv_context,
     base: *mut verbs_qp,
-    attr: &ibv_qp_init_attr_ex,
+    attr: *const ibv_qp_init_attr_ex,
     response: &CreateQpResponse,
-    extended: bool,
+    send_ops: Option<u64>,
 ) -> Result<Qp> {
     // SAFETY: By the caller's promise.
     let features = unsafe { context::offer(context) }.features;
     // SAFETY: By the caller's promise the context is valid.
     let fd = unsafe { (*context).cmd_fd };
+    // SAFETY: By the caller's promise.
+    let signal_all = unsafe { (*attr).sq_sig_all != 0 };
+    // SAFETY: By the caller's promise.
+    let shared = unsafe { !(*attr).srq.is_null() };
     // SAFETY: A new queue pair has a handle.
     let handle = unsafe { (*base).qp_ex.qp_base.handle };
     let bell = |kind| Bell::new(fd, handle, kind);
     let map = |ring: &RingMap| Mapping::new(fd, ring);
 
     let send = map(&response.sq).and_then(|memory| {
-        let signal_all = attr.sq_sig_all != 0;
-
         SendQueue::new(memory, &response.sq, features, signal_all).ok_or(EINVAL)
     });
     let queues = send.and_then(|send| {
-        if !attr.srq.is_null() {
+        if shared {
             return Ok((send, None));
         }
         let queue = map(&response.rq)
@@ -229,8 +241,8 @@ unsafe fn complete(
     let queues = queues.and_then(|queues| {
         // SAFETY: By the caller's promise nobody else has the base.
         let qp_ex = unsafe { &mut (*base).qp_ex };
-        if extended {
-            extend(qp_ex, &queues.0, attr.send_ops_flags)?;
+        if let Some(send_ops) = send_ops {
+            extend(qp_ex, &queues.0, send_ops)?;
             // SAFETY: By the caller's promise nobody else has the base, and `qp_ex` is not used any more.
             unsafe { (*base).comp_mask |= VERBS_QP_EX };
         }
