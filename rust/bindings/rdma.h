@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Headers that rust/rdma binds. */
 #include <rdma/ib_verbs.h>
+#include <rdma/ib_mad.h>
+#include <rdma/ib_pma.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/iw_cm.h>

@@ -61,6 +61,7 @@ pub mod object;
 pub mod ops;
 pub mod page_list;
 pub mod pd;
+pub mod pma;
 pub mod port;
 pub mod qp;
 pub mod restrack;

@@ -13,6 +13,7 @@ use crate::{
     mw::MwKind,
     page_list::PageList,
     pd::Pd,
+    pma::PortCounters,
     port::PortAttr,
     qp::{Qp, QpAttr, QpInitAttr},
     restrack::Details,
@@ -213,6 +214,9 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
     /// Returns the value of statistic `index` of the device, without the values of counters
     /// (`get_hw_stats`).
     fn stat(dev: &Device<Self>, index: usize) -> u64;
+    /// Returns the counters of the port that InfiniBand defines, with what queue pairs count that are, or
+    /// were, bound to a counter (`process_mad`).
+    fn port_counters(dev: &Device<Self>) -> PortCounters;
     /// Creates a counter (`counter_bind_qp`).
     fn new_counter(dev: &Device<Self>) -> Result<Self::Counter>;
     /// Returns the value of statistic `index` of a counter (`counter_update_stats`).

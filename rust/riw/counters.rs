@@ -189,7 +189,11 @@ const TX_COPIED_BYTES: usize = Counter::TxCopiedBytes as usize;
 const RX_COPIED_BYTES: usize = Counter::RxCopiedBytes as usize;
 
 /// The counters of a device, or of the queue pairs that are bound to one counter.
-pub(crate) struct Counters(PerCpuCounters<{ NAMES.len() }>);
+pub(crate) struct Counters {
+    values: PerCpuCounters<{ NAMES.len() }>,
+    /// Counts the same events, and those of others.
+    total: Option<Arc<Counters>>,
+}
 
 impl Counter {
     /// The counter of Terminates sent for errors that this layer found.
@@ -225,19 +229,36 @@ impl Counters {
     /// Creates counters, charged to the memory cgroup of the calling process. Process context; may
     /// sleep. Fails with `ENOMEM` without memory.
     pub(crate) fn new() -> Result<Arc<Self>> {
-        Ok(Arc::new(Self(PerCpuCounters::new()?), GFP_KERNEL_ACCOUNT)?)
+        Self::with(None)
+    }
+
+    /// As [`Self::new`]; what they count, `total` counts, too.
+    pub(crate) fn within(total: &Arc<Self>) -> Result<Arc<Self>> {
+        Self::with(Some(total.clone()))
+    }
+
+    fn with(total: Option<Arc<Self>>) -> Result<Arc<Self>> {
+        let values = PerCpuCounters::new()?;
+
+        Ok(Arc::new(Self { values, total }, GFP_KERNEL_ACCOUNT)?)
     }
 
     /// Counts one more. Any context.
     pub(crate) fn inc(&self, counter: Counter) {
         // CAST: The place in the list.
-        self.0.add(counter as usize, 1);
+        self.values.add(counter as usize, 1);
+        if let Some(total) = &self.total {
+            total.inc(counter);
+        }
     }
 
     /// Counts several events. Process context or softirq. No hard interrupt may count them, too.
     #[inline]
     pub(crate) fn add_several(&self, counts: &[(Counter, u64)]) {
-        self.0.add_several(|batch| add_all(batch, counts));
+        self.values.add_several(|batch| add_all(batch, counts));
+        if let Some(total) = &self.total {
+            total.values.add_several(|batch| add_all(batch, counts));
+        }
     }
 
     /// As [`Self::add_several`], for the holder of a lock that disables softirqs already.
@@ -247,8 +268,13 @@ impl Counters {
         lock: &BhSpinLockGuard<'_, T>,
         counts: &[(Counter, u64)],
     ) {
-        self.0
+        self.values
             .add_several_locked(lock, |batch| add_all(batch, counts));
+        if let Some(total) = &self.total {
+            total
+                .values
+                .add_several_locked(lock, |batch| add_all(batch, counts));
+        }
     }
 
     /// Returns the value at this place of the list. Any context.
@@ -265,12 +291,12 @@ impl Counters {
                 Counter::RxWriteBytes,
                 Counter::RxReadResponseBytes,
             ],
-            _ => return self.0.sum(index),
+            _ => return self.values.sum(index),
         };
 
         copied.iter().fold(0, |sum, counter| {
             // CAST: The place in the list.
-            sum.wrapping_add(self.0.sum(*counter as usize))
+            sum.wrapping_add(self.values.sum(*counter as usize))
         })
     }
 }

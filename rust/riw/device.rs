@@ -24,7 +24,7 @@
 use crate::{
     abi::{self, Provider},
     cm::{self, CmDevice},
-    counters::Counters,
+    counters::{Counter, Counters},
     driver::Riw,
     identity::Identity,
     limits::Limits,
@@ -45,6 +45,7 @@ use rdma::{
     device::{info::Info, register::DeviceHandle},
     event::AsyncEvent,
     link::{Link, Slot},
+    pma::PortCounters,
     Device,
 };
 
@@ -61,6 +62,8 @@ pub(crate) struct RiwDevice {
     pub(crate) qps: QpTable,
     pub(crate) flush_sweep: Arc<FlushSweep>,
     pub(crate) cm: Arc<CmDevice>,
+    /// What queue pairs have counted while they were bound to a counter.
+    pub(crate) bound_counters: Arc<Counters>,
     /// Runs the work items of queue pairs of processes.
     pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
     /// Runs the work items of queue pairs of kernel users.
@@ -82,12 +85,14 @@ impl RiwDevice {
     ) -> Result<impl PinInit<Self>> {
         let limits = Limits::new()?;
         let flush_sweep = FlushSweep::new(queue.clone())?;
+        let bound_counters = Counters::new()?;
 
         Ok(pin_init!(Self {
             limits,
             qps <- QpTable::new(),
             flush_sweep,
             cm,
+            bound_counters,
             queue,
             kernel_queue,
             identity,
@@ -100,6 +105,26 @@ impl RiwDevice {
     /// Returns the counters of the device. Connection management counts in them, too. Any context.
     pub(crate) fn counters(&self) -> &Arc<Counters> {
         &self.cm.counters
+    }
+
+    /// Returns the counters of the port, of all queue pairs. An FPDU is a packet, and its payload the
+    /// octets. Any context.
+    pub(crate) fn port_counters(&self) -> PortCounters {
+        let sum = |counter: Counter| {
+            // CAST: The place in the list.
+            let [own, bound] =
+                [self.counters(), &self.bound_counters].map(|of| of.get(counter as usize));
+            own.wrapping_add(bound)
+        };
+
+        PortCounters {
+            xmit_octets: sum(Counter::TxCopiedBytes),
+            rcv_octets: sum(Counter::RxCopiedBytes),
+            xmit_packets: sum(Counter::TxFpdus),
+            rcv_packets: sum(Counter::RxFpdus),
+            rcv_errors: sum(Counter::StreamErrorsCrc)
+                .wrapping_add(sum(Counter::StreamErrorsFraming)),
+        }
     }
 
     /// Returns the log of the device. Any context.

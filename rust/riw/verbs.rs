@@ -32,6 +32,7 @@ use rdma::{
     mw::MwKind,
     page_list::PageList,
     pd::Pd as PdHandle,
+    pma::PortCounters,
     port::{self, PortAttr},
     qp::{QpAttr, QpInitAttr},
     restrack::Details,
@@ -329,8 +330,12 @@ impl rdma::Driver for Riw {
         dev.counters().get(index)
     }
 
-    fn new_counter(_dev: &Device<Self>) -> Result<Arc<Counters>> {
-        Counters::new()
+    fn port_counters(dev: &Device<Self>) -> PortCounters {
+        dev.port_counters()
+    }
+
+    fn new_counter(dev: &Device<Self>) -> Result<Arc<Counters>> {
+        Counters::within(&dev.bound_counters)
     }
 
     fn counter_stat(counter: &Arc<Counters>, index: usize) -> u64 {

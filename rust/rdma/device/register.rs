@@ -3,7 +3,9 @@
 //! The registration of a device with ib_core.
 
 use super::{info::Info, Device, Registered};
-use crate::{cq, iw, mr, mr::MrTable, mw, pd, port, qp, restrack, srq, stats, ucontext, Driver};
+use crate::{
+    cq, iw, mr, mr::MrTable, mw, pd, pma, port, qp, restrack, srq, stats, ucontext, Driver,
+};
 use core::ptr::NonNull;
 use kernel::{
     error::to_result,
@@ -142,6 +144,7 @@ impl<T: iw::CmOperations> Device<T> {
 
         ops = super::fill::<T>(ops);
         ops = port::fill::<T>(ops);
+        ops = pma::fill::<T>(ops);
         ops = ucontext::fill::<T>(ops);
         ops = pd::fill::<T>(ops);
         ops = cq::fill::<T>(ops);

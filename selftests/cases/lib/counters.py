@@ -26,11 +26,21 @@ def values(row):
     return {name: value for name, value in row.items() if name.startswith(KINDS)}
 
 
+def _numbers(node, folder):
+    """Returns the numbers in the files of a folder of the port."""
+    return {file.name: int(file.read_text(encoding="ascii"))
+            for file in Path(f"/sys/class/infiniband/{node.dev}/ports/1/{folder}").iterdir()
+            if file.name != "lifespan"}
+
+
 def sysfs(node):
     """Returns the counters of a device from sysfs, like `read`. They may be 10 ms old."""
-    folder = Path(f"/sys/class/infiniband/{node.dev}/ports/1/hw_counters")
-    return {file.name: int(file.read_text(encoding="ascii"))
-            for file in folder.iterdir() if file.name != "lifespan"}
+    return _numbers(node, "hw_counters")
+
+
+def port(node):
+    """Returns InfiniBand's counters of the port of a device."""
+    return _numbers(node, "counters")
 
 
 def keeps_sending(process, node):
