@@ -15,7 +15,7 @@ SECONDS = 30
 PACE = {"debug": 4, "check": 4}
 # The seconds that it takes to start a program on a machine of the lab that does nothing else, and the highest
 # factor by which a busy one may be slower.
-START = {"stock": 0.035, "debug": 0.035, "check": 0.035}
+START = {"stock": 0.05, "debug": 0.05, "check": 0.04}
 BUSY = 4
 # The factor for a clock that counts instructions: it jumps to the next timer whenever the VM waits for the
 # host.
@@ -61,9 +61,12 @@ class Case:
             needs["lockdep"] = self.lockdep == "yes"
         return needs
 
-    def pace(self, kernel):
-        """Returns the factor by which limits of time in the VM are longer than on the stock kernel."""
-        return PACE_OF_INSTRUCTIONS if self.clock == "instructions" else PACE.get(kernel, 1)
+    def pace(self, kernel, start):
+        """Returns the factor by which limits of time in the VM are longer than on the stock kernel and an
+        idle host. `start`: the seconds that it takes to start a program."""
+        if self.clock == "instructions":
+            return PACE_OF_INSTRUCTIONS
+        return round(PACE.get(kernel, 1) * min(max(start / START.get(kernel, start), 1), BUSY))
 
     @classmethod
     def read(cls, path):
@@ -95,9 +98,9 @@ class Case:
         return self.kernel in {"stock": ["any", "stock"], "fast": ["any", "uml"]}.get(
             kernel, ["any", "uml", "debug"])
 
-    def limit(self, kernel):
-        """Returns the seconds until the case is killed on the kernel."""
-        return self.timeout * PACE.get(kernel, 1)
+    def limit(self, kernel, start):
+        """Returns the seconds until the case is killed. The parameters are those of `pace`."""
+        return self.timeout * (1 if self.clock == "instructions" else self.pace(kernel, start))
 
 
 def everything():

@@ -173,6 +173,8 @@ class Machine:
         self.console = logs / f"console-{role}.log"
         self.port, theirs = socket.socketpair()
         self.received = b""
+        # The seconds that it takes to start a program. wait_ready() sets it.
+        self.start = 0
         index = {"case": 1, "peer": 2, "shell": 3}[role]
         nics = []
         for number, wire in enumerate(wires, 1):
@@ -219,7 +221,8 @@ class Machine:
 
     def wait_ready(self):
         """Waits for the agent. Discards the kernel's log of the boot."""
-        complaints = self._answer(time.monotonic() + BOOT_LIMIT)["complaints"]
+        hello = self._answer(time.monotonic() + BOOT_LIMIT)
+        complaints, self.start = hello["complaints"], hello["start"]
         if complaints:
             raise MachineDied(f"the {self.role} VM is not fit for tests: {', '.join(complaints)}")
         self.kernel_log()

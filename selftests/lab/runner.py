@@ -376,13 +376,14 @@ class Lane:
     def execute(self, case, vm, folder, outcome):
         """Runs the executable of a case and judges its output. Returns whether it ended by itself."""
         status = None
+        limit = case.limit(self.kernel, vm.start)
         try:
             with open(folder / "tap", "wb") as tap, open(folder / "stderr", "wb") as err:
                 status = vm.run(
-                    [f"/riw/selftests/cases/{case.name}"], case.limit(self.kernel),
+                    [f"/riw/selftests/cases/{case.name}"], limit,
                     self.sink(tap, case), self.sink(err, case), until=case.wanted and ktap.line_of(case.wanted),
                     env={"RIW_RESULTS": f"/results/{case.name}",
-                         "RIW_PACE": str(case.pace(self.kernel)),
+                         "RIW_PACE": str(case.pace(self.kernel, vm.start)),
                          **(PEER if case.vms == 2 else {})})
         finally:
             made, wrong = ktap.parse((folder / "tap").read_text(errors="replace"), status)
@@ -392,7 +393,7 @@ class Lane:
                 wrong.insert(0, f"it has no point {case.wanted!r}")
             outcome.made(made)
             if status is None:
-                wrong.insert(0, f"did not end within {case.limit(self.kernel)} s, or took the VM with it")
+                wrong.insert(0, f"did not end within {limit} s, or took the VM with it")
             if wrong:
                 outcome.add(False, "the case as such", "\n".join(wrong))
             if outcome.failed:

@@ -50,6 +50,7 @@ class Machine(machine.Machine):
         self.console = logs / f"console-{role}.log"
         self.port, theirs = socket.socketpair()
         self.received = b""
+        self.start = 0
         arguments = [
             f"mem={mem}M", f"ncpus={cpus}", "seccomp=on",
             "root=/dev/root", "rootfstype=hostfs", "ro",
