@@ -3,13 +3,15 @@
 #include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
+#include <linux/sizes.h>
 
 #include "net.h"
 
-#define RIW_STAGING_ORDER 3
+/* Each queue pair that sends keeps one: so not more where a page is large. */
+#define RIW_STAGING_BYTES SZ_32K
 
 /*
- * Allocates a (compound) page for `size` bytes (not 0): up to order 3 if that needs no effort,
+ * Allocates a (compound) page for `size` bytes (not 0): up to 32 KiB if that needs no effort,
  * otherwise order 0. Charges the active memory cgroup. May sleep.
  *
  * At the limit of the memory cgroup, a process meets the OOM killer. A worker gets NULL: its
@@ -18,7 +20,7 @@
 struct page *riw_helper_staging_alloc(size_t size)
 {
 	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
-	unsigned int order = min(get_order(size), RIW_STAGING_ORDER);
+	unsigned int order = min(get_order(size), get_order(RIW_STAGING_BYTES));
 	struct page *page = NULL;
 
 	if (order)
