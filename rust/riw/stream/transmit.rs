@@ -146,8 +146,9 @@ impl Stream {
         if answered {
             self.answered.store(false, ordering::Relaxed);
         }
+        let solicits = tx.sender.as_mut().is_some_and(|s| s.take_solicits());
         // Over SCTP each frame is a message, and nothing is gained.
-        if tx.buf.is_empty() || !tx.frames.is_empty() {
+        if solicits || tx.buf.is_empty() || !tx.frames.is_empty() {
             return Wait::No;
         }
         let wait = tx.coalescer.doorbell(rung, tx.buf.len(), answered);

@@ -70,6 +70,8 @@ pub(super) struct Sender {
     pub(super) first: Option<Message>,
     /// The last message was a WR's: a response to the peer is next, if one is due.
     pub(super) response_next: bool,
+    /// Since the last doorbell, a message has begun that wakes the peer's consumer.
+    solicits: bool,
     /// As in [`Start`].
     pub(super) retries_memory: bool,
 }
@@ -186,6 +188,7 @@ impl Sender {
             tally: Tally::default(),
             first: start.first,
             response_next: true,
+            solicits: false,
             retries_memory: start.retries_memory,
         };
 
@@ -200,9 +203,28 @@ impl Sender {
 
     /// Begins a message. Returns whether it has begun, which is so if no other is active.
     pub(super) fn begin(&mut self, message: Message, len: u32, active: Active) -> bool {
-        self.kind = (&message).into();
         self.active = Some(active);
+        self.start(message, len)
+    }
+
+    fn start(&mut self, message: Message, len: u32) -> bool {
+        self.kind = (&message).into();
+        self.solicits |= matches!(
+            message,
+            Message::Send {
+                solicited: true,
+                ..
+            } | Message::Immediate {
+                solicited: true,
+                ..
+            }
+        );
         self.segmenter.start(message, len).is_ok()
+    }
+
+    /// Returns whether a message has begun since the last call that wakes the peer's consumer.
+    pub(super) fn take_solicits(&mut self) -> bool {
+        core::mem::take(&mut self.solicits)
     }
 
     /// Begins the Immediate Data of the WR whose RDMA Write is gathered. No other message comes in
@@ -220,7 +242,6 @@ impl Sender {
             solicited,
         };
 
-        self.kind = (&message).into();
-        self.segmenter.start(message, 0).is_ok()
+        self.start(message, 0)
     }
 }

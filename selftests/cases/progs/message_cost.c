@@ -6,7 +6,7 @@
  *
  *     message_cost OPERATION SIZE BATCH COUNT ACTIVE PASSIVE
  *
- * OPERATION is send, write or read. BATCH messages are posted one by one, and then awaited by polling: with
+ * OPERATION is send, solicited (a send), write or read. BATCH messages are posted one by one, and then awaited by polling: with
  * 1, that is the time from the post to the last completion. A write has arrived when its last byte has.
  */
 #define _GNU_SOURCE
@@ -28,6 +28,7 @@
 
 static struct setup s;
 static enum ibv_wr_opcode opcode;
+static unsigned int flags = IBV_SEND_SIGNALED;
 static uint32_t batch;
 
 /* Lets the kernel's threads run, as the machine has one CPU. */
@@ -79,9 +80,9 @@ static void run_batch(uint8_t mark)
 		if (opcode == IBV_WR_SEND) {
 			if (post_recv(passive->qp, i, &to, 1))
 				tap_bail("ibv_post_recv");
-			error = post_send(active->qp, i, opcode, &from, 1, IBV_SEND_SIGNALED, 0);
+			error = post_send(active->qp, i, opcode, &from, 1, flags, 0);
 		} else {
-			error = post_rdma(active->qp, i, opcode, &from, 1, IBV_SEND_SIGNALED,
+			error = post_rdma(active->qp, i, opcode, &from, 1, flags,
 					  (uintptr_t)s.remote.bytes, s.remote.mr->rkey);
 		}
 		if (error)
@@ -108,13 +109,16 @@ static bool parse_operation(const char *name)
 	static const struct {
 		const char *name;
 		enum ibv_wr_opcode opcode;
+		unsigned int flags;
 	} known[] = {
-		{ "send", IBV_WR_SEND }, { "write", IBV_WR_RDMA_WRITE }, { "read", IBV_WR_RDMA_READ },
+		{ "send", IBV_WR_SEND, 0 }, { "solicited", IBV_WR_SEND, IBV_SEND_SOLICITED },
+		{ "write", IBV_WR_RDMA_WRITE, 0 }, { "read", IBV_WR_RDMA_READ, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		if (!strcmp(name, known[i].name)) {
 			opcode = known[i].opcode;
+			flags |= known[i].flags;
 			return true;
 		}
 	}
