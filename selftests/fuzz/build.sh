@@ -22,8 +22,7 @@ choose_targets() {
 # return.
 enter_root() {
 	[ "$repo" != /riw ] || return 0
-	selftests/lab/prepare >/dev/null
-	. selftests/lab/common.sh # compute $toolchain again: it is the root's
+	prepared
 	built programs_key "${all[@]/#/$programs/}" -- selftests/lab/cargo-root selftests/fuzz/build
 	exec selftests/lab/cargo-root "$@"
 }

@@ -30,6 +30,12 @@ have() {
 	touch "$folder"
 }
 
+# prepared: prepares the lab, and computes $toolchain and $kernel again: they depend on the root.
+prepared() {
+	"$repo/$here/prepare" >/dev/null
+	. "$repo/$here/common.sh"
+}
+
 # inputs PATH…: prints a hash of the files, and of those in the folders.
 inputs() {
 	local files
