@@ -62,7 +62,7 @@ pub(crate) struct RiwDevice {
     pub(crate) qps: QpTable,
     pub(crate) flush_sweep: Arc<FlushSweep>,
     pub(crate) cm: Arc<CmDevice>,
-    /// What queue pairs have counted while they were bound to a counter.
+    /// Sums of the counters to which queue pairs are, or were, bound.
     pub(crate) bound_counters: Arc<Counters>,
     /// Runs the work items of queue pairs of processes.
     pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
