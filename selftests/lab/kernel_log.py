@@ -40,7 +40,8 @@ DUMPS = (
          re.compile("Call Trace"), 400),
 )
 # lockdep: long, and with the stack of the caller at the end.
-LOCKDEP, LOCKDEP_STACK, LOCKDEP_LONGEST = "possible circular locking", "stack backtrace:", 400
+LOCKDEP = re.compile("possible circular locking|inconsistent lock state")
+LOCKDEP_STACK, LOCKDEP_LONGEST = "stack backtrace:", 400
 LOCKDEP_OFF = "lockdep is off"  # as guest/state.py puts it
 FRAME = re.compile(r"\] +\[<[0-9a-f]+>\] ")
 FOREIGN = pathlib.Path(__file__).with_name("foreign-reports")
@@ -117,13 +118,13 @@ def reports(lines, allowed=()):
 
 def is_lockdep(report):
     """Returns whether a report is lockdep's, and complete but for further frames of the stack."""
-    return LOCKDEP in headline(report) and FRAME.search(report[-1]) and any(
+    return LOCKDEP.search(headline(report)) and FRAME.search(report[-1]) and any(
         LOCKDEP_STACK in line for line in report)
 
 
 def longest(report):
     """Returns the number of lines at which a report is cut off."""
-    return LOCKDEP_LONGEST if LOCKDEP in headline(report) else LONGEST
+    return LOCKDEP_LONGEST if LOCKDEP.search(headline(report)) else LONGEST
 
 
 def headline(report):
@@ -150,8 +151,9 @@ def is_foreign(report):
 
 
 def is_foreign_complaint(complaint, found):
-    """Returns whether riw does not cause a complaint of guest/state.py, made with these reports in the log:
-    it is a leak that foreign-reports lists, or one of the reports is listed and has turned lockdep off."""
+    """Returns whether riw does not cause a complaint of guest/state.py, made with these reports in the log
+    of its VM: it is a leak that foreign-reports lists, or one of the reports is listed and has turned lockdep
+    off."""
     if complaint == LOCKDEP_OFF:
         return any(is_lockdep(report) and is_foreign(report) for report in found)
     return is_foreign(complaint.splitlines())

@@ -336,7 +336,8 @@ class Lane:
         (folder / "kernel.log").write_text("\n".join(log) + "\n")
         reports = kernel_log.reports(log, case.allow)
         details = [f"{role}: {complaint}" for role, complaint in complaints
-                   if not kernel_log.is_foreign_complaint(complaint, reports)] + details
+                   if not kernel_log.is_foreign_complaint(
+                       complaint, [report for report in reports if report[0].startswith(f"{role}: ")])] + details
         for report in reports:
             if not kernel_log.is_foreign(report):
                 details += report
