@@ -263,6 +263,28 @@ pub struct ConnParam<'a> {
     pub consumer: Consumer,
 }
 
+/// The backlog of a consumer that listens.
+#[derive(Clone, Copy)]
+pub struct Backlog {
+    /// Stands for the consumer: the same value for all devices on which rdma_cm listens for it. A number,
+    /// not to be used as an address.
+    pub consumer: usize,
+    /// The number of connect requests for which iw_cm, for a listening id, and rdma_cm, for the consumer,
+    /// have room.
+    pub size: u32,
+}
+
+/// The rejection of a connect request.
+#[derive(Clone, Copy)]
+pub struct Rejection<'a> {
+    /// Private data for the peer, at most 255 bytes.
+    pub private_data: &'a [u8],
+    /// The request is rejected from a work item, without private data. Often the consumer has not seen it:
+    /// the backlog of a process is full (`ucma_connect_event_handler()`, `core/ucma.c`), memory is short, or
+    /// a process has ended. But a kernel user may have decided so, in its handler or in a work item.
+    pub by_handler: bool,
+}
+
 /// The consumer of a connection.
 #[derive(Clone, Copy, Debug)]
 pub enum Consumer {
@@ -403,14 +425,13 @@ pub trait CmOperations: Driver {
     /// Returns whether [`CmEvent::Established`] has been reported.
     fn abandon(id: &CmId, qp: &Qp<Self>) -> bool;
 
-    /// Rejects the connect request with `token` (`iw_reject`). No event follows. `private_data` is
-    /// for the peer.
-    fn reject(dev: &Device<Self>, token: usize, private_data: &[u8]) -> Result;
+    /// Rejects the connect request with `token` (`iw_reject`). No event follows.
+    fn reject(dev: &Device<Self>, token: usize, rejection: &Rejection<'_>) -> Result;
 
     /// Starts to listen (`iw_create_listen`). [`CmEvent::ConnectRequest`] reports each connection to
     /// `id`. `home` is the network namespace of the consumer, unless that is being dismantled. For a
     /// wildcard or loopback address rdma_cm listens on all devices, also on those of other namespaces,
-    /// where it would not let the consumer accept. `backlog` counts connect requests.
+    /// where it would not let the consumer accept.
     ///
     /// Returns a token for [`Self::destroy_listen`].
     fn create_listen(
@@ -418,7 +439,7 @@ pub trait CmOperations: Driver {
         id: &CmId,
         setup: &Setup,
         home: Option<net::Netns>,
-        backlog: u32,
+        backlog: Backlog,
     ) -> Result<usize>;
 
     /// Stops listening (`iw_destroy_listen`). No event may reach the id after it returns.

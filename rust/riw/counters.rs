@@ -155,13 +155,13 @@ counters! {
     ConnectionsOpened = c"connections_opened",
     /// Established; this side accepted.
     ConnectionsAccepted = c"connections_accepted",
-    /// Rejected by this side's consumer, or for it: it has closed, or its backlog is full.
+    /// Rejected by this side's consumer, or for it: it has closed.
     ConnectionsRejected = c"connections_rejected",
     /// Rejected by the peer's consumer.
     ConnectionsRefused = c"connections_refused",
     /// Ended by `connect_timeout`, `startup_timeout` or `accept_timeout`.
     ConnectionsTimedOut = c"connections_timed_out",
-    /// Reset to make room for other half-open connections, or because the listener closed.
+    /// Ended to make room for other half-open connections, or because the listener closed.
     ConnectionsEvicted = c"connections_evicted",
     /// The peer's startup frame was malformed, its session control over SCTP was wrong, or its stream
     /// failed at the first FPDU.

@@ -20,6 +20,8 @@ pub enum CmPhase {
     AwaitReply = bindings::riw_cm_phase_RIW_CM_AWAIT_REPLY,
     /// Waits for the MPA Request.
     AwaitRequest = bindings::riw_cm_phase_RIW_CM_AWAIT_REQUEST,
+    /// Waits until the backlog of the consumer has room.
+    Queued = bindings::riw_cm_phase_RIW_CM_QUEUED,
     /// Waits for the consumer to accept or reject.
     Reported = bindings::riw_cm_phase_RIW_CM_REPORTED,
     /// Waits for the first FPDU.

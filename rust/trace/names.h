@@ -13,6 +13,7 @@
 	riw_name(RIW_CM_CONNECTING, "CONNECTING")			\
 	riw_name(RIW_CM_AWAIT_REPLY, "AWAIT_REPLY")			\
 	riw_name(RIW_CM_AWAIT_REQUEST, "AWAIT_REQUEST")			\
+	riw_name(RIW_CM_QUEUED, "QUEUED")				\
 	riw_name(RIW_CM_REPORTED, "REPORTED")				\
 	riw_name(RIW_CM_AWAIT_FIRST, "AWAIT_FIRST")			\
 	riw_name(RIW_CM_RDMA, "RDMA")					\

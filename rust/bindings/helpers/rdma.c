@@ -370,10 +370,31 @@ bool riw_helper_may_be_kernel_user(void)
 	       cap_raised(current_cred()->cap_effective, CAP_SYS_ADMIN);
 }
 
+/*
+ * Whether a work item runs. iw_cm handles a connect request in one, and rejects it there if rdma_cm or the
+ * consumer's handler fails. A call of a process runs in none.
+ */
+bool riw_helper_in_work_item(void)
+{
+	return current_work();
+}
+
 /* Returns the network namespace of the consumer, with a reference; NULL if it is being dismantled. */
 struct net *riw_helper_iw_cm_id_net(struct iw_cm_id *id)
 {
 	return maybe_get_net(iw_cm_id_owner(id)->route.addr.dev_addr.net);
+}
+
+/*
+ * Returns what a listening id has in common with the other ones of its consumer. If rdma_cm listens on each
+ * device, it makes an rdma_cm_id for each, with the consumer's one as `context`. Else that is what the consumer
+ * has set: nothing, for some kernel users.
+ */
+void *riw_helper_iw_cm_id_consumer(struct iw_cm_id *id)
+{
+	struct rdma_cm_id *owner = iw_cm_id_owner(id);
+
+	return owner->context ?: owner;
 }
 
 /*

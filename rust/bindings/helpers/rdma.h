@@ -70,7 +70,9 @@ u64 riw_helper_cmpxchg_memory(u64 *at, u64 old, u64 new);
 struct ib_qp *riw_helper_iw_cm_id_qp(struct iw_cm_id *id);
 bool riw_helper_mr_is_undone(const struct ib_mr *mr);
 bool riw_helper_may_be_kernel_user(void);
+bool riw_helper_in_work_item(void);
 struct net *riw_helper_iw_cm_id_net(struct iw_cm_id *id);
+void *riw_helper_iw_cm_id_consumer(struct iw_cm_id *id);
 unsigned int riw_helper_provider(void);
 unsigned int riw_helper_transport(void);
 

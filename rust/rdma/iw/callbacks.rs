@@ -2,7 +2,16 @@
 
 //! The C callbacks that call [`CmOperations`].
 
-use super::{private_data, CmId, CmOperations, ConnParam, ProviderData, Setup};
+use super::{
+    private_data,
+    Backlog,
+    CmId,
+    CmOperations,
+    ConnParam,
+    ProviderData,
+    Rejection,
+    Setup, //
+};
 use crate::{device::Device, qp::Qp};
 use core::ptr::{self, NonNull};
 use kernel::{
@@ -141,7 +150,12 @@ unsafe extern "C" fn reject<T: CmOperations>(
         unsafe {
             match ProviderData::of(id) {
                 ProviderData::Reported(token) => {
-                    T::reject(device(id), token, private_data(data, len.into()))?;
+                    let rejection = Rejection {
+                        private_data: private_data(data, len.into()),
+                        // rdma_ucm passes its own buffer, even if that is empty.
+                        by_handler: data.is_null() && bindings::in_work_item(),
+                    };
+                    T::reject(device(id), token, &rejection)?;
                 }
                 ProviderData::Accepted(qp) => {
                     if let Some(qp) = qp {
@@ -164,8 +178,6 @@ unsafe extern "C" fn create_listen<T: CmOperations>(
     backlog: c_int,
 ) -> c_int {
     from_result(|| {
-        let backlog = u32::try_from(backlog).unwrap_or(0);
-
         // SAFETY: iw_cm passes a live id of a device of `T`, whose addresses it does not change
         // during the call. rdma_cm is calling for it, so its own part of the id exists.
         // `iw_cm_id_net` returns null or a namespace with a reference. iw_cm leaves
@@ -173,6 +185,10 @@ unsafe extern "C" fn create_listen<T: CmOperations>(
         unsafe {
             let setup = Setup::from_raw(id)?;
             let home = net::Netns::from_raw(bindings::iw_cm_id_net(id));
+            let backlog = Backlog {
+                consumer: bindings::iw_cm_id_consumer(id).addr(),
+                size: u32::try_from(backlog).unwrap_or(0),
+            };
             let token = T::create_listen(device(id), &*id.cast(), &setup, home, backlog)?;
 
             (*id).provider_data = ptr::without_provenance_mut(token);

@@ -3,7 +3,9 @@
 //! The side that accepts a connection.
 
 use super::{
-    incoming::{AwaitedRequest, Incoming, Reported, Request, Responder},
+    backlog::Share,
+    half_open::Source,
+    incoming::{AwaitedRequest, Incoming, Request, Responder, Undecided},
     member::Member,
     pending::PendingEvent,
     phase::{End, Phase, Step},
@@ -14,22 +16,34 @@ use super::{
 };
 use crate::{
     limits::{self, check_depths},
-    link::{AddrPair, Connection, Deadline},
+    link::{Connection, Deadline},
     qp::{Qp, Role},
 };
 use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
 };
-use rdma::iw::{CmEvent, CmId, ConnParam, Offer};
+use rdma::iw::{CmEvent, CmId, ConnParam, Offer, Rejection};
 use trace::CmPhase;
 
-impl Request {
-    /// Returns the addresses of the connection.
-    pub(super) fn addrs(&self) -> &AddrPair {
-        &self.incoming.addrs
+impl Incoming {
+    /// Adds the connection to the half-open ones of its subscription. May sleep.
+    fn enter(&self, endpoint: &Arc<Endpoint>) -> Result {
+        self.subscription
+            .enter(self.source(), endpoint.token, endpoint.clone())
     }
 
+    /// Removes the connection from the half-open ones, if it is one of them. May sleep.
+    pub(super) fn leave(&self, endpoint: &Endpoint) {
+        self.subscription.leave(self.source(), endpoint.token);
+    }
+
+    fn source(&self) -> Source {
+        self.addrs.remote.ip().into()
+    }
+}
+
+impl Request {
     /// Waits for the request on the link of `endpoint`, which has its connection. May sleep.
     fn new(endpoint: &Endpoint, incoming: Incoming) -> Result<KBox<Self>, EndReason> {
         let settings = &endpoint.dev.settings;
@@ -41,49 +55,49 @@ impl Request {
 
         KBox::new(request, GFP_KERNEL_ACCOUNT).map_err(|e| EndReason::Local(e.into()))
     }
-
-    /// Adds the connection to the half-open ones of its subscription. May sleep.
-    fn enter(&self, endpoint: &Arc<Endpoint>) -> Result {
-        let Incoming {
-            addrs,
-            subscription,
-        } = &self.incoming;
-
-        subscription.enter(addrs.remote.ip().into(), endpoint.token, endpoint.clone())
-    }
-
-    /// Removes the connection from the half-open ones, if it is one of them. May sleep.
-    pub(super) fn leave(&self, endpoint: &Endpoint) {
-        let Incoming {
-            addrs,
-            subscription,
-        } = &self.incoming;
-
-        subscription.leave(addrs.remote.ip().into(), endpoint.token);
-    }
 }
 
-impl Reported {
-    /// Returns the addresses of the connection.
-    pub(super) fn addrs(&self) -> &AddrPair {
-        &self.incoming.addrs
+impl Undecided {
+    /// Reports the connect request. `ENOMEM`; otherwise fails as [`Subscription::report_event`] does. May sleep.
+    fn report(&mut self, token: usize) -> Result {
+        let subscription = &self.incoming.subscription;
+
+        self.report = Some(subscription.backlog.report()?);
+        subscription.report_event(&CmEvent::ConnectRequest {
+            local: self.incoming.addrs.local,
+            remote: self.incoming.addrs.remote,
+            // Each of the peer's depths limits the other one on this side.
+            offer: Offer {
+                ird: self.responder.peer_ird().unwrap_or(limits::MAX_READS),
+                ord: self.responder.peer_ord().unwrap_or(limits::MAX_READS),
+                private_data: &self.responder.private,
+            },
+            token,
+        })
     }
 
-    /// Reports the connect request. Fails as [`Subscription::report_event`] does. May sleep.
-    fn report(&self, token: usize) -> Result {
-        self.incoming
-            .subscription
-            .report_event(&CmEvent::ConnectRequest {
-                local: self.incoming.addrs.local,
-                remote: self.incoming.addrs.remote,
-                // Each of the peer's depths limits the other one on this side.
-                offer: Offer {
-                    ird: self.responder.peer_ird().unwrap_or(limits::MAX_READS),
-                    ord: self.responder.peer_ord().unwrap_or(limits::MAX_READS),
-                    private_data: &self.responder.private,
-                },
-                token,
-            })
+    /// The consumer has decided on the request: another one may take its place. May sleep.
+    fn decided(&mut self) {
+        if let Some(report) = self.report.take() {
+            self.backlog().decided(report);
+        }
+    }
+
+    /// The consumer does not have the request. May sleep.
+    fn not_taken(&mut self) {
+        if let Some(report) = self.report.take() {
+            self.backlog().take_back(report);
+        }
+    }
+
+    /// Removes the connection from the queue and from the half-open ones, if it is there. May sleep.
+    pub(super) fn leave(&self, endpoint: &Endpoint) {
+        self.backlog().dequeue(self.place);
+        self.incoming.leave(endpoint);
+    }
+
+    fn backlog(&self) -> &Share {
+        &self.incoming.subscription.backlog
     }
 }
 
@@ -131,26 +145,33 @@ impl Endpoint {
         self.set_connection(connection).map_err(EndReason::Local)?;
         let request = Request::new(self, incoming)?;
 
-        request.enter(self).map_err(EndReason::Local)?;
+        request.incoming.enter(self).map_err(EndReason::Local)?;
         Ok(request)
     }
 
     /// Continues with a connection that is not accepted yet. May sleep.
     pub(super) fn step_accept(self: &Arc<Self>, phase: Phase) -> Step {
-        if self.events.has(PendingEvent::Evicted) {
-            return Step::End(phase, End::abort(EndReason::Evicted));
-        }
+        let evicted = self.events.has(PendingEvent::Evicted);
+
         match phase {
+            Phase::Queued(undecided) if evicted => {
+                self.refuse_with(undecided, Phase::Queued, EndReason::Evicted)
+            }
+            phase if evicted => Step::End(phase, End::abort(EndReason::Evicted)),
             Phase::AwaitRequest(request) => self.receive_request(request),
-            // The initiator must not send before the answer, but it may give up.
-            Phase::Reported(reported) => match reported.responder.check(self) {
-                Ok(None) => Step::Next(Phase::Reported(reported)),
-                Ok(Some((answered, reason))) => {
-                    refused(Phase::Reported(reported), answered, reason)
-                }
-                Err(reason) => Step::End(Phase::Reported(reported), End::abort(reason)),
-            },
+            Phase::Queued(undecided) => self.check(undecided, Phase::Queued),
+            Phase::Reported(undecided) => self.check(undecided, Phase::Reported),
             phase => Step::Next(phase),
+        }
+    }
+
+    /// Checks a connection in `phase`: the initiator must not send before the answer, but it may give up.
+    /// May sleep.
+    fn check(self: &Arc<Self>, undecided: KBox<Undecided>, phase: UndecidedPhase) -> Step {
+        match undecided.responder.check(self) {
+            Ok(None) => Step::Next(phase(undecided)),
+            Ok(Some((answered, reason))) => refused(phase(undecided), answered, reason),
+            Err(reason) => Step::End(phase(undecided), End::abort(reason)),
         }
     }
 
@@ -163,8 +184,6 @@ impl Endpoint {
             Err(reason) => return Step::End(Phase::AwaitRequest(request), End::abort(reason)),
         };
 
-        // It is not half-open any more.
-        request.leave(self);
         // A chunk behind the request in the same packet causes no event of its own.
         self.kick();
         match received {
@@ -175,20 +194,23 @@ impl Endpoint {
         }
     }
 
-    /// Reports a valid request to iw_cm. May sleep.
-    fn consider(&self, request: KBox<Request>, responder: Responder) -> Step {
-        let reported = Reported {
+    /// Reports a valid request to iw_cm, or queues it behind others. May sleep.
+    fn consider(self: &Arc<Self>, request: KBox<Request>, responder: Responder) -> Step {
+        let undecided = Undecided {
             incoming: request.incoming.clone(),
             responder,
             deadline: self.accept_deadline(),
+            place: request.incoming.subscription.backlog.place(),
+            report: None,
         };
 
-        match KBox::new(reported, GFP_KERNEL_ACCOUNT) {
+        match KBox::new(undecided, GFP_KERNEL_ACCOUNT) {
             // iw_cm would get only a part of the private data.
-            Ok(reported) if reported.responder.private.len() > CmId::PRIVATE_DATA_MAX => {
-                self.refuse_with(reported, EndReason::Local(EMSGSIZE))
+            Ok(undecided) if undecided.responder.private.len() > CmId::PRIVATE_DATA_MAX => {
+                self.refuse_with(undecided, Phase::Queued, EndReason::Local(EMSGSIZE))
             }
-            Ok(reported) => self.report_request(reported),
+            Ok(undecided) if undecided.backlog().is_free() => self.report_request(undecided),
+            Ok(undecided) => self.enqueue(undecided),
             Err(e) => Step::End(
                 Phase::AwaitRequest(request),
                 End::abort(EndReason::Local(e.into())),
@@ -196,27 +218,68 @@ impl Endpoint {
         }
     }
 
-    /// Offers the connect request to the subscription. May sleep.
-    fn report_request(&self, reported: KBox<Reported>) -> Step {
-        match reported.report(self.token) {
-            Ok(()) => Step::Next(Phase::Reported(reported)),
-            // It has closed, or its backlog is full.
-            Err(_) => self.refuse_with(reported, EndReason::Rejected),
+    /// Reports a request that is half-open. If iw_cm has no room, queues it. May sleep.
+    fn report_request(self: &Arc<Self>, mut undecided: KBox<Undecided>) -> Step {
+        match undecided.report(self.token) {
+            Ok(()) => {
+                undecided.leave(self);
+                undecided.backlog().offer_next();
+                Step::Next(Phase::Reported(undecided))
+            }
+            // It has closed.
+            Err(e) if e == ENOENT => {
+                undecided.not_taken();
+                self.refuse_with(undecided, Phase::Queued, EndReason::Rejected)
+            }
+            Err(_) => {
+                undecided.not_taken();
+                self.offer_later(undecided)
+            }
         }
     }
 
-    /// When the consumer has to have decided. iw_cm may have to drop a request that it has taken,
-    /// for lack of memory for a new id, without an event.
+    /// Queues a request that is half-open and that the consumer has not taken. May sleep.
+    fn offer_later(self: &Arc<Self>, undecided: KBox<Undecided>) -> Step {
+        undecided.backlog().back_off();
+        self.enqueue(undecided)
+    }
+
+    /// Queues a request that is half-open. May sleep.
+    fn enqueue(self: &Arc<Self>, undecided: KBox<Undecided>) -> Step {
+        match undecided.backlog().enqueue(undecided.place, self.clone()) {
+            Ok(()) => Step::Next(Phase::Queued(undecided)),
+            Err(e) => self.refuse_with(undecided, Phase::Queued, EndReason::Local(e)),
+        }
+    }
+
+    /// Reports the request, if it is queued, as [`CmConnection::offer`](super::member::CmConnection::offer)
+    /// says. May sleep.
+    pub(super) fn offer_queued(self: &Arc<Self>) {
+        self.step_and_arm(&mut self.phase.lock(), |phase| match phase {
+            Phase::Queued(undecided) if !self.events.has(PendingEvent::Evicted) => {
+                self.report_request(undecided)
+            }
+            phase => Step::Next(phase),
+        });
+    }
+
+    /// When the consumer has to have decided. The backlog may stay full, and iw_cm may have to drop a
+    /// request that it has taken, for lack of memory for a new id, without an event.
     fn accept_deadline(&self) -> Deadline {
         Deadline::new(self.dev.settings.accept_time())
     }
 
-    /// Refuses a request on which no consumer has decided, and ends the connection for `reason`. May
-    /// sleep.
-    pub(super) fn refuse_with(&self, reported: KBox<Reported>, reason: EndReason) -> Step {
-        let answered = reported.responder.refuse(self);
+    /// Refuses a request on which no consumer has decided, and ends the connection, which is in `phase`, for
+    /// `reason`. May sleep.
+    pub(super) fn refuse_with(
+        &self,
+        undecided: KBox<Undecided>,
+        phase: UndecidedPhase,
+        reason: EndReason,
+    ) -> Step {
+        let answered = undecided.responder.refuse(self);
 
-        refused(Phase::Reported(reported), answered, reason)
+        refused(phase(undecided), answered, reason)
     }
 
     /// Accepts, as [`CmOperations::accept`](rdma::iw::CmOperations::accept) says. May sleep.
@@ -227,22 +290,27 @@ impl Endpoint {
         param: &ConnParam<'_>,
     ) -> Result {
         self.step(&mut self.phase.lock(), |phase| match phase {
-            Phase::Reported(reported) => self.accept_reported(reported, qp, id, param),
+            Phase::Reported(undecided) => self.accept_reported(undecided, qp, id, param),
             phase => (Step::Next(phase), Err(ECONNRESET)),
         })
     }
 
     fn accept_reported(
         self: &Arc<Self>,
-        reported: KBox<Reported>,
+        mut reported: KBox<Undecided>,
         qp: &Arc<Qp>,
         id: &CmId,
         param: &ConnParam<'_>,
     ) -> (Step, Result) {
+        reported.decided();
         // Until the Reply is sent, a rejecting one can be sent instead.
         let prepared = match self.prepare(&reported.responder, qp, param) {
             Ok(prepared) => prepared,
-            Err(e) => return (self.refuse_with(reported, EndReason::Local(e)), Err(e)),
+            Err(e) => {
+                let step = self.refuse_with(reported, Phase::Reported, EndReason::Local(e));
+
+                return (step, Err(e));
+            }
         };
         let started = prepared.send(self).and_then(|parameters| {
             self.start(&parameters, Role::Responder, reported.incoming.addrs)?;
@@ -313,18 +381,48 @@ impl Endpoint {
     }
 
     /// Rejects, as [`CmOperations::reject`](rdma::iw::CmOperations::reject) says. May sleep.
-    pub(super) fn reject_by(self: &Arc<Self>, private_data: &[u8]) -> Result {
+    pub(super) fn reject_by(self: &Arc<Self>, rejection: &Rejection<'_>) -> Result {
         self.step(&mut self.phase.lock(), |phase| match phase {
-            Phase::Reported(reported) => {
-                let answered = reported.responder.reject(self, private_data);
-                let phase = Phase::Reported(reported);
+            Phase::Reported(undecided) if rejection.by_handler => {
+                (self.reject_by_handler(undecided), Ok(()))
+            }
+            Phase::Reported(undecided) => {
+                let step = self.reject_reported(undecided, rejection.private_data);
 
-                (refused(phase, answered, EndReason::Rejected), Ok(()))
+                (step, Ok(()))
             }
             phase => (Step::Next(phase), Err(ECONNRESET)),
         })
     }
+
+    fn reject_reported(&self, mut undecided: KBox<Undecided>, private_data: &[u8]) -> Step {
+        undecided.decided();
+        let answered = undecided.responder.reject(self, private_data);
+
+        refused(Phase::Reported(undecided), answered, EndReason::Rejected)
+    }
+
+    /// Handles a rejection of which riw cannot say whether the consumer has decided. If there was room when
+    /// the request was reported, the backlog was not the reason. Otherwise queues the request in its old
+    /// place. May sleep.
+    fn reject_by_handler(self: &Arc<Self>, mut undecided: KBox<Undecided>) -> Step {
+        if undecided.report.is_some_and(|report| report.had_room) {
+            return self.reject_reported(undecided, &[]);
+        }
+        undecided.not_taken();
+        match undecided.incoming.enter(self) {
+            Ok(()) => self.offer_later(undecided),
+            // The subscription has closed.
+            Err(e) if e == ECONNREFUSED => {
+                self.refuse_with(undecided, Phase::Queued, EndReason::Rejected)
+            }
+            Err(e) => self.refuse_with(undecided, Phase::Queued, EndReason::Local(e)),
+        }
+    }
 }
+
+/// [`Phase::Queued`] or [`Phase::Reported`].
+pub(super) type UndecidedPhase = fn(KBox<Undecided>) -> Phase;
 
 /// Ends a connection that is not accepted. `answered`: the peer has been sent an answer, which it has
 /// to get.

@@ -3,6 +3,7 @@
 //! The connection management of a device, and the parts that devices share.
 
 use super::{
+    backlog::Backlogs,
     listener::Listeners,
     member::{CmConnection, CmSubscription, Member},
 };
@@ -49,6 +50,7 @@ pub(crate) struct Shared {
     pub(super) pernet: Arc<Pernet>,
     #[pin]
     pub(super) listeners: Mutex<Listeners>,
+    pub(super) backlogs: Arc<Backlogs>,
     /// The devices that are not shut down. The netdev notifier needs this list: ib_core does not
     /// find a device by its netdev while it unregisters it or moves it to another namespace.
     #[pin]
@@ -63,6 +65,7 @@ impl Shared {
         kernel_queue: Arc<Queue>,
         pernet: Arc<Pernet>,
     ) -> Result<Arc<Self>> {
+        let backlogs = Backlogs::new(setup_queue.clone())?;
         // Reclaim needs none of its items. But an item of another queue may drop the last `Shared`, and a
         // queue with this flag must not wait for one without it.
         let load_queue = Queue::new(c"riw_load", Flags::UNBOUND | Flags::MEM_RECLAIM)?;
@@ -74,6 +77,7 @@ impl Shared {
                 kernel_queue,
                 load_queue,
                 pernet,
+                backlogs,
                 listeners <- new_mutex!(RBTree::new(), "riw::cm::Shared::listeners"),
                 devices <- new_mutex!(KVec::new(), "riw::cm::Shared::devices"),
             }),

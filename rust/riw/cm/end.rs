@@ -49,10 +49,15 @@ impl Endpoint {
             return;
         }
         self.note_end(&last, end.reason);
-        if let Phase::AwaitRequest(request) = &last {
-            request.leave(self);
+        match &last {
+            Phase::AwaitRequest(request) => request.incoming.leave(self),
+            Phase::Queued(undecided) => undecided.leave(self),
+            _ => {}
         }
-        let refused = matches!(last, Phase::AwaitRequest(_) | Phase::Reported(_));
+        let refused = matches!(
+            last,
+            Phase::AwaitRequest(_) | Phase::Queued(_) | Phase::Reported(_)
+        );
         self.disconnect(end.how, refused);
         self.release_qp(end.reason);
         last.report_end(end.reason);
@@ -115,7 +120,11 @@ impl Phase {
             Self::Rdma { id, .. } => {
                 let _ = id.event(&CmEvent::Close);
             }
-            Self::New | Self::AwaitRequest(_) | Self::Reported(_) | Self::Closed => {}
+            Self::New
+            | Self::AwaitRequest(_)
+            | Self::Queued(_)
+            | Self::Reported(_)
+            | Self::Closed => {}
         }
     }
 }

@@ -31,7 +31,7 @@ use kernel_ext::{
     memcg::MemCgroup,
     workqueue::{impl_has_queue, Queue},
 };
-use rdma::iw::{CmId, ConnParam};
+use rdma::iw::{CmId, ConnParam, Rejection};
 
 /// A connection, or one that is being set up.
 #[pin_data]
@@ -302,8 +302,12 @@ impl CmConnection for Endpoint {
         Arc::from(self).accept_by(qp, id, param)
     }
 
-    fn reject(self: ArcBorrow<'_, Self>, private_data: &[u8]) -> Result {
-        Arc::from(self).reject_by(private_data)
+    fn reject(self: ArcBorrow<'_, Self>, rejection: &Rejection<'_>) -> Result {
+        Arc::from(self).reject_by(rejection)
+    }
+
+    fn offer(self: ArcBorrow<'_, Self>) {
+        Arc::from(self).offer_queued();
     }
 
     fn evict(self: ArcBorrow<'_, Self>) {

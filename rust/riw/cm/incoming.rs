@@ -2,7 +2,7 @@
 
 //! The state of a connection that is not accepted yet.
 
-use super::subscription::Subscription;
+use super::{backlog::Report, subscription::Subscription};
 use crate::link::{AddrPair, Deadline};
 use iwarp::{
     negotiation,
@@ -26,11 +26,16 @@ pub(super) struct Request {
     pub(super) deadline: Deadline,
 }
 
-/// A connection with a valid Request that waits for the decision of a consumer.
-pub(super) struct Reported {
+/// A connection with a valid Request on which no consumer has decided. While it is queued, it counts among
+/// the half-open ones of its subscription.
+pub(super) struct Undecided {
     pub(super) incoming: Incoming,
     pub(super) responder: Responder,
     pub(super) deadline: Deadline,
+    /// The place in the queue of the backlog.
+    pub(super) place: u64,
+    /// The report, while the consumer has it.
+    pub(super) report: Option<Report>,
 }
 
 /// Waits for the request of the peer.

@@ -34,7 +34,7 @@ use kernel::{
 };
 use kernel_ext::{memalloc::without_io, vec, workqueue::mod_delayed_work};
 use net::Netns;
-use rdma::iw::{CmId, Setup};
+use rdma::iw::{Backlog, CmId, Setup};
 
 /// Connections that a listener accepts in a row before other work items run.
 const BATCH: usize = 64;
@@ -48,7 +48,7 @@ pub(super) fn listen(
     id: &CmId,
     setup: &Setup,
     home: Option<&Netns>,
-    backlog: u32,
+    backlog: Backlog,
 ) -> Result<usize> {
     listen_on(dev, id, setup, home, backlog).or_else(|e| {
         if !is_everywhere(setup) {
@@ -86,17 +86,17 @@ fn listen_on(
     id: &CmId,
     setup: &Setup,
     home: Option<&Netns>,
-    backlog: u32,
+    backlog: Backlog,
 ) -> Result<usize> {
     let ns = dev.netns_of(home)?;
-    let subscription = Subscription::new(dev)?;
+    let subscription = Subscription::new(dev, backlog)?;
     // Outside of the lock: this may load the module of an address family.
     let candidates = candidates(dev, &ns, setup)?;
     let mut found = KVec::with_capacity(candidates.len(), GFP_KERNEL_ACCOUNT)?;
 
     let mut listeners = dev.shared.listeners.lock();
     for candidate in candidates {
-        match candidate.subscribe(&subscription, &mut listeners, setup.tos, backlog) {
+        match candidate.subscribe(&subscription, &mut listeners, setup.tos, backlog.size) {
             // There is room.
             Ok(listener) => vec::push(&mut found, listener, GFP_KERNEL_ACCOUNT)?,
             Err(e) => {

@@ -7,7 +7,7 @@ use kernel::{
     prelude::*,
     sync::{Arc, ArcBorrow},
 };
-use rdma::iw::{CmId, ConnParam};
+use rdma::iw::{CmId, ConnParam, Rejection};
 
 /// An object that has a link, or a share in one, which the shutdown has to close.
 #[derive(Clone)]
@@ -22,9 +22,12 @@ pub(super) trait CmConnection: Send + Sync {
     fn accept(self: ArcBorrow<'_, Self>, qp: &Arc<Qp>, id: &CmId, param: &ConnParam<'_>) -> Result;
 
     /// Rejects, as [`CmOperations::reject`](rdma::iw::CmOperations::reject) says. May sleep.
-    fn reject(self: ArcBorrow<'_, Self>, private_data: &[u8]) -> Result;
+    fn reject(self: ArcBorrow<'_, Self>, rejection: &Rejection<'_>) -> Result;
 
-    /// Resets the connection to make room for others, unless it has been accepted. A work item does
+    /// Reports the connect request, if it is queued. May sleep.
+    fn offer(self: ArcBorrow<'_, Self>);
+
+    /// Ends the connection to make room for others, unless it has been accepted. A work item does
     /// it. Any context.
     fn evict(self: ArcBorrow<'_, Self>);
 

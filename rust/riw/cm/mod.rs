@@ -37,6 +37,7 @@
 //! new ones.
 
 mod accept;
+mod backlog;
 mod connect;
 mod device;
 mod end;

@@ -63,8 +63,10 @@ impl Endpoint {
     fn addrs_of<'a>(&'a self, phase: &'a Phase) -> Option<&'a AddrPair> {
         match phase {
             Phase::Connecting(opening) | Phase::AwaitReply(opening) => Some(&opening.addrs),
-            Phase::AwaitRequest(request) => Some(request.addrs()),
-            Phase::Reported(reported) => Some(reported.addrs()),
+            Phase::AwaitRequest(request) => Some(&request.incoming.addrs),
+            Phase::Queued(undecided) | Phase::Reported(undecided) => {
+                Some(&undecided.incoming.addrs)
+            }
             Phase::AwaitFirst { .. } | Phase::Rdma { .. } => self.addrs.as_ref(),
             Phase::New | Phase::Closed => None,
         }

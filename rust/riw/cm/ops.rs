@@ -13,7 +13,7 @@ use kernel::{prelude::*, sync::aref::ARef};
 use kernel_ext::memalloc::without_io;
 use net::Netns;
 use rdma::{
-    iw::{CmId, CmOperations, ConnParam, Setup},
+    iw::{Backlog, CmId, CmOperations, ConnParam, Rejection, Setup},
     Device,
 };
 
@@ -46,7 +46,11 @@ impl CmOperations for Riw {
             }
             None => {
                 // After this error iw_cm does not reject it.
-                let _ = without_io(|| endpoint.as_arc_borrow().reject(&[]));
+                let rejection = Rejection {
+                    private_data: &[],
+                    by_handler: false,
+                };
+                let _ = without_io(|| endpoint.as_arc_borrow().reject(&rejection));
                 Err(EINVAL)
             }
         }
@@ -58,10 +62,10 @@ impl CmOperations for Riw {
             .is_none_or(|connection| without_io(|| connection.as_arc_borrow().abandon(id)))
     }
 
-    fn reject(dev: &Device<Self>, token: usize, private_data: &[u8]) -> Result {
+    fn reject(dev: &Device<Self>, token: usize, rejection: &Rejection<'_>) -> Result {
         let endpoint = dev.cm.endpoint(token).ok_or(ECONNRESET)?;
 
-        without_io(|| endpoint.as_arc_borrow().reject(private_data))
+        without_io(|| endpoint.as_arc_borrow().reject(rejection))
     }
 
     fn create_listen(
@@ -69,7 +73,7 @@ impl CmOperations for Riw {
         id: &CmId,
         setup: &Setup,
         home: Option<Netns>,
-        backlog: u32,
+        backlog: Backlog,
     ) -> Result<usize> {
         without_io(|| listen::listen(&dev.cm, id, setup, home.as_ref(), backlog))
     }

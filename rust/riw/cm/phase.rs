@@ -10,16 +10,18 @@
 //! | `Connecting` | TCP or SCTP | – | connect reply with an error |
 //! | `AwaitReply` | the MPA Reply; over SCTP the answer to the Initiate | – | connect reply with an error |
 //! | `AwaitRequest` | the MPA Request; over SCTP the Initiate | – | – |
+//! | `Queued` | room in the consumer's backlog | – | – |
 //! | `Reported` | `accept` or `reject` | connect request | – |
 //! | `AwaitFirst` | the first FPDU or segment chunk | connect request | established with an error, close |
 //! | `Rdma` | the end | connect reply or established | close |
 //! | `Closed` | – | all | – |
 //!
 //! The phase changes only under its lock, and riw reports to iw_cm under the same lock. So each
-//! event is reported once, and in this order.
+//! event is reported once, and in this order. Only a connect request is reported again: if the backlog had
+//! no room for it, `Reported` goes back to `Queued`.
 
 use super::{
-    incoming::{Reported, Request},
+    incoming::{Request, Undecided},
     opening::Opening,
     reason::EndReason,
 };
@@ -35,7 +37,8 @@ pub(super) enum Phase {
     Connecting(KBox<Opening>),
     AwaitReply(KBox<Opening>),
     AwaitRequest(KBox<Request>),
-    Reported(KBox<Reported>),
+    Queued(KBox<Undecided>),
+    Reported(KBox<Undecided>),
     AwaitFirst {
         id: ARef<CmId>,
         /// The agreed read depths.
@@ -124,6 +127,7 @@ impl Phase {
             Self::Connecting(_) => CmPhase::Connecting,
             Self::AwaitReply(_) => CmPhase::AwaitReply,
             Self::AwaitRequest(_) => CmPhase::AwaitRequest,
+            Self::Queued(_) => CmPhase::Queued,
             Self::Reported(_) => CmPhase::Reported,
             Self::AwaitFirst { .. } => CmPhase::AwaitFirst,
             Self::Rdma { .. } => CmPhase::Rdma,
@@ -136,7 +140,7 @@ impl Phase {
         match self {
             Self::Connecting(opening) | Self::AwaitReply(opening) => Some(opening.deadline),
             Self::AwaitRequest(request) => Some(request.deadline),
-            Self::Reported(reported) => Some(reported.deadline),
+            Self::Queued(undecided) | Self::Reported(undecided) => Some(undecided.deadline),
             Self::AwaitFirst { deadline, .. } => Some(*deadline),
             Self::Rdma { ending, watch, .. } => match ending {
                 Some(ending) => Some(ending.deadline),

@@ -25,7 +25,7 @@ pub(super) enum EndReason {
     Timeout,
     /// Other half-open connections needed the room.
     Evicted,
-    /// This side's consumer rejected the connection, or has closed, or its backlog is full.
+    /// This side's consumer rejected the connection, or has closed.
     Rejected,
     /// The peer's consumer rejected the connection.
     Refused,

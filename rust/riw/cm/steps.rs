@@ -42,7 +42,7 @@ impl Endpoint {
 
     /// Does a work item's step, and sets the timer for the phase that it leaves. If the deadline has
     /// passed, first takes the step of [`Self::expire`]. May sleep.
-    fn step_and_arm(self: &Arc<Self>, phase: &mut Phase, f: impl FnOnce(Phase) -> Step) {
+    pub(super) fn step_and_arm(self: &Arc<Self>, phase: &mut Phase, f: impl FnOnce(Phase) -> Step) {
         self.step(phase, |phase| (f(phase), ()));
         if phase.deadline().is_some_and(|d| d.left().is_none()) {
             self.step(phase, |phase| (self.expire(phase), ()));
@@ -63,7 +63,12 @@ impl Endpoint {
     fn expire(self: &Arc<Self>, phase: Phase) -> Step {
         match phase {
             Phase::Connecting(opening) => self.fall_back(opening, EndReason::Timeout),
-            Phase::Reported(reported) => self.refuse_with(reported, EndReason::Timeout),
+            Phase::Queued(undecided) => {
+                self.refuse_with(undecided, Phase::Queued, EndReason::Timeout)
+            }
+            Phase::Reported(undecided) => {
+                self.refuse_with(undecided, Phase::Reported, EndReason::Timeout)
+            }
             Phase::Rdma {
                 id,
                 ending: Some(mut ending),
@@ -116,7 +121,9 @@ impl WorkItem<0> for Endpoint {
         without_io(|| {
             this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
                 Phase::Connecting(_) | Phase::AwaitReply(_) => this.step_connect(phase),
-                Phase::AwaitRequest(_) | Phase::Reported(_) => this.step_accept(phase),
+                Phase::AwaitRequest(_) | Phase::Queued(_) | Phase::Reported(_) => {
+                    this.step_accept(phase)
+                }
                 phase => Step::Next(phase),
             });
         });

@@ -3,6 +3,7 @@
 //! Listening ids of iw_cm.
 
 use super::{
+    backlog::Share,
     device::CmDevice,
     half_open::{HalfOpen, Source},
     listener::Listener,
@@ -14,7 +15,7 @@ use kernel::{
     rbtree::RBTreeNode,
     sync::{aref::ARef, Arc, ArcBorrow, Mutex},
 };
-use rdma::iw::{CmEvent, CmId};
+use rdma::iw::{Backlog, CmEvent, CmId};
 
 /// The device of a subscription, by its netdev. While a netdev moves to another namespace, a device there may
 /// have the same index.
@@ -30,6 +31,7 @@ pub(super) struct SubscriptionKey {
 pub(super) struct Subscription {
     pub(super) dev: Arc<CmDevice>,
     pub(super) token: usize,
+    pub(super) backlog: Share,
     #[pin]
     state: Mutex<SubscriptionState>,
 }
@@ -44,17 +46,18 @@ struct SubscriptionState {
 
 impl Subscription {
     /// Creates a subscription, not open yet. May sleep.
-    pub(super) fn new(dev: &Arc<CmDevice>) -> Result<Arc<Self>> {
+    pub(super) fn new(dev: &Arc<CmDevice>, backlog: Backlog) -> Result<Arc<Self>> {
         Arc::pin_init(
-            pin_init!(Self {
+            try_pin_init!(Self {
                 dev: dev.clone(),
                 token: dev.token(),
+                backlog: Share::new(&dev.shared.backlogs, backlog)?,
                 state <- new_mutex!(SubscriptionState {
                     id: None,
                     listeners: KVec::new(),
                     half_open: HalfOpen::new(),
                 }, "riw::cm::Subscription::state"),
-            }),
+            }? Error),
             GFP_KERNEL_ACCOUNT,
         )
     }
@@ -103,7 +106,7 @@ impl Subscription {
         Ok(())
     }
 
-    /// Removes a half-open connection, if it is there: its Request has arrived, or never will. May
+    /// Removes a half-open connection, if it is there: its request has been reported, or never will be. May
     /// sleep.
     pub(super) fn leave(&self, source: Source, token: usize) {
         let removed = self.state.lock().half_open.remove(source, token);
@@ -136,6 +139,7 @@ impl CmSubscription for Subscription {
             connection.as_arc_borrow().evict();
         }
         drop(id);
+        this.backlog.retire();
         this.dev.remove(this.token);
     }
 }

@@ -12,6 +12,7 @@
  *     reject      serve: reject requests, with the private data
  *     hold        serve: leave requests unanswered
  *     idle        serve: do not read events
+ *     slow        serve: answer 10 requests in a second
  *     twice       serve: accept each request a second time, with another queue pair
  *     regret      serve: reject each request after it was accepted
  *     ib          serve: listen in the port space RDMA_PS_IB instead of RDMA_PS_TCP
@@ -37,7 +38,7 @@
 
 static struct {
 	int backlog, data, ird, ord, tos, qpn;
-	bool reject, hold, idle, ib, deaf, stay, wait, abort, twice, regret, post;
+	bool reject, hold, idle, ib, deaf, stay, wait, abort, twice, regret, post, slow;
 	char from[64], source[8];
 } opts = { .backlog = 8, .ird = 1, .ord = 1, .tos = -1 };
 
@@ -67,6 +68,8 @@ static void parse(int argc, char **argv)
 			opts.hold = true;
 		else if (!strcmp(argv[i], "idle"))
 			opts.idle = true;
+		else if (!strcmp(argv[i], "slow"))
+			opts.slow = true;
 		else if (!strcmp(argv[i], "ib"))
 			opts.ib = true;
 		else if (!strcmp(argv[i], "twice"))
@@ -248,6 +251,8 @@ static void serve(struct rdma_event_channel *channel, const char *addr, const ch
 				sleep(1);
 			}
 			answer(id);
+			if (opts.slow)
+				usleep(100000);
 			break;
 		case RDMA_CM_EVENT_DISCONNECTED:
 		case RDMA_CM_EVENT_CONNECT_ERROR:
