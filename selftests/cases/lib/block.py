@@ -2,7 +2,7 @@
 """Traffic on block devices whose data is compared."""
 
 import load
-from ksft import PACE, ksft_eq, ksft_in
+from ksft import ksft_eq, ksft_in
 from utils import cmd
 
 SIZE = 64 << 20
@@ -14,20 +14,20 @@ def fio(device, *options, engine="libaio", host=None, timeout=100):
     writes."""
     said = cmd(["fio", "--name=job", f"--filename={device}", f"--ioengine={engine}", "--direct=1",
                 "--group_reporting", "--verify=crc32c", "--verify_fatal=1", *options], host=host,
-               timeout=timeout * PACE).stdout
+               timeout=timeout).stdout
     ksft_in("err= 0", said)
 
 
 def compare(device, *options, first=0, length=SIZE, host=None, timeout=100):
     """Runs block_load to its end: all that it reads is what it wrote."""
-    done = cmd(["block_load", *options, device, first, length], host=host, timeout=timeout * PACE)
+    done = cmd(["block_load", *options, device, first, length], host=host, timeout=timeout)
     ksft_in("verified", done.stdout)
 
 
 def copy(source, target, size, *options):
     """Copies `size` bytes. `options` are those of dd, at least its block size."""
     cmd(["dd", f"if={source}", f"of={target}", "iflag=count_bytes", f"count={size}", "status=none",
-         *options], timeout=100 * PACE)
+         *options], timeout=100)
 
 
 def exchange(device, backing, writing, reading, size=4 << 20):
@@ -37,7 +37,7 @@ def exchange(device, backing, writing, reading, size=4 << 20):
     copy("written", device, size, f"bs={writing}", "oflag=direct")
     copy(device, "read", size, f"bs={reading}", "iflag=count_bytes,direct")
     for copied, whose in (backing, "the target's data"), ("read", "what is read"):
-        done = cmd(["cmp", "-n", size, "written", copied], fail=False, timeout=60 * PACE)
+        done = cmd(["cmp", "-n", size, "written", copied], fail=False, timeout=60)
         ksft_eq(done.ret, 0, f"{whose}: {done.stdout}{done.stderr}")
 
 
@@ -60,5 +60,5 @@ class Load(load.Load):
 
     def fails(self, timeout=60):
         """Waits until it ends by itself, because a request failed."""
-        ksft_eq(self.process.wait(timeout * PACE), 1, "status")
+        ksft_eq(self.process.wait(timeout), 1, "status")
         ksft_in("failed: ", self.process.output)

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import lab
-from ksft import PACE, KsftFailEx, ksft_eq, ksft_ge, ksft_true
+from ksft import KsftFailEx, ksft_eq, ksft_ge, ksft_true
 from utils import bkg, rdma, wait_until
 
 OPERATIONS = ("send", "write", "read")
@@ -52,7 +52,7 @@ def keeps_sending(process, node):
     if lab.DRIVER == "riw":
         path = Path(f"/sys/class/infiniband/{node.dev}/ports/1/hw_counters/tx_sends")
         before = sent()
-        wait_until(lambda: sent() > before + PROGRESS or not process.running, 5 * PACE,
+        wait_until(lambda: sent() > before + PROGRESS or not process.running, 5,
                    f"{PROGRESS} messages more: {process}\n{process.output}")
     ksft_true(process.running, process.output)
 
@@ -102,7 +102,7 @@ class Carried:
         if lab.DRIVER != "riw":
             return
         try:
-            wait_until(lambda: sent() >= payload, 5 * PACE, "")
+            wait_until(lambda: sent() >= payload, 5, "")
         except KsftFailEx:
             ksft_ge(sent(), payload, "bytes that the devices have sent")
 
@@ -145,7 +145,7 @@ def expect(moves, own, other):
     that have just arrived are counted a moment later."""
     wanted = {name: value for name, value in expected(own, other).items() if value}
     try:
-        wait_until(lambda: messages(moves()) == wanted, 5 * PACE, "")
+        wait_until(lambda: messages(moves()) == wanted, 5, "")
     except KsftFailEx:
         ksft_eq(messages(moves()), wanted, "counters, traffic")
 
@@ -170,7 +170,7 @@ class Traffic:
 
     def __enter__(self):
         self._process.__enter__()
-        text = self._process.says(r"(?s)^(.*)ready\n", 30 * PACE)[1]
+        text = self._process.says(r"(?s)^(.*)ready\n", 30)[1]
         self.pairs = [tuple(map(int, line.split()[1:])) for line in text.splitlines()]
         return self
 
@@ -193,7 +193,7 @@ class Traffic:
             if len(found) - 1 <= self._answers and not self._process.running:
                 raise KsftFailEx(f"ended: {self._process}\n{self._process.output}")
             return found[:-1] if len(found) - 1 > self._answers else None
-        answer = wait_until(answers, timeout * PACE, f"an answer of {self._process}")[self._answers]
+        answer = wait_until(answers, timeout, f"an answer of {self._process}")[self._answers]
         self._answers += 1
         rows = [line.split()[1:] for line in answer.splitlines() if line.startswith("sent")]
         return {int(qpn): dict(zip(names(), map(int, counts))) for qpn, *counts in rows}
@@ -212,7 +212,7 @@ class Traffic:
     def quit(self):
         """Ends the program, which disconnects and destroys all it has."""
         self._process.stdin.close()
-        self._process.succeed(30 * PACE)
+        self._process.succeed(30)
 
 
 def names():

@@ -3,7 +3,7 @@
 name of each detail; functions here take the name without it."""
 
 import lab
-from ksft import PACE, KsftFailEx, ksft_eq
+from ksft import KsftFailEx, ksft_eq
 from utils import wait_until
 
 
@@ -37,7 +37,7 @@ def holds(row, **wanted):
     ksft_eq({name: found.get(name) for name in wanted}, wanted, f"of {row}")
 
 
-def wait(read, wanted, timeout=10 * PACE):
+def wait(read, wanted, timeout=10):
     """Waits until the object that `read` returns has these details."""
     last = {}
 

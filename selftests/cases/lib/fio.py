@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import lab
-from ksft import PACE, ksft_eq, ksft_in, ksft_ne, ksft_true
+from ksft import ksft_eq, ksft_in, ksft_ne, ksft_true
 from utils import bkg
 
 SPARE = 64 << 10
@@ -42,8 +42,8 @@ def run(verb, server, client, block, depth, total):
         with bkg(["fio", "--name=client", *common, "--rw=write", f"--verb={verb}",
                   f"--hostname={server.addr}", "--scramble_buffers=0", at_client.option],
                  host=client) as asking:
-            ksft_in("err= 0", asking.succeed(60 * PACE))
-        ksft_in("err= 0", serving.succeed(20 * PACE))
+            ksft_in("err= 0", asking.succeed(60))
+        ksft_in("err= 0", serving.succeed(20))
     after = at_server.blocks()
     if verb != "read":
         written = {number for number in range(depth) if after[number] != before[number]}

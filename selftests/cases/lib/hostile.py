@@ -6,7 +6,7 @@ import signal
 from contextlib import contextmanager
 
 from counters import keeps_sending
-from ksft import PACE, KsftFailEx, ksft_eq, ksft_true, point
+from ksft import KsftFailEx, ksft_eq, ksft_true, point
 from rawverbs import ERROR, FLUSHED, RTS, SEND, SUCCESS, WC_RECV, Cm, Context, Memory, Pair
 from utils import wait_until
 
@@ -14,7 +14,7 @@ BYTES = 1 << 16
 """Of a region."""
 LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ = 1, 2, 4
 """Access flags."""
-PROMPT = 10 * PACE
+PROMPT = 10
 """s for what must happen."""
 
 BAD_SGES = ("no region's STag", "an STag with another last octet", "STag 0", "an STag of another PD",

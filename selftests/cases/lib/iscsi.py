@@ -41,7 +41,7 @@ PATIENT = {
 
 def admin(*args, fail=True, timeout=60):
     """Runs iscsiadm."""
-    return cmd(["iscsiadm", *args], fail=fail, timeout=timeout * PACE)
+    return cmd(["iscsiadm", *args], fail=fail, timeout=timeout)
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def running():
     with modules.loaded(*MODULES), \
             bkg(["iscsid", "--foreground", "--no-pid-file", "--initiatorname", name]) as daemon:
         try:
-            wait_until(listening, 20 * PACE, "iscsid listens")
+            wait_until(listening, 20, "iscsid listens")
             yield
         finally:
             try:
@@ -158,7 +158,7 @@ class Session:
 
     def wait_state(self, state, timeout=60):
         """Waits for "LOGGED_IN", "FAILED" or "FREE", or "" if it has to go."""
-        wait_until(lambda: self.attribute("state") == state, timeout * PACE,
+        wait_until(lambda: self.attribute("state") == state, timeout,
                    f"session{self.number} is {state or 'gone'}; it is {self.attribute('state')!r}")
 
 
@@ -182,7 +182,7 @@ def logout_all():
     """Logs out of all sessions. On return they are gone."""
     if sessions():
         admin("-m", "node", "--logoutall=all", fail=False)
-        wait_until(lambda: not sessions(), 60 * PACE, "all sessions are gone")
+        wait_until(lambda: not sessions(), 60, "all sessions are gone")
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 
 import lab
 from cgroups import charged_as, group, run_in
-from ksft import PACE, include_points, ksft_pr, point
+from ksft import include_points, ksft_pr, point
 from memory import Memory
 from utils import wait_until
 
@@ -27,7 +27,7 @@ def kills(left, right, rounds):
             wait_until(lambda: not lab.left_over(), 10, "empty resource lists")
         with point("no kernel memory is charged to the killed processes"):
             try:
-                wait_until(lambda: charged_as(path, *KINDS) < rounds * LEAST, TIME_WAIT * PACE, "all is freed")
+                wait_until(lambda: charged_as(path, *KINDS) < rounds * LEAST, TIME_WAIT, "all is freed")
             finally:
                 ksft_pr(f"charged: { {kind: charged_as(path, kind) for kind in KINDS} }")
     with point("memory is back"):

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ksft import PACE, KsftFailEx, ksft_pr
+from ksft import KsftFailEx, ksft_pr
 from netns import NetNS, NetNSEnter
 from threads import meanwhile
 from utils import cmd, ip, rdma, tool, wait_until
@@ -146,7 +146,7 @@ def link_del(dev):
 @contextmanager
 def link_deleted(node):
     """Deletes the RDMA link of a node, and adds it again at the end of the block."""
-    rdma(f"link delete {node.dev}", timeout=60 * PACE)
+    rdma(f"link delete {node.dev}", timeout=60)
     try:
         yield
     finally:
@@ -202,7 +202,7 @@ def held(*devs, kinds=("qp", "mr", "pd", "cm_id")):
 def nothing_held(*devs, timeout=20, **kinds):
     """Waits until connections hold nothing in these devices, as `held` says."""
     try:
-        wait_until(lambda: not held(*devs, **kinds), timeout * PACE,
+        wait_until(lambda: not held(*devs, **kinds), timeout,
                    "all objects of connections are gone")
     except KsftFailEx as reason:
         raise KsftFailEx(f"{reason}\n" + "\n".join(map(str, held(*devs, **kinds)[:20]))) from None

@@ -5,7 +5,7 @@ import os
 import re
 import signal
 
-from ksft import PACE, KsftFailEx, ksft_in
+from ksft import KsftFailEx, ksft_in
 from utils import bkg, tail, wait_until
 
 
@@ -37,11 +37,11 @@ class Load:
             return self.completed >= target
 
         target = self.completed + more
-        wait_until(advanced, timeout * PACE, f"{more} more {self.unit} are completed")
+        wait_until(advanced, timeout, f"{more} more {self.unit} are completed")
 
     def verified(self, timeout):
         """Waits until it ends by itself. All data have to be what was written last."""
-        ksft_in("verified", self.process.succeed(timeout * PACE))
+        ksft_in("verified", self.process.succeed(timeout))
 
     def finish(self, timeout):
         """Ends it. All data have to be what was written last."""

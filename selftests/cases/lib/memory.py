@@ -8,7 +8,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from ksft import KsftFailEx
+from ksft import PACE, KsftFailEx
 from utils import wait_until
 
 FIELDS = ("Slab", "Percpu", "VmallocUsed", "Unevictable", "KernelStack")
@@ -108,7 +108,7 @@ class Memory:
 
         Memory is freed after grace periods, so this may take a moment. Returns the growth.
         """
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * PACE
         while True:
             grown = self.growth(Memory.now())
             if max(grown[kind] for kind in kinds) <= bound:

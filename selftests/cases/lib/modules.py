@@ -4,7 +4,7 @@
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from ksft import PACE, KsftFailEx
+from ksft import KsftFailEx
 from utils import cmd, wait_until
 
 
@@ -15,7 +15,7 @@ def loaded(*names):
     with ExitStack() as stack:
         for name, *parameters in map(str.split, names):
             stack.callback(unload, name)
-            cmd(["modprobe", name, *parameters], timeout=60 * PACE)
+            cmd(["modprobe", name, *parameters], timeout=60)
         yield
 
 
@@ -28,12 +28,12 @@ def unload(name):
     """Unloads a module, and those that only it has used. It has to become unused within a moment."""
     def unloaded():
         nonlocal last
-        last = cmd(["modprobe", "--remove", name], fail=False, timeout=60 * PACE)
+        last = cmd(["modprobe", "--remove", name], fail=False, timeout=60)
         return not last.ret
 
     last = None
     if present(name):
         try:
-            wait_until(unloaded, 30 * PACE, f"{name} can be unloaded", interval=0.5)
+            wait_until(unloaded, 30, f"{name} can be unloaded", interval=0.5)
         except KsftFailEx as reason:
             raise KsftFailEx(f"{reason}\n{last.stderr}") from None

@@ -14,7 +14,7 @@ import re
 from contextlib import ExitStack, contextmanager
 
 import lab
-from ksft import PACE, KsftFailEx, ksft_ge
+from ksft import KsftFailEx, ksft_ge
 from utils import bkg, cmd, rdma, wait_until
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -117,7 +117,7 @@ class End:
 
     def write(self, path, value):
         """Writes to a file, with one write()."""
-        cmd(["sh", "-c", 'echo "$1" >"$2"', "sh", value, path], host=self, timeout=30 * PACE)
+        cmd(["sh", "-c", 'echo "$1" >"$2"', "sh", value, path], host=self, timeout=30)
 
     def read(self, path):
         """Returns the content of files; `path` may have wildcards."""
@@ -125,7 +125,7 @@ class End:
 
     def python(self, code, timeout=60):
         """Runs Python code. Returns its output."""
-        return cmd(["python3", "-c", code], host=self, timeout=timeout * PACE).stdout
+        return cmd(["python3", "-c", code], host=self, timeout=timeout).stdout
 
     def resources(self, listeners=False):
         """Returns the RDMA objects on this end's device, each with its type. Leaves out listeners
@@ -199,7 +199,7 @@ class Server(End):
         stack.callback(cmd, "nft delete table inet stop", host=self)
         wait_until(lambda: all("lqpn" in row or row["state"] == "LISTEN" for kind, row
                                in self.resources(listeners=True) if kind == "cm_id"),
-                   20 * PACE, "nfsd accepts the connections that have begun")
+                   20, "nfsd accepts the connections that have begun")
 
     def restart(self):
         """Stops nfsd and starts it again."""
@@ -234,10 +234,10 @@ class Client(End):
         with lab.set_up_slowly(self.node, server.node):
             cmd(["mount", "-t", "nfs", "-o", ",".join([*chosen, *options]),
                  f"[{where}]:{source}" if family == 6 else f"{where}:{source}", MOUNT],
-                host=self, timeout=60 * PACE)
+                host=self, timeout=60)
         try:
             yield Mount(self)
-            cmd(["umount", MOUNT], host=self, timeout=30 * PACE)
+            cmd(["umount", MOUNT], host=self, timeout=30)
         except BaseException:
             # The server may be unreachable: make all calls fail, and wait for none.
             cmd(["umount", "--internal-only", "--force", "--lazy", MOUNT], host=self)
@@ -245,7 +245,7 @@ class Client(End):
 
     def drop_caches(self):
         """Forgets all pages without unwritten data, and all unused inodes."""
-        cmd(["sh", "-c", "sync; echo 3 >/proc/sys/vm/drop_caches"], host=self, timeout=60 * PACE)
+        cmd(["sh", "-c", "sync; echo 3 >/proc/sys/vm/drop_caches"], host=self, timeout=60)
 
 
 class Mount:
@@ -309,8 +309,8 @@ def verify(server, client, version, block, kind="direct", pattern="randwrite"):
     with client.mounted(server, version) as mount:
         with fio(client, MOUNT, name, **options, ioengine=ENGINES[kind],
                  direct=int(kind == "direct"), end_fsync=1) as run:
-            run.succeed(VERIFIED * PACE)
+            run.succeed(VERIFIED)
         # Pages that the client has kept would prove nothing about READ.
         ksft_ge(mount.total("chunk_bytes_received"), size, "bytes read by Write chunks")
     with fio(server, EXPORT, name, **options, verify_only=1) as run:
-        run.succeed(VERIFIED * PACE)
+        run.succeed(VERIFIED)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import lab
 from block import SIZE
-from ksft import PACE, KsftFailEx, ksft_eq
+from ksft import KsftFailEx, ksft_eq
 from lab import Node
 from utils import cmd, wait_until
 
@@ -39,7 +39,7 @@ SUBSYSTEM = f"{CONFIG}/nvmet/subsystems/{NQN}"
 
 def shell(host, script, timeout=60, fail=True):
     """Runs a shell script at a `Node`. It ends at the first command that fails."""
-    return cmd(["sh", "-euc", script], host=host, timeout=timeout * PACE, fail=fail)
+    return cmd(["sh", "-euc", script], host=host, timeout=timeout, fail=fail)
 
 
 # --- modules
@@ -73,7 +73,7 @@ def unload(host):
 
     last = None
     try:
-        wait_until(unloaded, 60 * PACE, "the modules of NVMe can be unloaded", interval=0.5)
+        wait_until(unloaded, 60, "the modules of NVMe can be unloaded", interval=0.5)
     except KsftFailEx as reason:
         raise KsftFailEx(f"{reason}\n{last.stderr}") from None
 
@@ -272,7 +272,7 @@ class Controller:
 
     def wait_state(self, state, timeout=60):
         """Waits for a state; "" if it has to go."""
-        wait_until(lambda: self.attribute("state") == state, timeout * PACE,
+        wait_until(lambda: self.attribute("state") == state, timeout,
                    f"{self.name} is {state or 'gone'}")
 
     def namespace(self, nsid):
@@ -280,17 +280,17 @@ class Controller:
         def found():
             return shell(self.host, f"NQN={NQN} NSID={nsid}\n{FIND}").stdout.split()
 
-        return wait_until(found, 30 * PACE, f"namespace {nsid} of {self.name}")[0]
+        return wait_until(found, 30, f"namespace {nsid} of {self.name}")[0]
 
     def identify(self, nsid=0):
         """Returns the controller's identify structure, or that of a namespace: a dict."""
         which = ["id-ns", self.path, "-n", nsid] if nsid else ["id-ctrl", self.path]
         return json.loads(cmd(["nvme", *which, "-o", "json"], host=self.host,
-                              timeout=60 * PACE).stdout)
+                              timeout=60).stdout)
 
     def reset(self):
         """Resets the controller: the host disconnects, and connects again."""
-        cmd(["nvme", "reset", self.path], host=self.host, timeout=60 * PACE)
+        cmd(["nvme", "reset", self.path], host=self.host, timeout=60)
 
 
 def connect_options(target, host, nqn=NQN):
@@ -304,7 +304,7 @@ def connect_options(target, host, nqn=NQN):
 
 def connect(target, host, *options, timeout=60):
     """Connects a host to a target. Returns the `Controller`."""
-    said = cmd([*connect_options(target, host), *options], host=host, timeout=timeout * PACE)
+    said = cmd([*connect_options(target, host), *options], host=host, timeout=timeout)
     names = re.findall(r"\bnvme\d+\b", said.stdout)
     if not names:
         raise KsftFailEx(f"no controller: {said}\n{said.stdout}{said.stderr}")
@@ -330,7 +330,7 @@ def discover(target, host):
     source = connect_options(target, host)
     source = source[source.index("--host-traddr"):][:2] if "--host-traddr" in source else []
     page = cmd(["nvme", "discover", *target.where(), *HOST, *source], host=host,
-               timeout=60 * PACE).stdout
+               timeout=60).stdout
     entries = re.split(r"^=+.*=+$", page, flags=re.MULTILINE)[1:]
     found = []
     for entry in entries:

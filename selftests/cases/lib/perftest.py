@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 import lab
-from ksft import PACE, KsftFailEx, ksft_pr
+from ksft import KsftFailEx, ksft_pr
 from utils import bkg
 
 ATTEMPTS = 5
@@ -91,18 +91,18 @@ def _run(test, server, client, options, family, timeout):
         with bkg([*BY, test, "-d", client.dev, *common, server.address(family)],
                  host=client) as pushing:
             try:
-                output = pushing.succeed(timeout * PACE)
+                output = pushing.succeed(timeout)
             except KsftFailEx as reason:
                 if REJECTED.search(pushing.output) and serving.running:
                     raise TooEarly(str(reason)) from None
                 if client.dev.startswith("siw") and LAST_SEND.search(pushing.output):
                     # The server has received everything.
-                    serving.succeed(timeout * PACE)
+                    serving.succeed(timeout)
                     raise LastSend(str(reason)) from None
                 # Put the reason first, before all buffered output.
                 raise KsftFailEx(f"{reason}\nall of it:\n{pushing.output}"
                                  f"{serving}\n{serving.output}") from None
-        serving.succeed(timeout * PACE)
+        serving.succeed(timeout)
     if NO_CLOCK in output:
         raise NoClock(f"no clock: {test}")
     rows = table(output)

@@ -169,7 +169,7 @@ class Ring:
     def wait(self):
         """Waits for a completion."""
         found = []
-        wait_until(lambda: found.append(self.poll()) or found[-1], 20 * PACE, "a completion")
+        wait_until(lambda: found.append(self.poll()) or found[-1], 20, "a completion")
         return found[-1]
 
 

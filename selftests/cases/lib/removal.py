@@ -6,7 +6,7 @@ import re
 from contextlib import contextmanager
 
 import lab
-from ksft import PACE, KsftFailEx, ksft_in, ksft_true
+from ksft import KsftFailEx, ksft_in, ksft_true
 from utils import bkg, cmd, ip, wait_until
 
 KILOBYTES = 200
@@ -67,7 +67,7 @@ def moved(left, right):
 
 def ended(process):
     """Checks that the process ended by itself, because of an error."""
-    process.wait(20 * PACE)
+    process.wait(20)
     if "verbs_stress" in process.argv:
         # An error of a posted request, or of the post itself.
         ksft_true(re.search(rf"Work Request Flushed Error|post.\w+ \({errno.EIO}, ", process.output),

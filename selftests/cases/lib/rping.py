@@ -2,11 +2,10 @@
 """rping between two nodes: a server that takes one client."""
 
 import lab
-from ksft import PACE
 from utils import bkg
 
 
-def ping(server, client, family=4, count=10, size=1024, timeout=30 * PACE):
+def ping(server, client, family=4, count=10, size=1024, timeout=30):
     """Pings `count` times with data checked at both ends.
 
     Raises `KsftFailEx` if either end fails.

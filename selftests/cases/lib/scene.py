@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A device in a namespace of its own, and what can happen to it while connections are set up."""
 import lab
-from ksft import PACE, defer, ksft_true, point
+from ksft import defer, ksft_true, point
 from netns import NetNS
 from utils import bkg, ip, rdma, wait_until
 
@@ -35,7 +35,7 @@ class Scene:
     def serve(self, *options):
         port = lab.new_port()
         process = self.start("cm_peer", "serve", self.addr, port, *options)
-        process.says("listening", 10 * PACE)
+        process.says("listening", 10)
         return process, port
 
     def ours(self, peer):
@@ -61,8 +61,8 @@ def listening(scene):
 
 def established(scene):
     server, port = scene.serve()
-    scene.start("cm_peer", "connect", scene.addr, port, "stay").says("ESTABLISHED", 10 * PACE)
-    server.says("ESTABLISHED", 5 * PACE)
+    scene.start("cm_peer", "connect", scene.addr, port, "stay").says("ESTABLISHED", 10)
+    server.says("ESTABLISHED", 5)
 
 
 # --- events
@@ -97,17 +97,17 @@ def act(scene, phase, event):
     event(scene)
     if event is not namespace_goes:
         # A silent peer may keep a lingering connection until the time-out.
-        patience = LINGER + 4 * PACE if event is killed else AT_ONCE
+        patience = LINGER + 4 if event is killed else AT_ONCE
         wait_until(scene.no_sockets, patience, "no sockets")
     for process in scene.processes:
         if event is not killed and process.running and "serve" not in process.argv:
             process.wait(AT_ONCE)
     scene.kill()
     gone = ["qp", "cm_id"]
-    wait_until(lambda: not any(lab.resources(kind) for kind in gone), LINGER + 2 * PACE,
+    wait_until(lambda: not any(lab.resources(kind) for kind in gone), LINGER + 2,
                "no QP, no cm_id")
     if event is not killed:
-        wait_until(lambda: "riw0" not in lab.links(), 5 * PACE, "no link")
+        wait_until(lambda: "riw0" not in lab.links(), 5, "no link")
 
 
 def act_all(make_scene, phases):

@@ -4,7 +4,6 @@
 from pathlib import Path
 
 import lab
-from ksft import PACE
 from utils import wait_until
 
 HOSTS = Path("/sys/class/scsi_host")
@@ -33,7 +32,7 @@ def disk(host, lun):
                 return f"/dev/{path.name}"
         return None
 
-    return wait_until(found, 30 * PACE, f"disk {lun} of host{host}")
+    return wait_until(found, 30, f"disk {lun} of host{host}")
 
 
 def connections(dev):

@@ -16,7 +16,6 @@ import re
 from contextlib import ExitStack, contextmanager
 
 import lab
-from ksft import PACE
 from nfs import End
 from utils import bkg, cmd, wait_until
 
@@ -90,17 +89,17 @@ class Server:
     def start(self):
         """Starts to listen."""
         self._daemon = bkg("ksmbd.mountd --nodetach", host=self.node)
-        wait_until(lambda: self._state() == "running", 20 * PACE, "ksmbd runs")
+        wait_until(lambda: self._state() == "running", 20, "ksmbd runs")
 
     def stop(self):
         """Ends all connections, and ceases to listen."""
         if self._daemon is None:
             return
         # Tells the daemon to end, and then the kernel.
-        cmd("ksmbd.control --shutdown", host=self.node, timeout=60 * PACE)
-        self._daemon.wait(20 * PACE)
+        cmd("ksmbd.control --shutdown", host=self.node, timeout=60)
+        self._daemon.wait(20)
         self._daemon = None
-        wait_until(lambda: self._state() == "startup", 20 * PACE, "ksmbd has stopped")
+        wait_until(lambda: self._state() == "startup", 20, "ksmbd has stopped")
 
     def restart(self):
         """Stops ksmbd and starts it again."""
@@ -118,7 +117,7 @@ class Client(End):
         with lab.set_up_slowly(self.node, server.node):
             return cmd(["mount", "-t", "cifs", "-o", ",".join(chosen),
                         f"//{server.node.addr}/{SHARE}", MOUNT],
-                       fail=fail, host=self, timeout=60 * PACE)
+                       fail=fail, host=self, timeout=60)
 
     @contextmanager
     def mounted(self, server, *options):
@@ -127,7 +126,7 @@ class Client(End):
         try:
             yield
         finally:
-            cmd(["umount", MOUNT], host=self, timeout=60 * PACE)
+            cmd(["umount", MOUNT], host=self, timeout=60)
 
     def options(self):
         """Returns the options in effect of the mount on MOUNT."""

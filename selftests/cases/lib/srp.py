@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import scsi
-from ksft import PACE, KsftFailEx
+from ksft import KsftFailEx
 from utils import cmd, wait_until
 
 PORTS = Path("/sys/class/srp_remote_ports")
@@ -57,7 +57,7 @@ class Session:
 
     def wait_state(self, *states, timeout=60):
         """Waits for one of these states."""
-        wait_until(lambda: self.state in states, timeout * PACE,
+        wait_until(lambda: self.state in states, timeout,
                    f"host{self.host} is {' or '.join(states)}; it is {self.state!r}")
 
     def set(self, **attributes):
@@ -78,7 +78,7 @@ class Session:
                 (self.port / "delete").write_text("1\n", encoding="ascii")
             except OSError:
                 pass  # it goes by itself
-        wait_until(lambda: self.host not in scsi.hosts(DRIVER), 60 * PACE,
+        wait_until(lambda: self.host not in scsi.hosts(DRIVER), 60,
                    f"host{self.host} is gone")
 
 
@@ -95,7 +95,7 @@ def login(target, node, *options, guid="", family=4, timeout=60):
     # namespace, and in the shared mode all devices are in the first one.
     enter = ["nsenter", f"--net=/run/netns/{node.netns}"] if node.netns else []
     cmd([*enter, "sh", "-c", 'echo "$1" >"$2"', "sh", request,
-         place(node) / "add_target"], timeout=timeout * PACE)
+         place(node) / "add_target"], timeout=timeout)
     new = scsi.hosts(DRIVER) - before
     if len(new) != 1:
         raise KsftFailEx(f"one new host of {DRIVER}, not {new}")

@@ -6,7 +6,6 @@ import signal
 
 import target
 from counters import Moves
-from ksft import PACE
 from utils import wait_until
 
 RECEIVES = 16
@@ -27,7 +26,7 @@ class Stopped:
         os.kill(self.aim.process.pid, signal.SIGSTOP)
         for _ in range(RECEIVES + 1):
             self.peer.say(message)
-        wait_until(lambda: self.moves.now().get("rx_waits"), 10 * PACE, "the stream waits")
+        wait_until(lambda: self.moves.now().get("rx_waits"), 10, "the stream waits")
 
     def __enter__(self):
         return self

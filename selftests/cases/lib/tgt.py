@@ -11,7 +11,6 @@ from pathlib import Path
 import iscsi
 import lab
 from block import SIZE
-from ksft import PACE
 from utils import bkg, cmd, wait_until
 
 BACKING = Path("/tmp/tgt.img")
@@ -26,7 +25,7 @@ POOL = 64
 
 def admin(*args, fail=True):
     """Runs tgtadm for iSER."""
-    return cmd(["tgtadm", "--lld", "iser", *args], fail=fail, timeout=20 * PACE)
+    return cmd(["tgtadm", "--lld", "iser", *args], fail=fail, timeout=20)
 
 
 class Target:
@@ -54,7 +53,7 @@ class Target:
             return [row for kind in ("qp", "mr", "cm_id") for row in lab.resources(kind, self.node.dev)
                     if row["comm"] != "tgtd"]
 
-        wait_until(lambda: not left(), 30 * PACE, "the initiator's objects are gone")
+        wait_until(lambda: not left(), 30, "the initiator's objects are gone")
 
     def __enter__(self):
         with BACKING.open("wb") as disk:
@@ -75,7 +74,7 @@ class Target:
         # It also listens by TCP, which would take the port of the RDMA listener.
         self._daemon = bkg(["tgtd", "--foreground", "--iscsi", f"portal=127.0.0.1:{lab.new_port()}",
                             "--iser", f"pool_sz_mb={POOL}"])
-        wait_until(lambda: admin("--mode", "sys", "--op", "show", fail=False).ret == 0, 20 * PACE,
+        wait_until(lambda: admin("--mode", "sys", "--op", "show", fail=False).ret == 0, 20,
                    "tgtd answers")
         where = ("--tid", 1)
         admin("--mode", "target", "--op", "new", *where, "--targetname", self.name)

@@ -10,7 +10,7 @@ import random
 import shlex
 from pathlib import Path
 
-from ksft import PACE, ksft_true
+from ksft import ksft_true
 from utils import cmd
 
 MIB = 1 << 20
@@ -51,9 +51,9 @@ def _make_file(path, choice, size):
 def listing(host, folder):
     """Returns all that is in a folder at a host: types, modes, sizes, targets, hashes; sorted lines."""
     kinds = cmd(["env", "-C", folder, "find", ".", "-type", "d", "-printf", r"%y %m %P\n", "-o",
-                 "-printf", r"%y %m %s %P %l\n"], host=host, timeout=60 * PACE).stdout
+                 "-printf", r"%y %m %s %P %l\n"], host=host, timeout=60).stdout
     hashes = cmd(["env", "-C", folder, "find", ".", "-type", "f", "-exec", "sha256sum", "{}", "+"],
-                 host=host, timeout=120 * PACE).stdout
+                 host=host, timeout=120).stdout
     return sorted(kinds.splitlines() + hashes.splitlines())
 
 
@@ -72,7 +72,7 @@ class Tree:
     def __init__(self, host, seed, links=True):
         self.host = host
         cmd(["python3", "-c", f"import trees; trees.make({self.SOURCE!r}, {seed}, {links})"], host=host,
-            timeout=60 * PACE)
+            timeout=60)
         self.expected = listing(host, self.SOURCE)
         # An empty list would equal that of an empty mount.
         ksft_true(len(self.expected) > SMALL + len(SIZES), "the tree is too small")
@@ -82,7 +82,7 @@ class Tree:
         source, folder = shlex.quote(self.SOURCE), shlex.quote(folder)
         cmd(["sh", "-ec", f"mkdir {folder}; tar -C {source} -cf /tmp/tree.tar ."
              f'; tar -C {folder} -xpf /tmp/tree.tar "$@"; rm /tmp/tree.tar', "sh", *options],
-            host=self.host, timeout=120 * PACE)
+            host=self.host, timeout=120)
 
     def compare(self, host, folder):
         """Returns the differences between the tree and a folder at a host."""

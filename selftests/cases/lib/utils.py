@@ -2,6 +2,8 @@
 """Commands and processes with a deadline. The names of the kernel's library
 (tools/testing/selftests/net/lib/py) mean the same here.
 
+A `timeout` is in seconds of a fast machine: each function here multiplies it by PACE.
+
 A command is a list, or a string that is split at its spaces; no shell is involved. `ns` is a network
 namespace, `host` a `lab.Node`: where the command runs.
 """
@@ -20,7 +22,7 @@ from ksft import PACE, KsftFailEx
 RETRIES = 5
 """Attempts to list RDMA objects."""
 
-LIMIT = 60 * PACE
+LIMIT = 60
 """Maximum seconds of a command that should end at once: an emulated machine on a busy host may stop for as long
 as 20 s."""
 
@@ -68,9 +70,9 @@ class cmd:
         self.argv = _argv(comm, ns, host)
         try:
             done = subprocess.run(self.argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  errors="replace", timeout=timeout, check=False)
+                                  errors="replace", timeout=timeout * PACE, check=False)
         except subprocess.TimeoutExpired:
-            raise CmdExitFailure(f"still running after {timeout} s: {self}", self) from None
+            raise CmdExitFailure(f"still running after {timeout * PACE} s: {self}", self) from None
         self.stdout, self.stderr, self.ret = done.stdout, done.stderr, done.returncode
         if fail and self.ret:
             raise CmdExitFailure(f"status {self.ret}: {self}\n{tail(self.stdout + self.stderr)}", self)
@@ -118,9 +120,9 @@ class bkg:
         """Returns its exit status. Raises `CmdExitFailure` if it still runs after `timeout`
         seconds."""
         try:
-            return self._popen.wait(timeout)
+            return self._popen.wait(timeout * PACE)
         except subprocess.TimeoutExpired:
-            raise CmdExitFailure(f"still running after {timeout} s: {self}\n{tail(self.output)}",
+            raise CmdExitFailure(f"still running after {timeout * PACE} s: {self}\n{tail(self.output)}",
                                  self) from None
 
     def succeed(self, timeout):
@@ -149,12 +151,12 @@ class bkg:
 
 def wait_until(condition, timeout, what, interval=0.05):
     """Returns `condition()` once it is true. Raises `KsftFailEx` after `timeout` seconds."""
-    end = time.monotonic() + timeout
+    end = time.monotonic() + timeout * PACE
     while True:
         if value := condition():
             return value
         if time.monotonic() > end:
-            raise KsftFailEx(f"not within {timeout} s: {what}")
+            raise KsftFailEx(f"not within {timeout * PACE} s: {what}")
         time.sleep(interval)
 
 

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A TCP connection that speaks hand-built iWARP, as either end."""
+"""A TCP connection that speaks hand-built iWARP, as either end.
+
+Time limits are in seconds of a fast machine, and multiplied by PACE here. How long nothing must happen is in
+seconds.
+"""
 
 import fcntl
 import socket
 import struct
 import time
 
+from ksft import PACE
 from netns import NetNSEnter
 
 from . import mpa, rdmap
@@ -41,7 +46,7 @@ class Peer:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with NetNSEnter(netns):
             sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.settimeout(cls.patience)
+        sock.settimeout(cls.patience * PACE)
         sock.connect((address, port))
         return cls(sock)
 
@@ -62,6 +67,13 @@ class Peer:
 
     def fate(self, within):
         """Returns how the connection ends: "fin", "rst" or "alive". Drops data before the end."""
+        return self._fate(within * PACE)
+
+    def lives(self, seconds):
+        """Returns whether the connection does not end for `seconds`. Drops data."""
+        return self._fate(seconds) == "alive"
+
+    def _fate(self, within):
         end = time.monotonic() + within
         try:
             while (left := end - time.monotonic()) > 0:
@@ -79,7 +91,7 @@ class Peer:
     def send(self, data):
         """Sends all data."""
         try:
-            self.sock.settimeout(self.patience)
+            self.sock.settimeout(self.patience * PACE)
             self.sock.sendall(data)
         except (ConnectionError, BrokenPipeError) as reason:
             raise Gone(str(reason)) from None
@@ -92,7 +104,7 @@ class Peer:
 
     def receive(self, count, timeout=None):
         """Receives exactly `count` bytes."""
-        end = time.monotonic() + (timeout or self.patience)
+        end = time.monotonic() + (timeout or self.patience) * PACE
         data = b""
         while len(data) < count:
             left = end - time.monotonic()
@@ -239,7 +251,7 @@ class Listener:
 
     def accept(self, timeout=10):
         """Returns the next connection, after reading its `request`."""
-        self.sock.settimeout(timeout)
+        self.sock.settimeout(timeout * PACE)
         peer = Peer(self.sock.accept()[0])
         peer.request = peer.startup()
         if not peer.request or peer.request.key != mpa.REQUEST_KEY:

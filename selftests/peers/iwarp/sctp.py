@@ -68,8 +68,6 @@ class Chunk:
 class Association(Peer):
     """One association with one session. `ssn_out` and `ssn_in` are the next DDP-SSNs."""
 
-    patience = 10 * PACE
-
     def __init__(self, sock):  # pylint: disable=super-init-not-called
         self.sock = sock
         self.ssn_out = self.ssn_in = 0
@@ -87,7 +85,7 @@ class Association(Peer):
         if local:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.bind(local)
-        sock.settimeout(cls.patience)
+        sock.settimeout(cls.patience * PACE)
         sock.connect((address, port))
         return cls(sock)
 
@@ -129,7 +127,7 @@ class Association(Peer):
         """Sends a message as it is. `bundled`: together with the next one, in a packet if they fit."""
         info = struct.pack("HHIIi", stream, flags, socket.htonl(ppid), 0, 0)
         try:
-            self.sock.settimeout(self.patience)
+            self.sock.settimeout(self.patience * PACE)
             self.sock.sendmsg([data], [(socket.IPPROTO_SCTP, SNDINFO, info)],
                               socket.MSG_MORE if bundled else 0)
         except (ConnectionError, BrokenPipeError) as reason:
@@ -153,7 +151,9 @@ class Association(Peer):
     def any_chunk(self, timeout=None):
         """Receives a chunk, whatever its number. Raises `Gone` at the end, and notes in `ended` whether
         that is by SHUTDOWN ("shutdown") or ABORT ("abort")."""
-        end = time.monotonic() + (timeout or self.patience)
+        return self._chunk(time.monotonic() + (timeout or self.patience) * PACE)
+
+    def _chunk(self, end):
         while True:
             left = max(end - time.monotonic(), 0.001)
             self.sock.settimeout(min(left, 0.1) if self.shut else left)
@@ -190,19 +190,19 @@ class Association(Peer):
     def silent(self, seconds):
         """Returns whether nothing arrives for `seconds`, not even an end. Loses what arrives."""
         try:
-            self.next_chunk(seconds)
+            if self.ssn_in not in self.ahead:
+                self._chunk(time.monotonic() + seconds)
         except Silent:
             return True
         except Gone:
             pass
         return False
 
-    def fate(self, within):
-        """Returns how the association ends: "shutdown", "abort" or "alive". Drops chunks before it."""
+    def _fate(self, within):
         end = time.monotonic() + within
         try:
-            while (left := end - time.monotonic()) > 0:
-                self.any_chunk(left)
+            while time.monotonic() < end:
+                self._chunk(end)
         except Silent:
             # An earlier send may have got the error instead.
             if not self.exists():
@@ -274,9 +274,9 @@ class SctpListener:
     def __exit__(self, *_):
         self.sock.close()
 
-    def accept(self, timeout=10 * PACE, read=True):
+    def accept(self, timeout=10, read=True):
         """Returns the next association, after reading its Initiate into `request`."""
-        self.sock.settimeout(timeout)
+        self.sock.settimeout(timeout * PACE)
         peer = Association(self.sock.accept()[0])
         if read:
             peer.request = peer.next_chunk()
