@@ -14,7 +14,7 @@ def build(kernel):
     environment = {name: value for name, value in os.environ.items() if name not in ("RIW_SOURCE", "OUT")}
     subprocess.run([LAB / "module"], check=True, env=environment | {"RIW_KERNEL": kernel},
                    stdout=subprocess.DEVNULL)
-    return ("build/lab" if kernel == "stock" else f"build/uml-{kernel}") + "/riw.ko"
+    return ("build/stock" if kernel == "stock" else f"build/uml-{kernel}") + "/riw.ko"
 
 
 def inspect(*command):
