@@ -13,6 +13,8 @@
 //! - Messages do not wait if the peer has sent something since the last doorbell: the process probably waits
 //!   for the next answer.
 //! - A message that wakes the peer's consumer (a solicited event) does not wait, nor do those before it.
+//! - A Read or an atomic operation may wait as a Send does. A process that needs its answer to go on posts the
+//!   next one after the peer has sent something, so it does not wait. One with many outstanding gains by waiting.
 //! - A process may wait for something that riw cannot see, such as data on another queue pair. So messages
 //!   wait only as long as waiting has gained more time than it has lost ([`Coalescer::credit`]). If waiting
 //!   always loses, there is one attempt in hundreds of messages.
