@@ -78,6 +78,17 @@ kernel_source() {
 	echo "$tar"
 }
 
+# metadata_source HEADERS: prints the archive of `kernel_source`, if the metadata of the kernel's crates can be made.
+metadata_source() {
+	local rustc
+	[ "$(uname -m)" = x86_64 ] ||
+		unfit "the Rust metadata of a kernel can be made on x86-64 only, this is $(uname -m): give a KDIR= that has it"
+	rustc=$(kernel_rustc "$1")
+	[ -e "$("$rustc" --print sysroot)/lib/rustlib/src/rust/library/core/src/lib.rs" ] ||
+		unfit "no source of Rust's core: apt install rust-src"
+	kernel_source "$1"
+}
+
 # release KDIR: prints the release of the kernel.
 release() {
 	sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' "$1/include/generated/utsrelease.h"
