@@ -154,12 +154,13 @@ impl Endpoint {
         let evicted = self.events.has(PendingEvent::Evicted);
 
         match phase {
+            Phase::AwaitRequest(_) if evicted => Step::End(phase, End::abort(EndReason::Evicted)),
             Phase::Queued(undecided) if evicted => {
                 self.refuse_with(undecided, Phase::Queued, EndReason::Evicted)
             }
-            phase if evicted => Step::End(phase, End::abort(EndReason::Evicted)),
             Phase::AwaitRequest(request) => self.receive_request(request),
             Phase::Queued(undecided) => self.check(undecided, Phase::Queued),
+            // Not evicted: the consumer may have stopped listening just to accept this one.
             Phase::Reported(undecided) => self.check(undecided, Phase::Reported),
             phase => Step::Next(phase),
         }

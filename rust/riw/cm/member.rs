@@ -27,7 +27,7 @@ pub(super) trait CmConnection: Send + Sync {
     /// Reports the connect request, if it is queued. May sleep.
     fn offer(self: ArcBorrow<'_, Self>);
 
-    /// Ends the connection to make room for others, unless it has been accepted. A work item does
+    /// Ends the connection to make room for others, unless it has been reported. A work item does
     /// it. Any context.
     fn evict(self: ArcBorrow<'_, Self>);
 
