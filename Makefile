@@ -42,9 +42,12 @@ check: lab
 # All cases on the stock kernel, and the slow checks. If one fails, the next still runs.
 check-full: lab
 	@status=0; RIW_KERNEL=stock selftests/run_tests --full $(if $(V),-v) || status=1; \
-		for check in check-deb valgrind mutants; do \
+		for check in check-install check-deb valgrind mutants; do \
 			$(MAKE) --no-print-directory $$check || status=1; \
 		done; exit $$status
+
+check-install: lab
+	@selftests/check_install
 
 check-deb: lab
 	@selftests/packages/check_packages
@@ -136,7 +139,8 @@ help:
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
 	@echo '  make shell       a shell in a VM, with riw0 and riw1'
 	@echo '  make check       run all tests (CASES="rping_veth mr_*": some; V=1: verbose; TRANSPORT=sctp)'
-	@echo '  make check-full  all cases on the stock kernel, also slow ones, check-deb, valgrind and mutants (see there)'
+	@echo '  make check-full  all cases on the stock kernel, also slow ones, check-install, check-deb, valgrind, mutants'
+	@echo '  make check-install  check what make install, provider-install and their opposites do'
 	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in a clean root'
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and check'
 	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1, TRANSPORT=sctp; RIW_KERNEL=check)'
@@ -156,4 +160,4 @@ help:
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-deb check-debug soak bench bench-quick profile scale shell module host-test coverage valgrind mutants fuzz clippy fmt doc lab lab-clean help
+.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-deb check-debug soak bench bench-quick profile scale shell module host-test coverage valgrind mutants fuzz clippy fmt doc lab lab-clean help

@@ -136,7 +136,6 @@ HOST = {
     "module panics": ["panics/check_module"],
     "provider": ["provider/check_layout"],
     "provider panics": ["provider/check_panics"],
-    "install": ["check_install"],
     "fuzz": ["fuzz/run_fuzz", "-s", "30"],
 }
 
