@@ -5,7 +5,7 @@ import time
 
 import lab
 from ksft import ksft_not_in, point
-from utils import bkg
+from utils import bkg, within
 
 
 def set_time(seconds, *nodes):
@@ -38,10 +38,12 @@ def check():
                     ksft_not_in("DISCONNECTED", process.output)
             with lab.impaired(left, right, how=("loss", "100%")):
                 with point("a peer that vanishes is noticed by the initiator"):
-                    client.says("DISCONNECTED", 15)
+                    with within(15):
+                        client.says("DISCONNECTED", 15)
                     client.wait(5)
                 with point("and by the responder"):
-                    server.says("(?s)DISCONNECTED.*destroyed", 5)
+                    with within(5):
+                        server.says("(?s)DISCONNECTED.*destroyed", 5)
         def change(server):
             server.says("deaf", 10)
             set_time(1, left, right)

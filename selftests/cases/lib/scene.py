@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """A device in a namespace of its own, and what can happen to it while connections are set up."""
 import lab
-from ksft import defer, ksft_true, point
+from ksft import PACE, defer, ksft_true, point
 from netns import NetNS
-from utils import bkg, ip, rdma, wait_until
+from utils import bkg, ip, rdma, wait_until, within
 
 AT_ONCE = 5
 """Seconds for an end that waits for no peer: less than riw's own time limits, on a slow kernel too."""
@@ -97,15 +97,17 @@ def act(scene, phase, event):
     event(scene)
     if event is not namespace_goes:
         # A silent peer may keep a lingering connection until the time-out.
-        patience = LINGER + 4 if event is killed else AT_ONCE
-        wait_until(scene.no_sockets, patience, "no sockets")
+        patience = LINGER + 4 * PACE if event is killed else AT_ONCE
+        with within(patience):
+            wait_until(scene.no_sockets, patience, "no sockets")
     for process in scene.processes:
         if event is not killed and process.running and "serve" not in process.argv:
-            process.wait(AT_ONCE)
+            with within(AT_ONCE):
+                process.wait(AT_ONCE)
     scene.kill()
     gone = ["qp", "cm_id"]
-    wait_until(lambda: not any(lab.resources(kind) for kind in gone), LINGER + 2,
-               "no QP, no cm_id")
+    with within(LINGER + 2 * PACE):
+        wait_until(lambda: not any(lab.resources(kind) for kind in gone), LINGER + 2, "no QP, no cm_id")
     if event is not killed:
         wait_until(lambda: "riw0" not in lab.links(), 5, "no link")
 

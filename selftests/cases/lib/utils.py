@@ -2,7 +2,7 @@
 """Commands and processes with a deadline. The names of the kernel's library
 (tools/testing/selftests/net/lib/py) mean the same here.
 
-A `timeout` is in seconds of a fast machine: each function here multiplies it by PACE.
+A `timeout` is in seconds of a fast machine: each function here multiplies it by PACE. `within` does not.
 
 A command is a list, or a string that is split at its spaces; no shell is involved. `ns` is a network
 namespace, `host` a `lab.Node`: where the command runs.
@@ -15,9 +15,10 @@ import shlex
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
-from ksft import PACE, KsftFailEx
+from ksft import PACE, KsftFailEx, ksft_lt
 
 RETRIES = 5
 """Attempts to list RDMA objects."""
@@ -158,6 +159,15 @@ def wait_until(condition, timeout, what, interval=0.05):
         if time.monotonic() > end:
             raise KsftFailEx(f"not within {timeout * PACE} s: {what}")
         time.sleep(interval)
+
+
+@contextmanager
+def within(seconds):
+    """Checks that the block takes less than this. For what must be faster than a time-out of riw or of the kernel,
+    which does not depend on the pace of the machine."""
+    begin = time.monotonic()
+    yield
+    ksft_lt(time.monotonic() - begin, seconds, "seconds")
 
 
 def delay_of(attempt, limit):
