@@ -97,6 +97,11 @@ impl<const WORDS: usize> Window<WORDS> {
         Ok(Arrival::Held)
     }
 
+    /// Returns the DDP-SSN of the next chunk. Held chunks are ahead of it, or due.
+    pub fn next(&self) -> u16 {
+        self.next
+    }
+
     /// Returns the DDP-SSN of the held chunk that is next, if it is the next one's turn. The embedder
     /// takes it out of its store and calls [`Window::take`].
     pub fn due(&self) -> Option<u16> {

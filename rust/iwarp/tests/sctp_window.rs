@@ -34,8 +34,10 @@ fn a_chunk_ahead_waits_for_its_turn() {
         assert_eq!(window.arrive(ssn(1), 10), Ok(Arrival::Held));
         assert!(window.is_holding());
         assert_eq!(window.due(), None);
+        assert_eq!(window.next(), ssn(0));
         assert_eq!(window.arrive(ssn(0), 10), Ok(Arrival::Next));
         assert_eq!(window.due(), Some(ssn(1)));
+        assert_eq!(window.next(), ssn(1));
         window.take(10);
         assert_eq!(window.due(), None);
         assert_eq!(window.arrive(ssn(2), 10), Ok(Arrival::Next));

@@ -3,7 +3,10 @@
 //! The receiving side of an association: its messages in the order of their DDP-SSNs, and the session
 //! that they form.
 
-use super::{Reorder, SegmentChunk};
+use super::{
+    held::{cost, Held, HeldChunks},
+    Reorder, SegmentChunk,
+};
 use iwarp::{
     sctp::{
         early_write, ssn, Arrival, Chunk, Session, SessionAction, SessionEvent, Window, HEAD_LEN,
@@ -12,7 +15,7 @@ use iwarp::{
     wire::sctp::{PPID_SEGMENT, SSN_LEN},
     Sctp, Segment,
 };
-use kernel::{prelude::*, rbtree::RBTree};
+use kernel::prelude::*;
 use net::{
     sctp::{is_restart, NoPart, Part, PartKind, Phase},
     MessageBuf, RecvBuf, SctpSocket,
@@ -28,8 +31,6 @@ const SKIPPED_MAX: u32 = 64;
 /// Bytes that chunks may take that are ahead of a missing one. As long as it is missing, the peer's
 /// send buffer has them, too.
 const HELD_MAX: u32 = 4 * 1024 * 1024;
-/// Bytes that the store needs for a held chunk besides its buffer, about.
-const HELD_COST: u32 = 256;
 
 /// Receives the messages of an association.
 pub(crate) struct Inlet {
@@ -37,7 +38,7 @@ pub(crate) struct Inlet {
     /// Linux drops a chunk that is more than 4096 ahead.
     window: Window<128>,
     /// Chunks that are ahead of a missing one.
-    held: RBTree<u16, Held>,
+    held: HeldChunks,
     /// The message that is being received, or was received last.
     message: MessageBuf,
     /// The most bytes of a message that are kept, one more than it may have.
@@ -52,31 +53,6 @@ pub(crate) struct Inlet {
     /// This side has accepted, and the initiator has sent nothing since then.
     accept_unanswered: bool,
     reorder: Reorder,
-}
-
-/// A chunk that is ahead of a missing one.
-struct Held {
-    ppid: u32,
-    /// The first [`HEAD_LEN`] bytes if the payload has been placed; otherwise all.
-    bytes: RecvBuf,
-    /// The length of the chunk in bytes.
-    len: usize,
-}
-
-impl Held {
-    /// Returns the bytes that count against the limit.
-    fn cost(&self) -> u32 {
-        cost(self.bytes.len())
-    }
-}
-
-/// Returns the bytes that a chunk of `len` bytes counts against the limit: a buffer of the kernel has a
-/// power of two of bytes.
-fn cost(len: usize) -> u32 {
-    len.checked_next_power_of_two()
-        .and_then(|size| u32::try_from(size).ok())
-        .unwrap_or(u32::MAX)
-        .saturating_add(HELD_COST)
 }
 
 /// The next chunk in order, which is not handled yet.
@@ -110,7 +86,7 @@ impl Inlet {
         Self {
             session: Session::Ended,
             window: Window::new(0),
-            held: RBTree::new(),
+            held: HeldChunks::new(),
             message: MessageBuf::new(reorder.memcg.clone()),
             message_max: MESSAGE_MAX,
             skips: false,
@@ -141,7 +117,7 @@ impl Inlet {
 
         *current_session = session;
         window.reset();
-        *held = RBTree::new();
+        *held = HeldChunks::new();
         *reorder = Reorder::none();
         *message = MessageBuf::new(reorder.memcg.clone());
         *message_max = MESSAGE_MAX;
@@ -239,7 +215,7 @@ impl Inlet {
                 // memory.
                 Err(NoPart::Socket(e)) => match closed {
                     // Nothing can arrive after the look.
-                    Some(Fetched::ShutDown) if self.held.cursor_front().is_some() => {
+                    Some(Fetched::ShutDown) if self.window.is_holding() => {
                         return Fetched::Closed(ECONNRESET);
                     }
                     Some(end) => return end,
@@ -329,6 +305,7 @@ impl Inlet {
                 let is_early = self.reorder.early_placement && self.session == Session::Open;
                 let head = is_early.then(|| early_head(ppid, bytes, place)).flatten();
                 let held = Held {
+                    number,
                     ppid,
                     bytes: RecvBuf::copy_of(head.unwrap_or(bytes), memcg)?,
                     len: bytes.len(),
@@ -336,10 +313,7 @@ impl Inlet {
 
                 self.window
                     .shrink(cost(bytes.len()).saturating_sub(held.cost()));
-                memcg.charge(|| {
-                    self.held
-                        .try_create_and_insert(number, held, GFP_KERNEL_ACCOUNT)
-                })?;
+                self.held.insert(self.window.next(), held, memcg)?;
                 Ok(None)
             }
             Err(error) => Ok(Some(Current::Bad(error))),
@@ -348,7 +322,7 @@ impl Inlet {
 
     /// Takes the held chunk that is next, if there is one.
     fn take_due(&mut self) -> Option<Held> {
-        let held = self.held.remove(&self.window.due()?)?;
+        let held = self.held.remove(self.window.due()?)?;
 
         self.window.take(held.cost());
         Some(held)

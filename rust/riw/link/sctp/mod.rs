@@ -11,6 +11,7 @@
 //! the connection only for each message, so that a transmit run goes on.
 
 mod association;
+mod held;
 mod inlet;
 mod reorder;
 mod session;
