@@ -117,6 +117,8 @@ impl BhUses {
     }
 
     /// Calls `f` as a user. Process context or softirq; `f` must not sleep.
+    ///
+    /// Ordering, here and in [`wait`](Self::wait): `selftests/litmus/bh_uses.litmus`.
     pub fn during<R>(&self, f: impl FnOnce() -> R) -> R {
         // SAFETY: `new` initialised the lock. `_unlock` releases it.
         unsafe { helpers::read_lock_bh(self.raw.get()) };
@@ -131,6 +133,7 @@ impl BhUses {
     /// Waits until all current users are done. Users that begin later see the caller's earlier
     /// writes. Process context or softirq; spins; not inside [`during`](Self::during).
     pub fn wait(&self) {
+        // Taking it waits for the users (selftests/litmus/bh_uses.litmus).
         // SAFETY: `new` initialised the lock. It is released below.
         unsafe { helpers::write_lock_bh(self.raw.get()) };
         // SAFETY: The line above took the lock as the writer.

@@ -36,7 +36,7 @@ impl<M: AsRef<[AtomicU64]>> Completions<M> {
         let entry: &[AtomicU64; Cqe::WORDS] = self.ring.entry(self.taken).first_chunk()?;
         let [_, control, ..] = entry;
         const { assert!(Cqe::CONTROL == 1) };
-        // Acquire: the kernel stores this word last.
+        // Acquire: the kernel stores this word last (selftests/litmus/cq_arm.litmus).
         let control = control.load(Ordering::Acquire);
 
         if !Cqe::is_new(control, self.taken, self.ring.entries) {
@@ -58,7 +58,8 @@ impl<M: AsRef<[AtomicU64]>> Completions<M> {
     pub(crate) fn release(&mut self) {
         if self.released != self.taken {
             self.released = self.taken;
-            // Release: this side has read the entries before the kernel writes them again.
+            // Release: this side has read the entries before the kernel writes them again
+            // (selftests/litmus/ring_reuse.litmus).
             self.ring
                 .header(CONSUMER)
                 .store(ring::word(self.taken), Ordering::Release);
@@ -90,7 +91,7 @@ impl<M: AsRef<[AtomicU64]>> Arming<M> {
 
         self.ring.header(ARM).fetch_or(bit, Ordering::Relaxed);
         // The bit before the loads of the next poll: the kernel stores a completion and then looks at
-        // the bit.
+        // the bit (selftests/litmus/cq_arm.litmus).
         fence(Ordering::SeqCst);
     }
 }

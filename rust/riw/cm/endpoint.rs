@@ -153,7 +153,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// From here on the attached queue pair handles the stream. Under `phase`.
+    /// From here on the attached queue pair handles the stream. Under `phase`. The caller queues the work item of
+    /// the stream then: see [`Self::kick`] and `selftests/litmus/pending_events.litmus`.
     pub(super) fn set_stream_active(&self) {
         self.stream_active.store(true, ordering::Release);
     }
@@ -185,7 +186,7 @@ impl Endpoint {
     /// load here ([`PendingEvents::set`]), and another between the store in `start` and the work
     /// item that `start` queues. So either this reads that the stream is active, or that work item
     /// sees the event. Data and changes of state come under the connection's lock, which that work
-    /// item takes ([`Self::poll_link`]).
+    /// item takes ([`Self::poll_link`]). The model is `selftests/litmus/pending_events.litmus`.
     pub(super) fn kick(self: &Arc<Self>) {
         if self.is_stream_active() {
             self.stream_queue.kick::<_, 1>(self);

@@ -52,7 +52,8 @@ impl PendingEvents {
 
     /// Notes an event. Any context. Returns whether it is new, which is true for one caller only.
     ///
-    /// A full barrier, also if the event is not new: see `Endpoint::kick`.
+    /// A full barrier, also if the event is not new: see `Endpoint::kick` and
+    /// `selftests/litmus/pending_events.litmus`.
     pub(super) fn set(&self, event: PendingEvent) -> bool {
         let mut old = self.0.load(ordering::Relaxed);
 
@@ -67,7 +68,7 @@ impl PendingEvents {
     }
 
     /// Whether an event has happened. Any context. If so, the caller sees all writes before the
-    /// event was set.
+    /// event was set (`selftests/litmus/pending_events.litmus`).
     pub(super) fn has(&self, event: PendingEvent) -> bool {
         self.0.load(ordering::Acquire) & event.bit() != 0
     }

@@ -235,7 +235,7 @@ impl UserRegion {
         if self.flags & MW_BIND == 0 {
             return Err(Denied::Rights);
         }
-        // Clear `valid` first: no new copy begins, so the wait is short.
+        // Clear `valid` first: no new copy begins, so the wait is short (selftests/litmus/bh_uses.litmus).
         if !self.valid.xchg(false, ordering::Full) {
             return Err(Denied::InvalidStag);
         }
@@ -252,7 +252,7 @@ impl UserRegion {
     ) -> Result<(), Denied> {
         copies.during(|| {
             // `invalidate` clears `valid` and then waits for copies, so a copy that starts after
-            // the wait fails here.
+            // the wait fails here (selftests/litmus/bh_uses.litmus).
             match self.valid.load(ordering::Relaxed) {
                 true => f(&self.memory).map_err(|_| Denied::Bounds),
                 false => Err(Denied::InvalidStag),

@@ -30,6 +30,8 @@ impl Runner {
 
     /// Requests a pass. Any context. Returns whether the caller now holds the right, and must run or
     /// pass it to a worker. Otherwise the holder makes the pass.
+    ///
+    /// Ordering, here and in [`Self::done`]: `selftests/litmus/runner.litmus`.
     pub(super) fn want(&self) -> bool {
         let mut state = self.0.load(ordering::Relaxed);
 
@@ -48,7 +50,8 @@ impl Runner {
         if self.0.cmpxchg(RUNNING, IDLE, ordering::Full).is_ok() {
             return true;
         }
-        // Only the holder leaves RERUN, so this overwrites no request.
+        // Only the holder leaves RERUN, so this overwrites no request. An exchange that has failed is no
+        // barrier, this one is (selftests/litmus/runner.litmus).
         self.0.xchg(RUNNING, ordering::Full);
         false
     }

@@ -104,7 +104,7 @@ impl CountedRing {
     }
 
     /// Returns how many entries the process has posted, from entry `next` on. Any context. Entries that
-    /// were written before the count are read after it.
+    /// were written before the count are read after it (`selftests/litmus/doorbell.litmus`).
     pub(crate) fn posted(&self, next: u32) -> u32 {
         let producer = self
             .header(PRODUCER)
@@ -128,6 +128,7 @@ impl CountedRing {
 
     /// Returns entry `number`, the oldest one that is posted, to the process. Any context.
     pub(crate) fn release(&self, number: u32) {
+        // Release: this side has read the entry (selftests/litmus/ring_reuse.litmus).
         self.store(CONSUMER, number.wrapping_add(1), ordering::Release);
     }
 
@@ -136,12 +137,13 @@ impl CountedRing {
     pub(crate) fn wake_at(&self, next: u32) -> bool {
         self.store(WAKE_AT, next, ordering::Relaxed);
         // Store before the check for the entry. Pairs with the barrier of the process, between its store
-        // of the count and its load of this word.
+        // of the count and its load of this word. Ordering: selftests/litmus/doorbell.litmus.
         barrier::smp_mb(ordering::Full);
         self.posted(next) != 0
     }
 
-    /// Returns the count of entries that the process has taken. Any context.
+    /// Returns the count of entries that the process has taken, and read before
+    /// (`selftests/litmus/ring_reuse.litmus`). Any context.
     pub(super) fn consumer(&self) -> u32 {
         self.header(CONSUMER)
             .map_or(0, |word| ring::count(word.load(ordering::Acquire)))

@@ -63,7 +63,7 @@ impl CqRing {
                 let words = cqe.to_words();
                 let entry = ring.entry(put);
 
-                // The stores cannot fail: the entry has this size.
+                // The stores cannot fail: the entry has this size. Ordering: selftests/litmus/cq_arm.litmus.
                 if let [first, control, rest @ ..] = words.as_slice() {
                     let _ = entry.store(0, &[*first]);
                     let _ = entry.store(size_of_words(2), rest);

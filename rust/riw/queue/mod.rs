@@ -2,6 +2,7 @@
 
 //! The queues of the verbs: WRs of processes and of kernel users, and their completions.
 
+mod arming;
 pub(crate) mod completion;
 pub(crate) mod counted;
 mod cq_ring;

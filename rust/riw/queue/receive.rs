@@ -227,7 +227,7 @@ impl RecvQueue {
         self.publish_first(&mut consumer);
         if taken.is_none() && first.is_none_or(|first| first == number) {
             // A WR that was posted before the poster could see that one waits, or that it must ring the
-            // doorbell.
+            // doorbell (selftests/litmus/receive_line.litmus).
             taken = self.take_oldest(&mut consumer, buffers);
             if taken.is_some() {
                 consumer.line.serve();
@@ -250,7 +250,7 @@ impl RecvQueue {
 
     /// Publishes the number of the queue pair that is first in line, and has a process ring the doorbell for
     /// it. The full barrier pairs with the one of [`Self::first_waiting`]: after it, either this sees a WR,
-    /// or its poster sees the number.
+    /// or its poster sees the number (`selftests/litmus/receive_line.litmus`).
     fn publish_first(&self, consumer: &mut Consumer) {
         let first = consumer.line.first().unwrap_or(0);
 
@@ -281,7 +281,7 @@ impl RecvQueue {
 
     /// Returns the queue pair that waits for the WRs that the caller has posted. Any context.
     pub(crate) fn first_waiting(&self) -> Option<u32> {
-        // Post before the check: see `publish_first`.
+        // Post before the check: see `publish_first` (selftests/litmus/receive_line.litmus).
         barrier::smp_mb(ordering::Full);
         match self.first_waiting.load(ordering::Relaxed) {
             0 => None,

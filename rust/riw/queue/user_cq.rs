@@ -6,6 +6,7 @@ use crate::{
     abi::{self, Provider},
     driver::Riw,
     queue::{
+        arming::disarm,
         completion::{Arm, Completion, FillLevel, PendingNotify},
         counted::CountedRing,
         cq_ring::{CqRing, SiwCqRing},
@@ -139,6 +140,8 @@ impl UserCq {
     }
 
     /// Replaces the ring by an empty one. Process context; may sleep. Fails as [`Self::resize`] does.
+    ///
+    /// Ordering: `selftests/litmus/cq_replace.litmus`.
     fn replace(&self, new: Arc<CqRing>) -> Result {
         let (old, mut put) = {
             let producer = self.producer.lock();
@@ -180,6 +183,7 @@ impl UserCq {
         trace: impl FnOnce(&Completion),
     ) -> PendingNotify {
         {
+            // Ordering: selftests/litmus/cq_replace.litmus.
             let mut guard = self.producer.lock();
             let producer = &mut *guard;
             let ring = &producer.ring;
@@ -203,8 +207,16 @@ impl UserCq {
 
             ring.publish(producer.put, completion, timestamp);
             producer.put = producer.put.wrapping_add(1);
+            let is_met = |word| {
+                let arm = ring.armed(word);
+
+                arm.is_some_and(|arm| arm.is_met(completion, solicited))
+            };
+
             PendingNotify {
-                event: disarm(&producer.ring, |arm| arm.is_met(completion, solicited)),
+                event: ring
+                    .control()
+                    .is_some_and(|control| disarm(control, is_met)),
                 ..PendingNotify::default()
             }
         }
@@ -239,6 +251,8 @@ impl UserCq {
 impl Producer {
     /// Makes `new` the ring, to which `copied` completions from `first` on are copied already. Process
     /// context. Fails with `EINVAL` if the others do not fit.
+    ///
+    /// Ordering: `selftests/litmus/cq_replace.litmus`.
     fn switch(&mut self, new: &Arc<CqRing>, first: u32, copied: u32) -> Result {
         let pending = self.put.wrapping_sub(first);
 
@@ -266,28 +280,4 @@ impl Producer {
 /// Returns the time in nanoseconds of `CLOCK_MONOTONIC`, which is not negative. Any context.
 fn now() -> u64 {
     Monotonic::ktime_get().unsigned_abs()
-}
-
-/// Disarms a ring if it is armed and `is_met` says so. Process context or softirq. Returns whether it was.
-fn disarm(ring: &CqRing, is_met: impl Fn(Arm) -> bool) -> bool {
-    let Some(control) = ring.control() else {
-        return false;
-    };
-    // Publish the completion before the check: either this sees the process's arming, or the
-    // process, which polls again after it has armed, sees the completion.
-    barrier::smp_mb(ordering::Full);
-    let mut word = control.load(ordering::Relaxed);
-
-    // The process changes the word at any time. A consumer that keeps re-arming meanwhile is running; a
-    // spurious wakeup is harmless.
-    for _ in 0..4 {
-        if !ring.armed(word).is_some_and(&is_met) {
-            return false;
-        }
-        match control.cmpxchg(word, 0, ordering::Relaxed) {
-            Ok(_) => return true,
-            Err(now) => word = now,
-        }
-    }
-    true
 }
