@@ -45,7 +45,7 @@ pub(crate) type MrObject = rdma::mr::Mr<Riw>;
 pub(crate) struct Mr {
     pd: u64,
     memory: MrMemory,
-    /// Tracks copies to and from the memory of a process. After the delivery of a Send with
+    /// Tracks copies to and from memory of a process that can be invalidated. After the delivery of a Send with
     /// Invalidate, the consumer may rely on no further access to the region (RFC 5040 §5.3).
     #[pin]
     copies: BhUses,

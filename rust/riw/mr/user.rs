@@ -250,6 +250,10 @@ impl UserRegion {
         copies: &BhUses,
         f: impl FnOnce(&UserMemory) -> Result,
     ) -> Result<(), Denied> {
+        if self.flags & MW_BIND == 0 {
+            // `invalidate` refuses: it waits for no copy. Deregistration waits for the caller's reference.
+            return f(&self.memory).map_err(|_| Denied::Bounds);
+        }
         copies.during(|| {
             // `invalidate` clears `valid` and then waits for copies, so a copy that starts after
             // the wait fails here (selftests/litmus/bh_uses.litmus).
