@@ -15,7 +15,7 @@ use crate::{
     hook::{self, ListenerHook},
     Netns, Pernet, SendBuf,
 };
-use core::{net::SocketAddr, ops::Deref};
+use core::{mem::MaybeUninit, net::SocketAddr, ops::Deref};
 use kernel::{bindings::bio_vec, error::to_result, prelude::*, sync::Arc};
 use kernel_ext::memcg::MemCgroup;
 use riw_bindings as bindings;
@@ -255,16 +255,16 @@ impl SctpSocket {
     pub fn send_from(&self, buf: &mut SendBuf, len: usize, ppid: u32) -> Result {
         /// Pieces of 64 KiB in single pages that begin anywhere, and some more.
         const VECS: usize = 20;
-        let mut vecs = [bio_vec::default(); VECS];
-        let (count, offered) = buf.describe(&mut vecs);
+        let mut vecs = [const { MaybeUninit::<bio_vec>::uninit() }; VECS];
+        let (vecs, offered) = buf.describe(&mut vecs);
 
         if offered < len {
             return Err(EINVAL);
         }
-        // SAFETY: By the type's invariants it is a valid SCTP socket. The first `count` entries of
-        // `vecs` describe pages that `buf` has references to, with at least `len` bytes.
+        // SAFETY: By the type's invariants it is a valid SCTP socket. `vecs` describes pages that `buf`
+        // has references to, with at least `len` bytes.
         let ret = unsafe {
-            bindings::sctp_send_pages(self.sock().as_ptr(), vecs.as_ptr(), count, len, ppid)
+            bindings::sctp_send_pages(self.sock().as_ptr(), vecs.as_ptr(), vecs.len(), len, ppid)
         };
         to_result(ret.min(0))?;
         buf.consume(len);

@@ -342,29 +342,30 @@ impl SendBuf {
         self.appended = self.sent;
     }
 
-    /// Returns the number of chunks. [`describe`](Self::describe) uses at most one entry for each.
-    pub(crate) fn chunks(&self) -> usize {
-        self.chunks.len()
-    }
-
-    /// Describes the bytes at the front in `vecs`, in order. Returns the number of entries and of
-    /// bytes.
-    pub(crate) fn describe(&self, vecs: &mut [bio_vec]) -> (usize, usize) {
+    /// Describes the bytes at the front in the first entries of `vecs`, in order. Returns these entries and the
+    /// number of bytes.
+    pub(crate) fn describe<'v>(
+        &self,
+        vecs: &'v mut [MaybeUninit<bio_vec>],
+    ) -> (&'v [bio_vec], usize) {
         let unsent = self.chunks.iter().filter(|chunk| chunk.unsent() != 0);
         let (mut count, mut bytes) = (0usize, 0usize);
 
         for (vec, chunk) in vecs.iter_mut().zip(unsent) {
             let len = chunk.unsent();
 
-            *vec = bio_vec {
+            vec.write(bio_vec {
                 bv_page: chunk.page.as_ptr(),
                 bv_len: len as u32,
                 bv_offset: chunk.start as u32,
-            };
+            });
             count = count.saturating_add(1);
             bytes = bytes.saturating_add(len);
         }
-        (count, bytes)
+        // SAFETY: The loop has initialised the first `count` entries, which are borrowed for `'v`.
+        let described = unsafe { core::slice::from_raw_parts(vecs.as_ptr().cast(), count) };
+
+        (described, bytes)
     }
 
     /// Marks the first `bytes` of the described bytes as sent.

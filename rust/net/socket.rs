@@ -11,7 +11,7 @@ use crate::{
     hook::{self, ListenerHook},
     Netns, Pernet, SendBuf,
 };
-use core::{net::SocketAddr, ops::Deref};
+use core::{mem::MaybeUninit, net::SocketAddr, ops::Deref};
 use kernel::{
     bindings::{bio_vec, kvec, msghdr},
     error::to_result,
@@ -162,82 +162,64 @@ impl Socket {
     /// if TCP has no memory, and nothing is in flight whose acknowledgment would report room: try again
     /// later. No callback follows any other error: the rest cannot be sent. Such an error need not end the
     /// connection, for example if a security module refuses.
+    // A struct with `..Default::default()` would be copied.
+    #[allow(clippy::field_reassign_with_default)]
     pub fn send(&self, buf: &mut SendBuf) -> Result {
-        match self.send_now(buf) {
-            Err(e) if e == EAGAIN => self.send_again(buf),
-            other => other,
-        }
-    }
-
-    /// Sends as [`Self::send`], but returns `EAGAIN` for a lack of memory, too.
-    fn send_now(&self, buf: &mut SendBuf) -> Result {
+        /// `ITER_SOURCE`
+        const SOURCE: u32 = 1;
         /// About as many fragments as one skb has room for (`MAX_SKB_FRAGS`).
         const VECS: usize = 16;
+        let mut was_idle = false;
 
+        // TCP returns a short count if it fails midway. Send again until it returns the error.
         while !buf.is_empty() {
-            // TCP returns a short count if it fails midway. Send again until it returns the error.
-            match buf.chunks() {
-                // A short message need not prepare many entries.
-                1 => self.splice::<1>(buf)?,
-                _ => self.splice::<VECS>(buf)?,
+            let mut vecs = [const { MaybeUninit::<bio_vec>::uninit() }; VECS];
+            let (vecs, offered) = buf.describe(&mut vecs);
+            let more = if offered < buf.len() {
+                bindings::MSG_MORE
+            } else {
+                0
+            };
+            let mut msg = msghdr::default();
+
+            msg.msg_flags =
+                bindings::MSG_DONTWAIT | bindings::MSG_NOSIGNAL | bindings::MSG_SPLICE_PAGES | more;
+            // SAFETY: By the type's invariants the socket is valid. `vecs` describes pages that `buf` has
+            // references to; `buf` never writes these bytes again, so that TCP may keep the pages.
+            let sent = unsafe {
+                bindings::iov_iter_bvec(
+                    &mut msg.msg_iter,
+                    SOURCE,
+                    vecs.as_ptr(),
+                    vecs.len(),
+                    offered,
+                );
+                bindings::sock_sendmsg(self.sock().as_ptr(), &mut msg)
+            };
+            match usize::try_from(sent).map_err(|_| Error::from_errno(sent)) {
+                Ok(0) => return Err(EIO),
+                Ok(sent) => {
+                    buf.consume(sent);
+                    was_idle = false;
+                }
+                // All may have been acknowledged between the attempt and the look. So only an attempt that began
+                // with nothing in flight shows a lack of memory: nobody else sends.
+                Err(e) if e == EAGAIN => match (self.is_acknowledged(), was_idle) {
+                    (false, _) => return Err(EAGAIN),
+                    (true, false) => was_idle = true,
+                    (true, true) => return Err(ENOBUFS),
+                },
+                Err(e) => return Err(e),
             }
         }
         Ok(())
     }
 
-    /// Continues [`Self::send`] after `EAGAIN`.
-    ///
-    /// All may have been acknowledged between the attempt and the look. So only an attempt that began with
-    /// nothing in flight shows a lack of memory: nobody else sends.
-    #[cold]
-    fn send_again(&self, buf: &mut SendBuf) -> Result {
-        if !self.is_acknowledged() {
-            return Err(EAGAIN);
-        }
-        match self.send_now(buf) {
-            Err(e) if e == EAGAIN && self.is_acknowledged() => Err(ENOBUFS),
-            other => other,
-        }
-    }
-
     /// Whether the peer has acknowledged all that TCP has taken.
+    #[cold]
     fn is_acknowledged(&self) -> bool {
         // SAFETY: By the type's invariants it is a valid TCP socket.
         unsafe { bindings::tcp_unacked(self.sk().as_ptr()) == 0 }
-    }
-
-    /// Sends at least one byte of `buf`, and as many as one `sendmsg` with `VECS` fragments takes. Same
-    /// errors as `send`; `EIO` if TCP takes nothing.
-    // A struct with `..Default::default()` would be copied.
-    #[allow(clippy::field_reassign_with_default)]
-    fn splice<const VECS: usize>(&self, buf: &mut SendBuf) -> Result {
-        /// `ITER_SOURCE`
-        const SOURCE: u32 = 1;
-        let mut vecs = [bio_vec::default(); VECS];
-        let (count, offered) = buf.describe(&mut vecs);
-        let more = if offered < buf.len() {
-            bindings::MSG_MORE
-        } else {
-            0
-        };
-        let mut msg = msghdr::default();
-        msg.msg_flags =
-            bindings::MSG_DONTWAIT | bindings::MSG_NOSIGNAL | bindings::MSG_SPLICE_PAGES | more;
-
-        // SAFETY: By the type's invariants the socket is valid. The first `count` entries of `vecs`
-        // describe pages that `buf` has references to; `buf` never writes these bytes again, so
-        // that TCP may keep the pages.
-        let ret = unsafe {
-            bindings::iov_iter_bvec(&mut msg.msg_iter, SOURCE, vecs.as_ptr(), count, offered);
-            bindings::sock_sendmsg(self.sock().as_ptr(), &mut msg)
-        };
-        match usize::try_from(ret).map_err(|_| Error::from_errno(ret))? {
-            0 => Err(EIO),
-            sent => {
-                buf.consume(sent);
-                Ok(())
-            }
-        }
     }
 
     /// Resets the connection (RST) and discards unsent data.
