@@ -51,8 +51,7 @@ pub(super) struct Endpoint {
     pub(super) keepalive: SetOnce<u16>,
     #[pin]
     pub(super) phase: Mutex<Phase>,
-    #[pin]
-    pub(super) link: Link,
+    pub(super) link: Arc<Link>,
     /// Acts on events until the stream is active.
     #[pin]
     setup_work: Work<Endpoint, 0>,
@@ -86,6 +85,8 @@ impl Endpoint {
             false => &dev.shared.stream_queue,
         };
 
+        let link = Arc::pin_init(Link::new(), GFP_KERNEL_ACCOUNT)?;
+
         Arc::pin_init(
             pin_init!(Self {
                 dev: dev.clone(),
@@ -96,7 +97,7 @@ impl Endpoint {
                 addrs: SetOnce::new(),
                 keepalive: SetOnce::new(),
                 phase <- new_mutex!(Phase::New, "riw::cm::Endpoint::phase"),
-                link <- Link::new(),
+                link,
                 setup_work <- new_work!("riw::cm::Endpoint::setup_work"),
                 stream_work <- new_work!("riw::cm::Endpoint::stream_work"),
                 timer <- new_delayed_work!("riw::cm::Endpoint::timer"),
@@ -326,7 +327,7 @@ impl CmConnection for Endpoint {
 }
 
 impl QpConnection for Endpoint {
-    fn link(&self) -> &Link {
+    fn link(&self) -> &Arc<Link> {
         &self.link
     }
 

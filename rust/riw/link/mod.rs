@@ -174,10 +174,11 @@ impl Link {
     /// there is no memory, and nothing is in flight: try again later. No event follows any other error.
     /// Such an error need not end the connection, for example if a security module refuses.
     pub(crate) fn send(&self, buf: &mut SendBuf, frames: &mut Frames) -> Result {
-        self.with(|connection| match connection {
-            Connection::Tcp(socket) => socket.send(buf),
-            Connection::Sctp(association) => association.send(buf, frames),
-        })
+        match Option::as_mut(&mut self.connection.lock()) {
+            Some(Connection::Tcp(socket)) => socket.send(buf),
+            Some(Connection::Sctp(association)) => association.send(buf, frames),
+            None => Err(ENOTCONN),
+        }
     }
 
     /// Receives available bytes by TCP, as many as fit into `buf`. Returns the number of bytes; 0 after

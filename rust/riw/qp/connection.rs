@@ -3,7 +3,7 @@
 //! The queue pair's side of a connection: its start, its events, its end.
 
 use super::{
-    state::{QpStartup, Snapshot},
+    state::QpStartup,
     stream_error::StreamErrorReason,
     traits::{Closed, Role},
     transmit::RETRY_MS,
@@ -85,6 +85,7 @@ impl Qp {
             role == Role::Initiator || (transport == Transport::Sctp && parameters.rtr.is_none());
 
         let start = Start {
+            link: connection.link(),
             transport,
             parameters,
             first,
@@ -238,12 +239,11 @@ impl Qp {
     /// process may have completions for them. Then stops the transmitter. Process context; may sleep.
     pub(super) fn push_out(&self) {
         let mut tx = self.stream.tx.lock();
-        let Snapshot { connection, .. } = self.snapshot();
 
-        if let Some(connection) = connection {
+        if self.connection().is_some() {
             self.gather_terminate(&mut tx);
             // The rest is lost with the queue pair, and so resets the connection.
-            let _ = tx.send_batch(connection.link());
+            let _ = tx.send_batch(None);
         }
         tx.stop();
     }

@@ -4,9 +4,8 @@
 
 use super::{
     owner::Owner,
-    posting::Posting,
     runner::Runner,
-    state::Status,
+    state::{CurrentState, Status},
     sweep::{FreePlace, SweepPlace},
     Qp,
 };
@@ -310,9 +309,7 @@ impl Qp {
             _charge: charge,
             handle <- new_spinlock_irq!(None, "riw::Qp::handle"),
             status <- new_bh_spinlock!(status, "riw::Qp::status"),
-            stream_active: Atomic::new(false),
-            // CAST: The value of an enum.
-            posting: Atomic::new(Posting::Unconnected as u32),
+            current: CurrentState::new(),
             below_reclaim: Atomic::new(false),
             stream <- stream,
             runner: Runner::new(),

@@ -12,7 +12,6 @@ mod error;
 mod modify;
 mod owner;
 mod post;
-mod posting;
 mod push;
 mod receive_wait;
 mod runner;
@@ -54,7 +53,7 @@ pub(crate) use traits::{Closed, QpConnection, Role};
 use owner::Owner;
 use push::PushHandle;
 use runner::Runner;
-use state::Status;
+use state::{CurrentState, Status};
 use sweep::FlushSweep;
 
 /// A queue pair.
@@ -78,12 +77,8 @@ pub(crate) struct Qp {
     handle: SpinLockIrq<Option<ARef<QpObject>>>,
     #[pin]
     status: BhSpinLock<Status>,
-    /// Whether data is received: the state is one of those, and the queue pair is not being
-    /// destroyed. Changes under `status`, and may be read without it.
-    stream_active: Atomic<bool>,
-    /// The handling of posted WRs: a [`Posting`](posting::Posting). Changes under `status`, and may
-    /// be read without it.
-    posting: Atomic<u32>,
+    /// The state in `status`. Changes under `status`, and may be read without it.
+    current: CurrentState,
     /// Whether reclaim may wait for the queue pair: it connects a kernel user to storage elsewhere.
     /// Transmitting, and receiving in a worker, then use memory reserves. Changes before the stream starts.
     below_reclaim: Atomic<bool>,

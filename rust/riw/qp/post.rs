@@ -3,11 +3,12 @@
 //! WRs that kernel users post, and the doorbell of receive queues. Kernel users post in any context, also
 //! with interrupts off: nothing here sleeps, transmits, or calls the consumer. A worker does that.
 
-use super::{posting::Posting, receive_wait::receive_posted, Qp};
+use super::{receive_wait::receive_posted, Qp};
 use crate::{
     driver::Riw,
     queue::{kernel_wr::PostedSend, wr::RecvWr},
 };
+use iwarp::qp::State;
 use kernel::{prelude::*, sync::Arc};
 use rdma::wr::{RecvWrs, SendWrs};
 use trace::Source;
@@ -17,7 +18,7 @@ impl Qp {
     /// connected, and as [`PostedSend::new`] and
     /// [`PostedWrs::post`](crate::queue::posted::PostedWrs::post) do.
     pub(crate) fn post_send(self: &Arc<Self>, wrs: &mut SendWrs<'_, Riw>) -> Result {
-        if Posting::load(&self.posting) == Posting::Unconnected {
+        if self.current.load() == Some(State::Idle) {
             return Err(EINVAL);
         }
         let dev = self.device();
@@ -61,7 +62,7 @@ impl Qp {
         // A full barrier, so that the WR is posted before the check: either this sees the error, or the
         // flush, which a full barrier in `kick` precedes, sees the WR.
         receive_posted(self.device(), self.stream.rq.queue());
-        if Posting::load(&self.posting) == Posting::Error {
+        if self.is_in_error() {
             self.kick();
         }
     }

@@ -2,19 +2,18 @@
 
 //! The state of a queue pair. Nothing else changes it.
 
+mod current;
 mod status;
 
+pub(super) use current::CurrentState;
 pub(super) use status::{FlushState, QpStartup, Snapshot, Status};
 
-use super::{posting::Posting, traits::QpConnection, Qp};
+use super::{traits::QpConnection, Qp};
 use iwarp::{
     qp::{next, Event, State},
     Terminate,
 };
-use kernel::{
-    prelude::*,
-    sync::{atomic::ordering, Arc},
-};
+use kernel::{prelude::*, sync::Arc};
 use rdma::qp::{QpAttr, QpState};
 
 impl Qp {
@@ -25,7 +24,6 @@ impl Qp {
 
         Snapshot {
             state: status.state,
-            destroyed: status.destroyed,
             connection: status.connection.clone(),
         }
     }
@@ -36,9 +34,22 @@ impl Qp {
         self.status.lock().connection.clone()
     }
 
-    /// Whether data is received: see [`Qp::stream_active`]. Any context.
+    /// Whether data is received: the state is one of those, and the queue pair is not being destroyed. Any
+    /// context.
     pub(super) fn is_stream_active(&self) -> bool {
-        self.stream_active.load(ordering::Relaxed)
+        matches!(
+            self.current.load(),
+            Some(State::Rts | State::Draining | State::Closing)
+        )
+    }
+
+    /// Whether posted WRs are flushed, or the queue pair is being destroyed. WRs that are posted in CLOSING are
+    /// flushed when the connection has ended. Any context.
+    pub(super) fn is_in_error(&self) -> bool {
+        matches!(
+            self.current.load(),
+            Some(State::Terminate | State::Error) | None
+        )
     }
 
     /// Applies an event to the state, and starts the work that the new state needs. Process context
@@ -65,7 +76,6 @@ impl Qp {
 
             // Before the state admits events of the stream.
             trace::qp_state(&**self, was, transition.state, event);
-            self.enter(&mut status, transition.state);
             if transition.send_terminate && status.terminate.is_none() {
                 status.terminate = terminate;
             }
@@ -84,6 +94,8 @@ impl Qp {
                 State::Terminate | State::Error => self.stream.sq.end_now(),
                 _ => {}
             }
+            // Last: a transmit pass that reads the state without the lock finds the queues as they are in it.
+            self.enter(&mut status, transition.state);
             (was, transition.state, status.connection.clone(), draining)
         };
         let was_open = matches!(was, State::Rts | State::Draining);
@@ -105,14 +117,8 @@ impl Qp {
     }
 
     fn enter(&self, status: &mut Status, state: State) {
-        let receives = matches!(state, State::Rts | State::Draining | State::Closing);
-
         status.state = state;
-        // CAST: The value of an enum.
-        self.posting
-            .store(Posting::of(state) as u32, ordering::Relaxed);
-        self.stream_active
-            .store(receives && !status.destroyed, ordering::Relaxed);
+        self.current.store(state, status.destroyed);
     }
 
     /// Whether the stream ends with an error that this side or the peer has found. Process context.
@@ -163,7 +169,7 @@ impl Qp {
         let mut status = self.status.lock();
 
         status.destroyed = true;
-        self.stream_active.store(false, ordering::Relaxed);
+        self.current.store(status.state, true);
         status.connection.clone()
     }
 

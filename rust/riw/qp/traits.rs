@@ -3,14 +3,14 @@
 //! The connection, as its queue pair uses it.
 
 use crate::link::{AddrPair, Link};
-use kernel::sync::ArcBorrow;
+use kernel::sync::{Arc, ArcBorrow};
 use rdma::iw::CmId;
 
 /// The connection of a queue pair, as the queue pair and iw_cm's calls for it need it. Connection
 /// management implements it.
 pub(crate) trait QpConnection: Send + Sync {
     /// Returns the link of the stream.
-    fn link(&self) -> &Link;
+    fn link(&self) -> &Arc<Link>;
 
     /// Returns the addresses of both sides; `None` before the stream starts. Any context.
     fn addrs(&self) -> Option<&AddrPair>;

@@ -2,7 +2,7 @@
 
 //! Transmit runs: a queue pair sends as its state allows.
 
-use super::{state::Snapshot, stream_error::StreamErrorReason, Qp, RETRY_WORK, TRANSMIT_WORK};
+use super::{stream_error::StreamErrorReason, Qp, RETRY_WORK, TRANSMIT_WORK};
 use crate::{
     queue::send::Flush,
     stream::{
@@ -112,14 +112,26 @@ impl Qp {
     fn pass(self: &Arc<Self>, begun: Option<TxRun>) -> PassResult {
         // No reset comes in between while `tx` is held.
         let mut tx = self.stream.tx.lock();
-        let status = self.snapshot();
 
         if let Some(run) = begun {
             tx.begin_run(run);
         }
-        match status.state {
-            State::Rts | State::Draining if !status.destroyed => self.pass_open(tx, &status),
-            State::Terminate | State::Error if !status.destroyed => self.pass_in_error(tx, &status),
+        // Whoever changes the state later requests another pass.
+        match self.current.load() {
+            Some(state @ (State::Rts | State::Draining)) => {
+                let may_send = self.stream.may_send();
+                let sent = match may_send {
+                    true => self.stream.transmit(&mut tx),
+                    false => Ok(PassResult::Done),
+                };
+
+                tx.count();
+                match sent {
+                    Ok(result) if state == State::Rts => result,
+                    sent => self.after_pass(tx, state, sent, may_send),
+                }
+            }
+            Some(State::Terminate | State::Error) => self.pass_in_error(tx),
             // WRs that are posted in CLOSING are flushed when the connection has ended.
             _ => {
                 tx.count();
@@ -128,16 +140,18 @@ impl Qp {
         }
     }
 
-    /// Sends messages. A queue pair that drains closes its half of the connection after the last.
-    fn pass_open(self: &Arc<Self>, mut tx: MutexGuard<'_, Tx>, status: &Snapshot) -> PassResult {
-        let may_send = self.stream.may_send();
-        let sent = match &status.connection {
-            Some(connection) if may_send => self.stream.transmit(&mut tx, connection.link()),
-            _ => Ok(PassResult::Done),
-        };
-        tx.count();
+    /// Ends the stream if sending has failed. A queue pair that drains closes its half of the connection after
+    /// the last message.
+    #[cold]
+    fn after_pass(
+        self: &Arc<Self>,
+        tx: MutexGuard<'_, Tx>,
+        state: State,
+        sent: Result<PassResult, StreamError>,
+        may_send: bool,
+    ) -> PassResult {
         // A close does not wait for a peer that has not sent its first FPDU.
-        let drained = status.state == State::Draining
+        let drained = state == State::Draining
             && matches!(sent, Ok(PassResult::Done))
             && (!may_send || self.stream.is_drained(&tx));
 
@@ -162,11 +176,8 @@ impl Qp {
 
     /// Flushes WRs, sends the Terminate if one is due, and closes this half of the connection.
     #[cold]
-    fn pass_in_error(
-        self: &Arc<Self>,
-        mut tx: MutexGuard<'_, Tx>,
-        status: &Snapshot,
-    ) -> PassResult {
+    fn pass_in_error(self: &Arc<Self>, mut tx: MutexGuard<'_, Tx>) -> PassResult {
+        let status = self.snapshot();
         // The queue pair, and so its completion queues, must not be destroyed before the consumer has
         // been notified.
         let object = self.handle();
@@ -179,10 +190,7 @@ impl Qp {
         // A Terminate waits for room in the socket, which calls back then, or for memory. After an end by
         // the peer or the consumer nothing waits.
         let has_terminate = tx.has_terminate();
-        let sent = match &status.connection {
-            Some(connection) => tx.send_batch(connection.link()),
-            None => Ok(()),
-        };
+        let sent = tx.send_batch(None);
         let waits = (sent == Err(EAGAIN) || sent == Err(ENOBUFS))
             && status.state == State::Terminate
             && has_terminate;

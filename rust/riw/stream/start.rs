@@ -2,11 +2,13 @@
 
 //! The parameters with which a stream starts.
 
-use crate::link::Transport;
+use crate::link::{Link, Transport};
 use iwarp::{startup::Parameters, Message};
+use kernel::sync::Arc;
 
 /// How a stream starts.
 pub(crate) struct Start<'a> {
+    pub(crate) link: &'a Arc<Link>,
     pub(crate) transport: Transport,
     pub(crate) parameters: &'a Parameters,
     /// The frame that the peer waits for before any other.

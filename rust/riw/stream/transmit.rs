@@ -3,7 +3,7 @@
 //! Transmitting: messages become FPDUs, and many FPDUs one send.
 
 use crate::{
-    link::{Frames, Link, LinkState},
+    link::Frames,
     mr::Finder,
     queue::wr::WcStatus,
     stream::{
@@ -61,14 +61,17 @@ enum NotGathered {
 impl Stream {
     /// Sends messages until there are none, the link is full, or other work items must run. Process
     /// context; may sleep. Returns an error that ends the stream.
-    pub(crate) fn transmit(&self, tx: &mut Tx, link: &Link) -> Result<PassResult, StreamError> {
+    pub(crate) fn transmit(&self, tx: &mut Tx) -> Result<PassResult, StreamError> {
         // Later batches of the run are parts of long messages.
         let mut rung = tx.rung();
 
         for _ in 0..BATCHES {
+            let Some(sender) = &mut tx.sender else {
+                return Ok(PassResult::Done);
+            };
             // Each call takes the link's lock by itself, so the end of the connection does not wait
             // while payload is gathered.
-            let Ok((room, mss)) = link.room_and_mss() else {
+            let Ok((room, mss)) = sender.link.room_and_mss() else {
                 return Ok(PassResult::Done);
             };
             if room == 0 {
@@ -76,9 +79,7 @@ impl Stream {
                 // it has room.
                 return Ok(PassResult::Done);
             }
-            if let Some(sender) = &mut tx.sender {
-                sender.segmenter.framing_mut().set_room(mss);
-            }
+            sender.segmenter.framing_mut().set_room(mss);
             let filled = self.fill(tx, room.min(BATCH))?;
 
             let wait = match filled {
@@ -95,12 +96,10 @@ impl Stream {
             }
             if filled == Filled::More && room < BATCH {
                 // If the peer's acknowledgments come at once, the send buffer never runs full, and TCP would
-                // keep its initial size, a fraction of a batch. Without a connection, sending fails.
-                let _ = link.notify_room();
+                // keep its initial size, a fraction of a batch.
+                tx.notify_room();
             }
-            let sent = Self::send(tx, link, &mut rung);
-
-            match sent {
+            match tx.send_batch(rung.take()) {
                 Ok(()) => match filled {
                     Filled::More => {}
                     Filled::All | Filled::Blocked => return Ok(PassResult::Done),
@@ -110,29 +109,12 @@ impl Stream {
                 // A full socket calls back when it has room.
                 Err(e) if e == EAGAIN => return Ok(PassResult::Done),
                 // The end of a connection is reported.
-                Err(_)
-                    if matches!(link.state(), LinkState::ShuttingDown | LinkState::Closed(_)) =>
-                {
-                    return Ok(PassResult::Done);
-                }
+                Err(_) if tx.is_link_ended() => return Ok(PassResult::Done),
                 // Something refuses to send, and nothing reports when that changes.
                 Err(_) => return Err(StreamError::local(Local::LowerLayer)),
             }
         }
         Ok(PassResult::Yield)
-    }
-
-    /// Sends the batch, and notes that for later batches. `rung`: when the doorbell was rung, if the run is in its
-    /// context and this is its first batch. Fails as [`Link::send`] does.
-    fn send(tx: &mut Tx, link: &Link, rung: &mut Option<Ktime>) -> Result {
-        let bytes = tx.buf.len();
-
-        tx.send_batch(link)?;
-        match rung.take() {
-            Some(rung) => tx.coalescer.sent(rung, bytes),
-            None => tx.coalescer.sent_late(),
-        }
-        Ok(())
     }
 
     /// Whether the batch, which has all posted messages, waits for more. `rung`: when the doorbell was rung, if

@@ -4,7 +4,7 @@
 
 use crate::{
     counters::{Counter, Counters},
-    link::{Frames, Link},
+    link::{Frames, Link, LinkState},
     queue::wr::{SendData, SendImmediate},
     stream::{
         coalesce::Coalescer,
@@ -57,6 +57,8 @@ impl TxRun {
 
 /// The transmitting side of a connected stream.
 pub(super) struct Sender {
+    /// Its connection may end, and be taken away, at any time.
+    pub(super) link: Arc<Link>,
     pub(super) segmenter: Segmenter<TxFraming>,
     /// The message that the segmenter works on.
     pub(super) active: Option<Active>,
@@ -169,10 +171,39 @@ impl Tx {
             .is_some_and(|sender| sender.segmenter.terminated())
     }
 
-    /// Sends the batch, as far as the link takes it. Process context; may sleep. Fails as
-    /// [`Link::send`] does.
-    pub(crate) fn send_batch(&mut self, link: &Link) -> Result {
-        link.send(&mut self.buf, &mut self.frames)
+    /// Sends the batch, as far as the link takes it. `rung`: when the doorbell was rung, if the run is in its
+    /// context and this is its first batch. Process context; may sleep. Fails as [`Link::send`] does.
+    pub(crate) fn send_batch(&mut self, rung: Option<Ktime>) -> Result {
+        let Some(sender) = &self.sender else {
+            return Ok(());
+        };
+        let bytes = self.buf.len();
+
+        sender.link.send(&mut self.buf, &mut self.frames)?;
+        match rung {
+            Some(rung) => self.coalescer.sent(rung, bytes),
+            None => self.coalescer.sent_late(),
+        }
+        Ok(())
+    }
+
+    /// Lets the link report room at the next acknowledgment.
+    pub(super) fn notify_room(&self) {
+        if let Some(sender) = &self.sender {
+            // Without a connection, sending fails.
+            let _ = sender.link.notify_room();
+        }
+    }
+
+    /// Whether the link has ended, or is about to.
+    #[cold]
+    pub(super) fn is_link_ended(&self) -> bool {
+        let state = self.sender.as_ref().map(|sender| sender.link.state());
+
+        matches!(
+            state,
+            Some(LinkState::ShuttingDown | LinkState::Closed(_)) | None
+        )
     }
 }
 
@@ -181,6 +212,7 @@ impl Sender {
     /// context; may sleep. Fails with `ENOMEM` without memory.
     pub(super) fn new(start: &Start<'_>) -> Result<KBox<Self>> {
         let sender = Self {
+            link: start.link.clone(),
             segmenter: Segmenter::new(TxFraming::new(start)),
             active: None,
             data: SendData::none(),

@@ -80,7 +80,6 @@ impl Status {
 /// The state and the connection, at one moment.
 pub(in crate::qp) struct Snapshot {
     pub(in crate::qp) state: State,
-    pub(in crate::qp) destroyed: bool,
     pub(in crate::qp) connection: Option<Arc<dyn QpConnection>>,
 }
 
