@@ -47,12 +47,18 @@ impl<const N: usize> PerCpuCounters<N> {
     }
 
     /// Calls `f`, which adds to several counters. Cheaper than as many calls of [`Self::add`] where an
-    /// addition is not a single instruction. Process context or softirq; `f` must not sleep.
+    /// addition is not a single instruction, as it is on x86. Process context or softirq; `f` must not sleep.
     ///
     /// The counters must be ones that no hard interrupt adds to: one of the two additions would be
     /// lost.
     #[inline]
     pub fn add_several<R>(&self, f: impl FnOnce(&Batch<'_, N>) -> R) -> R {
+        if cfg!(CONFIG_X86) {
+            return f(&Batch {
+                words: None,
+                counters: self,
+            });
+        }
         // SAFETY: Softirqs are disabled until `f` returns, which cannot keep the batch.
         without_softirqs(|| f(&unsafe { self.batch() }))
     }
@@ -76,11 +82,14 @@ impl<const N: usize> PerCpuCounters<N> {
     /// Softirqs are disabled as long as the batch is used.
     #[inline]
     unsafe fn batch(&self) -> Batch<'_, N> {
+        // SAFETY: `self.0` is the pointer of a per-CPU allocation, by the type invariant.
+        let words = || unsafe { bindings::this_cpu_ptr_u64(self.0.as_ptr()) };
+
         Batch {
+            // Tasks with softirqs disabled preempt each other on PREEMPT_RT.
             // INVARIANT: By the type invariant each CPU has `N` counters. The caller stays on this
             // CPU, since softirqs are disabled.
-            // SAFETY: `self.0` is the pointer of a per-CPU allocation, by the type invariant.
-            words: unsafe { bindings::this_cpu_ptr_u64(self.0.as_ptr()) },
+            words: (!cfg!(CONFIG_PREEMPT_RT)).then(words),
             counters: self,
         }
     }
@@ -100,9 +109,10 @@ impl<const N: usize> PerCpuCounters<N> {
 ///
 /// # Invariants
 ///
-/// `words` points to the `N` counters of this CPU, on which softirqs are disabled.
+/// `words`, if any, points to the `N` counters of this CPU, on which softirqs are disabled.
 pub struct Batch<'a, const N: usize> {
-    words: *mut u64,
+    /// `None`: each addition is atomic for this CPU by itself.
+    words: Option<*mut u64>,
     counters: &'a PerCpuCounters<N>,
 }
 
@@ -110,14 +120,13 @@ impl<const N: usize> Batch<'_, N> {
     /// Adds `n` to counter `index`; does nothing if there is no such counter.
     #[inline]
     pub fn add(&self, index: usize, n: u64) {
-        if cfg!(CONFIG_PREEMPT_RT) {
-            // Tasks with softirqs disabled preempt each other there.
+        let Some(words) = self.words else {
             return self.counters.add(index, n);
-        }
+        };
         if index >= N {
             return;
         }
-        let word = self.words.wrapping_add(index);
+        let word = words.wrapping_add(index);
         // SAFETY: By the type invariant there are `N` words, and `index` is less. Only this CPU
         // writes to them, and no other code of it does meanwhile: with softirqs disabled, neither
         // tasks, as the kernel is not PREEMPT_RT, nor softirqs; and hard interrupts do not add to these
