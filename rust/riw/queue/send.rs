@@ -11,7 +11,7 @@ use crate::{
         fifo::Fifo,
         kernel_wr::PostedSend,
         posted::PostedWrs,
-        wr::{SendData, SendWr, WcOpcode, WcStatus, WrId},
+        wr::{SendData, SendWr, WcStatus, WrId, WrPlace, WrReport},
         QpObject,
     },
 };
@@ -32,7 +32,8 @@ const CHUNK: u32 = 64;
 ///
 /// A WR leaves the ring when riw begins it. With siw's ABI the process sees that, and by it knows
 /// whether the next WR needs a doorbell. The WR is then in `begun` until it and all WRs before it
-/// are done, as completions come in the order of posting.
+/// are done, as completions come in the order of posting. A WR that is done at once begins when it is done:
+/// if no other is begun, it needs no place in `begun`.
 #[pin_data]
 pub(crate) struct SendQueue {
     wrs: PostedWrs<SendWr, { siw::SQE_WORDS }>,
@@ -46,6 +47,10 @@ pub(crate) struct SendQueue {
     next: Atomic<u32>,
     /// Whether [`SendState::end`] is set. Changes under `state`, and may be read without it.
     ended: Atomic<bool>,
+    /// The number of WRs in [`SendState::begun`], and of its places. Changes under `state`, and may be read
+    /// without it. Only the holder of the right to transmit adds WRs.
+    begun: Atomic<u32>,
+    places: u32,
     #[pin]
     state: BhSpinLock<SendState>,
 }
@@ -85,9 +90,7 @@ pub(crate) struct SendDepth {
 
 /// A WR that was begun.
 struct BegunWr {
-    opcode: WcOpcode,
-    bytes: u32,
-    signaled: bool,
+    report: WrReport,
     progress: WrProgress,
 }
 
@@ -119,7 +122,8 @@ impl SendQueue {
         qp: u32,
         signal_all: bool,
     ) -> Result<impl PinInit<Self>> {
-        let begun = Fifo::new(wrs.len())?;
+        let queue = Fifo::new(wrs.len())?;
+        let places = queue.size();
 
         Ok(pin_init!(Self {
             wrs,
@@ -128,8 +132,10 @@ impl SendQueue {
             signal_all,
             next: Atomic::new(0),
             ended: Atomic::new(false),
+            begun: Atomic::new(0),
+            places,
             state <- new_bh_spinlock!(
-                SendState { begun, generation: Generation(0), end: None, object: None },
+                SendState { begun: queue, generation: Generation(0), end: None, object: None },
                 "riw::SendQueue::state"
             ),
         }))
@@ -148,41 +154,69 @@ impl SendQueue {
     /// Returns the next WR, which keeps its place until [`Self::begin`], and stores its data in `data`. For
     /// the transmitter: process context.
     pub(crate) fn peek(&self, data: &mut SendData) -> Option<SendWr> {
-        let wr = self.wrs.peek_or_idle(self.next(), data)?;
+        let mut wr = self.wrs.peek_or_idle(self.next(), data);
 
+        // Behind the peek: the WR may have been posted after the end was set.
         if self.ended.load(ordering::Relaxed) && self.state.lock().is_past_end(self.next()) {
-            self.wrs.put_back(wr, data);
-            return None;
+            self.put_back(wr.take(), data);
         }
-        Some(wr)
+        wr
     }
 
     /// Takes the WR that [`Self::peek`] returned back: it cannot begin yet. For the transmitter:
     /// process context.
-    pub(crate) fn put_back(&self, wr: SendWr, data: &mut SendData) {
-        self.wrs.put_back(wr, data);
+    pub(crate) fn put_back(&self, wr: Option<SendWr>, data: &mut SendData) {
+        if let Some(wr) = wr {
+            self.wrs.put_back(wr, data);
+        }
     }
 
-    /// Begins the WR that [`Self::peek`] returned, a message of `bytes`. Process context. Returns its
-    /// number; `None` if too many WRs are begun: there is room when an earlier one has completed.
-    pub(crate) fn begin(&self, wr: &SendWr, data: &SendData, bytes: u32) -> Option<u32> {
-        let mut state = self.state.lock();
-        let begun = BegunWr {
-            opcode: wr.opcode,
-            bytes,
-            signaled: self.signal_all || wr.signaled,
-            progress: WrProgress::Sending,
-        };
-        let number = state.begun.push(begun).ok()?;
+    /// Whether a WR may begin: not too many are begun. Otherwise there is room when an earlier one has
+    /// completed. For the transmitter: process context.
+    pub(crate) fn has_room(&self) -> bool {
+        self.begun.load(ordering::Relaxed) < self.places
+    }
 
+    /// Returns what the WR that [`Self::peek`] returned will report, a message of `bytes`. It begins, now or when
+    /// it is done. For the transmitter: process context.
+    pub(crate) fn report(&self, wr: &SendWr, data: &SendData, bytes: u32) -> WrReport {
         trace::wr_begin(self, || trace::Begun {
             wr_id: wr.id.number(),
             opcode: wr.trace_opcode(),
             bytes,
             flags: wr.flags(data),
         });
+        self.silent_report(wr, bytes)
+    }
+
+    /// As [`Self::report`], without a trace event.
+    fn silent_report(&self, wr: &SendWr, bytes: u32) -> WrReport {
+        WrReport {
+            opcode: wr.opcode,
+            bytes,
+            signaled: self.signal_all || wr.signaled,
+        }
+    }
+
+    /// Begins the WR that [`Self::peek`] returned. `waits`: its id, if it waits for a response of the peer: that
+    /// may arrive before the send returns. Process context. Returns its number; `None` without
+    /// [room](Self::has_room).
+    pub(crate) fn begin(&self, report: WrReport, waits: Option<WrId>) -> Option<u32> {
+        let mut state = self.state.lock();
+        let progress = match waits {
+            Some(id) => WrProgress::Waiting(id),
+            None => WrProgress::Sending,
+        };
+        let number = state.begun.push(BegunWr { report, progress }).ok()?;
+
+        self.note_begun(&state);
         self.release_next();
         Some(number)
+    }
+
+    /// Notes how many WRs are begun. The caller holds `state`.
+    fn note_begun(&self, state: &SendState) {
+        self.begun.store(state.begun.len(), ordering::Relaxed);
     }
 
     fn next(&self) -> u32 {
@@ -197,23 +231,32 @@ impl SendQueue {
         self.next.store(next.wrapping_add(1), ordering::Relaxed);
     }
 
-    /// Notes that WR `number` waits for a response of the peer. Process context. This comes before
-    /// the send: the response may arrive before the send returns.
-    pub(crate) fn wait(&self, number: u32, id: WrId) {
-        if let Some(begun) = self.state.lock().begun.get(number) {
-            begun.progress = WrProgress::Waiting(id);
-        }
-    }
-
-    /// Finishes WR `number`, whose `id` the transmitter returns: completes it, or notes its status
-    /// until all WRs before it are done. Process context or softirq.
-    pub(crate) fn finish(&self, number: u32, id: WrId, status: WcStatus) -> PendingNotify {
+    /// Finishes the WR that the transmitter has, whose `id` it returns: completes it, or notes its status
+    /// until all WRs before it are done. Process context.
+    pub(crate) fn finish(&self, place: WrPlace, id: WrId, status: WcStatus) -> PendingNotify {
         let mut state = self.state.lock();
+        let progress = WrProgress::Done(id, status);
 
-        if let Some(begun) = state.begun.get(number) {
-            begun.progress = WrProgress::Done(id, status);
+        match place {
+            WrPlace::Next(report) => {
+                let wr = BegunWr { report, progress };
+
+                self.release_next();
+                if state.begun.is_empty() {
+                    return self.add(&state, wr);
+                }
+                // The transmitter has found room. It waits for the WRs before it.
+                let _ = state.begun.push(wr);
+                self.note_begun(&state);
+                PendingNotify::default()
+            }
+            WrPlace::Begun(number) => {
+                if let Some(begun) = state.begun.get(number) {
+                    begun.progress = progress;
+                }
+                self.complete(&mut state)
+            }
         }
-        self.complete(&mut state)
     }
 
     /// Finishes WR `number`, which waits for a response, as [`Self::finish`] does. Process context or
@@ -239,6 +282,7 @@ impl SendQueue {
                 pending = pending.and(self.add(state, begun));
             }
         }
+        self.note_begun(state);
         pending
     }
 
@@ -261,14 +305,14 @@ impl SendQueue {
             WcStatus::Flushed => id.is_anonymous(),
             _ => false,
         };
-        if silent && !wr.signaled {
+        if silent && !wr.report.signaled {
             return PendingNotify::default();
         }
         let completion = Completion {
             id,
-            opcode: wr.opcode,
+            opcode: wr.report.opcode,
             status,
-            bytes: wr.bytes,
+            bytes: wr.report.bytes,
             invalidated: None,
             immediate: None,
             qp: self.qp,
@@ -366,6 +410,7 @@ impl SendQueue {
             let wr = match state.begun.pop() {
                 Some(begun) => begun,
                 None => {
+                    self.note_begun(&state);
                     let Some(wr) = self.wrs.peek_or_idle(self.next(), &mut data) else {
                         return (pending, false);
                     };
@@ -377,9 +422,7 @@ impl SendQueue {
                         let _ = regions.invalidate_local(stag);
                     }
                     BegunWr {
-                        opcode: wr.opcode,
-                        bytes: 0,
-                        signaled: self.signal_all || wr.signaled,
+                        report: self.silent_report(&wr, 0),
                         progress: WrProgress::Done(wr.id, WcStatus::Flushed),
                     }
                 }
@@ -388,6 +431,7 @@ impl SendQueue {
                 pending = pending.and(self.add(&state, wr));
             }
         }
+        self.note_begun(&state);
         (pending, true)
     }
 

@@ -162,6 +162,18 @@ impl SendWr {
         )
     }
 
+    /// Takes the id: there is only one completion. Any context.
+    pub(crate) fn take_id(&mut self) -> WrId {
+        core::mem::replace(&mut self.id, WrId::Process(0))
+    }
+
+    /// Takes the request, with the memory that is lent for it. Any context. `None` if the WR is invalid.
+    pub(crate) fn take_request(&mut self) -> Option<SendRequest> {
+        let taken = core::mem::replace(&mut self.request, Err(WcStatus::Flushed));
+
+        taken.ok().map(|(request, _)| request)
+    }
+
     /// Returns the STag of this side that the WR invalidates, whatever its status. Any context.
     pub(crate) fn invalidates(&self) -> Option<Stag> {
         match &self.request {
@@ -278,6 +290,25 @@ impl SendRequest {
 
         Ok((request, len))
     }
+}
+
+/// What the completion of a send WR says, besides its status.
+#[derive(Clone, Copy)]
+pub(crate) struct WrReport {
+    pub(super) opcode: WcOpcode,
+    /// The length of the message.
+    pub(crate) bytes: u32,
+    /// The WR gives a completion even if it succeeds.
+    pub(super) signaled: bool,
+}
+
+/// Where the send WR is that the transmitter has.
+#[derive(Clone, Copy)]
+pub(crate) enum WrPlace {
+    /// It is still the next WR, as [`SendQueue::peek`](super::send::SendQueue::peek) has left it.
+    Next(WrReport),
+    /// It has begun, and has this number.
+    Begun(u32),
 }
 
 /// A WR of a receive queue. Its buffers are apart: [`Buffers`].

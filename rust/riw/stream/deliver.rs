@@ -21,7 +21,7 @@ use crate::{
         completion::{PendingNotify, ReceivedImmediate},
         qp_receive::{FlushedReceives, RecvDone},
         send::Flush,
-        wr::{WcStatus, WrId},
+        wr::{WcStatus, WrId, WrPlace},
     },
     stream::{
         gather::Active,
@@ -148,10 +148,10 @@ impl Stream {
         });
     }
 
-    /// Finishes send WR `number`, and notifies the consumer. Process context; no lock but `tx` is
+    /// Finishes a send WR, and notifies the consumer. Process context; no lock but `tx` is
     /// held. Fails if the completion is lost.
-    pub(super) fn finish_wr(&self, number: u32, id: WrId, status: WcStatus) -> Result<(), Lost> {
-        let send = self.sq.finish(number, id, status);
+    pub(super) fn finish_wr(&self, place: WrPlace, id: WrId, status: WcStatus) -> Result<(), Lost> {
+        let send = self.sq.finish(place, id, status);
 
         self.report(&Unreported {
             send,
@@ -163,8 +163,8 @@ impl Stream {
     /// Process context. Fails if the completion is lost.
     pub(super) fn complete_sent(&self, active: Option<Active>) -> Result<(), StreamError> {
         match active {
-            Some(Active::Request { number, id, .. }) => self
-                .finish_wr(number, id, WcStatus::Success)
+            Some(Active::Request { place, id, .. }) => self
+                .finish_wr(place, id, WcStatus::Success)
                 .map_err(|Lost| StreamError::local(Local::Completion)),
             Some(Active::Response(_)) => {
                 let mut reads = self.reads.lock();
@@ -195,8 +195,8 @@ impl Stream {
     /// Flushes the send queue, and the WR that the transmitter has. Process context. Returns whether
     /// there may be more WRs.
     pub(super) fn flush_sends(&self, active: Option<Active>, unreported: &mut Unreported) -> bool {
-        if let Some(Active::Request { number, id, .. }) = active {
-            let pending = self.sq.finish(number, id, WcStatus::Flushed);
+        if let Some(Active::Request { place, id, .. }) = active {
+            let pending = self.sq.finish(place, id, WcStatus::Flushed);
 
             unreported.send = unreported.send.and(pending);
         }

@@ -3,8 +3,8 @@
 //! Gathering: copies the payload of the active message into the send buffer.
 
 use crate::{
-    mr::Finder,
-    queue::wr::{Buffers, SendData, SendImmediate, WrId},
+    mr::{Finder, Regions},
+    queue::wr::{Buffers, SendData, SendImmediate, SendRequest, Sge, WcStatus, WrId, WrPlace},
     stream::{crc, reads::Inbound},
 };
 use iwarp::{Access, Crc, Denied, Gather, Stag};
@@ -13,9 +13,9 @@ use net::{Room, SendBuf};
 
 /// The message that is being sent.
 pub(super) enum Active {
-    /// Send WR `number`, whose data [`Sender`](super::tx::Sender) has.
+    /// A send WR, whose data [`Sender`](super::tx::Sender) has.
     Request {
-        number: u32,
+        place: WrPlace,
         id: WrId,
         /// Immediate Data that follows at once. The WR is complete after it.
         immediate: Option<SendImmediate>,
@@ -24,18 +24,6 @@ pub(super) enum Active {
     Response(Inbound),
     /// A message without payload that completes nothing when it is sent.
     Control,
-}
-
-impl Active {
-    /// Returns the message of send WR `number`. Any context.
-    #[inline]
-    pub(super) fn request(number: u32, id: WrId, immediate: Option<SendImmediate>) -> Self {
-        Self::Request {
-            number,
-            id,
-            immediate,
-        }
-    }
 }
 
 /// Why gathering stopped.
@@ -179,5 +167,38 @@ impl Gather for Gatherer<'_, '_> {
             Ok(()) => Ok(crc),
             Err(_) => Err(denied.map_or(Stop::Memory, Stop::Denied)),
         }
+    }
+}
+
+/// Checks that a request with its data may use its local buffers. With `at_once` the payload fits into one
+/// FPDU: then gathering checks the buffers, before anything is sent.
+pub(super) fn check_access(
+    regions: &Regions,
+    request: &SendRequest,
+    data: &SendData,
+    at_once: bool,
+) -> Result<(), WcStatus> {
+    let check = |sge: &Sge, want| match sge.len {
+        0 => Ok(()),
+        len => regions
+            .find(sge.stag, want, sge.addr, len)
+            .map(drop)
+            .map_err(|_| WcStatus::LocalProtection),
+    };
+
+    match request {
+        SendRequest::Read { sink, .. } => check(sink, Access::LOCAL_WRITE),
+        SendRequest::Atomic { sink, .. } => match sink.memory() {
+            Some(_) => Ok(()),
+            None => check(&sink.sge(), Access::LOCAL_WRITE),
+        },
+        SendRequest::Send { .. } | SendRequest::Write { .. } => match data {
+            SendData::Buffers(buffers) if !at_once => buffers
+                .iter()
+                .filter(|sge| buffers.memory(sge.stag, sge.addr, sge.len).is_none())
+                .try_for_each(|sge| check(&sge, Access::NONE)),
+            _ => Ok(()),
+        },
+        SendRequest::Register(_) | SendRequest::LocalInvalidate(_) | SendRequest::Bind(_) => Ok(()),
     }
 }

@@ -3,19 +3,17 @@
 //! The next message to send: the first frame, WRs of the send queue, Read and Atomic Responses.
 
 use crate::{
-    mr::Regions,
-    queue::wr::{AtomicSink, SendData, SendRequest, SendWr, Sge, WcStatus, WrId},
+    queue::wr::{SendImmediate, SendRequest, SendWr, WcStatus, WrId, WrPlace, WrReport},
     stream::{
         deliver::Lost,
-        gather::Active,
+        gather::{check_access, Active},
         reads::{AwaitedResponse, Inbound, Outbound},
         tx::Sender,
         Stream, StreamError,
     },
 };
 use iwarp::{
-    Access, AtomicOp, AtomicRequest, AtomicResponse, Denied, Local, Message, Outstanding, Quote,
-    ReadRequest, Stag,
+    AtomicRequest, AtomicResponse, Denied, Local, Message, Outstanding, Quote, ReadRequest, Stag,
 };
 use kernel::{prelude::*, sync::atomic::ordering};
 
@@ -88,114 +86,92 @@ impl Stream {
     fn next_wr(&self, sender: &mut Sender) -> Result<NextMessage, StreamError> {
         // A process may post WRs without a message as fast as they are executed.
         for _ in 0..MAX_EXECUTED {
-            let Some(wr) = self.sq.peek(&mut sender.data) else {
+            let mut peeked = self.sq.peek(&mut sender.data);
+            // A WR is large: it stays where it is.
+            let Some(wr) = &mut peeked else {
                 return Ok(NextMessage::Nothing);
             };
 
-            match self.read_order(&wr) {
-                ReadOrder::Clear => {}
-                ReadOrder::Wait => {
-                    self.sq.put_back(wr, &mut sender.data);
+            match self.check_wr(sender, wr) {
+                Ok(len) => {
+                    let report = self.sq.report(wr, &sender.data, len);
+
+                    if let StartedWr::Message = self.start_wr(sender, wr, report)? {
+                        return Ok(NextMessage::Message);
+                    }
+                }
+                Err(NotStarted::Blocked) => {
+                    self.sq.put_back(peeked, &mut sender.data);
                     return Ok(NextMessage::Blocked);
                 }
-                ReadOrder::Never => {
-                    return Err(self.refuse_wr(sender, wr, WcStatus::LocalOperation));
-                }
-            }
-            let len = match self.check_wr(sender, &wr) {
-                Ok(len) => len,
-                Err(status) => return Err(self.refuse_wr(sender, wr, status)),
-            };
-            let Some(number) = self.begin_wr(&wr, &sender.data, len) else {
-                self.sq.put_back(wr, &mut sender.data);
-                return Ok(NextMessage::Blocked);
-            };
-            if let StartedWr::Message = self.start_wr(sender, number, wr, len)? {
-                return Ok(NextMessage::Message);
+                Err(NotStarted::Invalid(status)) => return Err(self.refuse_wr(sender, wr, status)),
             }
         }
         Ok(NextMessage::Later)
     }
 
-    /// Checks that a WR may use its local buffers. Returns the length of its message.
-    fn check_wr(&self, sender: &Sender, wr: &SendWr) -> Result<u32, WcStatus> {
-        let (request, len) = wr.request.as_ref().map_err(|status| *status)?;
-        let at_once = sender.segmenter.takes_at_once(*len);
+    /// Checks that a WR may begin now, and may use its local buffers. Returns the length of its message.
+    fn check_wr(&self, sender: &Sender, wr: &SendWr) -> Result<u32, NotStarted> {
+        if !self.may_begin() {
+            return Err(NotStarted::Blocked);
+        }
+        self.check_reads(wr)?;
+        let (request, len) = match &wr.request {
+            Ok((request, len)) => (request, *len),
+            Err(status) => return Err(NotStarted::Invalid(*status)),
+        };
+        let at_once = sender.segmenter.takes_at_once(len);
 
-        check_access(&self.regions, request, &sender.data, at_once)?;
-        Ok(*len)
+        check_access(&self.regions, request, &sender.data, at_once).map_err(NotStarted::Invalid)?;
+        Ok(len)
     }
 
-    /// Starts the message of WR `number`, or executes it.
+    /// Starts the message of a WR, or executes it.
     #[inline]
     fn start_wr(
         &self,
         sender: &mut Sender,
-        number: u32,
-        wr: SendWr,
-        len: u32,
+        wr: &mut SendWr,
+        report: WrReport,
     ) -> Result<StartedWr, StreamError> {
-        let id = wr.id;
-        let (request, _) = wr.request.map_err(|_| StreamError::local(Local::Request))?;
+        let id = wr.take_id();
 
-        let (done, failure) = match request {
-            SendRequest::Register(mapping) => {
-                (self.regions.register(mapping), WcStatus::LocalProtection)
+        match wr.request {
+            Ok((
+                SendRequest::Write {
+                    stag,
+                    to,
+                    immediate,
+                },
+                _,
+            )) => {
+                let message = Message::Write { stag, to };
+
+                self.start_message(sender, id, report, message, immediate)
             }
-            SendRequest::LocalInvalidate(stag) => {
-                let done = self.regions.invalidate_local(stag);
-
-                (done, WcStatus::LocalProtection)
-            }
-            SendRequest::Bind(bind) => (self.regions.bind(&bind), WcStatus::Bind),
-            request => {
-                return match self.start_message(sender, number, id, request, len)? {
-                    true => Ok(StartedWr::Message),
-                    false => Err(StreamError::local(Local::Request)),
-                };
-            }
-        };
-
-        self.executed(number, id, done, failure)
-    }
-
-    /// Starts the message of WR `number`. Returns whether the segmenter has taken it.
-    #[inline]
-    fn start_message(
-        &self,
-        sender: &mut Sender,
-        number: u32,
-        id: WrId,
-        request: SendRequest,
-        len: u32,
-    ) -> Result<bool, StreamError> {
-        match request {
-            SendRequest::Write {
-                stag,
-                to,
-                immediate,
-            } => Ok(sender.begin(
-                Message::Write { stag, to },
-                len,
-                Active::request(number, id, immediate),
-            )),
-            SendRequest::Send {
-                solicited,
-                invalidate,
-            } => {
+            Ok((
+                SendRequest::Send {
+                    solicited,
+                    invalidate,
+                },
+                _,
+            )) => {
                 let message = Message::Send {
                     solicited,
                     invalidate,
                 };
 
-                Ok(sender.begin(message, len, Active::request(number, id, None)))
+                self.start_message(sender, id, report, message, None)
             }
-            SendRequest::Read {
-                sink,
-                stag,
-                to,
-                invalidate,
-            } => {
+            Ok((
+                SendRequest::Read {
+                    sink,
+                    stag,
+                    to,
+                    invalidate,
+                },
+                len,
+            )) => {
                 let request = ReadRequest {
                     sink_stag: sink.stag,
                     sink_to: sink.addr,
@@ -203,67 +179,115 @@ impl Stream {
                     src_stag: stag,
                     src_to: to,
                 };
+                let awaited = read_response(&request, invalidate.then_some(sink.stag));
+                let message = Message::ReadRequest(request);
 
-                // Its response completes it.
-                self.sq.wait(number, id);
-                self.start_read(sender, number, request, invalidate)
+                self.start_request(sender, id, report, message, awaited)
             }
-            SendRequest::Atomic {
-                op, sink, stag, to, ..
-            } => {
-                self.sq.wait(number, id);
-                self.start_atomic(sender, number, op, sink, stag, to)
-            }
-            // They send none.
-            SendRequest::Register(_) | SendRequest::LocalInvalidate(_) | SendRequest::Bind(_) => {
-                Ok(false)
-            }
+            _ => self.start_other(sender, id, report, wr.take_request()),
         }
     }
 
-    /// Starts the request of an RDMA Read. Returns whether the segmenter has taken it.
-    fn start_read(
+    /// Starts the request of an atomic operation, or executes a WR that sends no message.
+    fn start_other(
         &self,
         sender: &mut Sender,
-        number: u32,
-        request: ReadRequest,
-        invalidate: bool,
-    ) -> Result<bool, StreamError> {
-        let msn = sender.segmenter.next_request();
-        let awaited = read_response(&request, invalidate.then_some(request.sink_stag));
+        id: WrId,
+        report: WrReport,
+        request: Option<SendRequest>,
+    ) -> Result<StartedWr, StreamError> {
+        let (done, failure) = match request {
+            Some(SendRequest::Atomic {
+                op, sink, stag, to, ..
+            }) => {
+                // The peer returns it. Its responses come in order, so any number would do.
+                let number = sender.segmenter.next_request();
+                let request = AtomicRequest {
+                    op,
+                    id: number,
+                    stag,
+                    to,
+                };
+                let awaited = AwaitedResponse::AtomicResponse { id: number, sink };
+                let message = Message::AtomicRequest(request);
 
-        self.note_outstanding(Some(number), msn, awaited)?;
-        Ok(sender.begin(Message::ReadRequest(request), 0, Active::Control))
+                return self.start_request(sender, id, report, message, awaited);
+            }
+            Some(SendRequest::Register(mapping)) => {
+                (self.regions.register(mapping), WcStatus::LocalProtection)
+            }
+            Some(SendRequest::LocalInvalidate(stag)) => {
+                let done = self.regions.invalidate_local(stag);
+
+                (done, WcStatus::LocalProtection)
+            }
+            Some(SendRequest::Bind(bind)) => (self.regions.bind(&bind), WcStatus::Bind),
+            // `start_wr` starts these.
+            Some(
+                SendRequest::Send { .. } | SendRequest::Write { .. } | SendRequest::Read { .. },
+            )
+            | None => return StartedWr::begun(false),
+        };
+
+        self.executed(report, id, done, failure)
     }
 
-    /// Starts the request of an atomic operation, as [`Self::start_read`] does.
-    fn start_atomic(
+    /// Starts the message of a WR with payload. A WR whose payload fits into one FPDU begins when that is
+    /// gathered, and then it is done.
+    fn start_message(
         &self,
         sender: &mut Sender,
-        number: u32,
-        op: AtomicOp,
-        sink: AtomicSink,
-        stag: Stag,
-        to: u64,
-    ) -> Result<bool, StreamError> {
-        let msn = sender.segmenter.next_request();
-        // The peer returns the id. Its responses come in order, so any number would do.
-        let id = msn;
+        id: WrId,
+        report: WrReport,
+        message: Message,
+        immediate: Option<SendImmediate>,
+    ) -> Result<StartedWr, StreamError> {
+        let at_once = immediate.is_none() && sender.segmenter.takes_at_once(report.bytes);
+        let place = match at_once {
+            true => WrPlace::Next(report),
+            false => WrPlace::Begun(self.begin_wr(report, None)?),
+        };
+        let active = Active::Request {
+            place,
+            id,
+            immediate,
+        };
 
-        self.note_outstanding(
-            Some(number),
-            msn,
-            AwaitedResponse::AtomicResponse { id, sink },
-        )?;
-        let request = AtomicRequest { op, id, stag, to };
-        Ok(sender.begin(Message::AtomicRequest(request), 0, Active::Control))
+        StartedWr::begun(sender.begin(message, report.bytes, active))
+    }
+
+    /// Starts the request of a WR that waits for a response of the peer.
+    fn start_request(
+        &self,
+        sender: &mut Sender,
+        id: WrId,
+        report: WrReport,
+        message: Message,
+        awaited: AwaitedResponse,
+    ) -> Result<StartedWr, StreamError> {
+        let number = self.begin_wr(report, Some(id))?;
+
+        self.note_outstanding(Some(number), sender.segmenter.next_request(), awaited)?;
+        StartedWr::begun(sender.begin(message, 0, Active::Control))
+    }
+
+    /// Begins the WR of the active message, unless it has begun: it stays with the transmitter.
+    #[cold]
+    pub(super) fn begin_active(&self, sender: &mut Sender) {
+        if let Some(Active::Request { place, .. }) = &mut sender.active {
+            if let WrPlace::Next(report) = *place {
+                if let Some(number) = self.sq.begin(report, None) {
+                    *place = WrPlace::Begun(number);
+                }
+            }
+        }
     }
 
     /// Completes a WR that sends no message; with status `failure` if it failed. Returns the error that ends
     /// the stream then.
     fn executed(
         &self,
-        number: u32,
+        report: WrReport,
         id: WrId,
         done: Result<(), Denied>,
         failure: WcStatus,
@@ -272,7 +296,7 @@ impl Stream {
             Ok(()) => WcStatus::Success,
             Err(_) => failure,
         };
-        let finished = self.finish_wr(number, id, status);
+        let finished = self.finish_wr(WrPlace::Next(report), id, status);
 
         match (done, finished) {
             (Err(denied), _) => Err(StreamError {
@@ -286,55 +310,58 @@ impl Stream {
 
     /// Checks a WR against the reads and atomic operations in flight: another one needs room (ORD),
     /// and a fence waits for all of them.
-    fn read_order(&self, wr: &SendWr) -> ReadOrder {
+    fn check_reads(&self, wr: &SendWr) -> Result<(), NotStarted> {
         let is_read = wr.awaits_response();
 
         if !is_read && !wr.fence {
-            return ReadOrder::Clear;
+            return Ok(());
         }
         let mut reads = self.reads.lock();
         if is_read && reads.ord_is_zero() {
-            return ReadOrder::Never;
+            return Err(NotStarted::Invalid(WcStatus::LocalOperation));
         }
         let fenced = wr.fence && !reads.outbound.is_empty();
 
         if fenced || (is_read && reads.ord_reached()) {
             reads.tx_blocked = true;
-            return ReadOrder::Wait;
+            return Err(NotStarted::Blocked);
         }
-        ReadOrder::Clear
+        Ok(())
     }
 
-    /// Begins a WR if there is room. If there is none, the end of a read makes room and wakes the
-    /// transmitter.
-    fn begin_wr(&self, wr: &SendWr, data: &SendData, len: u32) -> Option<u32> {
-        self.sq.begin(wr, data, len).or_else(|| {
+    /// Whether there is room for another WR that has begun. If there is none, the end of a read makes room and
+    /// wakes the transmitter.
+    fn may_begin(&self) -> bool {
+        self.sq.has_room() || {
             let mut reads = self.reads.lock();
 
-            // The read may have ended before this is noted: try once more.
+            // The read may have ended before this is noted: look once more.
             reads.tx_blocked = true;
-            self.sq.begin(wr, data, len)
-        })
+            self.sq.has_room()
+        }
+    }
+
+    /// Begins a WR, for which there is room. `waits`: its id, if it waits for a response. Returns its number.
+    fn begin_wr(&self, report: WrReport, waits: Option<WrId>) -> Result<u32, StreamError> {
+        let number = self.sq.begin(report, waits);
+
+        number.ok_or(StreamError::local(Local::Request))
     }
 
     /// Completes a WR that cannot begin with an error. Returns the error that ends the stream.
     #[cold]
-    fn refuse_wr(&self, sender: &mut Sender, wr: SendWr, status: WcStatus) -> StreamError {
-        match self.sq.begin(&wr, &sender.data, 0) {
-            Some(number) => {
-                sender.data.clear();
-                if let Some(stag) = wr.invalidates() {
-                    // The sink may be the reason for which the WR fails.
-                    let _ = self.regions.invalidate_local(stag);
-                }
-                let SendWr { id, request, .. } = wr;
-                // It may have the memory that is lent for an original value.
-                drop(request);
-                // The stream ends, so a lost completion changes nothing.
-                let _ = self.finish_wr(number, id, status);
-            }
-            None => self.sq.put_back(wr, &mut sender.data),
+    fn refuse_wr(&self, sender: &mut Sender, wr: &mut SendWr, status: WcStatus) -> StreamError {
+        let report = self.sq.report(wr, &sender.data, 0);
+
+        sender.data.clear();
+        if let Some(stag) = wr.invalidates() {
+            // The sink may be the reason for which the WR fails.
+            let _ = self.regions.invalidate_local(stag);
         }
+        // It may have the memory that is lent for an original value.
+        drop(wr.take_request());
+        // The stream ends, so a lost completion changes nothing.
+        let _ = self.finish_wr(WrPlace::Next(report), wr.take_id(), status);
         StreamError::local(match status {
             WcStatus::LocalProtection => Local::Buffer,
             _ => Local::Request,
@@ -355,7 +382,7 @@ impl Stream {
             awaited,
         };
 
-        // `read_order` found room, and the receiver only makes more.
+        // `check_reads` found room, and the receiver only makes more.
         match self.reads.lock().outbound.push(outbound) {
             Ok(_) => Ok(()),
             Err(_) => Err(StreamError::local(Local::Request)),
@@ -416,13 +443,21 @@ enum StartedWr {
     Executed,
 }
 
-/// When a WR may begin, for the reads in flight.
-enum ReadOrder {
-    Clear,
-    /// When a read ends, which wakes the transmitter.
-    Wait,
-    /// The startup left this side no reads.
-    Never,
+impl StartedWr {
+    /// The segmenter has taken the message of the WR, as it takes each that follows another.
+    fn begun(begun: bool) -> Result<Self, StreamError> {
+        match begun {
+            true => Ok(Self::Message),
+            false => Err(StreamError::local(Local::Request)),
+        }
+    }
+}
+
+/// Why a WR does not begin.
+enum NotStarted {
+    /// It waits for the end of a read, which wakes the transmitter.
+    Blocked,
+    Invalid(WcStatus),
 }
 
 /// Returns the response that a Read Request waits for.
@@ -430,38 +465,5 @@ fn read_response(request: &ReadRequest, invalidate: Option<Stag>) -> AwaitedResp
     AwaitedResponse::ReadResponse {
         progress: Outstanding::new(request.sink_stag, request.sink_to, request.len),
         invalidate,
-    }
-}
-
-/// Checks that a request with its data may use its local buffers. With `at_once` the payload fits into one
-/// FPDU: then gathering checks the buffers, before anything is sent.
-fn check_access(
-    regions: &Regions,
-    request: &SendRequest,
-    data: &SendData,
-    at_once: bool,
-) -> Result<(), WcStatus> {
-    let check = |sge: &Sge, want| match sge.len {
-        0 => Ok(()),
-        len => regions
-            .find(sge.stag, want, sge.addr, len)
-            .map(drop)
-            .map_err(|_| WcStatus::LocalProtection),
-    };
-
-    match request {
-        SendRequest::Read { sink, .. } => check(sink, Access::LOCAL_WRITE),
-        SendRequest::Atomic { sink, .. } => match sink.memory() {
-            Some(_) => Ok(()),
-            None => check(&sink.sge(), Access::LOCAL_WRITE),
-        },
-        SendRequest::Send { .. } | SendRequest::Write { .. } => match data {
-            SendData::Buffers(buffers) if !at_once => buffers
-                .iter()
-                .filter(|sge| buffers.memory(sge.stag, sge.addr, sge.len).is_none())
-                .try_for_each(|sge| check(&sge, Access::NONE)),
-            _ => Ok(()),
-        },
-        SendRequest::Register(_) | SendRequest::LocalInvalidate(_) | SendRequest::Bind(_) => Ok(()),
     }
 }

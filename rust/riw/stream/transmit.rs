@@ -210,6 +210,7 @@ impl Stream {
             Err(stop) => {
                 buf.rollback(mark);
                 if matches!(stop, Stop::Memory) && sender.retries_memory {
+                    self.begin_active(sender);
                     return Err(NotGathered::NoMemory);
                 }
                 let gathered = sender.segmenter.offset();
@@ -240,9 +241,9 @@ impl Stream {
             Stop::Memory => (Local::Memory.into(), WcStatus::General),
         };
 
-        if let Some(Active::Request { number, id, .. }) = active {
+        if let Some(Active::Request { place, id, .. }) = active {
             // The stream ends, so a lost completion changes nothing.
-            let _ = self.finish_wr(number, id, status);
+            let _ = self.finish_wr(place, id, status);
         }
         StreamError {
             error,
