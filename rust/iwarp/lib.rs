@@ -9,8 +9,8 @@
 //! - [`traits`]: the interfaces with the embedder, and of DDP with a lower layer.
 //! - [`Segmenter`]: cuts messages into DDP segments and hands a [`Gather`] header bytes and payload
 //!   ranges, framed by a [`Framing`].
-//! - [`Receiver`]: takes DDP segments out of the stream's [`Octets`] by a [`Deframing`], and passes
-//!   each payload with its target to a [`Placement`].
+//! - [`Receiver`]: finds DDP segments in the stream's [`Octets`] by a [`Deframing`], checks them, and yields
+//!   one after the other with its [`Content`] and the place of its payload.
 //! - [`mpa`]: the lower layer over TCP, whose frames are FPDUs.
 //! - [`sctp`]: the lower layer over SCTP, whose frames are chunks.
 //! - [`Region`]: checks accesses to registered memory.
@@ -59,10 +59,8 @@ pub use access::{Access, Denied, Region};
 pub use error::{DdpTagged, DdpUntagged, Error, Local, Mpa, Rdmap, Sctp, TermCode};
 pub use mpa::{startup, RxConfig, TxConfig};
 pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Message, Outstanding, ReadRequest};
-pub use rdmap::{Quote, Segment, Terminate, Terminated};
-pub use rx::{Progress, Receiver};
-pub use traits::{
-    Admission, Crc, Crc32c, Deframing, Framing, Gather, Layout, Octets, Placement, Taker,
-};
+pub use rdmap::{Content, Quote, Segment, Taker, Terminate, Terminated};
+pub use rx::{CheckedFrame, CheckedSegment, Next, Receiver};
+pub use traits::{Crc, Crc32c, Deframing, Framing, Gather, Octets};
 pub use tx::{Busy, Emitted, Segmenter};
 pub use types::Stag;

@@ -179,21 +179,27 @@ impl LockedSock<'_> {
         unsafe { Unread::new(self.sk.as_ptr()) }
     }
 
-    /// Takes (frees) the first `count` bytes of the receive queue, or all up to urgent data if
-    /// there are fewer. TCP opens the receive window accordingly.
-    pub fn take(&mut self, count: usize) {
-        if count != 0 {
-            // SAFETY: By the type's invariant it is a locked TCP socket, and this is not inside
-            // another read. `&mut self` excludes an `Unread`.
-            unsafe { bindings::tcp_take(self.sk.as_ptr(), count) }
+    /// Ends a look at the unread bytes: takes (frees) the first `taken` of them, at most as many as
+    /// [`Self::unread`] has. TCP opens the receive window accordingly.
+    ///
+    /// If `wanted` is given, delays [`Callbacks::data_ready`] until so many bytes are unread. It is called
+    /// earlier only if the connection ends, or if TCP cannot queue more before some bytes are taken.
+    pub fn finish(&mut self, taken: usize, wanted: Option<u32>) -> Finished {
+        // SAFETY: By the type's invariant it is a TCP socket, alive and locked, so that this context may change
+        // its low-water mark, and this is not inside another read. `&mut self` excludes an `Unread`.
+        let flags = unsafe { bindings::rx_finish(self.sk.as_ptr(), taken, wanted.unwrap_or(0)) };
+
+        Finished {
+            waits: flags & bindings::RIW_RX_WAITS != 0,
+            has_urgent: flags & bindings::RIW_RX_URGENT != 0,
         }
     }
 
-    /// Takes all bytes up to urgent data, and requests [`Callbacks::data_ready`] at every byte, as
-    /// `wait_for(1)` does.
+    /// Takes all bytes up to urgent data, and requests [`Callbacks::data_ready`] at every byte.
     pub fn discard(&mut self) {
-        self.wait_for(1);
-        self.take(usize::MAX);
+        // SAFETY: By the type's invariant it is a TCP socket, alive and locked, so that this context may change
+        // its low-water mark, and this is not inside another read. `&mut self` excludes an `Unread`.
+        unsafe { bindings::tcp_discard(self.sk.as_ptr()) }
     }
 
     /// Whether urgent data was received or announced and not taken. Later bytes cannot be read.
@@ -201,17 +207,15 @@ impl LockedSock<'_> {
         // SAFETY: By the type's invariant it is a TCP socket, alive and locked.
         unsafe { bindings::tcp_has_urgent(self.sk.as_ptr()) }
     }
+}
 
-    /// Delays [`Callbacks::data_ready`] until `count` bytes are unread. It is called earlier only
-    /// if the connection ends, or if TCP cannot queue more before some bytes are taken.
-    ///
-    /// Returns false if there is no need to wait: `count` bytes are unread, or TCP cannot queue
-    /// more. The callback may not be called then.
-    pub fn wait_for(&mut self, count: u32) -> bool {
-        // SAFETY: By the type's invariant it is a TCP socket, alive and locked, so that this
-        // context may change its low-water mark.
-        unsafe { bindings::tcp_wait_for(self.sk.as_ptr(), count) }
-    }
+/// The state of a socket after [`LockedSock::finish`].
+pub struct Finished {
+    /// The wanted bytes are not there, and the socket waits for them. If not, [`Callbacks::data_ready`] may not
+    /// be called: they are unread, or TCP cannot queue more.
+    pub waits: bool,
+    /// Urgent data was received or announced and not taken. Later bytes cannot be read.
+    pub has_urgent: bool,
 }
 
 /// Returns the state of a socket. Any context.

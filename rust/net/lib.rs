@@ -29,7 +29,7 @@ pub mod sendbuf;
 pub mod socket;
 
 pub use base::{Base, Family};
-pub use callbacks::{AnyEvent, Callbacks, Listener, LockedSock, TcpState};
+pub use callbacks::{AnyEvent, Callbacks, Finished, Listener, LockedSock, TcpState};
 pub use crc::crc32c;
 pub use hook::ListenerHook;
 pub use netdev::NetDevice;

@@ -79,18 +79,24 @@ impl<'a> From<&'a [u8]> for Fragment<'a> {
     }
 }
 
-/// A cursor over the bytes that a socket has received in order and that are not taken yet. It ends
-/// before urgent data.
+/// A cursor over received bytes that are not consumed yet: those that a socket has received in order and
+/// that are not taken, up to urgent data, or bytes in memory.
 ///
 /// # Invariants
 ///
-/// `sk` is a TCP socket that is locked for `'a`; no bytes are taken from it during `'a`. If `len`
-/// is not 0, `place` is in its receive queue, with at least `len` bytes behind it.
+/// `run` is valid for reads of `run_len` bytes by C code, for `'a`, and `run_len` is at most `len`.
+///
+/// If `sk` is not null, it is a TCP socket that is locked for `'a`; no bytes are taken from it during
+/// `'a`. If `len` is not 0 then, `place` is in its receive queue, with at least `len` bytes behind it, of
+/// which the run has the first ones.
 #[derive(Clone, Copy)]
 pub struct Unread<'a> {
+    /// Contiguous bytes at the cursor.
+    run: *const u8,
+    run_len: usize,
+    len: usize,
     sk: *mut sock,
     place: bindings::riw_rx_place,
-    len: usize,
     _socket: PhantomData<&'a LockedSock<'a>>,
 }
 
@@ -107,11 +113,26 @@ impl<'a> Unread<'a> {
         let len = unsafe { bindings::rx_begin(sk, &mut place) };
 
         // INVARIANT: The caller promises the socket's part for `'a`. `rx_begin()` sets `place` to
-        // the first of `len` bytes in the queue.
+        // the first of `len` bytes in the queue, with a run of bytes that C code may read.
         Self {
+            run: place.data,
+            run_len: place.run.min(len),
+            len,
             sk,
             place,
+            _socket: PhantomData,
+        }
+    }
+
+    /// Makes a cursor at the start of a message of `len` bytes, of which only `head` can be read. Any context.
+    pub fn head_of(head: &'a [u8], len: usize) -> Self {
+        // INVARIANT: A slice is valid for reads of its length. There is no socket.
+        Self {
+            run: head.as_ptr(),
+            run_len: head.len().min(len),
             len,
+            sk: core::ptr::null_mut(),
+            place: bindings::riw_rx_place::default(),
             _socket: PhantomData,
         }
     }
@@ -129,25 +150,60 @@ impl<'a> Unread<'a> {
     }
 
     /// Moves the cursor over the next `count` bytes, or to the end if there are fewer. The bytes
-    /// stay in the socket until [`LockedSock::take`]. Any context.
+    /// stay in the socket until [`LockedSock::finish`]. Any context.
     #[inline]
     pub fn advance(&mut self, count: usize) {
         let count = count.min(self.len);
+        let in_run = count.min(self.run_len);
 
+        // INVARIANT: The run loses its first bytes, and `len` as many or more. If the run is used up, and
+        // more bytes follow, `enter_next_run` restores the socket's part.
+        self.run = self.run.wrapping_add(in_run);
+        self.run_len -= in_run;
         self.len -= count;
-        // SAFETY: By the type's invariants the socket is locked and at least `count` bytes are
-        // behind the place.
-        // INVARIANT: The place moves by `count` bytes, and `len` has shrunk by as many.
+        if self.run_len == 0 && self.len != 0 {
+            self.enter_next_run(count);
+        } else {
+            // CAST: A run is part of an skb.
+            self.place.offset = self.place.offset.wrapping_add(in_run as u32);
+        }
+    }
+
+    /// Moves the place by `count` bytes, to a byte that is there.
+    fn enter_next_run(&mut self, count: usize) {
+        if self.sk.is_null() {
+            return;
+        }
+        // SAFETY: By the type's invariants the socket is locked. `len` bytes, which are not 0, are behind the
+        // place and the `count` bytes that `advance` has subtracted.
         unsafe { bindings::rx_advance(self.sk, &mut self.place, count) };
+        // INVARIANT: `rx_advance()` has set the run at the place.
+        self.run = self.place.data;
+        self.run_len = self.place.run.min(self.len);
     }
 
     /// Calls `f` with the bytes of `range` (relative to the cursor), piece by piece, in order. Any
     /// context; `f` must never sleep. `EFAULT` if the range goes beyond the end, or if the CPU
     /// cannot read the bytes (device memory); `f` may have got some of them then.
+    #[inline]
     pub fn each<F: FnMut(Fragment<'_>)>(&self, range: Range<usize>, mut f: F) -> Result {
+        if range.end > self.run_len || range.start > range.end {
+            return self.each_piece(range, f);
+        }
+        // INVARIANT: The range is in the run, so C code may read it for `'a`.
+        f(Fragment {
+            start: self.run.wrapping_add(range.start),
+            len: range.end - range.start,
+            _memory: PhantomData,
+        });
+        Ok(())
+    }
+
+    /// Continues [`Self::each`] for a range that is not in the run.
+    fn each_piece<F: FnMut(Fragment<'_>)>(&self, range: Range<usize>, mut f: F) -> Result {
         let len = range.len();
 
-        if range.end > self.len {
+        if range.end > self.len || self.sk.is_null() {
             return Err(EFAULT);
         }
         // SAFETY: By the type's invariants the socket is locked, and the check above keeps the
@@ -168,6 +224,12 @@ impl<'a> Unread<'a> {
         } else {
             Err(EFAULT)
         }
+    }
+}
+
+impl<'a> From<&'a [u8]> for Unread<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::head_of(bytes, bytes.len())
     }
 }
 
@@ -253,13 +315,6 @@ impl RecvBuf {
             room = rest.unwrap_or_default();
         })?;
         self.used = end;
-        Ok(())
-    }
-
-    /// Calls `f` once with the bytes of `range`. Any context that `f` allows. `EFAULT` if the range
-    /// goes beyond the end.
-    pub fn each(&self, range: Range<usize>, mut f: impl FnMut(Fragment<'_>)) -> Result {
-        f(self.bytes().get(range).ok_or(EFAULT)?.into());
         Ok(())
     }
 }

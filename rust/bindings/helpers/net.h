@@ -21,7 +21,13 @@ struct riw_rx_place {
 	const struct sk_buff *skb;	/* head, or in its frag_list */
 	unsigned int frag;		/* 0: the linear part; n: fragment n - 1 */
 	unsigned int offset;
+	const u8 *data;			/* the byte at the place, with `run` contiguous bytes */
+	size_t run;			/* 0: they have to be mapped, or cannot be read */
 };
+
+/* riw_helper_rx_finish() */
+#define RIW_RX_WAITS	1
+#define RIW_RX_URGENT	2
 
 /* Called with received data, which may change during the call. Must not sleep. */
 typedef void (*riw_rx_actor_t)(void *ctx, const u8 *data, size_t len);
@@ -48,11 +54,11 @@ size_t riw_helper_rx_begin(struct sock *sk, struct riw_rx_place *place);
 void riw_helper_rx_advance(struct sock *sk, struct riw_rx_place *place, size_t count);
 size_t riw_helper_rx_each(struct sock *sk, const struct riw_rx_place *from, size_t skip, size_t len,
 			  riw_rx_actor_t actor, void *ctx);
+u32 riw_helper_rx_finish(struct sock *sk, size_t taken, u32 lowat);
 void *riw_helper_recv_buf_alloc(size_t size);
 void riw_helper_copy_received(u8 *to, const u8 *from, size_t len);
-void riw_helper_tcp_take(struct sock *sk, size_t count);
+void riw_helper_tcp_discard(struct sock *sk);
 bool riw_helper_tcp_has_urgent(struct sock *sk);
-bool riw_helper_tcp_wait_for(struct sock *sk, u32 count);
 void riw_helper_tcp_reserve(struct socket *sock, u32 count);
 int riw_helper_tcp_disconnect(struct socket *sock);
 bool riw_helper_tcp_release_ephemeral_port(struct sock *sk);

@@ -56,6 +56,26 @@ static bool riw_rx_settle(struct sock *sk, struct riw_rx_place *place)
 	return true;
 }
 
+/* Moves to the piece that holds the next byte, and notes the bytes from there on that are contiguous. */
+static void riw_rx_enter(struct sock *sk, struct riw_rx_place *place)
+{
+	const skb_frag_t *frag;
+
+	place->run = 0;
+	if (!riw_rx_settle(sk, place))
+		return;
+	if (!place->frag) {
+		place->data = place->skb->data + place->offset;
+	} else {
+		frag = &skb_shinfo(place->skb)->frags[place->frag - 1];
+		/* riw_helper_rx_each() maps it. */
+		if (PageHighMem(skb_frag_page(frag)))
+			return;
+		place->data = (const u8 *)skb_frag_address(frag) + place->offset;
+	}
+	place->run = riw_rx_size(place) - place->offset;
+}
+
 /*
  * Moves to the first byte that is not taken. Returns the number of bytes from there on, up to
  * urgent data. The socket must be locked.
@@ -65,6 +85,7 @@ size_t riw_helper_rx_begin(struct sock *sk, struct riw_rx_place *place)
 	u32 offset;
 	int count;
 
+	place->run = 0;
 	place->head = tcp_recv_skb(sk, tcp_sk(sk)->copied_seq, &offset);
 	if (!place->head)
 		return 0;
@@ -72,16 +93,17 @@ size_t riw_helper_rx_begin(struct sock *sk, struct riw_rx_place *place)
 	place->frag = 0;
 	place->offset = offset;
 	count = tcp_inq(sk);
-	return count > 0 ? count : 0;
+	if (count <= 0)
+		return 0;
+	riw_rx_enter(sk, place);
+	return count;
 }
 
-/* The caller guarantees that `count` bytes follow. */
+/* Moves over `count` bytes. The caller guarantees that more bytes follow. */
 void riw_helper_rx_advance(struct sock *sk, struct riw_rx_place *place, size_t count)
 {
-	if (!count)
-		return;
 	place->offset += count;
-	riw_rx_settle(sk, place);
+	riw_rx_enter(sk, place);
 }
 
 /*

@@ -200,20 +200,22 @@ u32 riw_helper_tcp_unsent(struct sock *sk)
 	return max_t(s32, 0, tcp_sk(sk)->write_seq - tcp_sk(sk)->snd_nxt);
 }
 
-static int riw_tcp_count(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset,
-			 size_t len)
+static int riw_tcp_all(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset, size_t len)
 {
-	len = min(len, desc->count);
-	desc->count -= len;
 	return len;
 }
 
-/* Takes `count` bytes from the queue, or all up to urgent data. The socket must be locked. */
-void riw_helper_tcp_take(struct sock *sk, size_t count)
+/*
+ * Takes all bytes up to urgent data, and lets TCP call sk_data_ready() at every byte. The socket must be
+ * locked.
+ */
+void riw_helper_tcp_discard(struct sock *sk)
 {
-	read_descriptor_t desc = { .count = count };
+	read_descriptor_t desc = { .count = 1 };
 
-	tcp_read_sock(sk, &desc, riw_tcp_count);
+	if (sk->sk_rcvlowat != 1)
+		WRITE_ONCE(sk->sk_rcvlowat, 1);
+	tcp_read_sock(sk, &desc, riw_tcp_all);
 }
 
 bool riw_helper_tcp_has_urgent(struct sock *sk)
@@ -251,13 +253,30 @@ static bool riw_tcp_has_space(const struct sock *sk)
  * Not tcp_set_rcvlowat(): it calls data_ready() from here. It also enlarges the receive buffer,
  * which riw_helper_tcp_reserve() has done.
  */
-bool riw_helper_tcp_wait_for(struct sock *sk, u32 count)
+static bool riw_tcp_wait_for(struct sock *sk, u32 count)
 {
 	s32 unread = tcp_sk(sk)->rcv_nxt - tcp_sk(sk)->copied_seq;
 
 	if (sk->sk_rcvlowat != count)
 		WRITE_ONCE(sk->sk_rcvlowat, count);
 	return unread <= 0 || (unread < (s32)count && riw_tcp_has_space(sk));
+}
+
+/*
+ * Ends a look at the queue: takes `taken` bytes, which are there and not urgent, and then sets the low-water mark
+ * as riw_tcp_wait_for() does, unless `lowat` is 0. The socket must be locked.
+ */
+u32 riw_helper_rx_finish(struct sock *sk, size_t taken, u32 lowat)
+{
+	u32 flags = 0;
+
+	if (taken)
+		tcp_read_done(sk, taken);
+	if (lowat && riw_tcp_wait_for(sk, lowat))
+		flags |= RIW_RX_WAITS;
+	if (riw_helper_tcp_has_urgent(sk))
+		flags |= RIW_RX_URGENT;
+	return flags;
 }
 
 void riw_helper_tcp_reserve(struct socket *sock, u32 count)

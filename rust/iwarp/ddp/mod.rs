@@ -6,10 +6,12 @@
 pub mod queue;
 
 use crate::error::{DdpTagged, DdpUntagged, Error};
-use crate::types::split;
+use crate::types::size;
 use crate::wire::ddp as wire;
+use crate::wire::mpa::{MARKER_GAP, MARKER_LEN};
 use crate::wire::rdmap::ATOMIC_REQUEST_LEN;
 use crate::wire::terminate::TERMINATE_MAX;
+use core::ops::Range;
 use zerocopy::FromBytes;
 
 /// A DDP header of either model.
@@ -84,24 +86,91 @@ impl Header {
     }
 }
 
-/// Octets copied from the front of a segment before it is parsed: the longest DDP header and the
-/// longest header of a message without payload.
+/// Octets of a segment that are copied before it is parsed: the longest DDP header and the longest header of a
+/// message without payload.
 pub const FRONT_LEN: usize = wire::UNTAGGED_LEN + TERMINATE_MAX;
 const _: () = assert!(TERMINATE_MAX >= ATOMIC_REQUEST_LEN);
+/// Octets that a lower layer puts in front of a segment: a length, or a number.
+pub const PREFIX_LEN: usize = 2;
+/// Octets of a frame that are copied before it is parsed.
+pub const HEAD_LEN: usize = PREFIX_LEN + FRONT_LEN;
+/// A copy of the first octets of a frame, without markers: what the lower layer puts in front, then the
+/// segment. Octets behind the end of a shorter frame mean nothing.
+pub type FrameHead = [u8; HEAD_LEN];
 
-/// A complete, checked DDP segment, as the layer below hands it over.
-pub struct Ulpdu<L> {
+/// A complete, checked DDP segment at the front of the received octets, as the layer below hands it over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ulpdu {
+    /// The octets of the stream that its frame takes.
+    pub octets: usize,
     /// Length of the segment in octets, headers included.
     pub len: u16,
-    /// Copy of its first octets. Octets behind the end of a shorter segment mean nothing.
-    pub front: [u8; FRONT_LEN],
     /// Where the segment lies in the received octets.
-    pub layout: L,
+    pub runs: Runs,
 }
 
-impl<L> Ulpdu<L> {
-    /// Returns the copied octets that belong to the segment.
-    pub(crate) fn front(&self) -> &[u8] {
-        split(&self.front, usize::from(self.len)).0
+/// Where a part of a segment lies in the received octets: yields ranges of them, in order. No range is empty.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Runs {
+    /// Position of the next octet of the part.
+    at: usize,
+    /// Octets of the part from there on.
+    left: usize,
+    /// Octets from there on that no marker interrupts. Not 0.
+    until: usize,
+}
+
+impl Runs {
+    /// `len` octets from `at` on, which nothing interrupts.
+    #[inline]
+    pub const fn new(at: usize, len: usize) -> Self {
+        Self::between_markers(at, len, usize::MAX)
+    }
+
+    /// `len` octets from `at` on, without the markers between them. The first marker comes behind `until`
+    /// octets, which is not 0.
+    #[inline]
+    pub const fn between_markers(at: usize, len: usize, until: usize) -> Self {
+        Self {
+            at,
+            left: len,
+            until,
+        }
+    }
+
+    /// Returns the part behind the first `len` octets of this one.
+    #[inline]
+    #[must_use]
+    pub fn behind(mut self, len: usize) -> Self {
+        let mut len = len.min(self.left);
+        while len != 0 {
+            len = len.saturating_sub(self.pass(len).len());
+        }
+        self
+    }
+
+    /// Passes the next octets, as many as no marker interrupts, but at most `max`. Returns where they are.
+    #[inline]
+    fn pass(&mut self, max: usize) -> Range<usize> {
+        let len = self.until.min(max);
+        let start = self.at;
+        self.at = start.saturating_add(len);
+        self.left = self.left.saturating_sub(len);
+        let run = start..self.at;
+        self.until = self.until.saturating_sub(len);
+        if self.until == 0 {
+            self.at = self.at.saturating_add(MARKER_LEN);
+            self.until = size(MARKER_GAP);
+        }
+        run
+    }
+}
+
+impl Iterator for Runs {
+    type Item = Range<usize>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Range<usize>> {
+        (self.left != 0).then(|| self.pass(self.left))
     }
 }

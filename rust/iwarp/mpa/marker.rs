@@ -3,11 +3,7 @@
 //! Marker positions (RFC 5044 §4.3). Sender and receiver count alike.
 
 use crate::types::{count, low16, size};
-
-/// Octets of a marker.
-pub const MARKER_LEN: usize = 4;
-/// Octets between two markers: markers start every 512 octets.
-const GAP: u32 = 508;
+use crate::wire::mpa::{MARKER_GAP as GAP, MARKER_LEN};
 
 /// A position in a stream, relative to its markers and to the current FPDU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

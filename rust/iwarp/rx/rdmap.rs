@@ -1,90 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Handling of received DDP segments: checks headers, places payload, and decodes messages without
-//! payload. Enforces the rules of RFC 5041 §7.1 and RFC 5040 §7.2 that need no memory table.
+//! Handling of received DDP segments: checks headers, decodes messages without payload, and tracks the
+//! messages. Enforces the rules of RFC 5041 §7.1 and RFC 5040 §7.2 that need no memory table.
 
 use crate::ddp::queue::Queue;
-use crate::ddp::{Header, Ulpdu, FRONT_LEN};
+use crate::ddp::{FrameHead, Header, Runs, Ulpdu, HEAD_LEN, PREFIX_LEN};
 use crate::error::{DdpTagged, DdpUntagged, Error, Rdmap};
 use crate::rdmap::atomic::{AtomicRequest, AtomicResponse};
+use crate::rdmap::content::Content;
 use crate::rdmap::read::ReadRequest;
 use crate::rdmap::segment::Segment;
 use crate::rdmap::terminate::{Quote, Terminate};
-use crate::traits::{Deframing, Layout, Placement, Taker};
 use crate::types::{count, split, Stag};
 use crate::wire::ddp as wire_ddp;
 use crate::wire::rdmap as wire;
-use core::ops::Range;
-
-/// The type of a segment, from its DDP header.
-#[derive(Clone, Copy)]
-enum SegmentKind {
-    /// A segment with payload.
-    Payload(Segment),
-    /// Messages that consist of one header.
-    ReadRequest,
-    AtomicRequest,
-    AtomicResponse,
-    Immediate {
-        solicited: bool,
-    },
-    Terminate,
-}
-
-impl SegmentKind {
-    /// Returns the message without payload that has this opcode, its queue, and the octets of its
-    /// header: 0 for a Terminate, whose length varies.
-    #[inline]
-    const fn without_payload(opcode: u8) -> Option<(Self, u32, usize)> {
-        Some(match opcode {
-            wire::OP_READ_REQUEST => (
-                Self::ReadRequest,
-                wire::QN_READ_REQUEST,
-                wire::READ_REQUEST_LEN,
-            ),
-            wire::OP_TERMINATE => (Self::Terminate, wire::QN_TERMINATE, 0),
-            wire::OP_IMMEDIATE | wire::OP_IMMEDIATE_SE => {
-                let solicited = opcode == wire::OP_IMMEDIATE_SE;
-                (
-                    Self::Immediate { solicited },
-                    wire::QN_SEND,
-                    wire::IMMEDIATE_LEN,
-                )
-            }
-            wire::OP_ATOMIC_REQUEST => (
-                Self::AtomicRequest,
-                wire::QN_READ_REQUEST,
-                wire::ATOMIC_REQUEST_LEN,
-            ),
-            wire::OP_ATOMIC_RESPONSE => (
-                Self::AtomicResponse,
-                wire::QN_ATOMIC_RESPONSE,
-                wire::ATOMIC_RESPONSE_LEN,
-            ),
-            _ => return None,
-        })
-    }
-}
-
-/// A segment whose headers are checked.
-#[derive(Clone, Copy)]
-pub(super) struct Accepted {
-    kind: SegmentKind,
-    /// Where its payload begins: octets of its DDP header.
-    body: usize,
-}
-
-impl Accepted {
-    /// Returns the kind of the message that the segment begins, if it takes a receive WQE.
-    #[inline]
-    pub(super) const fn takes_receive(&self) -> Option<Taker> {
-        match self.kind {
-            SegmentKind::Payload(Segment::Send { mo: 0, .. }) => Some(Taker::Send),
-            SegmentKind::Immediate { .. } => Some(Taker::Immediate),
-            _ => None,
-        }
-    }
-}
 
 /// The state of the receiving side of DDP and RDMAP.
 ///
@@ -93,14 +22,18 @@ impl Accepted {
 /// complete before the next begins (RFC 5041 §5.3). Between the lanes, segments may interleave, as
 /// they do with adapters that answer reads from a separate queue.
 pub(super) struct RdmapReceiver {
-    /// Length of the current segment, headers included, in octets.
-    len: u16,
-    /// Its first octets.
-    front: [u8; FRONT_LEN],
-    /// Its type, if its header is valid.
-    kind: Option<SegmentKind>,
-    /// Sequence number of an untagged segment.
-    msn: u32,
+    /// The first octets of the frame that came last.
+    pub(super) head: FrameHead,
+    /// Its segment. Its length is 0 if the frame is incomplete or invalid.
+    ulpdu: Ulpdu,
+    /// The frame is not taken.
+    pub(super) at_front: bool,
+    /// Its segment is a valid Read Request.
+    is_read_request: bool,
+    /// A valid frame has been received.
+    pub(super) started: bool,
+    /// An error or a Terminate ended the stream.
+    pub(super) ended: bool,
     /// Queue 0.
     sends: Queue,
     /// The opcode of the incomplete Send.
@@ -118,10 +51,16 @@ pub(super) struct RdmapReceiver {
 impl RdmapReceiver {
     pub(super) const fn new() -> Self {
         Self {
-            len: 0,
-            front: [0; FRONT_LEN],
-            kind: None,
-            msn: 0,
+            head: [0; HEAD_LEN],
+            ulpdu: Ulpdu {
+                octets: 0,
+                len: 0,
+                runs: Runs::new(0, 0),
+            },
+            at_front: false,
+            is_read_request: false,
+            started: false,
+            ended: false,
             sends: Queue::new(),
             send_opcode: 0,
             requests: Queue::new(),
@@ -136,105 +75,58 @@ impl RdmapReceiver {
         !self.sends.open() && self.write.is_none() && self.response.is_none()
     }
 
-    /// Returns the headers of the current segment.
+    /// Forgets the frame that came last.
+    #[inline]
+    pub(super) fn forget(&mut self) {
+        self.ulpdu.len = 0;
+        self.is_read_request = false;
+    }
+
+    /// Takes the next frame, which is valid.
+    #[inline]
+    pub(super) fn begin(&mut self, ulpdu: Ulpdu) {
+        self.ulpdu = ulpdu;
+        self.at_front = true;
+        self.started = true;
+    }
+
+    /// Returns the copied octets of the segment.
+    #[inline]
+    fn front(&self) -> &[u8] {
+        let (_, front) = split(&self.head, PREFIX_LEN);
+        split(front, usize::from(self.ulpdu.len)).0
+    }
+
+    /// Returns the header of the segment, and the number of octets behind it.
+    #[inline]
+    pub(super) fn header(&self) -> Option<(Header, u32)> {
+        let header = Header::parse(self.front())?;
+        let len = usize::from(self.ulpdu.len).saturating_sub(header.octets());
+        Some((header, count(len)))
+    }
+
+    /// Returns where the octets behind the DDP header, which has `header_len`, lie in the stream.
+    #[inline]
+    pub(super) fn body(&self, header_len: usize) -> Runs {
+        self.ulpdu.runs.clone().behind(header_len)
+    }
+
+    /// Returns the headers of the segment.
     pub(super) fn quote(&self) -> Quote {
-        let front = split(&self.front, usize::from(self.len)).0;
-        let Some(header) = Header::parse(front) else {
+        let Some((header, _)) = self.header() else {
             return Quote::NONE;
         };
-        let (ddp, body) = split(front, header.octets());
-        let rdmap = matches!(self.kind, Some(SegmentKind::ReadRequest)).then_some(body);
-        Quote::new(Some(self.len), ddp, rdmap)
+        let (ddp, body) = split(self.front(), header.octets());
+        Quote::new(
+            Some(self.ulpdu.len),
+            ddp,
+            self.is_read_request.then_some(body),
+        )
     }
 
-    /// Takes the headers of the next segment, and checks them.
-    pub(super) fn accept<D: Deframing, P: Placement>(
-        &mut self,
-        ulpdu: &Ulpdu<D::Layout>,
-        placement: &mut P,
-    ) -> Result<Accepted, Error> {
-        self.len = ulpdu.len;
-        self.front = ulpdu.front;
-        self.kind = None;
-        let header = Header::parse(ulpdu.front()).ok_or(D::SHORT)?;
-        let body = header.octets();
-        let len = count((body..usize::from(ulpdu.len)).len());
-        placement.received(&header, len);
-        let kind = self.classify(&header, len)?;
-        self.kind = Some(kind);
-        Ok(Accepted { kind, body })
-    }
-
-    /// Handles the segment that [`Self::accept`] has returned last, with this `layout` in `stream`:
-    /// lets `placement` place its payload and deliver its message. Returns whether the stream
-    /// continues; it ends after a Terminate.
-    pub(super) fn segment<L: Layout, P: Placement>(
-        &mut self,
-        accepted: Accepted,
-        layout: &L,
-        stream: &P::Stream<'_>,
-        placement: &mut P,
-    ) -> Result<bool, Error> {
-        let len = usize::from(self.len);
-        let (_, body) = split(split(&self.front, len).0, accepted.body);
-        let payload = accepted.body..len;
-
-        let msn = self.msn;
-        let short = Error::Rdmap(Rdmap::CatastrophicStream);
-        match accepted.kind {
-            SegmentKind::Payload(segment) => {
-                self.place(&segment, layout.runs(payload), stream, placement)?;
-            }
-            SegmentKind::ReadRequest => {
-                self.requests.advance(0, true);
-                placement.read_request(&ReadRequest::parse(body).ok_or(short)?, msn)?;
-            }
-            SegmentKind::AtomicRequest => {
-                let unknown = Error::Rdmap(Rdmap::UnexpectedOpcode);
-                self.requests.advance(0, true);
-                placement.atomic_request(&AtomicRequest::parse(body).ok_or(unknown)?, msn)?;
-            }
-            SegmentKind::AtomicResponse => {
-                self.atomics.advance(0, true);
-                placement.atomic_response(&AtomicResponse::parse(body).ok_or(short)?, msn)?;
-            }
-            SegmentKind::Immediate { solicited } => {
-                self.sends.advance(0, true);
-                let data = *body.first_chunk().ok_or(short)?;
-                placement.immediate(data, solicited, msn)?;
-            }
-            SegmentKind::Terminate => {
-                placement.terminated(&Terminate::parse(body).ok_or(short)?);
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Lets `placement` place the payload of `segment`, the octets `runs` of `stream`, and deliver
-    /// the message that it completes.
-    #[inline]
-    fn place<P: Placement>(
-        &mut self,
-        segment: &Segment,
-        runs: impl Iterator<Item = Range<usize>>,
-        stream: &P::Stream<'_>,
-        placement: &mut P,
-    ) -> Result<(), Error> {
-        placement.begin(segment)?;
-        let mut offset = 0;
-        for run in runs {
-            let len = count(run.len());
-            placement.place(segment, offset, stream, run)?;
-            offset = offset.saturating_add(len);
-        }
-        self.advance(segment);
-        placement.end(segment)
-    }
-
-    /// Determines the type of a segment with `len` octets behind `header`, and checks that it is
+    /// Determines the content of a segment with `len` octets behind `header`, and checks that it is
     /// allowed now.
-    fn classify(&mut self, header: &Header, len: u32) -> Result<SegmentKind, Error> {
+    pub(super) fn classify(&mut self, header: &Header, len: u32) -> Result<Content, Error> {
         header.check_version()?;
         match header {
             Header::Tagged(h) => self.tagged(h, len),
@@ -251,7 +143,7 @@ impl RdmapReceiver {
         Ok(octet & wire::OPCODE_MASK)
     }
 
-    fn tagged(&self, h: &wire_ddp::TaggedHeader, len: u32) -> Result<SegmentKind, Error> {
+    fn tagged(&self, h: &wire_ddp::TaggedHeader, len: u32) -> Result<Content, Error> {
         let stag = Stag(h.stag.get());
         let to = h.to.get();
         let last = h.control & wire_ddp::LAST != 0;
@@ -275,11 +167,11 @@ impl RdmapReceiver {
         // segment is not checked (§5.2).
         match open {
             Some(begun) if begun != stag && len != 0 => Err(DdpTagged::InvalidStag.into()),
-            _ => Ok(SegmentKind::Payload(segment)),
+            _ => Ok(Content::Payload(segment)),
         }
     }
 
-    fn untagged(&mut self, h: &wire_ddp::UntaggedHeader, len: u32) -> Result<SegmentKind, Error> {
+    fn untagged(&mut self, h: &wire_ddp::UntaggedHeader, len: u32) -> Result<Content, Error> {
         let qn = h.qn.get();
         if qn > wire::QN_ATOMIC_RESPONSE {
             return Err(DdpUntagged::InvalidQn.into());
@@ -289,42 +181,85 @@ impl RdmapReceiver {
         {
             return self.send(h, opcode, len);
         }
-        let (kind, queue, exact) =
-            SegmentKind::without_payload(opcode).ok_or(Rdmap::UnexpectedOpcode)?;
+        let (queue, exact) = match opcode {
+            wire::OP_READ_REQUEST => (wire::QN_READ_REQUEST, wire::READ_REQUEST_LEN),
+            wire::OP_TERMINATE => (wire::QN_TERMINATE, 0),
+            wire::OP_IMMEDIATE | wire::OP_IMMEDIATE_SE => (wire::QN_SEND, wire::IMMEDIATE_LEN),
+            wire::OP_ATOMIC_REQUEST => (wire::QN_READ_REQUEST, wire::ATOMIC_REQUEST_LEN),
+            wire::OP_ATOMIC_RESPONSE => (wire::QN_ATOMIC_RESPONSE, wire::ATOMIC_RESPONSE_LEN),
+            _ => return Err(Rdmap::UnexpectedOpcode.into()),
+        };
         if qn != queue {
             return Err(DdpUntagged::InvalidQn.into());
         }
-        self.msn = h.msn.get();
-        // A Terminate may interrupt any message. Accept it with any MSN and offset: it ends the
+        // A Terminate may interrupt any message. Accept it with any MSN, offset and length: it ends the
         // stream, and refusing it would only lose its error code.
-        if matches!(kind, SegmentKind::Terminate) {
-            return Ok(kind);
+        if opcode != wire::OP_TERMINATE {
+            self.check_message(h, opcode, count(exact), len)?;
         }
-        let busy = if matches!(kind, SegmentKind::AtomicResponse) {
-            self.response.is_some()
-        } else {
-            self.sends.open() || self.write.is_some()
+        self.message(opcode, h.msn.get())
+    }
+
+    /// Checks that a message without payload may come now, with `len` octets behind its DDP header. It must have
+    /// `exact`.
+    fn check_message(
+        &self,
+        h: &wire_ddp::UntaggedHeader,
+        opcode: u8,
+        exact: u32,
+        len: u32,
+    ) -> Result<(), Error> {
+        let busy = match opcode {
+            wire::OP_ATOMIC_RESPONSE => self.response.is_some(),
+            _ => self.sends.open() || self.write.is_some(),
         };
         if busy {
             return Err(Rdmap::UnexpectedOpcode.into());
         }
         let last = h.control & wire_ddp::LAST != 0;
-        let queue = match kind {
-            SegmentKind::AtomicResponse => &self.atomics,
-            SegmentKind::Immediate { .. } => &self.sends,
+        let queue = match opcode {
+            wire::OP_ATOMIC_RESPONSE => &self.atomics,
+            wire::OP_IMMEDIATE | wire::OP_IMMEDIATE_SE => &self.sends,
             _ => &self.requests,
         };
-        queue.check(self.msn, h.mo.get(), len, last)?;
+        queue.check(h.msn.get(), h.mo.get(), len, last)?;
         // MULPDU is never below 128 octets (RFC 5044 §4.5; RFC 5043 §9: 516), so these messages fit
         // in one segment.
-        let exact = count(exact);
         if len > exact {
             return Err(DdpUntagged::TooLong.into());
         }
         if len < exact || !last {
             return Err(Rdmap::CatastrophicStream.into());
         }
-        Ok(kind)
+        Ok(())
+    }
+
+    /// Decodes a message without payload.
+    fn message(&mut self, opcode: u8, msn: u32) -> Result<Content, Error> {
+        let (_, body) = split(self.front(), wire_ddp::UNTAGGED_LEN);
+        let short = Rdmap::CatastrophicStream;
+        let content = match opcode {
+            wire::OP_READ_REQUEST => Content::ReadRequest {
+                request: ReadRequest::parse(body).ok_or(short)?,
+                msn,
+            },
+            wire::OP_ATOMIC_REQUEST => Content::AtomicRequest {
+                request: AtomicRequest::parse(body).ok_or(Rdmap::UnexpectedOpcode)?,
+                msn,
+            },
+            wire::OP_ATOMIC_RESPONSE => Content::AtomicResponse {
+                response: AtomicResponse::parse(body).ok_or(short)?,
+                msn,
+            },
+            wire::OP_TERMINATE => Content::Terminate(Terminate::parse(body).ok_or(short)?),
+            _ => Content::Immediate {
+                data: *body.first_chunk().ok_or(short)?,
+                solicited: opcode == wire::OP_IMMEDIATE_SE,
+                msn,
+            },
+        };
+        self.is_read_request = opcode == wire::OP_READ_REQUEST;
+        Ok(content)
     }
 
     fn send(
@@ -332,24 +267,24 @@ impl RdmapReceiver {
         h: &wire_ddp::UntaggedHeader,
         opcode: u8,
         len: u32,
-    ) -> Result<SegmentKind, Error> {
+    ) -> Result<Content, Error> {
         if h.qn.get() != wire::QN_SEND {
             return Err(DdpUntagged::InvalidQn.into());
         }
         if self.write.is_some() {
             return Err(Rdmap::UnexpectedOpcode.into());
         }
-        self.msn = h.msn.get();
+        let msn = h.msn.get();
         let mo = h.mo.get();
         let last = h.control & wire_ddp::LAST != 0;
-        self.sends.check(self.msn, mo, len, last)?;
+        self.sends.check(msn, mo, len, last)?;
         if self.sends.open() && opcode != self.send_opcode {
             return Err(Rdmap::UnexpectedOpcode.into());
         }
         self.send_opcode = opcode;
         let invalidate = matches!(opcode, wire::OP_SEND_INV | wire::OP_SEND_SE_INV);
-        Ok(SegmentKind::Payload(Segment::Send {
-            msn: self.msn,
+        Ok(Content::Payload(Segment::Send {
+            msn,
             mo,
             len,
             last,
@@ -358,16 +293,26 @@ impl RdmapReceiver {
         }))
     }
 
-    /// Advances the message state past a segment with payload.
-    fn advance(&mut self, segment: &Segment) {
-        match *segment {
-            Segment::Send { len, last, .. } => self.sends.advance(len, last),
-            Segment::Write { stag, last, .. } => {
+    /// Advances past the segment, which has this content. Returns the octets of its frame.
+    #[inline]
+    pub(super) fn advance(&mut self, content: &Content) -> usize {
+        match *content {
+            Content::Payload(Segment::Send { len, last, .. }) => self.sends.advance(len, last),
+            Content::Payload(Segment::Write { stag, last, .. }) => {
                 self.write = (!last).then_some(self.write.unwrap_or(stag));
             }
-            Segment::ReadResponse { stag, last, .. } => {
+            Content::Payload(Segment::ReadResponse { stag, last, .. }) => {
                 self.response = (!last).then_some(self.response.unwrap_or(stag));
             }
+            Content::ReadRequest { .. } | Content::AtomicRequest { .. } => {
+                self.requests.advance(0, true);
+            }
+            Content::AtomicResponse { .. } => self.atomics.advance(0, true),
+            Content::Immediate { .. } => self.sends.advance(0, true),
+            Content::Terminate(_) => {}
         }
+        self.ended = matches!(content, Content::Terminate(_));
+        self.at_front = false;
+        self.ulpdu.octets
     }
 }

@@ -26,7 +26,7 @@ pub fn ssn(chunk: &[u8]) -> Result<u16, Sctp> {
 /// A chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Chunk<'a> {
-    /// A DDP segment, for [`Receiver::consume`](crate::Receiver::consume).
+    /// A DDP segment, for [`Receiver::next`](crate::Receiver::next).
     Segment,
     /// A session control chunk.
     Control(Control<'a>),

@@ -3,14 +3,12 @@
 //! Segment chunks (RFC 5043 §5.2.2): a DDP-SSN and a segment. A chunk is a frame.
 
 use super::chunk::ssn;
-use super::early::HEAD_LEN;
 use super::session::FIRST_SSN;
-use crate::ddp::{Ulpdu, FRONT_LEN};
+use crate::ddp::{FrameHead, Runs, Ulpdu, HEAD_LEN};
 use crate::error::{Error, Local, Sctp};
-use crate::traits::{Deframed, Deframing, Framing, Gather, Layout, Octets};
+use crate::traits::{Deframed, Deframing, Framing, Gather, Octets};
 use crate::types::{copy, count};
 use crate::wire::sctp::SSN_LEN;
-use core::ops::Range;
 
 /// Minimum MULPDU, however small the packets (RFC 5043 §9).
 pub const MULPDU_MIN: u16 = 516;
@@ -106,8 +104,6 @@ impl Default for ChunkDeframer {
 }
 
 impl Deframing for ChunkDeframer {
-    type Layout = BehindSsn;
-
     const SHORT: Error = Error::Sctp(Sctp::Length);
 
     /// Takes the segment out of the chunk `stream`. A chunk is never incomplete.
@@ -116,41 +112,25 @@ impl Deframing for ChunkDeframer {
     ///
     /// The chunk has no DDP-SSN, is longer than any segment, or is not the next one; or its octets
     /// cannot be read.
-    fn next<S: Octets>(&mut self, stream: &S) -> Result<Deframed<BehindSsn>, Error> {
+    fn next<S: Octets>(&mut self, stream: &S, head: &mut FrameHead) -> Result<Deframed, Error> {
         let octets = stream.len();
-        let len = octets.checked_sub(SSN_LEN).ok_or(Sctp::Length)?;
-        let len = u16::try_from(len).map_err(|_| Sctp::Length)?;
-        let mut head = [0; HEAD_LEN];
-        let (part, _) = head.split_at_mut(octets.min(HEAD_LEN));
-        stream.copy(0, part).ok_or(Local::LowerLayer)?;
-        if ssn(&head)? != self.next {
+        let segment = octets.checked_sub(SSN_LEN).ok_or(Sctp::Length)?;
+        let len = u16::try_from(segment).map_err(|_| Sctp::Length)?;
+        let (head, _) = head.split_at_mut(octets.min(HEAD_LEN));
+        stream.copy(0, head).ok_or(Local::LowerLayer)?;
+        if ssn(head)? != self.next {
             return Err(Sctp::Order.into());
         }
         self.next = self.next.wrapping_add(1);
-        let mut front = [0; FRONT_LEN];
-        let (_, behind) = head.split_at(SSN_LEN);
-        copy(&mut front, behind);
-        let layout = BehindSsn;
-        Ok(Deframed::Frame {
+        Ok(Deframed::Frame(Ulpdu {
             octets,
-            ulpdu: Ulpdu { len, front, layout },
-        })
+            len,
+            runs: Runs::new(SSN_LEN, segment),
+        }))
     }
 
     /// Returns whether nothing of a chunk is left.
     fn may_end(&self, unread: usize) -> bool {
         unread == 0
-    }
-}
-
-/// A segment that lies behind the DDP-SSN of its chunk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BehindSsn;
-
-impl Layout for BehindSsn {
-    #[inline]
-    fn runs(&self, part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let run = SSN_LEN.saturating_add(part.start)..SSN_LEN.saturating_add(part.end);
-        (!run.is_empty()).then_some(run).into_iter()
     }
 }

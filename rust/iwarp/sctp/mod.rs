@@ -17,7 +17,7 @@
 //! 1. [`ssn`] reads its DDP-SSN, and [`Window::arrive`] judges it. A chunk that is ahead of a
 //!    missing one is kept by the embedder; the window bounds their number and memory.
 //! 2. The chunk that is next goes through [`Chunk::parse`] to [`Session::handle`]. If that says
-//!    [`SessionAction::Deliver`], the message goes to [`Receiver::consume`].
+//!    [`SessionAction::Deliver`], the message goes to [`Receiver::next`].
 //! 3. As long as [`Window::due`] names a kept chunk, that one follows.
 //!
 //! So each rule is applied in the order of the DDP-SSNs (RFC 5043 §6.1), whatever the order of
@@ -49,17 +49,15 @@
 //! embedder may therefore place the payload of a held RDMA Write at once, if the session is open:
 //! [`early_write`] finds it. It then keeps only the first [`HEAD_LEN`] octets of the chunk, and gives the
 //! memory of the rest back by [`Window::shrink`]. When the turn of the chunk comes, the [`Octets`] that go
-//! to [`Receiver::consume`] still have the length of the whole chunk, and [`Placement::place`] skips the
-//! payload. All checks are made again then, so that an STag that an
-//! earlier Send has invalidated ends the session.
+//! to [`Receiver::next`] still have the length of the whole chunk, and the embedder skips the payload. All
+//! checks are made again then, so that an STag that an earlier Send has invalidated ends the session.
 //!
 //! Applications must not look for the end of a Write in its last octet, which may be placed first (RFC
 //! 5040 §5.5). Some do, so an embedder should let the administrator choose.
 //!
 //! [`Octets`]: crate::Octets
-//! [`Placement::place`]: crate::Placement::place
 //! [`Receiver`]: crate::Receiver
-//! [`Receiver::consume`]: crate::Receiver::consume
+//! [`Receiver::next`]: crate::Receiver::next
 //! [`Segmenter`]: crate::Segmenter
 
 mod chunk;
@@ -70,6 +68,6 @@ mod window;
 
 pub use chunk::{ssn, Body, Chunk, Control, Encoded};
 pub use early::{early_write, HEAD_LEN};
-pub use framing::{mulpdu, BehindSsn, ChunkDeframer, ChunkFramer, BUNDLE_ROOM, MULPDU_MIN};
+pub use framing::{mulpdu, ChunkDeframer, ChunkFramer, BUNDLE_ROOM, MULPDU_MIN};
 pub use session::{Form, Session, SessionAction, SessionEvent, Unfit};
 pub use window::{Arrival, Window};

@@ -379,40 +379,6 @@ fn messages_without_payload_have_their_exact_length() {
 }
 
 #[test]
-fn extensions_are_refused_unless_the_embedder_takes_them() {
-    struct Plain;
-    impl Placement for Plain {
-        type Stream<'s> = Unread;
-        fn begin(&mut self, _: &Segment) -> Result<(), Error> {
-            Ok(())
-        }
-        fn place(
-            &mut self,
-            _: &Segment,
-            _: u32,
-            _: &Unread,
-            _: std::ops::Range<usize>,
-        ) -> Result<(), Error> {
-            Ok(())
-        }
-        fn end(&mut self, _: &Segment) -> Result<(), Error> {
-            Ok(())
-        }
-        fn read_request(&mut self, _: &ReadRequest, _: u32) -> Result<(), Error> {
-            Ok(())
-        }
-        fn terminated(&mut self, _: &Terminated) {}
-    }
-    for (opcode, qn, len) in [(8, 0, 8), (9, 0, 8), (0xa, 1, 52), (0xb, 3, 12)] {
-        let mut rx = receiver(true, false);
-        let payload = vec![0; len];
-        let stream = frame(&Untagged::new(opcode, qn, 1, &payload).ulpdu());
-        let got = rx.consume(&stream, &mut Plain);
-        assert_eq!(got, Err(Rdmap::UnexpectedOpcode.into()));
-    }
-}
-
-#[test]
 fn unknown_atomic_opcodes_are_refused() {
     for aop in (0..16).filter(|aop| ![0, 2].contains(aop)) {
         let mut header = [0; 52];

@@ -43,7 +43,7 @@ fn what_an_fpdu_needs_is_said_as_soon_as_its_length_is_here() {
             crc: true,
             markers,
         }));
-        rx.consume(&Unread::from(stream), &mut Recorder::default())
+        consume(&mut rx, &Unread::from(stream), &mut Recorder::default())
     };
     for markers in [false, true] {
         // The marker in front of the length field.
@@ -120,7 +120,7 @@ fn what_cannot_be_read_ends_the_stream() {
     }
     let (crc, markers) = (true, false);
     let mut rx = Receiver::new(mpa::FpduDeframer::<Soft>::new(RxConfig { crc, markers }));
-    let got = rx.consume(&Unreadable, &mut Nobody);
+    let got = consume(&mut rx, &Unreadable, &mut Nobody);
     assert_eq!(got, Err(Local::LowerLayer.into()));
     assert!(!rx.at_boundary(0));
 }

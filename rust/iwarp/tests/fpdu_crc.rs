@@ -176,7 +176,7 @@ fn headers_are_those_that_the_crc_was_computed_of() {
                 markers,
             }));
             let mut got = Headers::default();
-            let progress = rx.consume(&Fickle { good, read }, &mut got);
+            let progress = consume(&mut rx, &Fickle { good, read }, &mut got);
             if markers && octets > 512 {
                 // A marker outside the CRC's copy is not trusted.
                 assert_eq!(progress, Err(Mpa::Marker.into()));

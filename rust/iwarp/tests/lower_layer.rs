@@ -5,10 +5,9 @@
 
 mod common;
 use common::*;
-use iwarp::ddp::{Ulpdu, FRONT_LEN};
+use iwarp::ddp::{FrameHead, Runs, Ulpdu, HEAD_LEN};
 use iwarp::traits::Deframed;
 use iwarp::*;
-use std::ops::Range;
 
 /// Octets of the number.
 const NUMBER_LEN: usize = 2;
@@ -44,40 +43,23 @@ impl Framing for Numbered {
     }
 }
 
-/// A segment lies behind the number.
-struct BehindNumber;
-
-impl Layout for BehindNumber {
-    fn runs(&self, part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let all = part.start + NUMBER_LEN..part.end + NUMBER_LEN;
-        (!all.is_empty()).then_some(all).into_iter()
-    }
-}
-
 impl Deframing for Numbered {
-    type Layout = BehindNumber;
     const SHORT: Error = Error::Rdmap(Rdmap::CatastrophicStream);
 
-    fn next<S: Octets>(&mut self, message: &S) -> Result<Deframed<BehindNumber>, Error> {
-        let mut number = [0; NUMBER_LEN];
-        message.copy(0, &mut number).unwrap();
-        if u16::from_be_bytes(number) != self.next {
+    fn next<S: Octets>(&mut self, message: &S, head: &mut FrameHead) -> Result<Deframed, Error> {
+        message
+            .copy(0, &mut head[..message.len().min(HEAD_LEN)])
+            .unwrap();
+        if head[..NUMBER_LEN] != self.next.to_be_bytes() {
             return Err(Rdmap::Unspecified.into());
         }
         self.next += 1;
         let len = message.len() - NUMBER_LEN;
-        let mut front = [0; FRONT_LEN];
-        message
-            .copy(NUMBER_LEN, &mut front[..len.min(FRONT_LEN)])
-            .unwrap();
-        Ok(Deframed::Frame {
+        Ok(Deframed::Frame(Ulpdu {
             octets: message.len(),
-            ulpdu: Ulpdu {
-                len: len as u16,
-                front,
-                layout: BehindNumber,
-            },
-        })
+            len: len as u16,
+            runs: Runs::new(NUMBER_LEN, len),
+        }))
     }
 
     fn may_end(&self, unread: usize) -> bool {
@@ -91,7 +73,7 @@ fn consume(
     message: &[u8],
     placement: &mut Recorder,
 ) -> Result<Progress, Error> {
-    rx.consume(&Unread::from(message), placement)
+    common::consume(rx, &Unread::from(message), placement)
 }
 
 /// Sends one message over the layer. Returns its frames.

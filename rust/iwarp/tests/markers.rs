@@ -81,3 +81,29 @@ fn with_crc_a_marker_error_needs_a_good_crc() {
     stream[10] ^= 1;
     assert_eq!(error_at(true, true, &stream).0, Some(Mpa::Crc.into()));
 }
+
+/// The runs of a part of a segment are its octets, in order, without the markers between them.
+#[test]
+fn runs_leave_markers_out() {
+    for until in [1, 2, 300, 508, usize::MAX] {
+        for len in [0, 1, 300, 508, 509, 2000] {
+            let mut next = 10;
+            let octets: Vec<usize> = (0..len)
+                .map(|n| {
+                    if n >= until && (n - until) % 508 == 0 {
+                        next += 4;
+                    }
+                    next += 1;
+                    next - 1
+                })
+                .collect();
+            for behind in [0, 1, 2, 300, 508, 509, 1999, 2000, 3000] {
+                let all = ddp::Runs::between_markers(10, len, until);
+                let runs: Vec<_> = all.behind(behind).collect();
+                assert!(runs.iter().all(|run| !run.is_empty()));
+                let got: Vec<usize> = runs.into_iter().flatten().collect();
+                assert_eq!(got, octets[behind.min(len)..], "{until} {len} {behind}");
+            }
+        }
+    }
+}

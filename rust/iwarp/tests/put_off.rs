@@ -77,12 +77,12 @@ fn a_message_that_is_put_off_stays_in_the_stream() {
     let unread = Unread::from(&fpdu[..]);
 
     for _ in 0..3 {
-        assert_eq!(rx.consume(&unread, &mut got), Ok(Progress::Blocked));
+        assert_eq!(consume(&mut rx, &unread, &mut got), Ok(Progress::Blocked));
         assert!(rx.started());
         assert!(!rx.at_boundary(fpdu.len()));
     }
     assert_eq!(
-        rx.consume(&unread, &mut got),
+        consume(&mut rx, &unread, &mut got),
         Ok(Progress::Consumed(fpdu.len()))
     );
     assert_eq!(joined(&got.events), pattern(300));

@@ -5,7 +5,7 @@
 
 mod common;
 use common::sctp::*;
-use common::{pattern, Tagged, Untagged, SEND};
+use common::{consume, pattern, Placement, Progress, Tagged, Untagged, SEND};
 use iwarp::sctp::*;
 use iwarp::*;
 use proptest::collection::vec;
@@ -184,7 +184,7 @@ impl Sink {
     }
 
     fn consume(&mut self, chunk: &Stored) {
-        match self.rx.consume(chunk, &mut self.memory) {
+        match consume(&mut self.rx, chunk, &mut self.memory) {
             Ok(progress) => assert_eq!(progress, Progress::Consumed(chunk.len)),
             Err(error) => self.error = Some(error),
         }

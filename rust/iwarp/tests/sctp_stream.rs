@@ -20,7 +20,7 @@ fn consume(
     chunk: &[u8],
     got: &mut Recorder,
 ) -> Result<Progress, Error> {
-    rx.consume(&Unread::from(chunk), got)
+    common::consume(rx, &Unread::from(chunk), got)
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn octets_that_cannot_be_read_are_a_local_failure() {
             panic!("SCTP has checked the chunk");
         }
     }
-    let error = ChunkDeframer::new().next(&Gone).err();
+    let error = ChunkDeframer::new().next(&Gone, &mut [0; HEAD_LEN]).err();
     assert_eq!(error, Some(Local::LowerLayer.into()));
 }
 
@@ -232,14 +232,6 @@ fn a_failed_gather_leaves_the_number_unchanged() {
         assert_eq!(out.wire[..2], number.to_be_bytes());
         assert_eq!(out.wire.len(), len);
         assert_eq!(emitted.unwrap().bytes as usize, len);
-    }
-}
-
-#[test]
-fn a_layout_has_the_octets_behind_the_number() {
-    for (part, want) in [(0..5, Some(2..7)), (3..4, Some(5..6)), (7..7, None)] {
-        let runs: Vec<_> = BehindSsn.runs(part).collect();
-        assert_eq!(runs, want.into_iter().collect::<Vec<_>>());
     }
 }
 

@@ -48,10 +48,14 @@ pub struct Marker {
     pub fpduptr: U16,
 }
 
+/// Octets of a marker.
+pub const MARKER_LEN: usize = 4;
+/// Octets between two markers: markers start every 512 octets.
+pub const MARKER_GAP: u32 = 508;
 /// Octets of the fixed part of a startup frame.
 pub const STARTUP_LEN: usize = 20;
 /// Maximum octets of private data, control words included.
 pub const PRIVATE_DATA_MAX: usize = 512;
 
 const _: () = assert!(core::mem::size_of::<StartupHeader>() == STARTUP_LEN);
-const _: () = assert!(core::mem::size_of::<Marker>() == 4);
+const _: () = assert!(core::mem::size_of::<Marker>() == MARKER_LEN);

@@ -4,7 +4,7 @@
 
 use super::types::LinkState;
 use kernel::{prelude::*, sync::Arc};
-use net::{AnyEvent, Callbacks, LockedSock, Unread};
+use net::{AnyEvent, Callbacks, Finished, LockedSock, Unread};
 
 /// Receives the events of a link.
 ///
@@ -54,34 +54,17 @@ impl<'a, 'b> Readable<'a, 'b> {
         self.0.unread()
     }
 
-    /// Takes (frees) the first `count` unread bytes, or all up to urgent data if there are fewer.
-    /// The receive window opens accordingly.
+    /// Ends a look at the unread bytes: takes `taken` of them, and delays [`LinkEvents::readable`] until so
+    /// many as `wanted` are unread. See [`LockedSock::finish`].
     #[inline]
-    pub(crate) fn take(&mut self, count: usize) {
-        self.0.take(count);
+    pub(crate) fn finish(&mut self, taken: usize, wanted: Option<u32>) -> Finished {
+        self.0.finish(taken, wanted)
     }
 
-    /// Takes all bytes up to urgent data, and requests [`LinkEvents::readable`] at every byte, as
-    /// `wait_for(1)` does.
+    /// Takes all bytes up to urgent data, and requests [`LinkEvents::readable`] at every byte.
     #[inline]
     pub(crate) fn discard(&mut self) {
         self.0.discard();
-    }
-
-    /// Whether urgent data was received or announced and not taken. Later bytes cannot be read.
-    #[inline]
-    pub(crate) fn has_urgent(&self) -> bool {
-        self.0.has_urgent()
-    }
-
-    /// Delays [`LinkEvents::readable`] until `count` bytes are unread. It is called earlier only if
-    /// the connection ends, or if no more can be queued before some bytes are taken.
-    ///
-    /// Returns false if there is no need to wait: `count` bytes are unread, or no more can be
-    /// queued. The event may not be reported then.
-    #[inline]
-    pub(crate) fn wait_for(&mut self, count: u32) -> bool {
-        self.0.wait_for(count)
     }
 }
 

@@ -318,7 +318,7 @@ impl Target {
 /// Where received data goes.
 pub(crate) enum Sink<'a> {
     /// A range of a region.
-    Region(Target),
+    Region(&'a Target),
     /// Memory that a kernel user has lent for a WR.
     Memory(Memory<'a>),
 }

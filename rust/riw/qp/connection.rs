@@ -14,7 +14,7 @@ use crate::{
     link::{Readable, SegmentChunk, Transport},
     queue::QpObject,
     stream::{
-        receive::{Received, RxCause, RxEnd, RX_ROOM},
+        receive::{Received, RxCause, RxEnd, RxPause, RX_ROOM},
         Start, StreamError,
     },
 };
@@ -124,10 +124,10 @@ impl Qp {
             return true;
         }
         let received = self.stream.receive_chunk(chunk);
-        let later = received.later;
+        let taken = !matches!(received.pause, RxPause::NoReceive { .. });
 
         self.after_receive(received);
-        !later
+        taken
     }
 
     /// Places the payload of an RDMA Write whose turn has not come. Process context. Returns whether it is
@@ -139,30 +139,30 @@ impl Qp {
     /// Acts on the result of a receive. Process context or softirq; the caller holds none of the queue
     /// pair's locks.
     fn after_receive(self: &Arc<Self>, received: Received) {
-        if received.wait_begins {
+        if let RxPause::NoReceive { begins: true } = received.pause {
             self.arm_receive_timer();
         }
         self.pass_turn(received.next);
-        if received.hold {
-            self.queue.kick::<_, HOLD_WORK>(self);
-        }
-        if received.rest {
-            self.retry_receive();
-        }
         if received.first {
             if let Some(connection) = self.connection() {
                 connection.as_arc_borrow().first_fpdu();
             }
         }
-        if let Some(RxEnd::Terminated(terminated)) = &received.end {
-            self.note_terminate_received(terminated.code);
+        match &received.pause {
+            RxPause::NoRoom => self.queue.kick::<_, HOLD_WORK>(self),
+            RxPause::Spent => self.retry_receive(),
+            RxPause::End(RxEnd::Terminated(terminated)) => {
+                self.note_terminate_received(terminated.code);
+            }
+            _ => {}
         }
         let lost = self.stream.report(&received.unreported).is_err();
-        match received.end {
-            Some(end) => self.receive_ended(end),
-            None if lost => self.fail(StreamError::local(Local::Completion)),
-            None if received.kick || received.first => self.kick(),
-            None => {}
+
+        match received.pause {
+            RxPause::End(end) => self.receive_ended(end),
+            _ if lost => self.fail(StreamError::local(Local::Completion)),
+            _ if received.kick || received.first => self.kick(),
+            _ => {}
         }
     }
 

@@ -3,8 +3,8 @@
 //! Placing before delivery (RFC 5041, section 5.3): the payload of an RDMA Write that has arrived before
 //! an earlier segment of the stream.
 
-use super::{octets::RxOctets, place::copy, Stream};
-use crate::{link::SegmentChunk, mr::Sink};
+use super::{octets::RxOctets, Stream};
+use crate::mr::Sink;
 use iwarp::{Access, Segment};
 
 impl Stream {
@@ -24,9 +24,10 @@ impl Stream {
         let Ok(target) = self.regions.find(stag, Access::REMOTE_WRITE, to, len) else {
             return false;
         };
-        let octets = RxOctets::Message(SegmentChunk::whole(payload));
-        let placed = copy(self, &Sink::Region(target), 0, &octets, 0..payload.len());
+        let octets = RxOctets(payload.into());
 
-        matches!(placed, Ok(Ok(())))
+        octets
+            .place(0..payload.len(), &self.sq, &Sink::Region(&target), 0)
+            .is_ok()
     }
 }

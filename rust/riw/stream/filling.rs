@@ -2,8 +2,16 @@
 
 //! The state of a message that is being received, between two of its segments.
 
-use crate::queue::wr::{Buffers, WrId};
-use iwarp::Segment;
+use crate::{
+    mr::{Finder, Sink},
+    queue::{
+        send::SendQueue,
+        wr::{Buffers, WrId},
+    },
+    stream::octets::{RxOctets, Unplaced},
+};
+use core::ops::Range;
+use iwarp::{Access, Denied, Segment};
 
 /// The receive WR that a message is being placed into, if there is one. Its buffers have one place for all
 /// WRs.
@@ -31,6 +39,49 @@ impl Filling {
     /// Returns the size of the buffers in bytes; 0 if there is no WR. Any context.
     pub(super) fn room(&self) -> u32 {
         self.wr.as_ref().map_or(0, |(_, room)| *room)
+    }
+
+    /// Copies octets to the buffers, `at` bytes from the start of the message. Process context or softirq. `sq` is
+    /// for traces.
+    pub(super) fn scatter(
+        &self,
+        sq: &SendQueue,
+        finder: &mut Finder<'_>,
+        mut at: u32,
+        octets: &RxOctets<'_>,
+        mut from: Range<usize>,
+    ) -> Result<(), Unplaced> {
+        for sge in self.buffers.iter() {
+            if from.is_empty() {
+                break;
+            }
+            if at >= sge.len {
+                at = at.wrapping_sub(sge.len);
+                continue;
+            }
+            let room = sge.len.wrapping_sub(at);
+            let n = u32::try_from(from.len()).unwrap_or(u32::MAX).min(room);
+            // CAST: A 32-bit number fits, and it is at most the length of the range.
+            let middle = from.start.saturating_add(n as usize);
+            let part = from.start..middle;
+            let addr = sge.addr.checked_add(at.into()).ok_or(Denied::Wrap)?;
+
+            match self.buffers.memory(sge.stag, addr, n) {
+                Some(memory) => octets.place(part, sq, &Sink::Memory(memory), 0)?,
+                None => {
+                    let target = finder.find(sge.stag, Access::LOCAL_WRITE, addr, n)?;
+
+                    octets.place(part, sq, &Sink::Region(&target), 0)?;
+                    finder.keep(target);
+                }
+            }
+            from.start = middle;
+            at = 0;
+        }
+        match from.is_empty() {
+            true => Ok(()),
+            false => Err(Unplaced::TooLong),
+        }
     }
 }
 

@@ -2,11 +2,11 @@
 
 //! The framing of segments by the lower layer: MPA over TCP, or SCTP's chunks.
 
-use super::{crc, start::Start};
+use super::{crc, octets::RxOctets, start::Start};
 use crate::link::Transport;
 use iwarp::{
-    mpa, sctp, startup::Parameters, Error, Framing, Gather, Placement, Progress, Quote, Receiver,
-    RxConfig, TxConfig,
+    mpa, sctp, startup::Parameters, Error, Framing, Gather, Next, Quote, Receiver, RxConfig,
+    TxConfig,
 };
 
 /// The sending side.
@@ -96,16 +96,12 @@ impl RxFraming {
         }
     }
 
-    /// See [`Receiver::consume`].
+    /// See [`Receiver::next`].
     #[inline]
-    pub(super) fn consume<P: Placement>(
-        &mut self,
-        stream: &P::Stream<'_>,
-        placer: &mut P,
-    ) -> Result<Progress, Error> {
+    pub(super) fn next(&mut self, octets: &RxOctets<'_>) -> Result<Next<'_>, Error> {
         match self {
-            Self::Mpa(receiver) => receiver.consume(stream, placer),
-            Self::Sctp(receiver) => receiver.consume(stream, placer),
+            Self::Mpa(receiver) => receiver.next(octets),
+            Self::Sctp(receiver) => receiver.next(octets),
         }
     }
 

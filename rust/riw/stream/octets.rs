@@ -1,43 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Received octets that are not consumed yet.
+//! Received octets that are not taken yet, and their way to memory.
 
-use crate::link::SegmentChunk;
+use crate::{mr::Sink, queue::send::SendQueue};
 use core::ops::Range;
-use iwarp::Crc;
-use kernel::prelude::*;
-use net::{Fragment, RecvBuf, Unread};
+use iwarp::{Crc, DdpUntagged, Denied, Error, Local};
+use net::Unread;
 
-/// Where the unconsumed octets are.
+/// The octets at the front of the stream: in the socket, in the buffer of an FPDU that the socket has no room
+/// for, or in a message of SCTP.
 #[derive(Clone, Copy)]
-pub(crate) enum RxOctets<'a> {
-    /// In the socket. This is the normal case.
-    Socket(Unread<'a>),
-    /// In a buffer: the part of an FPDU that the socket has no room for.
-    Buffer(&'a RecvBuf),
-    /// In a message of SCTP, which is one frame. The payload may have been placed already.
-    Message(SegmentChunk<'a>),
+pub(super) struct RxOctets<'a>(pub(super) Unread<'a>);
+
+/// Why octets are not placed.
+pub(super) enum Unplaced {
+    /// They cannot be read.
+    Octets,
+    /// The memory may not be written to.
+    Sink(Denied),
+    /// They exceed the buffers.
+    TooLong,
+}
+
+impl From<Denied> for Unplaced {
+    fn from(denied: Denied) -> Self {
+        Self::Sink(denied)
+    }
 }
 
 impl RxOctets<'_> {
-    /// Whether the payload has been placed already, and is not here any more. Any context.
-    pub(super) fn is_placed(&self) -> bool {
-        match self {
-            Self::Socket(_) | Self::Buffer(_) => false,
-            Self::Message(chunk) => chunk.is_placed(),
-        }
-    }
+    /// Copies the octets `from` to memory, `at` bytes from the start of `sink`. Softirq or process context. `sq` is
+    /// for traces.
+    pub(super) fn place(
+        &self,
+        from: Range<usize>,
+        sq: &SendQueue,
+        sink: &Sink<'_>,
+        at: u32,
+    ) -> Result<(), Unplaced> {
+        let mut end = at;
+        let mut placed = Ok(());
 
-    /// Calls `f` with the octets of `range`, piece by piece. Any context; `f` must not sleep. Fails
-    /// with `EFAULT` if they cannot be read.
-    pub(crate) fn each(&self, range: Range<usize>, mut f: impl FnMut(Fragment<'_>)) -> Result {
-        match self {
-            Self::Socket(unread) => unread.each(range, f),
-            Self::Buffer(buffer) => buffer.each(range, f),
-            Self::Message(chunk) => {
-                f(chunk.bytes.get(range).ok_or(EFAULT)?.into());
-                Ok(())
+        self.0
+            .each(from, |fragment| {
+                if placed.is_ok() {
+                    placed = sink.write(end, fragment);
+                    // CAST: A fragment is part of an FPDU.
+                    end = end.saturating_add(fragment.len() as u32);
+                }
+            })
+            .map_err(|_| Unplaced::Octets)?;
+        placed?;
+        trace::place(sq, || {
+            let (stag, addr) = sink.at(at);
+
+            trace::Placed {
+                stag,
+                addr,
+                len: end.wrapping_sub(at),
             }
+        });
+        Ok(())
+    }
+}
+
+impl Unplaced {
+    /// Returns the error that ends the stream. `denied` returns the one of a sink that may not be written to.
+    pub(super) fn error(self, denied: impl FnOnce(Denied) -> Error) -> Error {
+        match self {
+            Self::Octets => Local::LowerLayer.into(),
+            Self::Sink(reason) => denied(reason),
+            Self::TooLong => DdpUntagged::TooLong.into(),
         }
     }
 }
@@ -48,32 +81,33 @@ fn range(at: usize, len: usize) -> Range<usize> {
 }
 
 impl iwarp::Octets for RxOctets<'_> {
+    #[inline]
     fn len(&self) -> usize {
-        match self {
-            Self::Socket(unread) => unread.len(),
-            Self::Buffer(buffer) => buffer.len(),
-            Self::Message(chunk) => chunk.len,
-        }
+        self.0.len()
     }
 
+    #[inline]
     fn copy(&self, at: usize, to: &mut [u8]) -> Option<()> {
         let mut left = &mut *to;
         let all = range(at, left.len());
 
-        self.each(all, |fragment| {
-            fragment.copy_to(left);
-            let done = fragment.len().min(left.len());
-            left = core::mem::take(&mut left)
-                .get_mut(done..)
-                .unwrap_or_default();
-        })
-        .ok()
+        self.0
+            .each(all, |fragment| {
+                fragment.copy_to(left);
+                let done = fragment.len().min(left.len());
+                left = core::mem::take(&mut left)
+                    .get_mut(done..)
+                    .unwrap_or_default();
+            })
+            .ok()
     }
 
+    #[inline]
     fn crc(&self, crc: Crc, at: usize, len: usize) -> Option<Crc> {
         let mut raw = crc.raw();
 
-        self.each(range(at, len), |fragment| raw = fragment.crc32c(raw))
+        self.0
+            .each(range(at, len), |fragment| raw = fragment.crc32c(raw))
             .ok()?;
         Some(Crc::from_raw(raw))
     }

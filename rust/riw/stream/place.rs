@@ -1,56 +1,70 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Placing: moves the payload of a received segment to registered memory, or a message to a queue.
+//! Placing and delivering: moves the payload of a received segment to registered memory, or a message to a queue.
 
 use crate::{
     mr::{Finder, Sink},
     queue::{
         completion::ReceivedImmediate,
-        receive::{NextTurn, TakenWr},
+        receive::TakenWr,
         wr::{AtomicSink, Immediate, RecvWr, Sge, WcStatus},
     },
     stream::{
-        deliver::Unreported,
         filling::{Filling, Written},
-        octets::RxOctets,
+        framing::RxFraming,
+        octets::{RxOctets, Unplaced},
         reads::Inbound,
+        receive::{Received, RxEnd, RxPause},
         tally::{Kind, Tally},
         wait::ReceiveWait,
         Stream,
     },
 };
-use core::ops::Range;
 use iwarp::{
-    ddp::Header, Access, Admission, AtomicRequest, AtomicResponse, DdpUntagged, Denied, Error,
-    Local, Placement, Rdmap, ReadRequest, Segment, Stag, Taker, Terminated,
+    ddp::Runs, Access, AtomicRequest, AtomicResponse, CheckedSegment, Content, DdpUntagged, Denied,
+    Error, Local, Next, Rdmap, ReadRequest, Segment, Stag, Taker, Terminated,
 };
 use kernel::{prelude::*, sync::atomic::ordering};
 use trace::Source;
 
-/// Places the segments that a receiver finds.
+/// Places and delivers the segments that a receiver yields.
 pub(super) struct Placer<'a> {
     stream: &'a Stream,
     finder: Finder<'a>,
+    /// The receive WR of the message that is incomplete.
     filling: &'a mut Filling,
+    /// The wait of the message at the front for a receive WR.
     wait: &'a mut Option<ReceiveWait>,
-    /// Where the tagged segment goes.
-    target: Option<Sink<'static>>,
     written: &'a mut Written,
-    pub(super) tally: Tally,
-    pub(super) unreported: Unreported,
-    /// The transmitter has new work.
-    pub(super) kick: bool,
-    /// A message has begun to wait for a receive WR.
-    pub(super) wait_begins: bool,
-    /// The queue pair that waits next for a WR of the same receive queue.
-    pub(super) next: NextTurn,
+    /// The payload has been placed already, and is not here any more.
+    pub(super) placed: bool,
+    tally: Tally,
+    received: Received,
     /// The peer's Terminate.
-    pub(super) terminated: Option<Terminated>,
+    terminated: Option<Terminated>,
+}
+
+/// What has become of the segment at the front of the stream.
+pub(super) enum RxStep {
+    /// It has been received, and takes so many octets of the stream.
+    Taken(usize),
+    /// It is incomplete. The stream must have so many octets before the next step.
+    Incomplete { needed: usize },
+    /// Its message waits for a receive WR, since this step (`begins`) or before.
+    Waits { begins: bool },
+}
+
+/// Whether a message may begin.
+enum Admission {
+    Now,
+    /// When there is a receive WR for it. It waits since now (`begins`) or before.
+    Later {
+        begins: bool,
+    },
 }
 
 impl<'a> Placer<'a> {
-    /// Places the next segments of `stream`; `filling` is the WR of the message that is incomplete,
-    /// `wait` the wait of one for a WR.
+    /// Places the next segments of `stream`, into the state of its receiving side.
     pub(super) fn new(
         stream: &'a Stream,
         filling: &'a mut Filling,
@@ -62,57 +76,81 @@ impl<'a> Placer<'a> {
             finder: Finder::new(&stream.regions),
             filling,
             wait,
-            target: None,
             written,
+            placed: false,
             tally: Tally::default(),
-            unreported: Unreported::default(),
-            kick: false,
-            wait_begins: false,
-            next: NextTurn::default(),
+            received: Received::default(),
             terminated: None,
         }
     }
 
-    /// Queues a read or an atomic operation of the peer for its response.
-    fn queue_response(&mut self, inbound: Inbound) -> Result<(), Error> {
-        let mut reads = self.stream.reads.lock();
-
-        if !reads.peer_may_read() || reads.inbound.push(inbound).is_err() {
-            return Err(DdpUntagged::TooManyReads.into());
+    /// Receives the segment at the front of the stream, whose octets begin with `octets`. Fails if it breaks a rule,
+    /// or if this side fails: the stream must end.
+    pub(super) fn receive(
+        &mut self,
+        receiver: &mut RxFraming,
+        octets: &RxOctets<'_>,
+    ) -> Result<RxStep, Error> {
+        let frame = match receiver.next(octets)? {
+            Next::Frame(frame) => frame,
+            Next::Incomplete { needed } => return Ok(RxStep::Incomplete { needed }),
+            // Behind a Terminate.
+            Next::Ended => return Ok(RxStep::Taken(octets.0.len())),
+        };
+        // A message that waits has been traced before.
+        if self.wait.is_none() {
+            if let Some((header, len)) = frame.header() {
+                trace::fpdu_rx(&self.stream.sq, &header, len);
+            }
         }
-        self.stream.response_due.store(true, ordering::Relaxed);
-        self.kick = true;
-        // The length of a Write counts only for Immediate Data right behind it.
-        self.written.take();
-        Ok(())
+        let segment = frame.check()?;
+
+        if let Admission::Later { begins } = self.admit(segment.content())? {
+            segment.put_off();
+            return Ok(RxStep::Waits { begins });
+        }
+        self.place(&segment, octets)?;
+        self.deliver(segment.content())?;
+        Ok(RxStep::Taken(segment.advance()))
     }
 
-    /// Finds where a tagged segment goes.
-    fn find_tagged(&mut self, segment: &Segment) -> Result<(), Error> {
-        let found = match *segment {
-            Segment::Write { stag, to, len, .. } => self
-                .finder
-                .find(stag, Access::REMOTE_WRITE, to, len)
-                .map_err(Denied::tagged)?,
-            Segment::ReadResponse { stag, to, len, .. } => self
-                .finder
-                .find(stag, Access::LOCAL_WRITE, to, len)
-                .map_err(|denied| self.refuse_sink(denied))?,
-            Segment::Send { .. } => return Ok(()),
+    /// Ends the receive, which pauses as `pause` says. Returns its results, and the numbers to be counted.
+    pub(super) fn end(self, pause: RxPause) -> (Received, Tally) {
+        let pause = match (pause, self.terminated) {
+            (end @ RxPause::End(_), _) | (end, None) => end,
+            (_, Some(terminated)) => RxPause::End(RxEnd::Terminated(terminated)),
         };
 
-        self.target = Some(Sink::Region(found));
-        Ok(())
+        (
+            Received {
+                pause,
+                ..self.received
+            },
+            self.tally,
+        )
     }
 
-    /// Fails the oldest read: its sink may not be written to.
-    fn refuse_sink(&mut self, denied: Denied) -> Error {
-        self.finish_read(WcStatus::LocalProtection);
-        denied.local()
-    }
+    /// Takes a receive WR for a message that begins, if it needs one. Fails if there is none and its time is over,
+    /// or if the consumer does not take such a message.
+    fn admit(&mut self, content: &Content) -> Result<Admission, Error> {
+        let Some(taker) = content.takes_receive() else {
+            return Ok(Admission::Now);
+        };
+        if taker == Taker::Immediate && !self.stream.rq.takes_immediate() {
+            return Err(Rdmap::UnexpectedOpcode.into());
+        }
+        let waits = self.wait.is_some();
+        let buffers = &mut self.filling.buffers;
+        let (taken, next) = self.stream.rq.take_in_turn(waits, buffers);
 
-    fn finish_read(&mut self, status: WcStatus) {
-        self.kick |= self.stream.finish_read(status, &mut self.unreported);
+        // An earlier message of this run may have passed the turn on.
+        self.received.next = next.or(self.received.next);
+        let Some(taken) = taken else {
+            return self.put_off();
+        };
+        *self.wait = None;
+        self.fill(taken)?;
+        Ok(Admission::Now)
     }
 
     /// Puts off a message for which there is no receive WR. Fails if its time is over.
@@ -126,17 +164,17 @@ impl<'a> Placer<'a> {
         if wait.is_over() {
             return Err(DdpUntagged::NoBuffer.into());
         }
-        self.wait_begins |= begins;
-        Ok(Admission::Later)
+        Ok(Admission::Later { begins })
     }
 
     /// Takes a receive WR for a message that begins. `filling` has its buffers.
     fn fill(&mut self, taken: TakenWr) -> Result<(), Error> {
         let RecvWr { id, valid } = taken.wr;
+        let unreported = &mut self.received.unreported;
 
-        self.unreported.srq_limit |= taken.limit_reached;
+        unreported.srq_limit |= taken.limit_reached;
         if let Err(status) = valid {
-            self.stream.fail_recv(id, status, &mut self.unreported);
+            self.stream.fail_recv(id, status, unreported);
             return Err(Local::Request.into());
         }
         // More buffer than a message can fill is not wrong.
@@ -146,224 +184,141 @@ impl<'a> Placer<'a> {
         Ok(())
     }
 
-    /// Completes the receive WR with an error, and passes `error` on.
-    fn refuse(&mut self, status: WcStatus, error: Error) -> Error {
-        if let Some(id) = self.filling.take() {
-            self.stream.fail_recv(id, status, &mut self.unreported);
-        }
-        error
-    }
-
-    /// Copies octets to the buffers of the receive WR, `at` bytes from the start of the message.
-    fn scatter(&mut self, at: u32, octets: &RxOctets<'_>, from: Range<usize>) -> Result<(), Error> {
-        let (stream, finder) = (self.stream, &mut self.finder);
-
-        match self.filling.scatter(stream, finder, at, octets, from)? {
-            Ok(()) => Ok(()),
-            Err((status, error)) => Err(self.refuse(status, error)),
-        }
-    }
-
-    /// Delivers a Send of `bytes`.
-    fn deliver(
-        &mut self,
-        bytes: u32,
-        solicited: bool,
-        invalidate: Option<Stag>,
-    ) -> Result<(), Error> {
-        let id = self.filling.take().ok_or(Local::Buffer)?;
-
-        self.stream
-            .deliver_send(id, bytes, solicited, invalidate, &mut self.unreported)
-            .map_err(Denied::invalidate)
-    }
-}
-
-impl Stream {
-    /// Stores the original value of an atomic operation. Softirq or process context.
-    fn store(&self, sink: &AtomicSink, value: &[u8]) -> Result<(), Denied> {
-        let sink = match sink.memory() {
-            Some(memory) => Sink::Memory(memory),
-            None => {
-                let Sge { addr, len, stag } = sink.sge();
-
-                Sink::Region(self.regions.find(stag, Access::LOCAL_WRITE, addr, len)?)
-            }
+    /// Places the payload of a segment, if it has any.
+    fn place(&mut self, segment: &CheckedSegment<'_>, octets: &RxOctets<'_>) -> Result<(), Error> {
+        let Content::Payload(payload) = segment.content() else {
+            return Ok(());
         };
+        let runs = segment.payload();
 
-        sink.write(0, value.into())
-    }
-}
-
-impl Filling {
-    /// Copies octets to the buffers, `at` bytes from the start of the message. The inner error is the
-    /// error of a buffer: the WR fails with this status.
-    fn scatter(
-        &self,
-        stream: &Stream,
-        finder: &mut Finder<'_>,
-        mut at: u32,
-        octets: &RxOctets<'_>,
-        mut from: Range<usize>,
-    ) -> Result<Result<(), (WcStatus, Error)>, Error> {
-        if self.wr.is_none() {
-            return Err(Local::Buffer.into());
-        }
-        for sge in self.buffers.iter() {
-            if from.is_empty() {
-                break;
-            }
-            if at >= sge.len {
-                at = at.wrapping_sub(sge.len);
-                continue;
-            }
-            let room = sge.len.wrapping_sub(at);
-            let n = u32::try_from(from.len()).unwrap_or(u32::MAX).min(room);
-            // CAST: A 32-bit number fits, and it is at most the length of the range.
-            let middle = from.start.saturating_add(n as usize);
-            let found = match sge.addr.checked_add(at.into()) {
-                Some(addr) => match self.buffers.memory(sge.stag, addr, n) {
-                    Some(memory) => Ok(Sink::Memory(memory)),
-                    None => finder
-                        .find(sge.stag, Access::LOCAL_WRITE, addr, n)
-                        .map(Sink::Region),
-                },
-                None => Err(Denied::Wrap),
-            };
-            let copied = match found {
-                Ok(sink) => {
-                    let copied = copy(stream, &sink, 0, octets, from.start..middle)?;
-
-                    if let Sink::Region(target) = sink {
-                        finder.keep(target);
-                    }
-                    copied
-                }
-                Err(denied) => Err(denied),
-            };
-
-            if let Err(denied) = copied {
-                return Ok(Err((WcStatus::LocalProtection, denied.local())));
-            }
-            from.start = middle;
-            at = 0;
-        }
-        Ok(match from.is_empty() {
-            true => Ok(()),
-            false => Err((WcStatus::LocalLength, DdpUntagged::TooLong.into())),
-        })
-    }
-}
-
-/// Copies received octets to memory, `at` bytes from the start of `sink`.
-pub(super) fn copy(
-    stream: &Stream,
-    sink: &Sink<'_>,
-    at: u32,
-    octets: &RxOctets<'_>,
-    from: Range<usize>,
-) -> Result<Result<(), Denied>, Error> {
-    let mut end = at;
-    let mut copied = Ok(());
-
-    octets
-        .each(from, |fragment| {
-            if copied.is_ok() {
-                copied = sink.write(end, fragment);
-                // CAST: A fragment is part of an FPDU.
-                end = end.saturating_add(fragment.len() as u32);
-            }
-        })
-        .map_err(|_| Local::LowerLayer)?;
-    if copied.is_ok() {
-        trace::place(&stream.sq, || {
-            let (stag, addr) = sink.at(at);
-
-            trace::Placed {
-                stag,
-                addr,
-                len: end.wrapping_sub(at),
-            }
-        });
-    }
-    Ok(copied)
-}
-
-impl Placement for Placer<'_> {
-    type Stream<'s> = RxOctets<'s>;
-
-    #[inline]
-    fn received(&mut self, header: &Header, len: u32) {
-        trace::fpdu_rx(&self.stream.sq, header, len);
-    }
-
-    fn take_receive(&mut self, taker: Taker) -> Result<Admission, Error> {
-        if taker == Taker::Immediate && !self.stream.rq.takes_immediate() {
-            return Err(Rdmap::UnexpectedOpcode.into());
-        }
-        let waits = self.wait.is_some();
-        let buffers = &mut self.filling.buffers;
-        let (taken, next) = self.stream.rq.take_in_turn(waits, buffers);
-
-        // An earlier message of this run may have passed the turn on.
-        self.next = next.or(self.next);
-        let Some(taken) = taken else {
-            return self.put_off();
-        };
-        *self.wait = None;
-        self.fill(taken)?;
-        Ok(Admission::Now)
-    }
-
-    fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
-        match *segment {
-            Segment::Send { mo, len, .. } => {
-                let room = self.filling.room();
-                if mo.checked_add(len).is_none_or(|end| end > room) {
-                    return Err(self.refuse(WcStatus::LocalLength, DdpUntagged::TooLong.into()));
-                }
-                Ok(())
-            }
+        match *payload {
+            Segment::Send { mo, len, .. } => self
+                .place_send(mo, len, runs, octets)
+                .map_err(|unplaced| self.refuse_send(unplaced)),
             // A Write without payload is not checked (RFC 5041, section 5.2).
             Segment::Write { len: 0, .. } => Ok(()),
-            Segment::Write { .. } => self.find_tagged(segment),
-            Segment::ReadResponse { len, .. } => {
-                self.stream.reads.lock().accept(segment)?;
+            Segment::Write { stag, to, len, .. } => self
+                .place_tagged((stag, to, len), Access::REMOTE_WRITE, runs, octets)
+                .map_err(|unplaced| unplaced.error(Denied::tagged)),
+            Segment::ReadResponse { stag, to, len, .. } => {
+                self.stream.reads.lock().accept(payload)?;
                 if len == 0 {
                     return Ok(());
                 }
-                self.find_tagged(segment)
+                self.place_tagged((stag, to, len), Access::LOCAL_WRITE, runs, octets)
+                    .map_err(|unplaced| unplaced.error(|denied| self.refuse_sink(denied)))
             }
         }
     }
 
-    fn place(
+    /// Copies the octets `runs` to the buffers of the receive WR, `mo` bytes from the start of the message.
+    fn place_send(
         &mut self,
-        segment: &Segment,
-        offset: u32,
+        mo: u32,
+        len: u32,
+        runs: Runs,
         octets: &RxOctets<'_>,
-        from: Range<usize>,
-    ) -> Result<(), Error> {
-        if let Segment::Send { mo, .. } = *segment {
-            return self.scatter(mo.saturating_add(offset), octets, from);
+    ) -> Result<(), Unplaced> {
+        let room = self.filling.room();
+        let mut at = mo;
+
+        if mo.checked_add(len).is_none_or(|end| end > room) {
+            return Err(Unplaced::TooLong);
         }
-        let Some(target) = &self.target else {
-            return Err(Local::Buffer.into());
-        };
-        if octets.is_placed() {
-            return Ok(());
+        for run in runs {
+            // CAST: A part of an FPDU.
+            let len = run.len() as u32;
+
+            self.filling
+                .scatter(&self.stream.sq, &mut self.finder, at, octets, run)?;
+            at = at.saturating_add(len);
         }
-        let placed = copy(self.stream, target, offset, octets, from)?;
-        placed.map_err(|denied| match segment {
-            Segment::ReadResponse { .. } => self.refuse_sink(denied),
-            _ => denied.tagged(),
-        })
+        Ok(())
     }
 
-    fn end(&mut self, segment: &Segment) -> Result<(), Error> {
-        if let Some(Sink::Region(target)) = self.target.take() {
-            self.finder.keep(target);
+    /// Copies the octets `runs` to the range of a region.
+    fn place_tagged(
+        &mut self,
+        (stag, to, len): (Stag, u64, u32),
+        want: Access,
+        runs: Runs,
+        octets: &RxOctets<'_>,
+    ) -> Result<(), Unplaced> {
+        let target = self.finder.find(stag, want, to, len)?;
+
+        if !self.placed {
+            let mut at = 0u32;
+
+            for run in runs {
+                // CAST: A part of an FPDU.
+                let len = run.len() as u32;
+
+                octets.place(run, &self.stream.sq, &Sink::Region(&target), at)?;
+                at = at.saturating_add(len);
+            }
         }
+        self.finder.keep(target);
+        Ok(())
+    }
+
+    /// Completes the receive WR of a Send that cannot be placed. Returns the error that ends the stream.
+    fn refuse_send(&mut self, unplaced: Unplaced) -> Error {
+        let status = match unplaced {
+            // It is flushed.
+            Unplaced::Octets => None,
+            Unplaced::Sink(_) => Some(WcStatus::LocalProtection),
+            Unplaced::TooLong => Some(WcStatus::LocalLength),
+        };
+
+        if let Some(status) = status {
+            if let Some(id) = self.filling.take() {
+                self.stream
+                    .fail_recv(id, status, &mut self.received.unreported);
+            }
+        }
+        unplaced.error(Denied::local)
+    }
+
+    /// Fails the oldest read: its sink may not be written to.
+    fn refuse_sink(&mut self, denied: Denied) -> Error {
+        self.finish_read(WcStatus::LocalProtection);
+        denied.local()
+    }
+
+    fn finish_read(&mut self, status: WcStatus) {
+        let received = &mut self.received;
+
+        received.kick |= self.stream.finish_read(status, &mut received.unreported);
+    }
+
+    /// Delivers the message that a segment completes: a segment with payload that is placed, or a message without
+    /// payload.
+    fn deliver(&mut self, content: &Content) -> Result<(), Error> {
+        let kind = match content {
+            Content::Payload(segment) => {
+                self.deliver_payload(segment)?;
+                self.written.note(segment);
+                self.tally
+                    .fpdu(segment.into(), segment.len(), segment.last());
+                return Ok(());
+            }
+            Content::ReadRequest { request, msn } => self.read_request(request, *msn)?,
+            Content::AtomicRequest { request, msn } => self.atomic_request(request, *msn)?,
+            Content::AtomicResponse { response, .. } => self.atomic_response(response)?,
+            Content::Immediate {
+                data, solicited, ..
+            } => self.immediate(*data, *solicited)?,
+            Content::Terminate(terminated) => {
+                self.terminated = Some(*terminated);
+                Kind::Other
+            }
+        };
+
+        self.tally.fpdu(kind, 0, true);
+        Ok(())
+    }
+
+    fn deliver_payload(&mut self, segment: &Segment) -> Result<(), Error> {
         match *segment {
             Segment::Send {
                 mo,
@@ -372,17 +327,24 @@ impl Placement for Placer<'_> {
                 solicited,
                 invalidate,
                 ..
-            } => self.deliver(mo.saturating_add(len), solicited, invalidate)?,
-            Segment::ReadResponse { last: true, .. } => self.finish_read(WcStatus::Success),
-            _ => {}
+            } => {
+                let id = self.filling.take().ok_or(Local::Buffer)?;
+                let bytes = mo.saturating_add(len);
+                let unreported = &mut self.received.unreported;
+
+                self.stream
+                    .deliver_send(id, bytes, solicited, invalidate, unreported)
+                    .map_err(Denied::invalidate)
+            }
+            Segment::ReadResponse { last: true, .. } => {
+                self.finish_read(WcStatus::Success);
+                Ok(())
+            }
+            _ => Ok(()),
         }
-        self.written.note(segment);
-        self.tally
-            .fpdu(segment.into(), segment.len(), segment.last());
-        Ok(())
     }
 
-    fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error> {
+    fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<Kind, Error> {
         // A read of length 0 is not checked (RFC 5040, section 5.2.1).
         if request.len != 0 {
             let found = self.finder.find(
@@ -399,22 +361,34 @@ impl Placement for Placer<'_> {
             request: *request,
             msn,
         })?;
-        self.tally.fpdu(Kind::ReadRequest, 0, true);
-        Ok(())
+        Ok(Kind::ReadRequest)
     }
 
-    fn atomic_request(&mut self, request: &AtomicRequest, msn: u32) -> Result<(), Error> {
+    fn atomic_request(&mut self, request: &AtomicRequest, msn: u32) -> Result<Kind, Error> {
         // It is executed, and checked once more, when its response is due.
         self.stream.regions.find_atomic(request)?;
         self.queue_response(Inbound::Atomic {
             request: *request,
             msn,
         })?;
-        self.tally.fpdu(request.op.into(), 0, true);
+        Ok(request.op.into())
+    }
+
+    /// Queues a read or an atomic operation of the peer for its response.
+    fn queue_response(&mut self, inbound: Inbound) -> Result<(), Error> {
+        let mut reads = self.stream.reads.lock();
+
+        if !reads.peer_may_read() || reads.inbound.push(inbound).is_err() {
+            return Err(DdpUntagged::TooManyReads.into());
+        }
+        self.stream.response_due.store(true, ordering::Relaxed);
+        self.received.kick = true;
+        // The length of a Write counts only for Immediate Data right behind it.
+        self.written.take();
         Ok(())
     }
 
-    fn atomic_response(&mut self, response: &AtomicResponse, _: u32) -> Result<(), Error> {
+    fn atomic_response(&mut self, response: &AtomicResponse) -> Result<Kind, Error> {
         let value = response.original.to_ne_bytes();
         let stored = {
             let mut reads = self.stream.reads.lock();
@@ -425,11 +399,10 @@ impl Placement for Placer<'_> {
 
         stored.map_err(|denied| self.refuse_sink(denied))?;
         self.finish_read(WcStatus::Success);
-        self.tally.fpdu(Kind::AtomicResponse, 0, true);
-        Ok(())
+        Ok(Kind::AtomicResponse)
     }
 
-    fn immediate(&mut self, data: [u8; 8], solicited: bool, _: u32) -> Result<(), Error> {
+    fn immediate(&mut self, data: [u8; 8], solicited: bool) -> Result<Kind, Error> {
         let id = self.filling.take().ok_or(Local::Buffer)?;
         let immediate = ReceivedImmediate {
             data: Immediate::from_wire(data),
@@ -437,13 +410,22 @@ impl Placement for Placer<'_> {
         };
 
         self.stream
-            .deliver_immediate(id, immediate, solicited, &mut self.unreported);
-        self.tally.fpdu(Kind::Immediate, 0, true);
-        Ok(())
+            .deliver_immediate(id, immediate, solicited, &mut self.received.unreported);
+        Ok(Kind::Immediate)
     }
+}
 
-    fn terminated(&mut self, terminated: &Terminated) {
-        self.tally.fpdu(Kind::Other, 0, true);
-        self.terminated = Some(*terminated);
+impl Stream {
+    /// Stores the original value of an atomic operation. Softirq or process context.
+    fn store(&self, sink: &AtomicSink, value: &[u8]) -> Result<(), Denied> {
+        match sink.memory() {
+            Some(memory) => Sink::Memory(memory).write(0, value.into()),
+            None => {
+                let Sge { addr, len, stag } = sink.sge();
+                let target = self.regions.find(stag, Access::LOCAL_WRITE, addr, len)?;
+
+                Sink::Region(&target).write(0, value.into())
+            }
+        }
     }
 }

@@ -21,7 +21,7 @@ use crate::{
         deliver::Unreported,
         framing::RxFraming,
         octets::RxOctets,
-        place::Placer,
+        place::{Placer, RxStep},
         rx::{Incomplete, Rx},
         tally::Tally,
         Stream, StreamError,
@@ -30,11 +30,11 @@ use crate::{
 use core::num::NonZeroUsize;
 use iwarp::{
     mpa::fpdu::{FPDU_HEAD_MAX, FPDU_MAX},
-    Error, Local, Progress, Quote, Rdmap, Terminated,
+    Error, Local, Quote, Rdmap, Terminated,
 };
 use kernel::{prelude::*, sync::atomic::ordering, time::Jiffies};
 use kernel_ext::sync::BhSpinLockGuard;
-use net::RecvBuf;
+use net::{Finished, RecvBuf};
 
 /// Unread bytes that a socket must have room for. They are several FPDUs, so that the window stays
 /// open while one of them is incomplete.
@@ -68,6 +68,41 @@ pub(crate) enum RxEnd {
     Terminated(Terminated),
 }
 
+/// How a receive has ended.
+#[derive(Default)]
+pub(crate) enum RxPause {
+    /// Nothing is to be done: an event follows.
+    #[default]
+    Idle,
+    /// The socket has no room for the FPDU: a worker must call [`Stream::hold`].
+    NoRoom,
+    /// The budget is spent: a worker must receive the rest.
+    Spent,
+    /// The message at the front waits for a receive WR, since now (`begins`) or before: see
+    /// [`Stream::while_waiting`]. Over SCTP its chunk has to be passed once more.
+    NoReceive { begins: bool },
+    /// Nothing more is received.
+    End(RxEnd),
+}
+
+impl RxPause {
+    /// The end of a stream, for an error that no segment of the peer has.
+    fn local(error: impl Into<Error>) -> Self {
+        Self::End(RxEnd::Error(StreamError {
+            error: error.into(),
+            quote: Quote::NONE,
+        }))
+    }
+
+    /// The end of a stream for an error in the segment that `receiver` has yielded.
+    fn error(error: Error, receiver: &RxFraming) -> Self {
+        Self::End(RxEnd::Error(StreamError {
+            error,
+            quote: receiver.quote(),
+        }))
+    }
+}
+
 /// The outcome of [`Stream::receive`]. The caller acts on it when no lock is held.
 #[must_use]
 #[derive(Default)]
@@ -75,32 +110,10 @@ pub(crate) struct Received {
     pub(crate) unreported: Unreported,
     /// The peer's first FPDU has come.
     pub(crate) first: bool,
-    /// The socket has no room for the FPDU: a worker must call [`Stream::hold`].
-    pub(crate) hold: bool,
-    /// The budget is spent: a worker must receive the rest.
-    pub(crate) rest: bool,
     /// The transmitter has new work.
     pub(crate) kick: bool,
-    /// A message has begun to wait for a receive WR: see [`Stream::while_waiting`].
-    pub(crate) wait_begins: bool,
     pub(crate) next: NextTurn,
-    /// The chunk of SCTP waits for a receive WR.
-    pub(crate) later: bool,
-    pub(crate) end: Option<RxEnd>,
-}
-
-impl Received {
-    /// Takes the results of `placer`. Returns the numbers to be counted.
-    fn take_from(&mut self, placer: Placer<'_>) -> Tally {
-        self.unreported = placer.unreported;
-        self.kick = placer.kick;
-        self.wait_begins = placer.wait_begins;
-        self.next = placer.next;
-        if let (None, Some(terminated)) = (&self.end, placer.terminated) {
-            self.end = Some(RxEnd::Terminated(terminated));
-        }
-        placer.tally
-    }
+    pub(crate) pause: RxPause,
 }
 
 impl Stream {
@@ -130,46 +143,43 @@ impl Stream {
         let had_started = receiver.started();
         let waited = wait.is_some();
         let mut placer = Placer::new(self, filling, wait, written);
-        let mut received = Received::default();
 
-        match consume(data, receiver, incomplete, &mut placer) {
-            Ok(consumed) => {
+        let pause = match receive_fpdus(data, receiver, incomplete, &mut placer) {
+            Ok(run) => {
                 // If TCP had to drop octets, it calls back although it has no new ones. So it may after a wait for
                 // a receive WR, in which nothing was taken; that says nothing. Nor does a look.
                 let dropped = match cause {
                     RxCause::Octets => !waited,
                     RxCause::State | RxCause::Worker => incomplete.buffer_size().is_some(),
-                } && consumed.had == *left;
+                } && run.had == *left;
+                let finished = data.finish(run.taken, run.wanted());
+                let lacks_room =
+                    incomplete.set_room(run.lacks_room(&finished, dropped), cause.is_look());
 
-                *left = consumed.left;
-                received.hold = incomplete.set_room(consumed.wait(data, dropped), cause.is_look());
-                *rest = matches!(consumed.pause, Pause::Spent);
-                if !*rest && data.has_urgent() {
+                *left = run.left;
+                *rest = matches!(run.pause, Pause::Spent);
+                match run.pause {
+                    Pause::Spent => RxPause::Spent,
                     // RDMAP has no urgent data, and nothing behind it can be read.
-                    received.end = Some(RxEnd::Error(StreamError {
-                        error: Rdmap::CatastrophicStream.into(),
-                        quote: Quote::NONE,
-                    }));
+                    _ if finished.has_urgent => RxPause::local(Rdmap::CatastrophicStream),
+                    Pause::NoReceive { begins } => RxPause::NoReceive { begins },
+                    Pause::Incomplete { .. } if lacks_room => RxPause::NoRoom,
+                    Pause::Incomplete { .. } => RxPause::Idle,
                 }
             }
-            Err(error) => {
-                received.end = Some(RxEnd::Error(StreamError {
-                    error,
-                    quote: receiver.quote(),
-                }));
-            }
-        }
+            Err(error) => RxPause::error(error, receiver),
+        };
         let began = !had_started && receiver.started();
-        let placed = received.take_from(placer);
-        self.settle(&mut rx, &mut received, began, &placed);
-        if received.end.is_some() {
+        let placed = placer.end(pause);
+        let received = self.settle(&mut rx, placed, began);
+
+        if let RxPause::End(_) = received.pause {
             data.discard();
         }
         received
     }
 
     /// Takes a chunk of SCTP. Process context; may sleep. If nothing more may be placed, discards it.
-    /// `Received::later` says that it has to be passed once more: it waits for a receive WR.
     pub(crate) fn receive_chunk(&self, chunk: SegmentChunk<'_>) -> Received {
         let mut rx = self.rx.lock();
         let Rx {
@@ -185,30 +195,23 @@ impl Stream {
         };
         let had_started = receiver.started();
         let mut placer = Placer::new(self, filling, wait, written);
-        let mut received = Received::default();
 
+        placer.placed = chunk.is_placed();
         *left = 0;
-        match receiver.consume(&RxOctets::Message(chunk), &mut placer) {
-            Ok(Progress::Consumed(_)) => {}
-            Ok(Progress::Blocked) => {
+        let pause = match placer.receive(receiver, &RxOctets(chunk.unread())) {
+            Ok(RxStep::Taken(_)) => RxPause::Idle,
+            Ok(RxStep::Waits { begins }) => {
                 *left = chunk.len;
-                received.later = true;
+                RxPause::NoReceive { begins }
             }
             // A chunk is a frame.
-            Ok(Progress::Incomplete { .. }) => {
-                received.end = Some(RxEnd::Error(StreamError::local(Local::LowerLayer)));
-            }
-            Err(error) => {
-                received.end = Some(RxEnd::Error(StreamError {
-                    error,
-                    quote: receiver.quote(),
-                }));
-            }
-        }
+            Ok(RxStep::Incomplete { .. }) => RxPause::local(Local::LowerLayer),
+            Err(error) => RxPause::error(error, receiver),
+        };
         let began = !had_started && receiver.started();
-        let placed = received.take_from(placer);
-        self.settle(&mut rx, &mut received, began, &placed);
-        received
+        let placed = placer.end(pause);
+
+        self.settle(&mut rx, placed, began)
     }
 
     /// Notes the results of a receive. `began`: it took the first frame of the peer. Ends the receiving side
@@ -216,28 +219,21 @@ impl Stream {
     fn settle(
         &self,
         rx: &mut BhSpinLockGuard<'_, Rx>,
-        received: &mut Received,
+        (mut received, placed): (Received, Tally),
         began: bool,
-        placed: &Tally,
-    ) {
+    ) -> Received {
         if began {
             received.first = true;
             self.may_send.store(true, ordering::Relaxed);
         }
         self.answered.store(true, ordering::Relaxed);
         placed.count_received(|counts| rx.counters.add_several_locked(rx, counts));
-        if received.wait_begins {
-            rx.counters.inc(Counter::RxWaits);
+        match received.pause {
+            RxPause::NoReceive { begins: true } => rx.counters.inc(Counter::RxWaits),
+            RxPause::End(_) => received.next = rx.end(&self.rq).or(received.next),
+            _ => {}
         }
-        if received.end.is_some() {
-            let next = rx.end(&self.rq);
-
-            received.next = next.or(received.next);
-            received.hold = false;
-            received.wait_begins = false;
-            received.later = false;
-        }
-        received.rest = rx.rest;
+        received
     }
 
     /// Gives the incomplete FPDU a buffer, if it needs one. Process context; may sleep. Without memory, fails
@@ -314,36 +310,44 @@ impl Stream {
     }
 }
 
-/// Why no more FPDUs are consumed for now.
+/// Why a run takes no more FPDUs.
 enum Pause {
     /// The next FPDU is incomplete. The socket must have so many bytes before this can go on.
     Incomplete { needed: usize },
-    /// The next message waits for a receive WR.
-    NoReceive,
+    /// The next message waits for a receive WR, since now (`begins`) or before.
+    NoReceive { begins: bool },
     /// The budget is spent.
     Spent,
 }
 
-/// The outcome of [`consume`].
-struct Consumed {
+/// The outcome of [`receive_fpdus`].
+struct FpduRun {
     pause: Pause,
     /// Bytes in the socket before.
     had: usize,
-    /// Bytes in the socket now.
+    /// Bytes in the socket now, but for those to be taken.
     left: usize,
+    /// Bytes to be taken from the socket.
+    taken: usize,
 }
 
-impl Consumed {
-    /// Lets the socket call back for the rest of an incomplete FPDU. `dropped`: TCP had to drop a part of it.
-    ///
-    /// Returns the size of the buffer that it needs, if the socket has no room for it.
-    fn wait(&self, data: &mut Readable<'_, '_>, dropped: bool) -> Option<NonZeroUsize> {
+impl FpduRun {
+    /// Returns the bytes that the socket must have before this can go on, if an FPDU is incomplete.
+    fn wanted(&self) -> Option<u32> {
+        match self.pause {
+            // CAST: At most `FPDU_MAX`.
+            Pause::Incomplete { needed } => Some(needed as u32),
+            Pause::NoReceive { .. } | Pause::Spent => None,
+        }
+    }
+
+    /// Returns the size of the buffer that an incomplete FPDU needs, if the socket has no room for it.
+    /// `dropped`: TCP had to drop a part of it.
+    fn lacks_room(&self, finished: &Finished, dropped: bool) -> Option<NonZeroUsize> {
         let Pause::Incomplete { needed } = self.pause else {
             return None;
         };
-        // CAST: At most `FPDU_MAX`.
-        let waits = data.wait_for(needed as u32);
-        let has_room = self.left == 0 || waits && !dropped;
+        let has_room = self.left == 0 || finished.waits && !dropped;
         // The length of the FPDU may be unknown yet.
         let size = if needed > FPDU_HEAD_MAX {
             needed
@@ -355,58 +359,57 @@ impl Consumed {
     }
 }
 
-/// Consumes the complete FPDUs, until there are no more, a message waits for a receive WR, or the budget of a
+/// Receives the complete FPDUs, until there are no more, a message waits for a receive WR, or the budget of a
 /// run is spent.
-fn consume(
+fn receive_fpdus(
     data: &mut Readable<'_, '_>,
     receiver: &mut RxFraming,
     incomplete: &mut Incomplete,
     placer: &mut Placer<'_>,
-) -> Result<Consumed, Error> {
-    let (paused, moved) = consume_buffer(data, receiver, incomplete, placer)?;
+) -> Result<FpduRun, Error> {
+    let (paused, moved) = receive_buffer(data, receiver, incomplete, placer)?;
+    let mut octets = RxOctets(data.unread());
+    let before = octets.0.len();
+    let had = before.saturating_add(moved);
 
     if let Some(pause) = paused {
-        let left = data.unread().len();
-
-        return Ok(Consumed {
+        return Ok(FpduRun {
             pause,
-            had: left.saturating_add(moved),
-            left,
+            had,
+            left: before,
+            taken: 0,
         });
     }
-    let mut unread = data.unread();
-    let before = unread.len();
     let mut budget = RunBudget::new();
-    let outcome = loop {
-        if unread.is_empty() {
-            break Ok(Pause::Incomplete { needed: 1 });
+    let pause = loop {
+        if octets.0.is_empty() {
+            break Pause::Incomplete { needed: 1 };
         }
         if budget.is_spent() {
-            break Ok(Pause::Spent);
+            break Pause::Spent;
         }
-        match receiver.consume(&RxOctets::Socket(unread), placer) {
-            Ok(Progress::Consumed(octets)) => {
-                unread.advance(octets);
-                budget.take(octets);
+        match placer.receive(receiver, &octets)? {
+            RxStep::Taken(count) => {
+                octets.0.advance(count);
+                budget.take(count);
             }
-            Ok(Progress::Incomplete { needed }) => break Ok(Pause::Incomplete { needed }),
-            Ok(Progress::Blocked) => break Ok(Pause::NoReceive),
-            Err(e) => break Err(e),
+            RxStep::Incomplete { needed } => break Pause::Incomplete { needed },
+            RxStep::Waits { begins } => break Pause::NoReceive { begins },
         }
     };
-    let left = unread.len();
-    let taken = before.saturating_sub(left);
-    data.take(taken);
-    Ok(Consumed {
-        pause: outcome?,
-        had: before.saturating_add(moved),
+    let left = octets.0.len();
+
+    Ok(FpduRun {
+        pause,
+        had,
         left,
+        taken: before.saturating_sub(left),
     })
 }
 
-/// Consumes the FPDU that has a buffer, if there is one, after it has taken the rest of it from the socket.
-/// Returns why no more FPDUs are consumed, if so, and the octets that the buffer has taken.
-fn consume_buffer(
+/// Receives the FPDU that has a buffer, if there is one, after it has taken the rest of it from the socket.
+/// Returns why no more FPDUs are received, if so, and the octets that the buffer has taken.
+fn receive_buffer(
     data: &mut Readable<'_, '_>,
     receiver: &mut RxFraming,
     incomplete: &mut Incomplete,
@@ -415,11 +418,11 @@ fn consume_buffer(
     let mut moved = 0usize;
 
     while let Incomplete::InBuffer(buffer) = incomplete {
-        match receiver.consume(&RxOctets::Buffer(buffer), placer)? {
+        match placer.receive(receiver, &RxOctets(buffer.bytes().into()))? {
             // The buffer holds one FPDU.
-            Progress::Consumed(_) => *incomplete = Incomplete::InSocket,
-            Progress::Blocked => return Ok((Some(Pause::NoReceive), moved)),
-            Progress::Incomplete { needed } => {
+            RxStep::Taken(_) => *incomplete = Incomplete::InSocket,
+            RxStep::Waits { begins } => return Ok((Some(Pause::NoReceive { begins }), moved)),
+            RxStep::Incomplete { needed } => {
                 let unread = data.unread();
                 let count = needed.saturating_sub(buffer.len()).min(unread.len());
 
@@ -429,7 +432,7 @@ fn consume_buffer(
                 buffer
                     .append(&unread, count)
                     .map_err(|_| Local::LowerLayer)?;
-                data.take(count);
+                data.finish(count, None);
                 moved = moved.saturating_add(count);
             }
         }

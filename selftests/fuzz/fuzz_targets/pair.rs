@@ -10,10 +10,10 @@ use std::ops::Range;
 
 use iwarp::{
     mpa::{FpduDeframer, FpduFramer}, AtomicOp, AtomicRequest, AtomicResponse, Crc, Error, Gather, Message, Mpa, Octets, Outstanding,
-    Placement, Quote, ReadRequest, Receiver, RxConfig, Segment, Segmenter, Stag, Terminate,
+    Quote, ReadRequest, Receiver, RxConfig, Segment, Segmenter, Stag, Terminate,
     Terminated, TxConfig,
 };
-use iwarp_fuzz::{Input, Soft, Unread};
+use iwarp_fuzz::{placement::Placement, Input, Soft, Unread};
 use libfuzzer_sys::fuzz_target;
 
 /// Returns the octet at `offset` of a message.

@@ -14,7 +14,7 @@ use iwarp::sctp::{
 };
 use iwarp::wire::sctp::{PPID_CONTROL, PPID_SEGMENT};
 use iwarp::{Error, Quote, Receiver};
-use iwarp_fuzz::{Embedder, Input, Unread};
+use iwarp_fuzz::{placement::consume, Embedder, Input, Unread};
 use libfuzzer_sys::fuzz_target;
 
 /// The user data of a chunk and its payload protocol identifier.
@@ -130,7 +130,7 @@ impl Side {
     /// Hands a segment chunk to the receiver.
     fn consume(&mut self, data: &[u8]) {
         let chunk = Unread::from(data);
-        if let Err(error) = self.rx.consume(&chunk, &mut self.embedder) {
+        if let Err(error) = consume(&mut self.rx, &chunk, &mut self.embedder) {
             assert_eq!(self.error, None, "a second error");
             self.error = Some(error);
             self.embedder.close();

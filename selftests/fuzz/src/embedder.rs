@@ -2,9 +2,9 @@
 
 //! An embedder with little memory that checks every call.
 
-use crate::Unread;
+use crate::{placement::Placement, Unread};
 use iwarp::{
-    Access, AtomicRequest, AtomicResponse, DdpUntagged, Error, Outstanding, Placement, Rdmap,
+    Access, AtomicRequest, AtomicResponse, DdpUntagged, Error, Outstanding, Rdmap,
     ReadRequest, Region, Segment, Stag, Terminated,
 };
 use std::ops::Range;

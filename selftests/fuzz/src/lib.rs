@@ -3,6 +3,8 @@
 //! Shared code of the fuzz targets: input parsing, a CRC engine, an embedder with memory.
 
 mod embedder;
+#[path = "../../../rust/iwarp/tests/common/placement.rs"]
+pub mod placement;
 #[path = "../../../rust/iwarp/tests/common/unread.rs"]
 mod unread;
 

@@ -70,57 +70,35 @@ impl Octets for Stream {
 
 /// An embedder with any behaviour.
 pub struct Embedder {
-    segment: fn(&Segment, u32) -> Result<(), Error>,
-    place: fn(&Segment, u32, &Stream, Range<usize>) -> Result<(), Error>,
-    read: fn(&ReadRequest, u32) -> Result<(), Error>,
-    atomic: fn(&AtomicRequest, u32) -> Result<(), Error>,
-    response: fn(&AtomicResponse, u32) -> Result<(), Error>,
-    immediate: fn([u8; 8], bool, u32) -> Result<(), Error>,
-    terminated: fn(&Terminated),
+    header: fn(Option<(ddp::Header, u32)>),
+    content: fn(&Content, Option<Taker>) -> Result<bool, Error>,
+    place: fn(&Stream, Range<usize>) -> Result<(), Error>,
     gather: fn(&[u8]) -> Result<(), ()>,
     payload: fn(u32, u32, Option<Crc>) -> Result<Option<Crc>, ()>,
 }
 
-impl Placement for Embedder {
-    type Stream<'s> = Stream;
-
-    fn begin(&mut self, segment: &Segment) -> Result<(), Error> {
-        (self.segment)(segment, 0)
+/// Handles the segment at the front of `stream`, with any decision of `to`.
+fn receive<D: Deframing>(
+    rx: &mut Receiver<D>,
+    stream: &Stream,
+    to: &Embedder,
+) -> Result<usize, Error> {
+    let frame = match rx.next(stream)? {
+        Next::Frame(frame) => frame,
+        Next::Incomplete { needed } => return Ok(needed),
+        Next::Ended => return Ok(0),
+    };
+    (to.header)(frame.header());
+    let segment = frame.check()?;
+    let content = segment.content();
+    if !(to.content)(content, content.takes_receive())? {
+        segment.put_off();
+        return Ok(0);
     }
-
-    fn place(
-        &mut self,
-        segment: &Segment,
-        offset: u32,
-        stream: &Stream,
-        from: Range<usize>,
-    ) -> Result<(), Error> {
-        (self.place)(segment, offset, stream, from)
+    for run in segment.payload() {
+        (to.place)(stream, run)?;
     }
-
-    fn end(&mut self, segment: &Segment) -> Result<(), Error> {
-        (self.segment)(segment, 1)
-    }
-
-    fn read_request(&mut self, request: &ReadRequest, msn: u32) -> Result<(), Error> {
-        (self.read)(request, msn)
-    }
-
-    fn atomic_request(&mut self, request: &AtomicRequest, msn: u32) -> Result<(), Error> {
-        (self.atomic)(request, msn)
-    }
-
-    fn atomic_response(&mut self, response: &AtomicResponse, msn: u32) -> Result<(), Error> {
-        (self.response)(response, msn)
-    }
-
-    fn immediate(&mut self, data: [u8; 8], solicited: bool, msn: u32) -> Result<(), Error> {
-        (self.immediate)(data, solicited, msn)
-    }
-
-    fn terminated(&mut self, terminate: &Terminated) {
-        (self.terminated)(terminate)
-    }
+    Ok(segment.advance())
 }
 
 impl Gather for Embedder {
@@ -150,8 +128,8 @@ macro_rules! calls {
 
 calls! {
     entry_rx_new(config: RxConfig) -> Rx = Receiver::new(FpduDeframer::new(config));
-    entry_rx_consume(rx: &mut Rx, stream: &Stream, to: &mut Embedder)
-        -> Result<Progress, Error> = rx.consume(stream, to);
+    entry_rx_receive(rx: &mut Rx, stream: &Stream, to: &Embedder)
+        -> Result<usize, Error> = receive(rx, stream, to);
     entry_rx_at_boundary(rx: &Rx, unread: usize) -> bool = rx.at_boundary(unread);
     entry_rx_started(rx: &Rx) -> bool = rx.started();
     entry_rx_quote(rx: &Rx) -> Quote = rx.quote();
@@ -219,8 +197,8 @@ calls! {
         -> Result<SessionAction<'static>, Unfit> = session.handle(event);
     entry_sctp_parts(chunk: &'static Encoded<'static>) -> [&'static [u8]; 2] = chunk.parts();
     entry_sctp_rx_new() -> SctpRx = Receiver::new(sctp::ChunkDeframer::new());
-    entry_sctp_rx_consume(rx: &mut SctpRx, chunk: &Stream, to: &mut Embedder)
-        -> Result<Progress, Error> = rx.consume(chunk, to);
+    entry_sctp_rx_receive(rx: &mut SctpRx, chunk: &Stream, to: &Embedder)
+        -> Result<usize, Error> = receive(rx, chunk, to);
     entry_sctp_rx_at_boundary(rx: &SctpRx, unread: usize) -> bool = rx.at_boundary(unread);
     entry_sctp_tx_new(chunk: u32) -> SctpTx = Segmenter::new(sctp::ChunkFramer::new(chunk));
     entry_sctp_tx_set_chunk(tx: &mut SctpTx, chunk: u32) -> () = tx.framing_mut().set_chunk(chunk);

@@ -5,11 +5,13 @@
 #![allow(dead_code)]
 
 pub mod messages;
+pub mod placement;
 pub mod sctp;
 pub mod startup;
 pub mod unread;
 
 use iwarp::*;
+pub use placement::{consume, Admission, Placement, Progress};
 use std::ops::Range;
 pub use unread::Unread;
 
@@ -143,6 +145,7 @@ pub struct Recorder {
     pub take_receive_calls: usize,
     pub last_taker: Option<Taker>,
     pub put_off: usize,
+    pub waits: bool,
     /// Returned by `take_receive`, when no more are put off.
     pub refuse_receive: Option<Error>,
     /// Returned by `begin`.
@@ -192,6 +195,10 @@ impl Placement for Recorder {
 
     fn received(&mut self, header: &ddp::Header, len: u32) {
         assert!(self.open.is_none(), "a header within a segment");
+        if self.waits {
+            assert_eq!(self.headers.last(), Some(&(*header, len)));
+            return;
+        }
         self.headers.push((*header, len));
     }
 
@@ -199,7 +206,8 @@ impl Placement for Recorder {
         assert!(self.open.is_none(), "a message within a segment");
         self.take_receive_calls += 1;
         self.last_taker = Some(taker);
-        if self.put_off > 0 {
+        self.waits = self.put_off > 0;
+        if self.waits {
             self.put_off -= 1;
             return Ok(Admission::Later);
         }

@@ -2,7 +2,7 @@
 
 //! An endpoint of a session over SCTP: the embedder that rust/iwarp/sctp describes.
 
-use super::{Copy, Recorder, Unread};
+use super::{consume, Copy, Progress, Recorder, Unread};
 use iwarp::negotiation::{Agreed, Words};
 use iwarp::sctp::*;
 use iwarp::wire::sctp::{PPID_CONTROL, PPID_SEGMENT};
@@ -110,7 +110,7 @@ impl Endpoint {
         let report = match action {
             SessionAction::Deliver => {
                 let chunk = Unread::from(data);
-                match self.rx.consume(&chunk, &mut self.got) {
+                match consume(&mut self.rx, &chunk, &mut self.got) {
                     Ok(progress) => {
                         assert_eq!(progress, Progress::Consumed(data.len()));
                         return;

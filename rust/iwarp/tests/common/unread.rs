@@ -3,10 +3,9 @@
 //! Received octets that lie in memory. selftests/fuzz has this file as a module, too, with a CRC
 //! engine of its own.
 
+use super::placement::{consume, Placement, Progress};
 use super::Soft;
-use iwarp::{
-    mpa::fpdu::FPDU_MAX, mpa::FpduDeframer, Crc, Error, Octets, Placement, Progress, Receiver,
-};
+use iwarp::{mpa::fpdu::FPDU_MAX, mpa::FpduDeframer, Crc, Error, Octets, Receiver};
 use std::ops::Range;
 
 /// Received octets of a stream that are not consumed yet.
@@ -49,7 +48,7 @@ impl Unread {
     ) -> Result<(), Error> {
         self.0.extend_from_slice(part);
         while !self.0.is_empty() {
-            match rx.consume(self, placement)? {
+            match consume(rx, self, placement)? {
                 Progress::Consumed(octets) => {
                     assert_ne!(octets, 0);
                     drop(self.0.drain(..octets));

@@ -3,6 +3,7 @@
 //! Chunks that arrive out of order.
 
 use kernel_ext::memcg::MemCgroup;
+use net::Unread;
 
 /// The treatment of chunks that are ahead of a missing one.
 pub(crate) struct Reorder {
@@ -42,5 +43,10 @@ impl<'a> SegmentChunk<'a> {
     /// Whether the payload has been placed. Any context.
     pub(crate) fn is_placed(&self) -> bool {
         self.bytes.len() < self.len
+    }
+
+    /// Returns the bytes. Any context.
+    pub(crate) fn unread(&self) -> Unread<'a> {
+        Unread::head_of(self.bytes, self.len)
     }
 }
