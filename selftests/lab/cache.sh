@@ -30,23 +30,6 @@ have() {
 	touch "$folder"
 }
 
-# fill FOLDER TITLE COMMAND…: as have(), but does not need the lock: of several that fill a folder, the first one
-# counts.
-fill() {
-	local folder=$1 title=$2 new
-	shift 2
-	if ! [ -d "$folder" ]; then
-		new=$(mktemp -d "$folder.XXXXXX")
-		chmod 755 "$new"
-		(RIW_OUT=$new step "$title" "$@") || {
-			rm -rf --one-file-system "$new"
-			exit 1
-		}
-		mv -T "$new" "$folder" 2>/dev/null || rm -r "$new"
-	fi
-	touch "$folder"
-}
-
 # prepared: prepares the lab, and computes $toolchain and $kernel again: they depend on the root.
 prepared() {
 	"$repo/$here/prepare" >/dev/null
@@ -101,7 +84,7 @@ built() {
 # cached [TEST…]: prints the lab's folders in the cache that pass the tests of find.
 cached() {
 	find "$lab" -mindepth 1 -maxdepth 1 -regextype posix-extended \
-		-regex '.*/(root|kernel|boot|packages|rdma-core|valkey|herd7|big-endian|built)-[^/]*[0-9a-f]{16}(\.new|\.gone|\.[[:alnum:]]{6})*' "$@"
+		-regex '.*/(root|kernel|boot|packages|rdma-core|valkey|herd7|built)-[^/]*[0-9a-f]{16}(\.new|\.gone|\.[[:alnum:]]{6})*' "$@"
 }
 
 # remove FOLDER…: renames each folder before it deletes it, so that a partly deleted folder is not
