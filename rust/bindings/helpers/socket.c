@@ -200,24 +200,6 @@ u32 riw_helper_tcp_unsent(struct sock *sk)
 	return max_t(s32, 0, tcp_sk(sk)->write_seq - tcp_sk(sk)->snd_nxt);
 }
 
-static int riw_tcp_all(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset, size_t len)
-{
-	return len;
-}
-
-/*
- * Takes all bytes up to urgent data, and lets TCP call sk_data_ready() at every byte. The socket must be
- * locked.
- */
-void riw_helper_tcp_discard(struct sock *sk)
-{
-	read_descriptor_t desc = { .count = 1 };
-
-	if (sk->sk_rcvlowat != 1)
-		WRITE_ONCE(sk->sk_rcvlowat, 1);
-	tcp_read_sock(sk, &desc, riw_tcp_all);
-}
-
 bool riw_helper_tcp_has_urgent(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -277,6 +259,23 @@ u32 riw_helper_rx_finish(struct sock *sk, size_t taken, u32 lowat)
 	if (riw_helper_tcp_has_urgent(sk))
 		flags |= RIW_RX_URGENT;
 	return flags;
+}
+
+static int riw_tcp_all(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset, size_t len)
+{
+	return len;
+}
+
+/*
+ * Takes all bytes up to urgent data, and lets TCP call sk_data_ready() at every byte. The socket must be
+ * locked.
+ */
+void riw_helper_tcp_discard(struct sock *sk)
+{
+	read_descriptor_t desc = { .count = 1 };
+
+	riw_tcp_wait_for(sk, 1);
+	tcp_read_sock(sk, &desc, riw_tcp_all);
 }
 
 void riw_helper_tcp_reserve(struct socket *sock, u32 count)
