@@ -174,11 +174,10 @@ impl Link {
     /// there is no memory, and nothing is in flight: try again later. No event follows any other error.
     /// Such an error need not end the connection, for example if a security module refuses.
     pub(crate) fn send(&self, buf: &mut SendBuf, frames: &mut Frames) -> Result {
-        match Option::as_mut(&mut self.connection.lock()) {
-            Some(Connection::Tcp(socket)) => socket.send(buf),
-            Some(Connection::Sctp(association)) => association.send(buf, frames),
-            None => Err(ENOTCONN),
-        }
+        self.with(|connection| match connection {
+            Connection::Tcp(socket) => socket.send(buf),
+            Connection::Sctp(association) => association.send(buf, frames),
+        })
     }
 
     /// Receives available bytes by TCP, as many as fit into `buf`. Returns the number of bytes; 0 after
@@ -266,6 +265,7 @@ impl Link {
 
     /// Calls `f` with the connection. `f` may sleep, but must not wait for the peer: [`Self::take`]
     /// waits for it.
+    #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Connection) -> Result<R>) -> Result<R> {
         f(Option::as_mut(&mut self.connection.lock()).ok_or(ENOTCONN)?)
     }
