@@ -54,6 +54,7 @@ impl<const N: usize> PerCpuCounters<N> {
     #[inline]
     pub fn add_several<R>(&self, f: impl FnOnce(&Batch<'_, N>) -> R) -> R {
         if cfg!(CONFIG_X86) {
+            // INVARIANT: It has no words.
             return f(&Batch {
                 words: None,
                 counters: self,

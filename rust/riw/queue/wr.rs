@@ -292,7 +292,7 @@ impl SendRequest {
     }
 }
 
-/// What the completion of a send WR says, besides its status.
+/// The completion of a send WR, without its id and its status.
 #[derive(Clone, Copy)]
 pub(crate) struct WrReport {
     pub(super) opcode: WcOpcode,

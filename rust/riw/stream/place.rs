@@ -44,7 +44,7 @@ pub(super) struct Placer<'a> {
     terminated: Option<Terminated>,
 }
 
-/// What has become of the segment at the front of the stream.
+/// The outcome of a step, for the segment at the front of the stream.
 pub(super) enum RxStep {
     /// It has been received, and takes so many octets of the stream.
     Taken(usize),
