@@ -6,12 +6,12 @@ use crate::{
     mr::{Finder, Sink},
     queue::{
         send::SendQueue,
-        wr::{Buffers, WrId},
+        wr::{Buffers, Sge, WrId},
     },
     stream::octets::{RxOctets, Unplaced},
 };
 use core::ops::Range;
-use iwarp::{Access, Denied, Segment};
+use iwarp::{Access, Segment};
 
 /// The receive WR that a message is being placed into, if there is one. Its buffers have one place for all
 /// WRs.
@@ -47,36 +47,26 @@ impl Filling {
         &self,
         sq: &SendQueue,
         finder: &mut Finder<'_>,
-        mut at: u32,
+        at: u32,
         octets: &RxOctets<'_>,
         mut from: Range<usize>,
     ) -> Result<(), Unplaced> {
-        for sge in self.buffers.iter() {
-            if from.is_empty() {
-                break;
-            }
-            if at >= sge.len {
-                at = at.wrapping_sub(sge.len);
-                continue;
-            }
-            let room = sge.len.wrapping_sub(at);
-            let n = u32::try_from(from.len()).unwrap_or(u32::MAX).min(room);
+        for part in self.buffers.parts(at, from.len()) {
+            let Sge { addr, len, stag } = part?;
             // CAST: A 32-bit number fits, and it is at most the length of the range.
-            let middle = from.start.saturating_add(n as usize);
+            let middle = from.start.saturating_add(len as usize);
             let part = from.start..middle;
-            let addr = sge.addr.checked_add(at.into()).ok_or(Denied::Wrap)?;
 
-            match self.buffers.memory(sge.stag, addr, n) {
+            match self.buffers.memory(stag, addr, len) {
                 Some(memory) => octets.place(part, sq, &Sink::Memory(memory), 0)?,
                 None => {
-                    let target = finder.find(sge.stag, Access::LOCAL_WRITE, addr, n)?;
+                    let target = finder.find(stag, Access::LOCAL_WRITE, addr, len)?;
 
                     octets.place(part, sq, &Sink::Region(&target), 0)?;
                     finder.keep(target);
                 }
             }
             from.start = middle;
-            at = 0;
         }
         match from.is_empty() {
             true => Ok(()),

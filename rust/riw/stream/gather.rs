@@ -71,29 +71,14 @@ impl PayloadSource<'_, '_> {
         }
     }
 
-    fn gather(
-        &mut self,
-        buffers: &Buffers,
-        mut offset: u32,
-        to: &mut Room<'_>,
-    ) -> Result<(), Denied> {
-        for sge in buffers.iter() {
-            if to.is_empty() {
-                break;
-            }
-            if offset >= sge.len {
-                offset = offset.wrapping_sub(sge.len);
-                continue;
-            }
-            let room = sge.len.wrapping_sub(offset);
-            let n = u32::try_from(to.len()).unwrap_or(u32::MAX).min(room);
-            let addr = sge.addr.checked_add(offset.into()).ok_or(Denied::Wrap)?;
+    fn gather(&mut self, buffers: &Buffers, offset: u32, to: &mut Room<'_>) -> Result<(), Denied> {
+        for part in buffers.parts(offset, to.len()) {
+            let Sge { addr, len, stag } = part?;
 
-            match buffers.memory(sge.stag, addr, n) {
+            match buffers.memory(stag, addr, len) {
                 Some(memory) => memory.read(to).map_err(|_| Denied::Bounds)?,
-                None => self.read(sge.stag, Access::NONE, addr, n, to)?,
+                None => self.read(stag, Access::NONE, addr, len, to)?,
             }
-            offset = 0;
         }
         if to.is_empty() {
             Ok(())

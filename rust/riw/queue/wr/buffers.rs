@@ -7,7 +7,7 @@
 
 use super::MAX_SGE;
 use crate::queue::entry::WrEntry;
-use iwarp::Stag;
+use iwarp::{Denied, Stag};
 use kernel::prelude::*;
 use rdma::wr::{Lent, Memory, PostedSge, LOCAL_DMA_LKEY};
 
@@ -140,6 +140,41 @@ impl Buffers {
     pub(crate) fn iter(&self) -> impl Iterator<Item = Sge> + '_ {
         // Not `0..`, which is checked for overflow.
         (0..usize::MAX).map_while(|at| self.get(at))
+    }
+
+    /// Returns where `len` bytes lie, from `offset` on: parts of the buffers, in order. They end early if the
+    /// buffers do. Fails with [`Denied::Wrap`] at a part whose address exceeds 64 bits.
+    #[inline]
+    pub(crate) fn parts(
+        &self,
+        mut offset: u32,
+        mut len: usize,
+    ) -> impl Iterator<Item = Result<Sge, Denied>> + '_ {
+        let mut sges = self.iter();
+
+        core::iter::from_fn(move || {
+            while len != 0 {
+                let sge = sges.next()?;
+
+                if offset >= sge.len {
+                    offset = offset.wrapping_sub(sge.len);
+                    continue;
+                }
+                let room = sge.len.wrapping_sub(offset);
+                let part = u32::try_from(len).unwrap_or(u32::MAX).min(room);
+                let addr = sge.addr.checked_add(offset.into());
+
+                offset = 0;
+                // CAST: A 32-bit number fits.
+                len = len.saturating_sub(part as usize);
+                return Some(addr.ok_or(Denied::Wrap).map(|addr| Sge {
+                    addr,
+                    len: part,
+                    ..sge
+                }));
+            }
+            None
+        })
     }
 
     /// Returns the only buffer, or an empty one if there is none; `None` if there are several.
