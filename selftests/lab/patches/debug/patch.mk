@@ -12,5 +12,8 @@ CFLAGS_mutex.o := -include $(lab_patches)spin.h
 CFLAGS_rwsem.o := -include $(lab_patches)spin.h
 CFLAGS_osq_lock.o := -include $(lab_patches)spin.h
 
+# Yield the host's CPU while waiting for a spinlock: see qspinlock.h.
+CFLAGS_qspinlock.o := -include $(lab_patches)qspinlock.h
+
 # The parameter debug_locks: see debug_locks.h.
 CFLAGS_debug_locks.o := -include $(lab_patches)debug_locks.h
