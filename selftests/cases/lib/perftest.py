@@ -64,21 +64,22 @@ class Row:
         return self.values[3]
 
 
-def run(test, server, client, *options, family=4, timeout=60, again=ksft_pr):
-    """Runs `ib_write_bw` or another test with the same options at both ends.
+def run(test, server, client, *options, family=4, named=False, timeout=60, again=ksft_pr):
+    """Runs `ib_write_bw` or another test with the same options at both ends. With `named`, the client names its
+    own address.
 
     Returns the client's table, a list of `Row`. Raises `KsftFailEx` if either end fails or reports
     an error. `again` is called with the reason for each retry.
     """
     for _ in range(ATTEMPTS - 1):
         try:
-            return _run(test, server, client, options, family, timeout)
+            return _run(test, server, client, options, family, named, timeout)
         except (TooEarly, NoClock, LastSend) as reason:
             again(f"tried again: {reason}")
-    return _run(test, server, client, options, family, timeout)
+    return _run(test, server, client, options, family, named, timeout)
 
 
-def _run(test, server, client, options, family, timeout):
+def _run(test, server, client, options, family, named, timeout):
     port = lab.new_port()
     common = ["-R", "-F", "-p", port, *options]
     if family == 6:
@@ -86,9 +87,10 @@ def _run(test, server, client, options, family, timeout):
     listen = []
     if lab.DRIVER == "siw" or server.dev.startswith("siw"):
         listen = ["--bind_source_ip", server.address(family)]
+    connect = ["--bind_source_ip", client.address(family)] if named else []
     with bkg([*BY, test, "-d", server.dev, *common, *listen], host=server) as serving:
         lab.wait_port_listen(port, host=server, server=serving)
-        with bkg([*BY, test, "-d", client.dev, *common, server.address(family)],
+        with bkg([*BY, test, "-d", client.dev, *common, *connect, server.address(family)],
                  host=client) as pushing:
             try:
                 output = pushing.succeed(timeout)
