@@ -105,7 +105,7 @@ fn a_doorbell_has_the_layout_of_uverbs() {
         Doorbell::srq_recv(0, 0).to_bytes()[28..],
         16u32.to_ne_bytes()
     );
-    assert_eq!(Doorbell::recv(0, 0).to_bytes()[..4], [29, 0, 0, 0]);
+    assert_eq!(Doorbell::recv(0, 0).to_bytes()[..4], 29u32.to_ne_bytes());
 }
 
 /// Entries have room for the requested sizes, and for the granted sizes.
