@@ -42,7 +42,7 @@ check: lab
 # All cases on the stock kernel, and the slow checks. If one fails, the next still runs.
 check-full: lab
 	@status=0; RIW_KERNEL=stock selftests/run_tests --full $(if $(V),-v) || status=1; \
-		for check in check-install check-deb valgrind litmus loom mutants; do \
+		for check in check-install check-deb valgrind litmus loom big-endian mutants; do \
 			$(MAKE) --no-print-directory $$check || status=1; \
 		done; exit $$status
 
@@ -108,6 +108,10 @@ litmus: lab
 loom: lab
 	@selftests/loom/check_loom
 
+# The tests of rust/abi and rust/libriw on an emulated s390x.
+big-endian: lab
+	@selftests/big_endian/check_big_endian
+
 # TARGET=name: one target; SECONDS=n or RUNS=n: length of each target's run (default: 30 s).
 fuzz:
 	@selftests/fuzz/run_fuzz $(if $(RUNS),-r $(RUNS),-s $(or $(SECONDS),30)) $(TARGET)
@@ -147,7 +151,7 @@ help:
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
 	@echo '  make shell       a shell in a VM, with riw0 and riw1'
 	@echo '  make check       run all tests (CASES="rping_veth mr_*": some; V=1: verbose; TRANSPORT=sctp)'
-	@echo '  make check-full  all cases on the stock kernel, also slow ones, check-install, check-deb, valgrind, litmus, loom, mutants'
+	@echo '  make check-full  all cases on the stock kernel, also slow ones, check-install, check-deb, valgrind, litmus, loom, big-endian, mutants'
 	@echo '  make check-install  check what make install, provider-install and their opposites do'
 	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in a clean root'
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and check'
@@ -164,10 +168,11 @@ help:
 	@echo '  make fuzz        fuzz rust/iwarp (TARGET=pair: one target; SECONDS=600 or RUNS=1000000)'
 	@echo '  make litmus      check the order of accesses to shared memory with herd7 (TEST=doorbell: one test)'
 	@echo '  make loom        run the lock-free code of riw and libriw in all interleavings of its threads'
+	@echo '  make big-endian  run the tests of rust/abi and rust/libriw on an emulated s390x'
 	@echo '  make clippy      lint the crates in rust/'
 	@echo '  make fmt         format the code in rust/'
 	@echo '  make doc         build the rustdoc of all crates, in build/doc'
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-deb check-debug soak bench bench-quick profile scale shell module host-test coverage valgrind mutants litmus loom fuzz clippy fmt doc lab lab-clean help
+.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-deb check-debug soak bench bench-quick profile scale shell module host-test coverage valgrind mutants litmus loom big-endian fuzz clippy fmt doc lab lab-clean help
