@@ -38,6 +38,9 @@ PARAMETERS = Path(f"/sys/module/{DRIVER}/parameters")
 PROVIDER = PARAMETERS / "provider"
 """The module parameter."""
 
+HALF_OPEN = 1024
+"""Maximum half-open connections of a listening program."""
+
 TCP_TABLES = ("/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6")
 """The TCP sockets of the current namespace."""
 
