@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What riw's lock-free code uses of the kernel crate, with [loom](https://docs.rs/loom)'s atomics.
+//! The part of the kernel crate that riw's lock-free code uses, with [loom](https://docs.rs/loom)'s atomics.
 //!
 //! An ordering can be weakened: see [`sites`].
 

@@ -6,7 +6,7 @@ use core::{fmt, panic::Location};
 use loom::sync::atomic::Ordering;
 use std::{collections::BTreeSet, sync::Mutex};
 
-/// What orders accesses there.
+/// The kind of an ordering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Acquire,

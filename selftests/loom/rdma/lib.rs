@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What riw's rings use of `rust/rdma`: memory that the kernel and a process share.
+//! The part of `rust/rdma` that riw's rings use: memory that the kernel and a process share.
 
 pub mod shared {
     use kernel::{

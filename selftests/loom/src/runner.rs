@@ -10,14 +10,14 @@ use kernel::sync::atomic::{ordering, Atomic};
 use loom::{cell::UnsafeCell, sync::Arc, thread};
 
 pub(crate) const MODELS: &[Model] = &[Model {
-    rule: "what is posted is sent, and runs do not overlap",
+    rule: "all posted work is sent, and runs do not overlap",
     run: post,
 }];
 
-/// A minimal queue pair: what is posted is a bit.
+/// A minimal queue pair: posted work is a bit.
 struct Work {
     posted: [Atomic<u32>; 2],
-    /// What has been sent. Only the holder of the right accesses it: loom reports others.
+    /// The work that has been sent. Only the holder of the right accesses it: loom reports any other access.
     sent: UnsafeCell<[bool; 2]>,
 }
 
