@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """A case, as its header describes it. See selftests/README.md."""
+import collections
 import dataclasses
 import os
 import pathlib
 import re
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "cases"
+# The folders in it that have no cases.
+SHARED = {"lib", "modules", "progs"}
 HEADER_LINES = 20
 # The kernel on which `make check` runs the cases that need no stock kernel.
 CHECK_KERNEL = "check"
@@ -25,6 +28,8 @@ PACE_OF_INSTRUCTIONS = 60
 @dataclasses.dataclass
 class Case:
     name: str
+    # The folder in which it is.
+    area: str
     timeout: int = 60
     module: str = "riw"
     vms: int = 1
@@ -41,6 +46,8 @@ class Case:
     allow: list = dataclasses.field(default_factory=list)
     # How long it takes on the stock kernel.
     seconds: int = SECONDS
+    # What it tests: the first sentence of the header.
+    about: str = ""
     # A glob: only points with such a title are wanted. The case ends after the first one.
     wanted: str = ""
 
@@ -70,7 +77,7 @@ class Case:
 
     @classmethod
     def read(cls, path):
-        case = cls(path.name)
+        case = cls(path.name, path.parent.name)
         kinds = {field.name: type(getattr(case, field.name)) for field in dataclasses.fields(cls)}
         with path.open() as source:
             header = [line for _, line in zip(range(HEADER_LINES), source)]
@@ -89,6 +96,8 @@ class Case:
             elif match := re.match(r"# lab-allow: (.*)", line):
                 case.allow.append(match[1].strip())
         text = " ".join(line.lstrip("# ").rstrip("\n") for line in header)
+        if match := re.search(r"SPDX-License-Identifier: \S+ (.*?)\.\s", text):
+            case.about = match[1]
         if match := re.search(r"Takes about (\d+) (s|min)", text):
             case.seconds = int(match[1]) * {"s": 1, "min": 60}[match[2]]
         return case
@@ -104,17 +113,26 @@ class Case:
 
 
 def everything():
-    """Returns all cases. Raises ValueError for a file that looks like one and is not executable."""
-    paths = sorted(path for path in FOLDER.iterdir() if path.is_file() and "." not in path.name)
+    """Returns all cases, sorted by name. Raises ValueError for a file that looks like one and is not executable,
+    or is in no area, and for a name that two cases have."""
+    paths = sorted((path for path in FOLDER.glob("**/*")
+                    if path.is_file() and "." not in path.name
+                    and path.relative_to(FOLDER).parts[0] not in SHARED), key=lambda path: path.name)
     for path in paths:
         if not os.access(path, os.X_OK):
             raise ValueError(f"{path} is not executable")
+        if path.parent.parent != FOLDER:
+            raise ValueError(f"{path} is in no folder of selftests/cases")
+    for name, times in collections.Counter(path.name for path in paths).items():
+        if times > 1:
+            raise ValueError(f"there are {times} cases {name!r}")
     return [Case.read(path) for path in paths]
 
 
 def find(patterns, full=False):
-    """Returns the cases; with patterns, only those that match one. A pattern is a glob of names, or
-    `NAME:GLOB` for the points of a case whose titles match. Slow cases must be named, unless all are wanted."""
+    """Returns the cases; with patterns, only those that match one. A pattern is a glob of names, or of
+    `AREA/NAME`; `NAME:GLOB` is for the points of a case whose titles match. Slow cases must be named, unless all
+    are wanted."""
     cases = everything()
     if not patterns:
         return [case for case in cases if full or case.run == "check"]
@@ -122,7 +140,7 @@ def find(patterns, full=False):
     for pattern in patterns:
         name, _, wanted = pattern.partition(":")
         matching = [dataclasses.replace(case, wanted=wanted) for case in cases
-                    if pathlib.PurePath(case.name).match(name)]
+                    if pathlib.PurePath(case.area, case.name).match(name)]
         if not matching:
             raise ValueError(f"no case {name!r} in selftests/cases")
         chosen += [case for case in matching if case not in chosen]

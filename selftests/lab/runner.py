@@ -381,7 +381,7 @@ class Lane:
         try:
             with open(folder / "tap", "wb") as tap, open(folder / "stderr", "wb") as err:
                 status = vm.run(
-                    [f"/riw/selftests/cases/{case.name}"], limit,
+                    [f"/riw/selftests/cases/{case.area}/{case.name}"], limit,
                     self.sink(tap, case), self.sink(err, case), until=case.wanted and ktap.line_of(case.wanted),
                     env={"RIW_RESULTS": f"/results/{case.name}",
                          "RIW_PACE": str(case.pace(self.kernel, vm.start)),
