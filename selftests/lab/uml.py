@@ -57,7 +57,8 @@ class Machine(machine.Machine):
             "init=/riw/selftests/lab/guest/uml-init",
             # Only the cases create interfaces and block devices.
             "dummy.numdummies=0", "bonding.max_bonds=0", "null_blk.nr_devices=0",
-            *PARAMETERS.get(flavour, ()), *(NO_LOCKDEP if flavour == "check" and not lockdep else ()),
+            *machine.PATIENCE, *PARAMETERS.get(flavour, ()),
+            *(NO_LOCKDEP if flavour == "check" and not lockdep else ()),
             "con0=null,fd:1", "con=null", f"ssl0=fd:{theirs.fileno()}", "ssl=null",
             f"RIW_ROLE={role}", f"RIW_DRIVER={machine.DRIVER}",
             f"RIW_KO=/riw/build/uml-{flavour}/riw.ko", f"RIW_KHZ={machine.tsc_khz()}",
