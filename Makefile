@@ -168,7 +168,7 @@ help:
 	@echo '  make fuzz        fuzz rust/iwarp (TARGET=pair: one target; SECONDS=600 or RUNS=1000000)'
 	@echo '  make litmus      check the order of accesses to shared memory with herd7 (TEST=doorbell: one test)'
 	@echo '  make loom        run the lock-free code of riw and libriw in all interleavings of its threads'
-	@echo '  make big-endian  run the tests of rust/abi and rust/libriw on an emulated s390x'
+	@echo '  make big-endian  run the tests of rust/abi, rust/iwarp and rust/libriw on an emulated s390x'
 	@echo '  make clippy      lint the crates in rust/'
 	@echo '  make fmt         format the code in rust/'
 	@echo '  make doc         build the rustdoc of all crates, in build/doc'
