@@ -26,6 +26,7 @@
 #include "common/clock.h"
 #include "common/completion.h"
 #include "common/device.h"
+#include "common/listen.h"
 #include "common/post.h"
 #include "common/random.h"
 #include "common/tap.h"
@@ -330,10 +331,17 @@ static void fill(struct sockaddr_storage *at, int port)
 	rdma_freeaddrinfo(info);
 }
 
-static void make_id(struct end *end)
+static void make_events(struct end *end)
 {
 	end->events = rdma_create_event_channel();
-	if (!end->events || rdma_create_id(end->events, &end->id, NULL, RDMA_PS_TCP))
+	if (!end->events)
+		tap_bail("rdma_create_event_channel: %m");
+}
+
+static void make_id(struct end *end)
+{
+	make_events(end);
+	if (rdma_create_id(end->events, &end->id, NULL, RDMA_PS_TCP))
 		tap_bail("rdma_create_id: %m");
 }
 
@@ -355,8 +363,13 @@ static int do_listen(void)
 
 static void want_listener(void)
 {
-	want_bound();
-	if (do_listen())
+	struct sockaddr_storage at;
+
+	link_must_be();
+	make_events(&listener);
+	fill(&at, 0);
+	listener.id = listen_anywhere(listener.events, (struct sockaddr *)&at, 4);
+	if (!listener.id)
 		tap_bail("rdma_listen: %m");
 }
 

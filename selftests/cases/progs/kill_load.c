@@ -24,6 +24,7 @@
 
 #include "common/access.h"
 #include "common/clock.h"
+#include "common/listen.h"
 #include "common/options.h"
 #include "common/pair.h"
 #include "common/post.h"
@@ -353,9 +354,10 @@ static pid_t spawn_passive(const struct side *side, int64_t until, uint16_t *por
 	}
 	netns_enter(side->netns);
 	events = rdma_create_event_channel();
-	if (!events || rdma_create_id(events, &id, NULL, RDMA_PS_TCP) ||
-	    rdma_getaddrinfo(side->addr, NULL, &hints, &info) ||
-	    rdma_bind_addr(id, info->ai_src_addr) || rdma_listen(id, 8))
+	if (!events || rdma_getaddrinfo(side->addr, NULL, &hints, &info))
+		give_up(BROKEN, "an address");
+	id = listen_anywhere(events, info->ai_src_addr, 8);
+	if (!id)
 		give_up(BROKEN, "listen");
 	*port = be16toh(rdma_get_src_port(id));
 	if (write(pipes[1], port, sizeof(*port)) != sizeof(*port))

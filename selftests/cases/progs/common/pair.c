@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "listen.h"
 #include "tap.h"
 
 struct side side_parse(char *text)
@@ -115,10 +116,11 @@ static struct rdma_addrinfo *resolve(const struct side *side, const char *port, 
 struct rdma_cm_id *cm_listen(const struct side *side, struct rdma_event_channel *events, int backlog)
 {
 	struct rdma_addrinfo *info = resolve(side, NULL, true);
-	struct rdma_cm_id *id = new_id(side, events);
+	struct rdma_cm_id *id;
 
 	netns_enter(side->netns);
-	if (rdma_bind_addr(id, info->ai_src_addr) || rdma_listen(id, backlog))
+	id = listen_anywhere(events, info->ai_src_addr, backlog);
+	if (!id)
 		tap_bail("rdma_listen on %s", side->addr);
 	netns_leave();
 	rdma_freeaddrinfo(info);
