@@ -195,7 +195,7 @@ def arming(stage):
 
 # --- changes while riw reads
 
-ATTEMPTS = 100
+ATTEMPTS = 16
 
 
 def rewrite(ring, word, values):
