@@ -141,9 +141,13 @@ class Ring:
         """Returns the first word of an entry."""
         return (ENTRIES + number % self.entries * self.stride) // 8
 
+    def has_room(self):
+        """Whether an entry is free."""
+        return (self.next - self.count(CONSUMER)) & MASK < self.entries
+
     def post(self, data):
         """Writes an entry. Returns whether the doorbell must ring."""
-        if self.careful and (self.next - self.count(CONSUMER)) & MASK >= self.entries:
+        if self.careful and not self.has_room():
             raise KsftFailEx("no room in the ring")
         at = self.at(self.next)
         for i, (word,) in enumerate(struct.iter_unpack("=Q", data + bytes(-len(data) % 8))):
