@@ -127,7 +127,7 @@ class Ring:
         self.words = memoryview(self.map).cast("Q")
         self.next = 0
         self.careful = True
-        """It looks whether there is room."""
+        """It waits for room."""
 
     def unmap(self):
         """Unmaps it: until then it keeps the device open."""
@@ -141,14 +141,11 @@ class Ring:
         """Returns the first word of an entry."""
         return (ENTRIES + number % self.entries * self.stride) // 8
 
-    def has_room(self):
-        """Whether an entry is free."""
-        return (self.next - self.count(CONSUMER)) & MASK < self.entries
-
     def post(self, data):
         """Writes an entry. Returns whether the doorbell must ring."""
-        if self.careful and not self.has_room():
-            raise KsftFailEx("no room in the ring")
+        if self.careful:
+            # A worker may take the entries, which another CPU runs.
+            wait_until(lambda: (self.next - self.count(CONSUMER)) & MASK < self.entries, 20, "room in the ring")
         at = self.at(self.next)
         for i, (word,) in enumerate(struct.iter_unpack("=Q", data + bytes(-len(data) % 8))):
             self.words[at + i] = word
