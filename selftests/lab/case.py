@@ -46,7 +46,7 @@ class Case:
     allow: list = dataclasses.field(default_factory=list)
     # How long it takes on the stock kernel.
     seconds: int = SECONDS
-    # What it tests: the first sentence of the header.
+    # The first sentence of the header.
     about: str = ""
     # A glob: only points with such a title are wanted. The case ends after the first one.
     wanted: str = ""

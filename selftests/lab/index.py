@@ -4,14 +4,12 @@ The index of the cases, selftests/cases/README.md, from their headers and from t
 Documentation/conformance that name them.
 """
 import collections
-import pathlib
 import re
 
 import case as cases
 
-SELFTESTS = pathlib.Path(__file__).resolve().parent.parent
 FILE = cases.FOLDER / "README.md"
-TABLES = SELFTESTS.parent / "Documentation/conformance"
+TABLES = cases.FOLDER.parent.parent / "Documentation/conformance"
 
 HEAD = """<!-- SPDX-License-Identifier: GPL-2.0 -->
 <!-- `selftests/run_tests --write-index` writes this file. -->
@@ -22,7 +20,7 @@ only in `make check-full` and `make check-debug`. The seconds are those of the s
 [Documentation/conformance](../../Documentation/conformance) relies on the case.
 [selftests/README.md](../README.md) describes the header of a case and how to run one.
 """
-# What the cases of each area are about.
+# The subject of each area.
 AREAS = {
     "cm": "setup and end of connections, over TCP",
     "device": "links, netdevs, the module",

@@ -84,7 +84,7 @@ PARAMETERS = [
     # Mitigations are slow in emulation and protect nothing here. With address space randomization,
     # the emulator translates the code of each process again: starting one takes twice as long.
     "mitigations=off", "norandmaps",
-    # Nor is the timer of an emulated CPU broken if it stops for seconds.
+    # An emulated CPU may stop for seconds without a fault of its timer.
     "no_timer_check", *PATIENCE,
 ]
 
