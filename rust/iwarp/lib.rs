@@ -60,7 +60,7 @@ pub use error::{DdpTagged, DdpUntagged, Error, Local, Mpa, Rdmap, Sctp, TermCode
 pub use mpa::{startup, RxConfig, TxConfig};
 pub use rdmap::{AtomicOp, AtomicRequest, AtomicResponse, Message, Outstanding, ReadRequest};
 pub use rdmap::{Content, Quote, Segment, Taker, Terminate, Terminated};
-pub use rx::{CheckedFrame, CheckedSegment, Next, Receiver};
-pub use traits::{Crc, Crc32c, Deframing, Framing, Gather, Octets};
+pub use rx::{CheckedFrame, CheckedSegment, Receiver};
+pub use traits::{Crc, Crc32c, Deframed, Deframing, Framing, Gather, Octets};
 pub use tx::{Busy, Emitted, Segmenter};
 pub use types::Stag;

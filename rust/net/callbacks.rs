@@ -172,33 +172,25 @@ impl LockedSock<'_> {
         unsafe { bindings::tcp_moved(self.sk.as_ptr()) }
     }
 
-    /// Returns a cursor over the bytes received in order and not taken yet, up to urgent data.
-    pub fn unread(&self) -> Unread<'_> {
-        // SAFETY: By the type's invariant it is a locked TCP socket. Taking bytes needs a mutable
-        // borrow of `self`, which the borrow in the result excludes.
-        unsafe { Unread::new(self.sk.as_ptr()) }
-    }
+    /// Returns a reader of the bytes received in order and not taken yet, up to urgent data.
+    #[inline]
+    pub fn read(&mut self) -> Reader<'_> {
+        // SAFETY: By the type's invariant it is a locked TCP socket. Taking bytes needs a mutable borrow of
+        // `self`, which the borrow in the result excludes, or the end of the reader.
+        let unread = unsafe { Unread::new(self.sk.as_ptr()) };
 
-    /// Ends a look at the unread bytes: takes (frees) the first `taken` of them, at most as many as
-    /// [`Self::unread`] has. TCP opens the receive window accordingly.
-    ///
-    /// If `wanted` is given, delays [`Callbacks::data_ready`] until so many bytes are unread. It is called
-    /// earlier only if the connection ends, or if TCP cannot queue more before some bytes are taken.
-    pub fn finish(&mut self, taken: usize, wanted: Option<u32>) -> Finished {
-        // SAFETY: By the type's invariant it is a TCP socket, alive and locked, so that this context may change
-        // its low-water mark, and this is not inside another read. `&mut self` excludes an `Unread`.
-        let flags = unsafe { bindings::rx_finish(self.sk.as_ptr(), taken, wanted.unwrap_or(0)) };
-
-        Finished {
-            waits: flags & bindings::RIW_RX_WAITS != 0,
-            has_urgent: flags & bindings::RIW_RX_URGENT != 0,
+        // INVARIANT: The borrow of `self` excludes any other use of the locked socket.
+        Reader {
+            had: unread.len(),
+            unread,
+            sk: self.sk,
         }
     }
 
     /// Takes all bytes up to urgent data, and requests [`Callbacks::data_ready`] at every byte.
     pub fn discard(&mut self) {
         // SAFETY: By the type's invariant it is a TCP socket, alive and locked, so that this context may change
-        // its low-water mark, and this is not inside another read. `&mut self` excludes an `Unread`.
+        // its low-water mark, and this is not inside another read. `&mut self` excludes a `Reader`.
         unsafe { bindings::tcp_discard(self.sk.as_ptr()) }
     }
 
@@ -209,7 +201,51 @@ impl LockedSock<'_> {
     }
 }
 
-/// The state of a socket after [`LockedSock::finish`].
+/// Reads the bytes of a locked socket.
+///
+/// # Invariants
+///
+/// `sk` is a TCP socket. For `'a` it is alive and locked, not inside another read, and nobody else uses it. `unread`
+/// is its cursor, which had `had` bytes behind it at first.
+pub struct Reader<'a> {
+    unread: Unread<'a>,
+    had: usize,
+    sk: NonNull<sock>,
+}
+
+impl Reader<'_> {
+    /// Returns the cursor over the bytes that are left.
+    #[inline]
+    pub fn unread(&self) -> &Unread<'_> {
+        &self.unread
+    }
+
+    /// Moves over the next `count` bytes, which [`Self::finish`] takes.
+    #[inline]
+    pub fn advance(&mut self, count: usize) {
+        self.unread.advance(count);
+    }
+
+    /// Takes (frees) the bytes that the reader has moved over. TCP opens the receive window accordingly.
+    ///
+    /// If `wanted` is given, delays [`Callbacks::data_ready`] until so many bytes are unread. It is called
+    /// earlier only if the connection ends, or if TCP cannot queue more before some bytes are taken.
+    #[inline]
+    pub fn finish(self, wanted: Option<u32>) -> Finished {
+        let taken = self.had.saturating_sub(self.unread.len());
+        // SAFETY: By the type's invariants it is a TCP socket, alive and locked, so that this context may change
+        // its low-water mark, and this is not inside another read. The cursor ends with `self`, and it had at
+        // least `taken` bytes.
+        let flags = unsafe { bindings::rx_finish(self.sk.as_ptr(), taken, wanted.unwrap_or(0)) };
+
+        Finished {
+            waits: flags & bindings::RIW_RX_WAITS != 0,
+            has_urgent: flags & bindings::RIW_RX_URGENT != 0,
+        }
+    }
+}
+
+/// The state of a socket after [`Reader::finish`].
 pub struct Finished {
     /// The wanted bytes are not there, and the socket waits for them. If not, [`Callbacks::data_ready`] may not
     /// be called: they are unread, or TCP cannot queue more.

@@ -4,7 +4,7 @@
 //!
 //! For transport protocols over kernel TCP, such as iWARP, NVMe over TCP or RDS: a [`Socket`] in
 //! the network namespace of a device, its [`Callbacks`], access to received data in place
-//! ([`LockedSock::unread`]), and a send buffer that hands its pages to TCP ([`SendBuf`]). An
+//! ([`LockedSock::read`]), and a send buffer that hands its pages to TCP ([`SendBuf`]). An
 //! [`SctpSocket`] sends and receives messages in process context.
 //!
 //! C headers: [`include/net/sock.h`](srctree/include/net/sock.h),
@@ -29,7 +29,7 @@ pub mod sendbuf;
 pub mod socket;
 
 pub use base::{Base, Family};
-pub use callbacks::{AnyEvent, Callbacks, Finished, Listener, LockedSock, TcpState};
+pub use callbacks::{AnyEvent, Callbacks, Finished, Listener, LockedSock, Reader, TcpState};
 pub use crc::crc32c;
 pub use hook::ListenerHook;
 pub use netdev::NetDevice;

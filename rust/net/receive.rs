@@ -150,7 +150,7 @@ impl<'a> Unread<'a> {
     }
 
     /// Moves the cursor over the next `count` bytes, or to the end if there are fewer. The bytes
-    /// stay in the socket until [`LockedSock::finish`]. Any context.
+    /// stay in the socket until [`Reader::finish`](crate::Reader::finish). Any context.
     #[inline]
     pub fn advance(&mut self, count: usize) {
         let count = count.min(self.len);

@@ -7,25 +7,11 @@
 
 mod rdmap;
 
-use crate::ddp::{Header, Runs};
+use crate::ddp::{FrameHead, Header, Runs, Ulpdu};
 use crate::error::Error;
 use crate::rdmap::content::Content;
 use crate::rdmap::terminate::Quote;
-use crate::traits::{Deframed, Deframing, Octets};
 use rdmap::RdmapReceiver;
-
-/// The front of the stream.
-pub enum Next<'r> {
-    /// A whole frame.
-    Frame(CheckedFrame<'r>),
-    /// The frame is incomplete. An FPDU of MPA has at most [`FPDU_MAX`](crate::mpa::fpdu::FPDU_MAX) octets.
-    Incomplete {
-        /// Octets that the stream must hold before the next try. More than it holds now.
-        needed: usize,
-    },
-    /// Nothing: an error or a Terminate has ended the stream. All further octets are to be dropped.
-    Ended,
-}
 
 /// A whole frame, which the lower layer has checked: of an FPDU, its CRC and its markers (RFC 5044 §6). If it is
 /// dropped, it stays at the front of the stream.
@@ -46,65 +32,65 @@ pub struct CheckedSegment<'r> {
 }
 
 /// The receiving half of a stream. It begins behind the startup frame.
-pub struct Receiver<D> {
-    deframing: D,
-    rdmap: RdmapReceiver,
-}
+pub struct Receiver(RdmapReceiver);
 
-impl<D: Deframing> Receiver<D> {
+impl Receiver {
     /// Creates a receiver at the start of the stream.
-    pub fn new(deframing: D) -> Self {
-        Self {
-            deframing,
-            rdmap: RdmapReceiver::new(),
-        }
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Self {
+        Self(RdmapReceiver::new())
     }
 
-    /// Looks at the front of `stream`: the octets that are not taken, and any number behind them. If the lower
-    /// layer receives messages, `stream` is one message. The same frame is checked only once.
+    /// Returns the frame at the front of the stream. `next` gets it from the lower layer, with a copy of its first
+    /// octets, and is called once for each frame; it returns `None` if there is no whole frame. `short` is the error
+    /// for a segment that is too short for its DDP header. After an error or a Terminate, which end the stream, there
+    /// is no frame: all further octets are to be dropped.
     ///
     /// # Errors
     ///
-    /// The lower layer's error, such as a wrong CRC, which takes precedence over all others of its frame, so that
-    /// corruption by the network is reported as such (RFC 5044 §8). It ends the stream.
+    /// Those of `next`, such as a wrong CRC, which take precedence over all others of the frame, so that corruption
+    /// by the network is reported as such (RFC 5044 §8). They end the stream.
     #[inline]
-    pub fn next<S: Octets>(&mut self, stream: &S) -> Result<Next<'_>, Error> {
-        let rdmap = &mut self.rdmap;
+    pub fn next(
+        &mut self,
+        short: Error,
+        next: impl FnOnce(&mut FrameHead) -> Result<Option<Ulpdu>, Error>,
+    ) -> Result<Option<CheckedFrame<'_>>, Error> {
+        let rdmap = &mut self.0;
         if rdmap.ended {
-            return Ok(Next::Ended);
+            return Ok(None);
         }
         if !rdmap.at_front {
             rdmap.forget();
-            match self.deframing.next(stream, &mut rdmap.head) {
-                Ok(Deframed::Frame(ulpdu)) => rdmap.begin(ulpdu),
-                Ok(Deframed::Incomplete { needed }) => return Ok(Next::Incomplete { needed }),
+            match next(&mut rdmap.head) {
+                Ok(Some(ulpdu)) => rdmap.begin(ulpdu),
+                Ok(None) => return Ok(None),
                 Err(error) => {
                     rdmap.ended = true;
                     return Err(error);
                 }
             }
         }
-        let short = D::SHORT;
-        Ok(Next::Frame(CheckedFrame { rdmap, short }))
+        Ok(Some(CheckedFrame { rdmap, short }))
     }
 
-    /// Returns whether the stream may end here gracefully: between frames and inside no message.
-    /// `unread` is the number of received octets that are not taken. False once the stream has ended.
-    pub fn at_boundary(&self, unread: usize) -> bool {
-        !self.rdmap.ended && self.deframing.may_end(unread) && self.rdmap.at_boundary()
+    /// Returns whether the stream may end here gracefully: inside no message, and no segment is put off. False once
+    /// the stream has ended.
+    pub fn at_boundary(&self) -> bool {
+        !self.0.ended && !self.0.at_front && self.0.at_boundary()
     }
 
     /// Returns whether a valid frame has been received, whatever its contents. Over MPA a responder
     /// must not send before that (RFC 5044 §7.1.2 rule 4).
     #[inline]
     pub fn started(&self) -> bool {
-        self.rdmap.started
+        self.0.started
     }
 
     /// Returns the headers that a Terminate quotes, of the segment that [`CheckedFrame::check`] or the embedder has just
     /// refused.
     pub fn quote(&self) -> Quote {
-        self.rdmap.quote()
+        self.0.quote()
     }
 }
 

@@ -39,7 +39,7 @@ fn nothing_is_done_before_an_fpdu_is_here_whole() {
 #[test]
 fn what_an_fpdu_needs_is_said_as_soon_as_its_length_is_here() {
     let needed = |markers, stream: &[u8]| {
-        let mut rx = Receiver::new(mpa::FpduDeframer::<Soft>::new(RxConfig {
+        let mut rx = Framed::new(mpa::FpduDeframer::<Soft>::new(RxConfig {
             crc: true,
             markers,
         }));
@@ -119,7 +119,7 @@ fn what_cannot_be_read_ends_the_stream() {
         }
     }
     let (crc, markers) = (true, false);
-    let mut rx = Receiver::new(mpa::FpduDeframer::<Soft>::new(RxConfig { crc, markers }));
+    let mut rx = Framed::new(mpa::FpduDeframer::<Soft>::new(RxConfig { crc, markers }));
     let got = consume(&mut rx, &Unreadable, &mut Nobody);
     assert_eq!(got, Err(Local::LowerLayer.into()));
     assert!(!rx.at_boundary(0));

@@ -171,7 +171,7 @@ fn headers_are_those_that_the_crc_was_computed_of() {
 
             let read = vec![false; good.len()].into();
             let octets = good.len();
-            let mut rx = Receiver::new(mpa::FpduDeframer::<Soft>::new(RxConfig {
+            let mut rx = Framed::new(mpa::FpduDeframer::<Soft>::new(RxConfig {
                 crc: true,
                 markers,
             }));

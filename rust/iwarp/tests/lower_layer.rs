@@ -69,7 +69,7 @@ impl Deframing for Numbered {
 
 /// Lets the receiver consume one message.
 fn consume(
-    rx: &mut Receiver<Numbered>,
+    rx: &mut Framed<Numbered>,
     message: &[u8],
     placement: &mut Recorder,
 ) -> Result<Progress, Error> {
@@ -102,7 +102,7 @@ fn messages_arrive_as_they_do_over_mpa() {
     let terminate = Message::Terminate(Terminate::new(Rdmap::Bounds.into(), Quote::NONE));
     let (mut tx, mut rx) = (
         Segmenter::new(Numbered::default()),
-        Receiver::new(Numbered::default()),
+        Framed::new(Numbered::default()),
     );
     // MULPDU is the same.
     let (mut mpa_tx, mut mpa_rx) = (segmenter(true, true, 1472), receiver(true, true));
@@ -140,7 +140,7 @@ fn messages_arrive_as_they_do_over_mpa() {
 #[test]
 fn the_layer_names_the_error_of_a_segment_without_its_header() {
     for segment in [&[][..], &[0xc1; 13], &[0x41; 17]] {
-        let mut rx = Receiver::new(Numbered::default());
+        let mut rx = Framed::new(Numbered::default());
         let mut got = Recorder::default();
         let message = [&[0, 0], segment].concat();
         let error = consume(&mut rx, &message, &mut got);
@@ -153,7 +153,7 @@ fn the_layer_names_the_error_of_a_segment_without_its_header() {
 
 #[test]
 fn an_error_of_the_layer_ends_the_stream_before_the_segment_is_looked_at() {
-    let mut rx = Receiver::new(Numbered::default());
+    let mut rx = Framed::new(Numbered::default());
     let mut got = Recorder::default();
     let message = [&[0, 1], &Untagged::new(3, 0, 1, b"x").ulpdu()[..]].concat();
     let error = consume(&mut rx, &message, &mut got);

@@ -69,7 +69,7 @@ fn a_message_that_is_put_off_stays_in_the_stream() {
         crc: true,
         markers: false,
     };
-    let mut rx = Receiver::new(mpa::FpduDeframer::<Soft>::new(config));
+    let mut rx = Framed::new(mpa::FpduDeframer::<Soft>::new(config));
     let mut got = Recorder {
         put_off: 3,
         ..Recorder::default()

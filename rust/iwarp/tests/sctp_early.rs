@@ -5,7 +5,7 @@
 
 mod common;
 use common::sctp::*;
-use common::{consume, pattern, Placement, Progress, Tagged, Untagged, SEND};
+use common::{consume, pattern, Framed, Placement, Progress, Tagged, Untagged, SEND};
 use iwarp::sctp::*;
 use iwarp::*;
 use proptest::collection::vec;
@@ -133,7 +133,7 @@ const REGION_STAG: Stag = REGION.stag;
 struct Sink {
     window: Window<64>,
     held: BTreeMap<u16, Stored>,
-    rx: Receiver<ChunkDeframer>,
+    rx: Framed<ChunkDeframer>,
     memory: Memory,
     early: usize,
     error: Option<Error>,
@@ -146,7 +146,7 @@ impl Sink {
         Self {
             window,
             held: BTreeMap::new(),
-            rx: Receiver::new(ChunkDeframer::new()),
+            rx: Framed::new(ChunkDeframer::new()),
             memory: Memory::new(),
             early: 0,
             error: None,

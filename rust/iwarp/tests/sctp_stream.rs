@@ -16,7 +16,7 @@ const ENHANCED: Form = Form::Enhanced { ird_max: 0 };
 
 /// Lets a receiver consume one chunk.
 fn consume(
-    rx: &mut Receiver<ChunkDeframer>,
+    rx: &mut Framed<ChunkDeframer>,
     chunk: &[u8],
     got: &mut Recorder,
 ) -> Result<Progress, Error> {
@@ -142,7 +142,7 @@ fn a_chunk_without_a_segment_is_refused() {
         // No segment has more than 65535 octets.
         &[[0, 1].as_slice(), &[0xc1; 65_536]].concat(),
     ] {
-        let mut rx = Receiver::new(ChunkDeframer::default());
+        let mut rx = Framed::new(ChunkDeframer::default());
         let mut got = Recorder::default();
         let error = consume(&mut rx, chunk, &mut got);
         assert_eq!(error, Err(Sctp::Length.into()), "{}", chunk.len());
@@ -154,7 +154,7 @@ fn a_chunk_without_a_segment_is_refused() {
         assert_eq!(progress, Ok(Progress::Consumed(chunk.len())));
     }
     // The longest one is taken.
-    let mut rx = Receiver::new(ChunkDeframer::new());
+    let mut rx = Framed::new(ChunkDeframer::new());
     let mut got = Recorder::default();
     let chunk = segment(1, &Untagged::new(3, 0, 1, &pattern(65_517)).ulpdu()).1;
     let progress = consume(&mut rx, &chunk, &mut got);
@@ -165,7 +165,7 @@ fn a_chunk_without_a_segment_is_refused() {
 #[test]
 fn segments_that_are_handed_over_out_of_order_are_refused() {
     for number in [0, 2, 0x8001] {
-        let mut rx = Receiver::new(ChunkDeframer::new());
+        let mut rx = Framed::new(ChunkDeframer::new());
         let mut got = Recorder::default();
         let chunk = segment(number, &Untagged::new(3, 0, 1, b"x").ulpdu()).1;
         let error = consume(&mut rx, &chunk, &mut got);

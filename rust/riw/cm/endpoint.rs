@@ -10,13 +10,10 @@ use super::{
     reason::EndReason,
 };
 use crate::{
-    link::{
-        AddrPair, Connection, Inflow, Link, LinkEvents, LinkState, Readable, Reorder, Transport,
-    },
+    link::{AddrPair, Connection, Inflow, Link, LinkEnd, LinkEvents, Reorder},
     qp::{Closed, Qp, QpConnection},
-    stream::receive::RxCause,
 };
-use iwarp::{sctp::SessionAction, Local};
+use iwarp::{sctp::SessionAction, Segment};
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
@@ -121,13 +118,7 @@ impl Endpoint {
     /// Lets the queue pair read the link: data may have arrived before the stream was active, or
     /// before the queue pair had a buffer for it. Process context, may sleep.
     pub(super) fn poll_link(self: &Arc<Self>) {
-        if self.link.transport() == Ok(Transport::Sctp) {
-            return self.poll_chunks();
-        }
-        // Without a connection there is nothing to read.
-        let _ = self
-            .link
-            .with_locked(|data| self.poll_stream(data, RxCause::Worker));
+        self.link.poll(self);
     }
 
     /// Receives the next chunk of SCTP in order, as [`Link::next_action`] does; if there may be more, a
@@ -208,95 +199,6 @@ impl Endpoint {
         self.link
             .attach(connection, self.keepalive_time(), self.clone())
     }
-
-    /// Lets the queue pair read the link, and notifies it if the connection has ended or the peer
-    /// has closed its half. Atomic context, the connection is locked.
-    fn poll_stream(self: &Arc<Self>, data: &mut Readable<'_, '_>, cause: RxCause) {
-        let Some(qp) = self.qp.as_ref() else {
-            return;
-        };
-
-        // Octets that were received before the end count.
-        qp.rx_ready(data, cause);
-        self.note_closed(qp, data);
-    }
-
-    /// Notifies the queue pair if the connection has ended, or the peer has closed its half and all its
-    /// data has been read. Atomic context, the connection is locked.
-    fn note_closed(self: &Arc<Self>, qp: &Arc<Qp>, data: &Readable<'_, '_>) {
-        let how = match data.state() {
-            LinkState::Closed(e) if e == ETIMEDOUT || self.events.has(PendingEvent::TimedOut) => {
-                Closed::Timeout
-            }
-            LinkState::Closed(_) => Closed::Reset,
-            LinkState::PeerClosed => Closed::Graceful,
-            // This side does not close its half before the connection is taken from the link. TCP has no such
-            // shutdown.
-            LinkState::Connecting
-            | LinkState::Established
-            | LinkState::Closing
-            | LinkState::ShuttingDown => return,
-        };
-
-        if qp.defers(how) {
-            // The end is behind FPDUs that have not been read: `catch_up` comes back here. TCP tells the
-            // error only once, and a transmit run may take it meanwhile.
-            if how == Closed::Timeout {
-                self.events.set(PendingEvent::TimedOut);
-            }
-            return;
-        }
-        self.closed(qp, how);
-    }
-
-    /// Lets the queue pair receive chunks of SCTP, and notifies it if the session has failed, or the
-    /// peer has ended its direction of it, or the association has ended. Process context, may sleep.
-    fn poll_chunks(self: &Arc<Self>) {
-        let Some(qp) = self.qp.as_ref() else {
-            return;
-        };
-
-        self.link.receive_chunks(
-            |chunk| qp.rx_chunk(chunk),
-            |segment, payload| qp.place_early(segment, payload),
-            |inflow| self.chunks_received(qp, inflow),
-        );
-    }
-
-    /// Acts on the end of a receive. Process context; the inlet of the link is locked.
-    fn chunks_received(self: &Arc<Self>, qp: &Arc<Qp>, inflow: Inflow) {
-        match inflow {
-            Inflow::Empty | Inflow::Blocked => {}
-            Inflow::More => qp.receive_later(),
-            Inflow::PeerClosed => {
-                self.closed(qp, Closed::Graceful);
-                // The association may have ended, too.
-                qp.receive_later();
-            }
-            Inflow::ShutDown => {
-                // SCTP delivers what this side has sent, while the association lingers.
-                self.events.set(PendingEvent::ConnectionLost);
-                self.closed(qp, Closed::Graceful);
-            }
-            Inflow::Failed(error) => qp.session_failed(error),
-            Inflow::Closed(e) if e == ETIMEDOUT => self.closed(qp, Closed::Timeout),
-            Inflow::Closed(e) if e == ENOMEM => qp.session_failed(Local::Memory.into()),
-            // It has been taken away: whoever did so ends the stream.
-            Inflow::Closed(e) if e == ENOTCONN => {}
-            Inflow::Closed(_) => self.closed(qp, Closed::Reset),
-        }
-    }
-
-    /// Notes that the connection, or the peer's half of it, has ended. Process context or softirq.
-    fn closed(self: &Arc<Self>, qp: &Arc<Qp>, how: Closed) {
-        if how != Closed::Graceful {
-            self.events.set(PendingEvent::ConnectionLost);
-        }
-        if self.events.set(PendingEvent::LlpClosed) {
-            qp.llp_closed(how);
-        }
-        self.kick();
-    }
 }
 
 impl CmConnection for Endpoint {
@@ -374,49 +276,63 @@ impl QpConnection for Endpoint {
 }
 
 impl LinkEvents for Endpoint {
-    /// Atomic context, the connection is locked.
-    fn readable(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
+    /// Atomic or process context.
+    fn changed(self: &Arc<Self>) {
         match self.active_qp() {
-            Some(qp) => {
-                qp.rx_ready(data, RxCause::Octets);
-                // A wait for a receive may have ended, behind which the FIN has come.
-                if data.state() == LinkState::PeerClosed {
-                    self.note_closed(qp, data);
-                }
-            }
+            Some(qp) => qp.retry_receive(),
             None => self.kick(),
         }
     }
 
-    /// Atomic context, the connection is locked.
-    fn state_changed(self: &Arc<Self>, data: &mut Readable<'_, '_>) {
-        if self.is_stream_active() {
-            self.poll_stream(data, RxCause::State);
-        } else {
-            self.kick();
+    /// Atomic or process context, received data is locked.
+    fn receive(self: &Arc<Self>, inflow: &mut impl Inflow) {
+        match self.active_qp() {
+            Some(qp) => qp.rx_ready(inflow),
+            None => self.kick(),
         }
+    }
+
+    /// Process context, received data is locked.
+    fn place_early(&self, write: &Segment, payload: &[u8]) -> bool {
+        self.active_qp()
+            .is_some_and(|qp| qp.place_early(write, payload))
+    }
+
+    /// Atomic or process context, received data is locked.
+    fn ended(self: &Arc<Self>, end: LinkEnd) {
+        let Some(qp) = self.active_qp() else {
+            return self.kick();
+        };
+        let how = match end {
+            LinkEnd::Failed(error) => return qp.link_failed(error),
+            LinkEnd::PeerClosed | LinkEnd::ShutDown => Closed::Graceful,
+            LinkEnd::Closed(e) if e == ETIMEDOUT || self.events.has(PendingEvent::TimedOut) => {
+                Closed::Timeout
+            }
+            LinkEnd::Closed(_) => Closed::Reset,
+        };
+
+        if qp.defers(how) {
+            // The end is behind segments that have not been received: `catch_up` comes back here. TCP tells the
+            // error only once, and a transmit run may take it meanwhile.
+            if how == Closed::Timeout {
+                self.events.set(PendingEvent::TimedOut);
+            }
+            return;
+        }
+        if end != LinkEnd::PeerClosed {
+            self.events.set(PendingEvent::ConnectionLost);
+        }
+        if self.events.set(PendingEvent::LlpClosed) {
+            qp.llp_closed(how);
+        }
+        self.kick();
     }
 
     /// Any context. The connection may be locked.
     fn room(self: &Arc<Self>) {
         if let Some(qp) = self.active_qp() {
             qp.write_space();
-        }
-    }
-
-    /// Atomic context.
-    fn error(self: &Arc<Self>) {
-        // The end of an established connection is a change of its state.
-        if !self.is_stream_active() {
-            self.kick();
-        }
-    }
-
-    /// Atomic context. The connection may be locked.
-    fn chunks_arrived(self: &Arc<Self>) {
-        match self.active_qp() {
-            Some(qp) => qp.receive_later(),
-            None => self.kick(),
         }
     }
 }

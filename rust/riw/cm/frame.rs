@@ -3,30 +3,27 @@
 //! Frames of MPA's startup, sent and received, and the Terminate that takes a startup back.
 
 use super::{reason::EndReason, Endpoint};
-use crate::{
-    link::{Frames, Transport},
-    stream::crc,
-};
+use crate::link::{crc, Batch, Transport};
 use iwarp::{
     mpa, sctp,
     startup::{Kind, Reader},
     Framing, Gather, Message, Quote, Segmenter, Terminate, TxConfig,
 };
 use kernel::prelude::*;
-use net::SendBuf;
+use kernel_ext::memcg::MemCgroup;
 
 impl Endpoint {
     /// Sends a startup frame or a Terminate, which `parts` make up. May sleep. `ENOBUFS` if TCP has no
     /// memory for it; otherwise fails as [`Link::send`](crate::link::Link::send).
     pub(super) fn send_frame(&self, parts: [&[u8]; 2]) -> Result {
-        let mut buf = SendBuf::new();
+        let mut batch = Batch::charged_to(MemCgroup::none());
 
         for part in parts {
-            buf.append(part)?;
+            batch.buf.append(part)?;
         }
         // At most one such frame has been sent before, so only a lack of memory keeps this one out.
         self.link
-            .send(&mut buf, &mut Frames::new())
+            .send(&mut batch)
             .map_err(|e| if e == EAGAIN { ENOBUFS } else { e })
     }
 

@@ -134,7 +134,7 @@ impl Connection {
             LinkState::Connecting => true,
             LinkState::Established => match self {
                 Self::Tcp(socket) => {
-                    socket.with_locked(|sk| sk.unread().is_empty() && !sk.has_urgent())
+                    socket.with_locked(|sk| sk.read().unread().is_empty() && !sk.has_urgent())
                 }
                 Self::Sctp(association) => !association.has_received(),
             },

@@ -1,71 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The events of a link, and access to received data.
+//! The events of a link.
 
-use super::types::LinkState;
+use super::{
+    segments::Inflow,
+    tcp::{self, RxCause},
+};
+use iwarp::Segment;
 use kernel::{prelude::*, sync::Arc};
-use net::{AnyEvent, Callbacks, Finished, LockedSock, Unread};
+use net::{AnyEvent, Callbacks, LockedSock};
 
 /// Receives the events of a link.
 ///
-/// All methods are called in atomic context, with softirqs disabled. They must not sleep, and must
-/// not take a lock under which functions of the link are called.
+/// All methods but [`Self::changed`] and [`Self::room`] are called with received data locked: by the lock of a TCP
+/// socket, in softirq or process context, or by `Link::inlet`, in process context. No method may sleep, or take a
+/// lock under which functions of the link are called.
 pub(crate) trait LinkEvents: Sized + Send + Sync + 'static {
-    /// Data can be read, or the peer has closed its half. The connection is locked.
-    fn readable(self: &Arc<Self>, data: &mut Readable<'_, '_>);
+    /// [`Link::poll`](super::Link::poll) is to be called: data may have arrived, or the state may have changed. Atomic
+    /// or process context.
+    fn changed(self: &Arc<Self>);
 
-    /// The state has changed: see [`Readable::state`]. The connection is locked.
-    fn state_changed(self: &Arc<Self>, data: &mut Readable<'_, '_>);
+    /// Data has arrived, or the peer has closed its half.
+    fn receive(self: &Arc<Self>, inflow: &mut impl Inflow);
 
-    /// At least a third of the send buffer is free again; over SCTP, some of it. Interrupts may be
-    /// disabled then. Reported only after
+    /// An RDMA Write with this payload has arrived before its turn. Process context. Returns whether the payload
+    /// has been placed; otherwise it comes again in its turn.
+    fn place_early(&self, write: &Segment, payload: &[u8]) -> bool;
+
+    /// The connection, or a half of it, has ended. May be called again.
+    fn ended(self: &Arc<Self>, end: LinkEnd);
+
+    /// There is room in the send buffer again. Any context, also with interrupts disabled. Reported only after
     /// [`Link::send`](super::Link::send) has failed with `EAGAIN`,
     /// [`Link::room_and_mss`](super::Link::room_and_mss) has returned no room, or
     /// [`Link::notify_room`](super::Link::notify_room) was called.
     fn room(self: &Arc<Self>);
-
-    /// The connection has failed, or an ICMP error has arrived. The connection may or may not be
-    /// locked.
-    fn error(self: &Arc<Self>);
-
-    /// Over SCTP, in place of all others but [`Self::room`]: there may be a chunk to receive, or the
-    /// state may have changed. The connection may or may not be locked.
-    fn chunks_arrived(self: &Arc<Self>);
 }
 
-/// A locked connection, for the reader of the stream. Its methods may be called in any such
-/// context; none sleeps.
-pub(crate) struct Readable<'a, 'b>(&'a mut LockedSock<'b>);
-
-impl<'a, 'b> Readable<'a, 'b> {
-    #[inline]
-    pub(super) fn new(sk: &'a mut LockedSock<'b>) -> Self {
-        Self(sk)
-    }
-
-    /// Returns the current state.
-    pub(crate) fn state(&self) -> LinkState {
-        LinkState::new(self.0.state(), || self.0.error())
-    }
-
-    /// Returns a cursor over the bytes received in order and not taken yet, up to urgent data.
-    #[inline]
-    pub(crate) fn unread(&self) -> Unread<'_> {
-        self.0.unread()
-    }
-
-    /// Ends a look at the unread bytes: takes `taken` of them, and delays [`LinkEvents::readable`] until so
-    /// many as `wanted` are unread. See [`LockedSock::finish`].
-    #[inline]
-    pub(crate) fn finish(&mut self, taken: usize, wanted: Option<u32>) -> Finished {
-        self.0.finish(taken, wanted)
-    }
-
-    /// Takes all bytes up to urgent data, and requests [`LinkEvents::readable`] at every byte.
-    #[inline]
-    pub(crate) fn discard(&mut self) {
-        self.0.discard();
-    }
+/// How a link has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkEnd {
+    /// The peer has closed its half. This side may still send.
+    PeerClosed,
+    /// The peer has closed both halves. What this side has sent is still delivered.
+    ShutDown,
+    /// The peer broke a rule of the lower layer, or this side failed: it has to report this error, and to close.
+    Failed(iwarp::Error),
+    /// There is no connection any more, or it must be aborted. The reason.
+    Closed(Error),
 }
 
 /// Translates the callbacks of a socket to the events of a link.
@@ -85,11 +67,11 @@ impl<T> Hook<T> {
 
 impl<T: LinkEvents> Callbacks for Hook<T> {
     fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
-        self.owner().readable(&mut Readable::new(sk));
+        tcp::receive(self.owner(), sk, RxCause::Octets);
     }
 
     fn state_change(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
-        self.owner().state_changed(&mut Readable::new(sk));
+        tcp::receive(self.owner(), sk, RxCause::State);
     }
 
     fn write_space(self: &Arc<Self>) {
@@ -97,13 +79,13 @@ impl<T: LinkEvents> Callbacks for Hook<T> {
     }
 
     fn error_report(self: &Arc<Self>) {
-        self.owner().error();
+        self.owner().changed();
     }
 }
 
 impl<T: LinkEvents> AnyEvent for Hook<T> {
     fn changed(self: &Arc<Self>) {
-        self.owner().chunks_arrived();
+        self.owner().changed();
     }
 
     fn room(self: &Arc<Self>) {

@@ -30,24 +30,33 @@
 //! transmit pass locks `connection` for each send: one that is under way finds no connection at its
 //! next send.
 
+mod batch;
 mod connection;
+pub(crate) mod crc;
 mod deadline;
 mod details;
 mod events;
-mod frames;
+mod framing;
 mod linger;
 mod listen;
+mod octets;
 mod sctp;
+mod segments;
+mod tcp;
 mod types;
 
+pub(crate) use batch::Batch;
 pub(crate) use connection::Connection;
 pub(crate) use deadline::Deadline;
 pub(crate) use details::LinkDetails;
-pub(crate) use events::{LinkEvents, Readable};
-pub(crate) use frames::Frames;
+pub(crate) use events::{LinkEnd, LinkEvents};
+pub(crate) use framing::Framer;
 pub(crate) use linger::LingerSet;
 pub(crate) use listen::{ListenEvents, ListenHook, ListenLink, UnboundLink};
-pub(crate) use sctp::{Inflow, PeerSupport, Reorder, SegmentChunk};
+pub(crate) use octets::RxOctets;
+pub(crate) use sctp::{PeerSupport, Reorder};
+pub(crate) use segments::{Inflow, Pause, Segments};
+pub(crate) use tcp::{RxState, RX_ROOM};
 pub(crate) use types::{AddrPair, LinkState, Site, Transport};
 
 use core::net::SocketAddr;
@@ -56,7 +65,7 @@ use kernel::{
     prelude::*,
     sync::{Arc, Mutex},
 };
-use net::SendBuf;
+use tcp::RxCause;
 
 /// A connection that connection management and a stream share.
 ///
@@ -167,16 +176,15 @@ impl Link {
         })
     }
 
-    /// Sends the bytes of `buf`, as many as the connection takes now, and removes them from `buf`. Over
-    /// SCTP, each of `frames` is a message, and they make up `buf`.
+    /// Sends the frames of `batch`, as many as the connection takes now, and removes them from `batch`.
     ///
     /// `EAGAIN` if there is no room for the rest: [`LinkEvents::room`] reports room later. `ENOBUFS` if
     /// there is no memory, and nothing is in flight: try again later. No event follows any other error.
     /// Such an error need not end the connection, for example if a security module refuses.
-    pub(crate) fn send(&self, buf: &mut SendBuf, frames: &mut Frames) -> Result {
+    pub(crate) fn send(&self, batch: &mut Batch) -> Result {
         self.with(|connection| match connection {
-            Connection::Tcp(socket) => socket.send(buf),
-            Connection::Sctp(association) => association.send(buf, frames),
+            Connection::Tcp(socket) => socket.send(&mut batch.buf),
+            Connection::Sctp(association) => association.send(batch),
         })
     }
 
@@ -252,15 +260,20 @@ impl Link {
         .unwrap_or(None)
     }
 
-    /// Calls `f` with the TCP connection locked. `f` must not sleep, nor use the link.
-    pub(crate) fn with_locked(&self, f: impl FnOnce(&mut Readable<'_, '_>)) -> Result {
-        self.with(|connection| match connection {
+    /// Lets `owner` receive what has arrived: calls [`LinkEvents::receive`], and [`LinkEvents::ended`] if the
+    /// connection has ended.
+    pub(crate) fn poll<T: LinkEvents>(&self, owner: &Arc<T>) {
+        if let Some(inlet) = Option::as_mut(&mut self.inlet.lock()) {
+            return self.receive_chunks(inlet, owner);
+        }
+        // Without a connection there is nothing to read.
+        let _ = self.with(|connection| match connection {
             Connection::Tcp(socket) => {
-                socket.with_locked(|sk| f(&mut Readable::new(sk)));
+                socket.with_locked(|sk| tcp::receive(owner, sk, RxCause::Worker));
                 Ok(())
             }
             Connection::Sctp(_) => Err(ENOTCONN),
-        })
+        });
     }
 
     /// Calls `f` with the connection. `f` may sleep, but must not wait for the peer: [`Self::take`]

@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     driver::Riw,
-    link::{Readable, SegmentChunk, Transport},
+    link::{Inflow, Pause, Transport, RX_ROOM},
     queue::QpObject,
     stream::{
-        receive::{Received, RxCause, RxEnd, RxPause, RX_ROOM},
+        receive::{Received, RxEnd, RxPause},
         Start, StreamError,
     },
 };
@@ -106,28 +106,15 @@ impl Qp {
         self.event(Event::Established).ok_or(ENOTCONN)
     }
 
-    /// Receives the data in the socket. Atomic context; the socket is locked.
-    pub(crate) fn rx_ready(self: &Arc<Self>, data: &mut Readable<'_, '_>, cause: RxCause) {
+    /// Receives what the link has received. Softirq or process context; received data is locked.
+    pub(crate) fn rx_ready(self: &Arc<Self>, inflow: &mut impl Inflow) {
         if !self.is_stream_active() {
-            // So that TCP sees a FIN behind the octets. The stream is ending anyway.
-            return data.discard();
+            // The stream is ending anyway.
+            return inflow.discard();
         }
-        let received = self.stream.receive(data, cause);
+        let received = self.stream.receive(inflow);
 
         self.after_receive(received);
-    }
-
-    /// Receives a chunk of SCTP. Process context; may sleep. Returns whether it has been taken;
-    /// otherwise it waits for a receive WR, and [`QpConnection::catch_up`] will be called.
-    pub(crate) fn rx_chunk(self: &Arc<Self>, chunk: SegmentChunk<'_>) -> bool {
-        if !self.is_stream_active() {
-            return true;
-        }
-        let received = self.stream.receive_chunk(chunk);
-        let taken = !matches!(received.pause, RxPause::NoReceive { .. });
-
-        self.after_receive(received);
-        taken
     }
 
     /// Places the payload of an RDMA Write whose turn has not come. Process context. Returns whether it is
@@ -149,8 +136,8 @@ impl Qp {
             }
         }
         match &received.pause {
-            RxPause::NoRoom => self.queue.kick::<_, HOLD_WORK>(self),
-            RxPause::Spent => self.retry_receive(),
+            RxPause::Link(Pause::Buffer) => self.queue.kick::<_, HOLD_WORK>(self),
+            RxPause::Link(Pause::Worker) => self.retry_receive(),
             RxPause::End(RxEnd::Terminated(terminated)) => {
                 self.note_terminate_received(terminated.code);
             }
@@ -197,13 +184,8 @@ impl Qp {
         }
     }
 
-    /// Lets a worker receive the data in the link. Any context.
-    pub(crate) fn receive_later(self: &Arc<Self>) {
-        self.retry_receive();
-    }
-
-    /// Ends the stream, as the session of its association has failed. Process context; may sleep.
-    pub(crate) fn session_failed(self: &Arc<Self>, error: iwarp::Error) {
+    /// Ends the stream, as the link has failed. Process context or softirq.
+    pub(crate) fn link_failed(self: &Arc<Self>, error: iwarp::Error) {
         self.end_in_error(StreamErrorReason::Found(error), Quote::NONE);
     }
 

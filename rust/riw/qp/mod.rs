@@ -157,8 +157,8 @@ impl WorkItem<HOLD_WORK> for Qp {
 impl WorkItem<RECEIVE_WORK> for Qp {
     type Pointer = Arc<Self>;
 
-    /// Receives the data that waits for a receive WR, or that a run has left, and over SCTP all data: see
-    /// [`Qp::retry_receive`]. A stream that still waits may have become the first in line.
+    /// Receives the data that waits for a receive WR, or that a run has left, or for which the link needs
+    /// process context: see [`Qp::retry_receive`]. A stream that still waits may have become the first in line.
     fn run(this: Arc<Self>) {
         this.in_worker(|| this.catch_up());
         this.arm_receive_timer();

@@ -25,8 +25,8 @@ pub(crate) fn receive_posted(dev: &Device<Riw>, queue: &RecvQueue) {
 }
 
 impl Qp {
-    /// Lets the stream look for a receive WR. Any context.
-    pub(super) fn retry_receive(self: &Arc<Self>) {
+    /// Lets a worker receive the data in the link: the stream may wait for a receive WR. Any context.
+    pub(crate) fn retry_receive(self: &Arc<Self>) {
         self.queue.kick::<_, RECEIVE_WORK>(self);
     }
 

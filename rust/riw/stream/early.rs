@@ -3,8 +3,8 @@
 //! Placing before delivery (RFC 5041, section 5.3): the payload of an RDMA Write that has arrived before
 //! an earlier segment of the stream.
 
-use super::{octets::RxOctets, Stream};
-use crate::mr::Sink;
+use super::{copy::place, Stream};
+use crate::{link::RxOctets, mr::Sink};
 use iwarp::{Access, Segment};
 
 impl Stream {
@@ -24,10 +24,16 @@ impl Stream {
         let Ok(target) = self.regions.find(stag, Access::REMOTE_WRITE, to, len) else {
             return false;
         };
-        let octets = RxOctets(payload.into());
+        let unread = payload.into();
+        let sink = Sink::Region(&target);
 
-        octets
-            .place(0..payload.len(), &self.sq, &Sink::Region(&target), 0)
-            .is_ok()
+        place(
+            &RxOctets::new(&unread),
+            0..payload.len(),
+            &self.sq,
+            &sink,
+            0,
+        )
+        .is_ok()
     }
 }

@@ -3,12 +3,13 @@
 //! The state of a message that is being received, between two of its segments.
 
 use crate::{
+    link::RxOctets,
     mr::{Finder, Sink},
     queue::{
         send::SendQueue,
         wr::{Buffers, Sge, WrId},
     },
-    stream::octets::{RxOctets, Unplaced},
+    stream::copy::{place, Unplaced},
 };
 use core::ops::Range;
 use iwarp::{Access, Segment};
@@ -58,11 +59,11 @@ impl Filling {
             let part = from.start..middle;
 
             match self.buffers.memory(stag, addr, len) {
-                Some(memory) => octets.place(part, sq, &Sink::Memory(memory), 0)?,
+                Some(memory) => place(octets, part, sq, &Sink::Memory(memory), 0)?,
                 None => {
                     let target = finder.find(stag, Access::LOCAL_WRITE, addr, len)?;
 
-                    octets.place(part, sq, &Sink::Region(&target), 0)?;
+                    place(octets, part, sq, &Sink::Region(&target), 0)?;
                     finder.keep(target);
                 }
             }

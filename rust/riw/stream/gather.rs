@@ -3,9 +3,10 @@
 //! Gathering: copies the payload of the active message into the send buffer.
 
 use crate::{
+    link::crc,
     mr::{Finder, Regions},
     queue::wr::{Buffers, SendData, SendImmediate, SendRequest, Sge, WcStatus, WrId, WrPlace},
-    stream::{crc, reads::Inbound},
+    stream::reads::Inbound,
 };
 use iwarp::{Access, Crc, Denied, Gather, Stag};
 use kernel::prelude::*;

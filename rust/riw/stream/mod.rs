@@ -4,28 +4,22 @@
 //! connection.
 //!
 //! Transmitting: [`transmit`] fills a batch, [`next`] chooses the next message, [`gather`] copies
-//! its payload, [`coalesce`] lets small messages wait for more. Receiving: [`receive`] feeds the
-//! socket's octets to the protocol, as many at a time as [`budget`] allows, [`place`] puts them into
-//! memory, [`early`] before their turn, [`wait`] holds them back while no receive WR is posted. [`deliver`] completes WRs in both
-//! directions, [`flush`] when the stream is over.
-//!
-//! [`framing`] has the code that depends on the lower layer: MPA or SCTP's chunks.
+//! its payload, [`coalesce`] lets small messages wait for more. Receiving: [`receive`] pulls segments out of the link,
+//! [`place`] puts them into memory, [`early`] before their turn, [`wait`] holds them back while no receive WR is
+//! posted. [`deliver`] completes WRs in both directions, [`flush`] when the stream is over.
 //!
 //! The stream knows neither the state of the queue pair nor connection management. It returns its
 //! results, and [`Qp`](crate::qp::Qp) acts on them.
 
-mod budget;
 mod coalesce;
-pub(crate) mod crc;
+mod copy;
 mod deliver;
 pub(crate) mod details;
 mod early;
 mod filling;
 pub(crate) mod flush;
-mod framing;
 mod gather;
 mod next;
-mod octets;
 mod place;
 mod reads;
 pub(crate) mod receive;

@@ -3,6 +3,7 @@
 //! Placing and delivering: moves the payload of a received segment to registered memory, or a message to a queue.
 
 use crate::{
+    link::{RxOctets, Segments},
     mr::{Finder, Sink},
     queue::{
         completion::ReceivedImmediate,
@@ -10,9 +11,8 @@ use crate::{
         wr::{AtomicSink, Immediate, RecvWr, Sge, WcStatus},
     },
     stream::{
+        copy::{place, Unplaced},
         filling::{Filling, Written},
-        framing::RxFraming,
-        octets::{RxOctets, Unplaced},
         reads::Inbound,
         receive::{Received, RxEnd, RxPause},
         tally::{Kind, Tally},
@@ -22,7 +22,7 @@ use crate::{
 };
 use iwarp::{
     ddp::Runs, Access, AtomicRequest, AtomicResponse, CheckedSegment, Content, DdpUntagged, Denied,
-    Error, Local, Next, Rdmap, ReadRequest, Segment, Stag, Taker, Terminated,
+    Error, Local, Rdmap, ReadRequest, Receiver, Segment, Stag, Taker,
 };
 use kernel::{prelude::*, sync::atomic::ordering};
 use trace::Source;
@@ -36,31 +36,8 @@ pub(super) struct Placer<'a> {
     /// The wait of the message at the front for a receive WR.
     wait: &'a mut Option<ReceiveWait>,
     written: &'a mut Written,
-    /// The payload has been placed already, and is not here any more.
-    pub(super) placed: bool,
     tally: Tally,
     received: Received,
-    /// The peer's Terminate.
-    terminated: Option<Terminated>,
-}
-
-/// The outcome of a step, for the segment at the front of the stream.
-pub(super) enum RxStep {
-    /// It has been received, and takes so many octets of the stream.
-    Taken(usize),
-    /// It is incomplete. The stream must have so many octets before the next step.
-    Incomplete { needed: usize },
-    /// Its message waits for a receive WR, since this step (`begins`) or before.
-    Waits { begins: bool },
-}
-
-/// Whether a message may begin.
-enum Admission {
-    Now,
-    /// When there is a receive WR for it. It waits since now (`begins`) or before.
-    Later {
-        begins: bool,
-    },
 }
 
 impl<'a> Placer<'a> {
@@ -77,25 +54,21 @@ impl<'a> Placer<'a> {
             filling,
             wait,
             written,
-            placed: false,
             tally: Tally::default(),
             received: Received::default(),
-            terminated: None,
         }
     }
 
-    /// Receives the segment at the front of the stream, whose octets begin with `octets`. Fails if it breaks a rule,
-    /// or if this side fails: the stream must end.
-    pub(super) fn receive(
+    /// Receives the next segment. Returns why none is taken, or none behind it. Fails if it breaks a rule, or if
+    /// this side fails: the stream must end.
+    #[inline]
+    pub(super) fn receive<S: Segments>(
         &mut self,
-        receiver: &mut RxFraming,
-        octets: &RxOctets<'_>,
-    ) -> Result<RxStep, Error> {
-        let frame = match receiver.next(octets)? {
-            Next::Frame(frame) => frame,
-            Next::Incomplete { needed } => return Ok(RxStep::Incomplete { needed }),
-            // Behind a Terminate.
-            Next::Ended => return Ok(RxStep::Taken(octets.0.len())),
+        receiver: &mut Receiver,
+        segments: &mut S,
+    ) -> Result<Option<RxPause>, Error> {
+        let Some(frame) = receiver.next(S::SHORT, |head| segments.next(head))? else {
+            return Ok(Some(RxPause::default()));
         };
         // A message that waits has been traced before.
         if self.wait.is_none() {
@@ -104,37 +77,38 @@ impl<'a> Placer<'a> {
             }
         }
         let segment = frame.check()?;
+        let content = segment.content();
 
-        if let Admission::Later { begins } = self.admit(segment.content())? {
+        if let Some(begins) = self.admit(content)? {
             segment.put_off();
-            return Ok(RxStep::Waits { begins });
+            return Ok(Some(RxPause::NoReceive { begins }));
         }
-        self.place(&segment, octets)?;
-        self.deliver(segment.content())?;
-        Ok(RxStep::Taken(segment.advance()))
+        segments.octets(|octets| self.place(&segment, &octets))?;
+        self.deliver(content)?;
+        let end = match content {
+            Content::Terminate(terminated) => Some(RxPause::End(RxEnd::Terminated(*terminated))),
+            _ => None,
+        };
+
+        segments.advance(segment.advance());
+        Ok(end)
     }
 
     /// Ends the receive, which pauses as `pause` says. Returns its results, and the numbers to be counted.
     pub(super) fn end(self, pause: RxPause) -> (Received, Tally) {
-        let pause = match (pause, self.terminated) {
-            (end @ RxPause::End(_), _) | (end, None) => end,
-            (_, Some(terminated)) => RxPause::End(RxEnd::Terminated(terminated)),
+        let received = Received {
+            pause,
+            ..self.received
         };
 
-        (
-            Received {
-                pause,
-                ..self.received
-            },
-            self.tally,
-        )
+        (received, self.tally)
     }
 
-    /// Takes a receive WR for a message that begins, if it needs one. Fails if there is none and its time is over,
-    /// or if the consumer does not take such a message.
-    fn admit(&mut self, content: &Content) -> Result<Admission, Error> {
+    /// Takes a receive WR for a message that begins, if it needs one. If there is none, returns whether the message
+    /// waits since now. Fails if its time is over, or if the consumer does not take such a message.
+    fn admit(&mut self, content: &Content) -> Result<Option<bool>, Error> {
         let Some(taker) = content.takes_receive() else {
-            return Ok(Admission::Now);
+            return Ok(None);
         };
         if taker == Taker::Immediate && !self.stream.rq.takes_immediate() {
             return Err(Rdmap::UnexpectedOpcode.into());
@@ -146,15 +120,16 @@ impl<'a> Placer<'a> {
         // An earlier message of this run may have passed the turn on.
         self.received.next = next.or(self.received.next);
         let Some(taken) = taken else {
-            return self.put_off();
+            return self.put_off().map(Some);
         };
         *self.wait = None;
         self.fill(taken)?;
-        Ok(Admission::Now)
+        Ok(None)
     }
 
-    /// Puts off a message for which there is no receive WR. Fails if its time is over.
-    fn put_off(&mut self) -> Result<Admission, Error> {
+    /// Puts off a message for which there is no receive WR. Returns whether it waits since now. Fails if its time is
+    /// over.
+    fn put_off(&mut self) -> Result<bool, Error> {
         let (dev, rq) = (self.stream.sq.device(), &self.stream.rq);
         let begins = self.wait.is_none();
         let wait = self
@@ -164,7 +139,7 @@ impl<'a> Placer<'a> {
         if wait.is_over() {
             return Err(DdpUntagged::NoBuffer.into());
         }
-        Ok(Admission::Later { begins })
+        Ok(begins)
     }
 
     /// Takes a receive WR for a message that begins. `filling` has its buffers.
@@ -246,14 +221,14 @@ impl<'a> Placer<'a> {
     ) -> Result<(), Unplaced> {
         let target = self.finder.find(stag, want, to, len)?;
 
-        if !self.placed {
+        if !octets.is_placed {
             let mut at = 0u32;
 
             for run in runs {
                 // CAST: A part of an FPDU.
                 let len = run.len() as u32;
 
-                octets.place(run, &self.stream.sq, &Sink::Region(&target), at)?;
+                place(octets, run, &self.stream.sq, &Sink::Region(&target), at)?;
                 at = at.saturating_add(len);
             }
         }
@@ -308,10 +283,7 @@ impl<'a> Placer<'a> {
             Content::Immediate {
                 data, solicited, ..
             } => self.immediate(*data, *solicited)?,
-            Content::Terminate(terminated) => {
-                self.terminated = Some(*terminated);
-                Kind::Other
-            }
+            Content::Terminate(_) => Kind::Other,
         };
 
         self.tally.fpdu(kind, 0, true);

@@ -2,7 +2,7 @@
 
 //! The parameters with which a stream starts.
 
-use crate::link::{Link, Transport};
+use crate::link::{Framer, Link, Transport};
 use iwarp::{startup::Parameters, Message};
 use kernel::sync::Arc;
 
@@ -21,4 +21,11 @@ pub(crate) struct Start<'a> {
     pub(crate) fpdu_max: Option<u32>,
     /// Without memory to send from, a transmit run is repeated. Otherwise the stream ends.
     pub(crate) retries_memory: bool,
+}
+
+impl Start<'_> {
+    /// Returns the framer of the stream. Any context.
+    pub(super) fn framer(&self) -> Framer {
+        Framer::new(self.transport, self.parameters, self.mss, self.fpdu_max)
+    }
 }

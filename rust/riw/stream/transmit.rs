@@ -3,7 +3,7 @@
 //! Transmitting: messages become FPDUs, and many FPDUs one send.
 
 use crate::{
-    link::Frames,
+    link::Batch,
     mr::Finder,
     queue::wr::WcStatus,
     stream::{
@@ -17,7 +17,6 @@ use crate::{
 use iwarp::{Local, Message, Quote, Terminate};
 use kernel::{prelude::*, sync::atomic::ordering, time::Delta};
 use kernel_ext::time::Ktime;
-use net::SendBuf;
 
 /// Maximum batch, in bytes.
 const BATCH: usize = 256 * 1024;
@@ -79,7 +78,7 @@ impl Stream {
                 // it has room.
                 return Ok(PassResult::Done);
             }
-            sender.segmenter.framing_mut().set_room(mss);
+            sender.segmenter.framing_mut().set_mss(mss);
             let filled = self.fill(tx, room.min(BATCH))?;
 
             let wait = match filled {
@@ -129,11 +128,10 @@ impl Stream {
             self.answered.store(false, ordering::Relaxed);
         }
         let solicits = tx.sender.as_mut().is_some_and(|s| s.take_solicits());
-        // Over SCTP each frame is a message, and nothing is gained.
-        if solicits || tx.buf.is_empty() || !tx.frames.is_empty() {
+        if solicits || tx.batch.buf.is_empty() || tx.batch.has_messages() {
             return Wait::No;
         }
-        let wait = tx.coalescer.doorbell(rung, tx.buf.len(), answered);
+        let wait = tx.coalescer.doorbell(rung, tx.batch.buf.len(), answered);
 
         if wait != Wait::No {
             tx.cancel_run();
@@ -145,8 +143,7 @@ impl Stream {
     fn fill(&self, tx: &mut Tx, size: usize) -> Result<Filled, StreamError> {
         let Tx {
             sender: Some(sender),
-            buf,
-            frames,
+            batch,
             ..
         } = tx
         else {
@@ -154,7 +151,7 @@ impl Stream {
         };
         let mut finder = Finder::new(&self.regions);
 
-        while buf.len() < size && !frames.is_full() {
+        while !batch.is_full(size) {
             if !sender.segmenter.busy() {
                 match self.next_message(sender)? {
                     NextMessage::Message => {}
@@ -163,7 +160,7 @@ impl Stream {
                     NextMessage::Later => return Ok(Filled::More),
                 }
             }
-            match self.gather_fpdu(sender, buf, frames, &mut finder) {
+            match self.gather_fpdu(sender, batch, &mut finder) {
                 Ok(()) => {}
                 Err(NotGathered::NoMemory) => return Ok(Filled::NoMemory),
                 Err(NotGathered::Failed(error)) => return Err(error),
@@ -176,28 +173,22 @@ impl Stream {
     fn gather_fpdu(
         &self,
         sender: &mut Sender,
-        buf: &mut SendBuf,
-        frames: &mut Frames,
+        batch: &mut Batch,
         finder: &mut Finder<'_>,
     ) -> Result<(), NotGathered> {
-        let mark = buf.mark();
+        let mark = batch.buf.mark();
         let active = sender.active.as_ref();
-        let before = buf.len();
-        let has_messages = sender.segmenter.framing_mut().has_messages();
-        let polled = match has_messages && frames.reserve(buf.memcg()).is_err() {
-            true => Err(Stop::Memory),
-            false => {
-                let mut gatherer = Gatherer::new(finder, active, &sender.data, buf);
+        let polled = match batch.begin_frame() {
+            Err(_) => Err(Stop::Memory),
+            Ok(()) => {
+                let mut gatherer = Gatherer::new(finder, active, &sender.data, &mut batch.buf);
 
                 sender.segmenter.poll_transmit(&mut gatherer)
             }
         };
         match polled {
             Ok(Some(emitted)) => {
-                if has_messages {
-                    // There is room.
-                    let _ = frames.add(buf.len().saturating_sub(before));
-                }
+                batch.end_frame(emitted.bytes);
                 trace::fpdu_tx(&self.sq, &emitted.header, emitted.len);
                 sender.tally.fpdu(sender.kind, emitted.len, emitted.last);
                 if !emitted.last || sender.begin_immediate() {
@@ -208,7 +199,7 @@ impl Stream {
             }
             Ok(None) => Ok(()),
             Err(stop) => {
-                buf.rollback(mark);
+                batch.buf.rollback(mark);
                 if matches!(stop, Stop::Memory) && sender.retries_memory {
                     self.begin_active(sender);
                     return Err(NotGathered::NoMemory);
@@ -261,9 +252,7 @@ impl Stream {
         let mut finder = Finder::new(&self.regions);
 
         sender.begin(Message::Terminate(terminate), 0, Active::Control)
-            && self
-                .gather_fpdu(sender, &mut tx.buf, &mut tx.frames, &mut finder)
-                .is_ok()
+            && self.gather_fpdu(sender, &mut tx.batch, &mut finder).is_ok()
     }
 
     /// Whether a FIN would cut something off: the socket has not taken the whole batch, which the
@@ -283,6 +272,6 @@ impl Stream {
             reads.outbound.is_empty() && reads.inbound.is_empty()
         };
 
-        no_reads && self.sq.is_idle() && tx.buf.is_empty()
+        no_reads && self.sq.is_idle() && tx.batch.buf.is_empty()
     }
 }

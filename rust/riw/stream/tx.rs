@@ -4,11 +4,10 @@
 
 use crate::{
     counters::{Counter, Counters},
-    link::{Frames, Link, LinkState},
+    link::{Batch, Framer, Link, LinkState},
     queue::wr::{SendData, SendImmediate},
     stream::{
         coalesce::Coalescer,
-        framing::TxFraming,
         gather::Active,
         start::Start,
         tally::{Kind, Tally},
@@ -17,16 +16,12 @@ use crate::{
 use iwarp::{Message, Segmenter};
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::{memcg::MemCgroup, time::Ktime};
-use net::SendBuf;
 
 /// The transmitting side of a stream.
 pub(crate) struct Tx {
     /// In a box, so that `Qp` fits a slab of 2 KiB.
     pub(super) sender: Option<KBox<Sender>>,
-    /// The batch. It is complete: it refers to no memory of the process.
-    pub(super) buf: SendBuf,
-    /// Where its frames end, over SCTP.
-    pub(super) frames: Frames,
+    pub(super) batch: Batch,
     pub(super) coalescer: Coalescer,
     /// Octets of the batch, or of a message that was begun, have been dropped.
     cut: bool,
@@ -59,7 +54,7 @@ impl TxRun {
 pub(super) struct Sender {
     /// Its connection may end, and be taken away, at any time.
     pub(super) link: Arc<Link>,
-    pub(super) segmenter: Segmenter<TxFraming>,
+    pub(super) segmenter: Segmenter<Framer>,
     /// The message that the segmenter works on.
     pub(super) active: Option<Active>,
     /// The data of the WR that is being sent, or that is looked at: one place for all WRs.
@@ -84,8 +79,7 @@ impl Tx {
     pub(super) fn new(memcg: MemCgroup, counters: Arc<Counters>) -> Self {
         Self {
             sender: None,
-            buf: SendBuf::charged_to(memcg),
-            frames: Frames::new(),
+            batch: Batch::charged_to(memcg),
             coalescer: Coalescer::new(),
             cut: false,
             run: None,
@@ -94,8 +88,8 @@ impl Tx {
     }
 
     /// Starts the transmitting side. Process context.
-    pub(super) fn start(&mut self, sender: KBox<Sender>) {
-        self.clear_batch();
+    pub(super) fn start(&mut self, mut sender: KBox<Sender>) {
+        self.clear_batch(sender.segmenter.framing_mut().has_messages());
         self.cut = false;
         self.sender = Some(sender);
     }
@@ -135,12 +129,11 @@ impl Tx {
     pub(crate) fn discard(&mut self) {
         self.count();
         self.sender = None;
-        self.clear_batch();
+        self.clear_batch(false);
     }
 
-    fn clear_batch(&mut self) {
-        self.buf.clear();
-        self.frames.clear();
+    fn clear_batch(&mut self, has_messages: bool) {
+        self.batch.clear(has_messages);
         self.coalescer = Coalescer::new();
     }
 
@@ -151,7 +144,7 @@ impl Tx {
             .as_ref()
             .is_some_and(|sender| sender.segmenter.busy());
 
-        self.cut || busy || !self.buf.is_empty()
+        self.cut || busy || !self.batch.buf.is_empty()
     }
 
     /// Takes the message that was being sent, if it is not complete. No more of it can be sent.
@@ -177,9 +170,9 @@ impl Tx {
         let Some(sender) = &self.sender else {
             return Ok(());
         };
-        let bytes = self.buf.len();
+        let bytes = self.batch.buf.len();
 
-        sender.link.send(&mut self.buf, &mut self.frames)?;
+        sender.link.send(&mut self.batch)?;
         match rung {
             Some(rung) => self.coalescer.sent(rung, bytes),
             None => self.coalescer.sent_late(),
@@ -213,7 +206,7 @@ impl Sender {
     pub(super) fn new(start: &Start<'_>) -> Result<KBox<Self>> {
         let sender = Self {
             link: start.link.clone(),
-            segmenter: Segmenter::new(TxFraming::new(start)),
+            segmenter: Segmenter::new(start.framer()),
             active: None,
             data: SendData::none(),
             kind: Kind::Other,

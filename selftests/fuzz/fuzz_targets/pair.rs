@@ -10,10 +10,10 @@ use std::ops::Range;
 
 use iwarp::{
     mpa::{FpduDeframer, FpduFramer}, AtomicOp, AtomicRequest, AtomicResponse, Crc, Error, Gather, Message, Mpa, Octets, Outstanding,
-    Quote, ReadRequest, Receiver, RxConfig, Segment, Segmenter, Stag, Terminate,
+    Quote, ReadRequest, RxConfig, Segment, Segmenter, Stag, Terminate,
     Terminated, TxConfig,
 };
-use iwarp_fuzz::{placement::Placement, Input, Soft, Unread};
+use iwarp_fuzz::{placement::{Framed, Placement}, Input, Soft, Unread};
 use libfuzzer_sys::fuzz_target;
 
 /// Returns the octet at `offset` of a message.
@@ -217,7 +217,7 @@ impl Placement for Expect {
 /// One side.
 struct Side {
     tx: Segmenter<FpduFramer<Soft>>,
-    rx: Receiver<FpduDeframer<Soft>>,
+    rx: Framed<FpduDeframer<Soft>>,
     /// Received octets that it has not consumed.
     unread: Unread,
     emss: u32,
@@ -241,7 +241,7 @@ impl Side {
                 markers: tx_markers,
                 emss,
             })),
-            rx: Receiver::new(FpduDeframer::new(RxConfig {
+            rx: Framed::new(FpduDeframer::new(RxConfig {
                 crc,
                 markers: rx_markers,
             })),

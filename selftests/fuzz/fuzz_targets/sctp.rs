@@ -13,8 +13,8 @@ use iwarp::sctp::{
     SessionEvent, Window,
 };
 use iwarp::wire::sctp::{PPID_CONTROL, PPID_SEGMENT};
-use iwarp::{Error, Quote, Receiver};
-use iwarp_fuzz::{placement::consume, Embedder, Input, Unread};
+use iwarp::{Error, Quote};
+use iwarp_fuzz::{placement::{consume, Framed}, Embedder, Input, Unread};
 use libfuzzer_sys::fuzz_target;
 
 /// The user data of a chunk and its payload protocol identifier.
@@ -26,7 +26,7 @@ struct Side {
     window: Window<2>,
     budget: u32,
     held: BTreeMap<u16, Wire>,
-    rx: Receiver<ChunkDeframer>,
+    rx: Framed<ChunkDeframer>,
     embedder: Embedder,
     /// What the session did, but for segments.
     actions: Vec<String>,
@@ -42,7 +42,7 @@ impl Side {
             window: Window::new(budget),
             budget,
             held: BTreeMap::new(),
-            rx: Receiver::new(ChunkDeframer::new()),
+            rx: Framed::new(ChunkDeframer::new()),
             embedder: Embedder::new(),
             actions: Vec::new(),
             error: None,

@@ -10,9 +10,10 @@ mod unread;
 
 pub use embedder::Embedder;
 pub use unread::Unread;
+use placement::Framed;
 
 use iwarp::{
-    mpa::{FpduDeframer, FpduFramer}, Crc, Crc32c, Error, Gather, Message, Octets, Quote, Receiver, RxConfig, Segmenter, Terminate,
+    mpa::{FpduDeframer, FpduFramer}, Crc, Crc32c, Error, Gather, Message, Octets, Quote, RxConfig, Segmenter, Terminate,
     TxConfig,
 };
 use std::convert::Infallible;
@@ -96,7 +97,7 @@ pub struct Verdict {
 
 /// Feeds these parts to a receiver. After an error it must accept any input and call nothing.
 pub fn receive<'a>(config: RxConfig, parts: impl Iterator<Item = &'a [u8]>) -> Verdict {
-    let mut rx = Receiver::new(FpduDeframer::<Soft>::new(config));
+    let mut rx = Framed::new(FpduDeframer::<Soft>::new(config));
     let mut embedder = Embedder::new();
     let mut error = None;
     let mut stream = Unread::default();

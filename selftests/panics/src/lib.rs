@@ -38,12 +38,12 @@ impl Crc32c for Engine {
     }
 }
 
-/// A receiver over MPA.
-pub type Rx = Receiver<FpduDeframer<Engine>>;
+/// The receiving side of MPA.
+pub type Fpdus = FpduDeframer<Engine>;
 /// A segmenter over MPA.
 pub type Tx = Segmenter<FpduFramer<Engine>>;
-/// A receiver over SCTP.
-pub type SctpRx = Receiver<sctp::ChunkDeframer>;
+/// The receiving side of SCTP.
+pub type Chunks = sctp::ChunkDeframer;
 /// A segmenter over SCTP.
 pub type SctpTx = Segmenter<sctp::ChunkFramer>;
 
@@ -79,14 +79,23 @@ pub struct Embedder {
 
 /// Handles the segment at the front of `stream`, with any decision of `to`.
 fn receive<D: Deframing>(
-    rx: &mut Receiver<D>,
+    rx: &mut Receiver,
+    deframer: &mut D,
     stream: &Stream,
     to: &Embedder,
 ) -> Result<usize, Error> {
-    let frame = match rx.next(stream)? {
-        Next::Frame(frame) => frame,
-        Next::Incomplete { needed } => return Ok(needed),
-        Next::Ended => return Ok(0),
+    let mut wanted = 0;
+    let next = |head: &mut ddp::FrameHead| {
+        Ok(match deframer.next(stream, head)? {
+            Deframed::Frame(ulpdu) => Some(ulpdu),
+            Deframed::Incomplete { needed } => {
+                wanted = needed;
+                None
+            }
+        })
+    };
+    let Some(frame) = rx.next(D::SHORT, next)? else {
+        return Ok(wanted);
     };
     (to.header)(frame.header());
     let segment = frame.check()?;
@@ -127,12 +136,14 @@ macro_rules! calls {
 }
 
 calls! {
-    entry_rx_new(config: RxConfig) -> Rx = Receiver::new(FpduDeframer::new(config));
-    entry_rx_receive(rx: &mut Rx, stream: &Stream, to: &Embedder)
-        -> Result<usize, Error> = receive(rx, stream, to);
-    entry_rx_at_boundary(rx: &Rx, unread: usize) -> bool = rx.at_boundary(unread);
-    entry_rx_started(rx: &Rx) -> bool = rx.started();
-    entry_rx_quote(rx: &Rx) -> Quote = rx.quote();
+    entry_rx_new() -> Receiver = Receiver::new();
+    entry_rx_receive(rx: &mut Receiver, fpdus: &mut Fpdus, stream: &Stream, to: &Embedder)
+        -> Result<usize, Error> = receive(rx, fpdus, stream, to);
+    entry_rx_at_boundary(rx: &Receiver) -> bool = rx.at_boundary();
+    entry_rx_started(rx: &Receiver) -> bool = rx.started();
+    entry_rx_quote(rx: &Receiver) -> Quote = rx.quote();
+    entry_fpdus_new(config: RxConfig) -> Fpdus = FpduDeframer::new(config);
+    entry_fpdus_may_end(fpdus: &Fpdus, unread: usize) -> bool = fpdus.may_end(unread);
 
     entry_tx_new(config: TxConfig) -> Tx = Segmenter::new(FpduFramer::new(config));
     entry_tx_set_emss(tx: &mut Tx, emss: u32) -> () = tx.framing_mut().set_emss(emss);
@@ -196,10 +207,10 @@ calls! {
     entry_sctp_handle(session: &mut Session, event: SessionEvent<'static>)
         -> Result<SessionAction<'static>, Unfit> = session.handle(event);
     entry_sctp_parts(chunk: &'static Encoded<'static>) -> [&'static [u8]; 2] = chunk.parts();
-    entry_sctp_rx_new() -> SctpRx = Receiver::new(sctp::ChunkDeframer::new());
-    entry_sctp_rx_receive(rx: &mut SctpRx, chunk: &Stream, to: &Embedder)
-        -> Result<usize, Error> = receive(rx, chunk, to);
-    entry_sctp_rx_at_boundary(rx: &SctpRx, unread: usize) -> bool = rx.at_boundary(unread);
+    entry_chunks_new() -> Chunks = sctp::ChunkDeframer::new();
+    entry_sctp_rx_receive(rx: &mut Receiver, chunks: &mut Chunks, chunk: &Stream, to: &Embedder)
+        -> Result<usize, Error> = receive(rx, chunks, chunk, to);
+    entry_chunks_may_end(chunks: &Chunks, unread: usize) -> bool = chunks.may_end(unread);
     entry_sctp_tx_new(chunk: u32) -> SctpTx = Segmenter::new(sctp::ChunkFramer::new(chunk));
     entry_sctp_tx_set_chunk(tx: &mut SctpTx, chunk: u32) -> () = tx.framing_mut().set_chunk(chunk);
     entry_sctp_tx_poll(tx: &mut SctpTx, to: &mut Embedder)

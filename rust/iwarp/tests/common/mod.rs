@@ -11,7 +11,7 @@ pub mod startup;
 pub mod unread;
 
 use iwarp::*;
-pub use placement::{consume, Admission, Placement, Progress};
+pub use placement::{consume, Admission, Framed, Placement, Progress};
 use std::ops::Range;
 pub use unread::Unread;
 
@@ -162,7 +162,7 @@ fn refuse(error: Option<Error>) -> Result<(), Error> {
 
 /// A receiver and its unconsumed octets.
 pub struct Rx {
-    inner: Receiver<mpa::FpduDeframer<Soft>>,
+    inner: Framed<mpa::FpduDeframer<Soft>>,
     unread: Unread,
 }
 
@@ -324,7 +324,7 @@ pub fn segmenter(crc: bool, markers: bool, emss: u32) -> Tx {
 /// Creates a receiver with these settings.
 pub fn receiver(crc: bool, markers: bool) -> Rx {
     Rx {
-        inner: Receiver::new(mpa::FpduDeframer::new(RxConfig { crc, markers })),
+        inner: Framed::new(mpa::FpduDeframer::new(RxConfig { crc, markers })),
         unread: Unread::default(),
     }
 }

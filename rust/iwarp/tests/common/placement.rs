@@ -3,8 +3,8 @@
 //! Embedders that handle one segment after the other. selftests/fuzz has this file as a module, too.
 
 use iwarp::{
-    ddp, AtomicRequest, AtomicResponse, Content, Deframing, Error, Next, Octets, ReadRequest,
-    Receiver, Segment, Taker, Terminated,
+    ddp, AtomicRequest, AtomicResponse, CheckedFrame, Content, Deframed, Deframing, Error, Octets,
+    Quote, ReadRequest, Receiver, Segment, Taker, Terminated,
 };
 use std::ops::Range;
 
@@ -70,10 +70,62 @@ pub trait Placement {
     fn terminated(&mut self, terminate: &Terminated);
 }
 
+/// A receiver with its lower layer.
+pub struct Framed<D> {
+    deframer: D,
+    receiver: Receiver,
+}
+
+/// The front of its stream.
+pub enum Next<'r> {
+    Frame(CheckedFrame<'r>),
+    Incomplete { needed: usize },
+    Ended,
+}
+
+impl<D: Deframing> Framed<D> {
+    pub fn new(deframer: D) -> Self {
+        let receiver = Receiver::new();
+        Self { deframer, receiver }
+    }
+
+    pub fn next<S: Octets>(&mut self, stream: &S) -> Result<Next<'_>, Error> {
+        let Self { deframer, receiver } = self;
+        let mut incomplete = None;
+        let frame = receiver.next(D::SHORT, |head| {
+            Ok(match deframer.next(stream, head)? {
+                Deframed::Frame(ulpdu) => Some(ulpdu),
+                Deframed::Incomplete { needed } => {
+                    incomplete = Some(needed);
+                    None
+                }
+            })
+        })?;
+        Ok(match (frame, incomplete) {
+            (Some(frame), _) => Next::Frame(frame),
+            (None, Some(needed)) => Next::Incomplete { needed },
+            (None, None) => Next::Ended,
+        })
+    }
+
+    /// Whether the stream may end with `unread` octets that are not taken.
+    pub fn at_boundary(&self, unread: usize) -> bool {
+        self.receiver.at_boundary() && self.deframer.may_end(unread)
+    }
+
+    pub fn started(&self) -> bool {
+        self.receiver.started()
+    }
+
+    pub fn quote(&self) -> Quote {
+        self.receiver.quote()
+    }
+}
+
 /// Lets `placement` handle the segment at the front of `stream`, as the driver does. Of a stream that has
 /// ended, all octets are taken.
 pub fn consume<D: Deframing, P: Placement>(
-    rx: &mut Receiver<D>,
+    rx: &mut Framed<D>,
     stream: &P::Stream<'_>,
     placement: &mut P,
 ) -> Result<Progress, Error> {

@@ -2,7 +2,7 @@
 
 //! An endpoint of a session over SCTP: the embedder that rust/iwarp/sctp describes.
 
-use super::{consume, Copy, Progress, Recorder, Unread};
+use super::{consume, Copy, Framed, Progress, Recorder, Unread};
 use iwarp::negotiation::{Agreed, Words};
 use iwarp::sctp::*;
 use iwarp::wire::sctp::{PPID_CONTROL, PPID_SEGMENT};
@@ -45,7 +45,7 @@ pub struct Endpoint {
     pub session: Session,
     pub window: Window<64>,
     pub held: BTreeMap<u16, Wire>,
-    pub rx: Receiver<ChunkDeframer>,
+    pub rx: Framed<ChunkDeframer>,
     pub tx: Segmenter<ChunkFramer>,
     pub got: Recorder,
     pub reports: Vec<Report>,
@@ -59,7 +59,7 @@ impl Endpoint {
             session,
             window: Window::new(budget),
             held: BTreeMap::new(),
-            rx: Receiver::new(ChunkDeframer::new()),
+            rx: Framed::new(ChunkDeframer::new()),
             tx: Segmenter::new(ChunkFramer::new(chunk)),
             got: Recorder::default(),
             reports: Vec::new(),

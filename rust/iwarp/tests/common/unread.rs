@@ -3,9 +3,9 @@
 //! Received octets that lie in memory. selftests/fuzz has this file as a module, too, with a CRC
 //! engine of its own.
 
-use super::placement::{consume, Placement, Progress};
+use super::placement::{consume, Framed, Placement, Progress};
 use super::Soft;
-use iwarp::{mpa::fpdu::FPDU_MAX, mpa::FpduDeframer, Crc, Error, Octets, Receiver};
+use iwarp::{mpa::fpdu::FPDU_MAX, mpa::FpduDeframer, Crc, Error, Octets};
 use std::ops::Range;
 
 /// Received octets of a stream that are not consumed yet.
@@ -43,7 +43,7 @@ impl Unread {
     pub fn receive<P: for<'s> Placement<Stream<'s> = Self>>(
         &mut self,
         part: &[u8],
-        rx: &mut Receiver<FpduDeframer<Soft>>,
+        rx: &mut Framed<FpduDeframer<Soft>>,
         placement: &mut P,
     ) -> Result<(), Error> {
         self.0.extend_from_slice(part);

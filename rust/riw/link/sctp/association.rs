@@ -4,8 +4,8 @@
 
 use super::{
     super::{
+        batch::Batch,
         events::{Hook, LinkEvents},
-        frames::Frames,
         types::{AddrPair, LinkState, Site},
     },
     inlet::{Fetched, Inlet},
@@ -16,7 +16,7 @@ use iwarp::{
     wire::sctp::{ADAPTATION_DDP, PPID_CONTROL, PPID_SEGMENT},
 };
 use kernel::{prelude::*, sync::Arc};
-use net::{addr, sctp::Phase, Family, SctpSocket, SendBuf};
+use net::{addr, sctp::Phase, Family, SctpSocket};
 
 /// Bytes of a socket's send buffer, which also holds SCTP's overhead for each chunk. A chunk takes more
 /// than 512 of them, so fewer than 4096 chunks are unacknowledged: Linux drops chunks that are farther
@@ -161,10 +161,10 @@ impl Association {
 
     /// Sends the chunks of a batch, as many as SCTP takes now. Fails as
     /// [`Link::send`](super::super::Link::send) does.
-    pub(in crate::link) fn send(&mut self, buf: &mut SendBuf, frames: &mut Frames) -> Result {
-        while let Some(len) = frames.first() {
-            self.socket.send_from(buf, len, PPID_SEGMENT)?;
-            frames.remove_first();
+    pub(in crate::link) fn send(&mut self, batch: &mut Batch) -> Result {
+        while let Some(len) = batch.first() {
+            self.socket.send_from(&mut batch.buf, len, PPID_SEGMENT)?;
+            batch.remove_first();
             self.next_ssn = self.next_ssn.wrapping_add(1);
         }
         Ok(())

@@ -4,12 +4,14 @@
 //! that they form.
 
 use super::{
+    chunk::SegmentChunk,
     held::{cost, Held, HeldChunks},
-    Reorder, SegmentChunk,
+    Reorder,
 };
 use iwarp::{
     sctp::{
-        early_write, ssn, Arrival, Chunk, Session, SessionAction, SessionEvent, Window, HEAD_LEN,
+        early_write, ssn, Arrival, Chunk, ChunkDeframer, Session, SessionAction, SessionEvent,
+        Window, HEAD_LEN,
     },
     startup::RtrTypes,
     wire::sctp::{PPID_SEGMENT, SSN_LEN},
@@ -35,6 +37,7 @@ const HELD_MAX: u32 = 4 * 1024 * 1024;
 /// Receives the messages of an association.
 pub(crate) struct Inlet {
     pub(super) session: Session,
+    deframer: ChunkDeframer,
     /// Linux drops a chunk that is more than 4096 ahead.
     window: Window<128>,
     /// Chunks that are ahead of a missing one.
@@ -85,6 +88,7 @@ impl Inlet {
 
         Self {
             session: Session::Ended,
+            deframer: ChunkDeframer::new(),
             window: Window::new(0),
             held: HeldChunks::new(),
             message: MessageBuf::new(reorder.memcg.clone()),
@@ -103,6 +107,7 @@ impl Inlet {
         // In place: the stack would have to hold the 1 KiB of a new window.
         let Self {
             session: current_session,
+            deframer,
             window,
             held,
             message,
@@ -116,6 +121,7 @@ impl Inlet {
         } = self;
 
         *current_session = session;
+        *deframer = ChunkDeframer::new();
         window.reset();
         *held = HeldChunks::new();
         *reorder = Reorder::none();
@@ -334,18 +340,18 @@ impl Inlet {
         &mut self,
         f: impl FnOnce(SessionAction<'_>, SegmentChunk<'_>) -> (bool, R),
     ) -> Option<R> {
-        let (ppid, segment) = match self.current.as_ref()? {
-            Current::Message(ppid) => (Ok(*ppid), SegmentChunk::whole(self.message.bytes())),
-            Current::Held(held) => {
-                let bytes = held.bytes.bytes();
-                let len = held.len;
+        let (ppid, bytes, len) = match self.current.as_ref()? {
+            Current::Message(ppid) => {
+                let bytes = self.message.bytes();
 
-                (Ok(held.ppid), SegmentChunk { bytes, len })
+                (Ok(*ppid), bytes, bytes.len())
             }
-            Current::Bad(error) => (Err(*error), SegmentChunk::whole(&[])),
+            Current::Held(held) => (Ok(held.ppid), held.bytes.bytes(), held.len),
+            Current::Bad(error) => (Err(*error), [].as_slice(), 0),
         };
-        // Of a segment chunk nothing is parsed, and of others all is there.
-        let chunk = ppid.and_then(|ppid| Chunk::parse(ppid, segment.bytes));
+        // No byte of a segment chunk is parsed, and all bytes of the others are there.
+        let chunk = ppid.and_then(|ppid| Chunk::parse(ppid, bytes));
+        let segment = SegmentChunk::new(&mut self.deframer, bytes, len);
         // A received chunk is never refused.
         let action = self
             .session

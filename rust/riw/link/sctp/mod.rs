@@ -11,6 +11,7 @@
 //! the connection only for each message, so that a transmit run goes on.
 
 mod association;
+mod chunk;
 mod held;
 mod inlet;
 mod reorder;
@@ -19,5 +20,4 @@ mod session;
 pub(super) use association::{bind_more, new_listener, new_socket, CloseProgress};
 pub(crate) use association::{Association, PeerSupport};
 pub(crate) use inlet::Inlet;
-pub(crate) use reorder::{Reorder, SegmentChunk};
-pub(crate) use session::Inflow;
+pub(crate) use reorder::Reorder;

@@ -3,42 +3,22 @@
 //! The functions of a link for the session of its association.
 
 use super::{
-    super::{Connection, Link},
+    super::{Connection, Link, LinkEnd, LinkEvents},
     inlet::{Fetched, Inlet},
-    Association, PeerSupport, Reorder, SegmentChunk,
+    Association, PeerSupport, Reorder,
 };
 use iwarp::{
     negotiation::Agreed,
     sctp::{Form, Session, SessionAction, SessionEvent},
     startup::RtrTypes,
     wire::sctp::PPID_SEGMENT,
-    Error as ProtocolError, Segment,
+    Local,
 };
-use kernel::prelude::*;
+use kernel::{prelude::*, sync::Arc};
 use net::sctp::{Look, Phase};
 
 /// Maximum chunks that are handled, and messages that are received, in a row before other work items run.
 const BATCH: usize = 256;
-
-/// How [`Link::receive_chunks`] ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Inflow {
-    /// Nothing is left: an event follows when more arrives.
-    Empty,
-    /// The receiver does not take the next chunk yet.
-    Blocked,
-    /// There may be more, but other work items run first.
-    More,
-    /// The peer has sent its last chunk. This side may still send.
-    PeerClosed,
-    /// The peer has shut the association down, without an end of its session or behind it. Neither side can send
-    /// any more.
-    ShutDown,
-    /// The session failed: this side has to report this error, and to close.
-    Failed(ProtocolError),
-    /// There is no association any more, or it must be aborted. The reason.
-    Closed(Error),
-}
 
 /// All functions need process context and may sleep. Without an association they fail with `ENOTCONN`.
 impl Link {
@@ -159,78 +139,80 @@ impl Link {
         })
     }
 
-    /// The end of a receive whose chunk is not taken: an association that is lost is no reason to wait. One that
-    /// the peer has shut down is none to drop what has arrived.
-    fn blocked(&self) -> Inflow {
-        match self.with_association(|association| Ok(association.socket.look())) {
-            Err(e) => Inflow::Closed(e),
-            Ok(Look {
-                phase: Phase::Gone,
-                error: Some(e),
-                ..
-            }) => Inflow::Closed(e),
-            Ok(_) => Inflow::Blocked,
-        }
-    }
-
-    /// Receives chunks, and calls `deliver` with each segment chunk in order. `deliver` returns whether
-    /// it has taken it; if not, it gets it again in the next call. `place` is called with an RDMA Write
-    /// whose turn has not come, and its payload; it returns whether it has placed the payload. `end` is
-    /// called with the end of the receive. None may use the link, except to send: it is not taken
-    /// meanwhile, so what they do concerns this connection.
-    pub(crate) fn receive_chunks(
-        &self,
-        deliver: impl FnMut(SegmentChunk<'_>) -> bool,
-        place: impl FnMut(&Segment, &[u8]) -> bool,
-        end: impl FnOnce(Inflow),
-    ) {
-        let mut inlet = self.inlet.lock();
-
-        // Whoever has taken the connection away ends the stream.
-        if let Some(inlet) = Option::as_mut(&mut inlet) {
-            end(self.receive_batch(inlet, deliver, place));
-        }
-    }
-
-    fn receive_batch(
-        &self,
-        inlet: &mut Inlet,
-        mut deliver: impl FnMut(SegmentChunk<'_>) -> bool,
-        mut place: impl FnMut(&Segment, &[u8]) -> bool,
-    ) -> Inflow {
+    /// Lets `owner` receive the chunks of `inlet`, which is the link's, in order. The owner may use the link only to
+    /// send: it is not taken meanwhile, so what the owner does concerns this connection.
+    pub(in crate::link) fn receive_chunks<T: LinkEvents>(&self, inlet: &mut Inlet, owner: &Arc<T>) {
         let mut budget = BATCH;
 
         for _ in 0..BATCH {
             match inlet.fetch(
                 &mut budget,
                 |f| self.with_association(|association| f(&association.socket)),
-                &mut place,
+                |segment, payload| owner.place_early(segment, payload),
             ) {
                 Fetched::Chunk => {}
-                Fetched::Nothing => return Inflow::Empty,
-                Fetched::Spent => return Inflow::More,
-                Fetched::ShutDown => return Inflow::ShutDown,
-                Fetched::Closed(e) => return Inflow::Closed(e),
+                Fetched::Nothing => return,
+                Fetched::Spent => break,
+                Fetched::ShutDown => return owner.ended(LinkEnd::ShutDown),
+                Fetched::Closed(e) => return self.lost(owner, e),
             }
-            let outcome = inlet.handle(|action, chunk| match action {
-                SessionAction::Deliver if deliver(chunk) => (true, None),
-                SessionAction::Deliver => (false, Some(Inflow::Blocked)),
-                SessionAction::Discard => (true, None),
-                SessionAction::PeerClosed => (true, Some(Inflow::PeerClosed)),
-                SessionAction::Fail(error) => (true, Some(Inflow::Failed(error))),
-                // Such a session is not open.
-                _ => (true, Some(Inflow::Closed(ECONNRESET))),
+            let handled = inlet.handle(|action, mut chunk| {
+                let end = match action {
+                    SessionAction::Deliver => {
+                        owner.receive(&mut chunk);
+                        return (chunk.is_taken, chunk.is_taken.then_some(None));
+                    }
+                    SessionAction::Discard => None,
+                    SessionAction::PeerClosed => Some(LinkEnd::PeerClosed),
+                    SessionAction::Fail(error) => Some(LinkEnd::Failed(error)),
+                    // Such a session is not open.
+                    _ => Some(LinkEnd::Closed(ECONNRESET)),
+                };
+
+                (true, Some(end))
             });
-            if let Some(end) = outcome.flatten() {
-                if matches!(end, Inflow::Closed(_)) {
-                    inlet.set_broken();
+
+            match handled.flatten() {
+                None => return self.blocked(owner),
+                Some(None) => {}
+                Some(Some(end)) => {
+                    if let LinkEnd::Closed(_) = end {
+                        inlet.set_broken();
+                    }
+                    owner.ended(end);
+                    match end {
+                        // The association may have ended, too.
+                        LinkEnd::PeerClosed => break,
+                        _ => return,
+                    }
                 }
-                if end == Inflow::Blocked {
-                    return self.blocked();
-                }
-                return end;
             }
         }
-        Inflow::More
+        // Other work items run before the rest is received.
+        owner.changed();
+    }
+
+    /// Ends a receive whose chunk is not taken: an association that is lost is no reason to wait. One that
+    /// the peer has shut down is none to drop what has arrived.
+    fn blocked<T: LinkEvents>(&self, owner: &Arc<T>) {
+        match self.with_association(|association| Ok(association.socket.look())) {
+            Err(e) => self.lost(owner, e),
+            Ok(Look {
+                phase: Phase::Gone,
+                error: Some(e),
+                ..
+            }) => self.lost(owner, e),
+            Ok(_) => {}
+        }
+    }
+
+    /// Reports that there is no association any more, for `reason`.
+    fn lost<T: LinkEvents>(&self, owner: &Arc<T>, reason: Error) {
+        match reason {
+            // Whoever has taken the connection away ends the stream.
+            e if e == ENOTCONN => {}
+            e if e == ENOMEM => owner.ended(LinkEnd::Failed(Local::Memory.into())),
+            e => owner.ended(LinkEnd::Closed(e)),
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! that waits for a receive WR.
 
 #[cfg(CONFIG_KUNIT = "y")]
-#[path = "../kunit/budget.rs"]
+#[path = "../../kunit/budget.rs"]
 mod kunit;
 
 /// The cost of an FPDU besides its octets, for its headers, its look-ups and a completion: an estimate, in
@@ -22,16 +22,19 @@ pub(super) struct RunBudget(usize);
 
 impl RunBudget {
     /// The budget of a run that begins.
+    #[inline]
     pub(super) const fn new() -> Self {
         Self(RUN_COST)
     }
 
     /// Takes the cost of an FPDU that has been consumed.
+    #[inline]
     pub(super) fn take(&mut self, octets: usize) {
         self.0 = self.0.saturating_sub(octets.saturating_add(FPDU_COST));
     }
 
     /// Whether the run must end.
+    #[inline]
     pub(super) fn is_spent(&self) -> bool {
         self.0 == 0
     }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A segment chunk whose turn has come, for the stream to pull.
+
+use super::super::{
+    octets::RxOctets,
+    segments::{Inflow, Pause, Segments},
+    tcp::RxState,
+};
+use iwarp::{
+    ddp::{FrameHead, Ulpdu},
+    sctp::ChunkDeframer,
+    Deframed, Deframing, Error, Local,
+};
+use kernel::prelude::*;
+use net::Unread;
+
+/// A segment chunk.
+pub(super) struct SegmentChunk<'a> {
+    deframer: &'a mut ChunkDeframer,
+    /// Its bytes; only the first [`HEAD_LEN`](iwarp::sctp::HEAD_LEN) if the payload has been placed.
+    unread: Unread<'a>,
+    is_placed: bool,
+    /// The stream does not get it again.
+    pub(super) is_taken: bool,
+}
+
+impl<'a> SegmentChunk<'a> {
+    /// A chunk of `len` bytes. `bytes` are all, or those that are kept if the payload has been placed. Any context.
+    pub(super) fn new(deframer: &'a mut ChunkDeframer, bytes: &'a [u8], len: usize) -> Self {
+        Self {
+            deframer,
+            unread: Unread::head_of(bytes, len),
+            is_placed: bytes.len() < len,
+            is_taken: false,
+        }
+    }
+}
+
+impl Inflow for SegmentChunk<'_> {
+    fn segments<'a>(&'a mut self, _rx: &'a mut RxState) -> Option<impl Segments + 'a> {
+        Some(self)
+    }
+
+    fn discard(&mut self) {
+        self.is_taken = true;
+    }
+}
+
+impl Segments for &mut SegmentChunk<'_> {
+    const SHORT: Error = ChunkDeframer::SHORT;
+
+    fn next(&mut self, head: &mut FrameHead) -> Result<Option<Ulpdu>, Error> {
+        if self.is_taken {
+            return Ok(None);
+        }
+        match self.deframer.next(&RxOctets::new(&self.unread), head)? {
+            Deframed::Frame(ulpdu) => Ok(Some(ulpdu)),
+            // A chunk is a frame.
+            Deframed::Incomplete { .. } => Err(Local::LowerLayer.into()),
+        }
+    }
+
+    fn octets<R>(&self, f: impl FnOnce(RxOctets<'_>) -> R) -> R {
+        f(match self.is_placed {
+            true => RxOctets::placed(&self.unread),
+            false => RxOctets::new(&self.unread),
+        })
+    }
+
+    fn advance(&mut self, _octets: usize) {
+        self.is_taken = true;
+    }
+
+    fn finish(self, _blocked: bool) -> Result<Pause, Error> {
+        Ok(Pause::Event)
+    }
+}

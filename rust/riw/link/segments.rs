@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a link has received, as a stream pulls it.
+
+use super::{octets::RxOctets, tcp::RxState};
+use iwarp::{ddp::FrameHead, ddp::Ulpdu, Error};
+
+/// Data that a link has received.
+pub(crate) trait Inflow {
+    /// Begins to receive it. `rx` is what the link keeps of the stream between two receives. `None` if a worker
+    /// receives the rest of an earlier one.
+    fn segments<'a>(&'a mut self, rx: &'a mut RxState) -> Option<impl Segments + 'a>;
+
+    /// Drops it, also what follows the segments that were taken.
+    fn discard(&mut self);
+}
+
+/// The segments in such data.
+pub(crate) trait Segments {
+    /// The error for a segment that is too short for its DDP header.
+    const SHORT: Error;
+
+    /// Yields the next segment, whose frame is whole and checked, and copies its first octets to `head`. `None` if
+    /// there is none now.
+    fn next(&mut self, head: &mut FrameHead) -> Result<Option<Ulpdu>, Error>;
+
+    /// Calls `f` with the octets in which it lies.
+    fn octets<R>(&self, f: impl FnOnce(RxOctets<'_>) -> R) -> R;
+
+    /// Takes it, with the `octets` of its frame.
+    fn advance(&mut self, octets: usize);
+
+    /// Ends the receive. `blocked`: the segment at the front is not taken yet.
+    fn finish(self, blocked: bool) -> Result<Pause, Error>;
+}
+
+/// What a link needs before it can receive more.
+#[derive(Default)]
+pub(crate) enum Pause {
+    /// Nothing: an event follows.
+    #[default]
+    Event,
+    /// A buffer for a frame, as the socket has no room for it: see [`RxState::buffer_size`].
+    Buffer,
+    /// A worker, which receives the rest.
+    Worker,
+}

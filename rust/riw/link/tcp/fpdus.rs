@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! FPDUs in the receive queue of a socket.
+//!
+//! An FPDU stays in the socket until it is complete and its CRC is right. The socket has room for the
+//! largest one ([`RX_ROOM`]), and calls back when the FPDU is complete. Sometimes TCP cannot keep it all
+//! (a small `tcp_rmem`, no memory, very small segments). Then a worker gives the stream a buffer for
+//! this one FPDU ([`RxState::hold`]).
+//!
+//! A run is bounded ([`RunBudget`]). When it has spent its budget, a worker receives the rest, one run after the
+//! other, and callbacks of TCP leave it to the worker.
+
+use super::{
+    super::{
+        crc,
+        octets::RxOctets,
+        segments::{Pause, Segments},
+    },
+    budget::RunBudget,
+};
+use core::num::NonZeroUsize;
+use iwarp::{
+    ddp::{FrameHead, Ulpdu},
+    mpa::{
+        fpdu::{FPDU_HEAD_MAX, FPDU_MAX},
+        FpduDeframer,
+    },
+    startup::Parameters,
+    Deframed, Deframing, Error, Local, Rdmap, RxConfig,
+};
+use kernel::prelude::*;
+use net::{Reader, RecvBuf};
+
+/// Unread bytes that a socket must have room for. They are several FPDUs, so that the window stays
+/// open while one of them is incomplete.
+// CAST: A small constant.
+pub(crate) const RX_ROOM: u32 = 4 * FPDU_MAX as u32;
+
+/// Why a stream receives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::link) enum RxCause {
+    /// TCP has called back for octets.
+    Octets,
+    /// TCP has called back for a change of its state: there need be no new octets. It also calls back while
+    /// a worker unlocks the socket, for its backlog.
+    State,
+    /// A worker looks: there need be no new octets.
+    Worker,
+}
+
+/// Where an incomplete FPDU lies, if there is one.
+enum Incomplete {
+    /// In the socket, which keeps it until it is complete.
+    InSocket,
+    /// In the socket, which has no room for all of it: it needs a buffer of this size. So many times there was no
+    /// memory for one.
+    NoRoom { size: NonZeroUsize, failures: u32 },
+    /// In a buffer of its own.
+    InBuffer(RecvBuf),
+}
+
+/// The receiving side of MPA, between two receives. The lock of the stream's receiving side protects it.
+pub(crate) struct RxState {
+    deframer: FpduDeframer<crc::Kernel>,
+    incomplete: Incomplete,
+    /// Octets in the socket: of an incomplete FPDU, or all from a waiting message on.
+    left: usize,
+    /// The message at the front waits for a receive WR.
+    blocked: bool,
+    /// The last run has spent its budget, and a worker receives the rest: complete FPDUs may be in the
+    /// socket.
+    rest: bool,
+}
+
+impl RxState {
+    /// The receiving side at the start of a stream. Any context.
+    pub(crate) fn new(parameters: &Parameters) -> Self {
+        Self {
+            deframer: FpduDeframer::new(RxConfig {
+                crc: parameters.crc,
+                markers: parameters.rx_markers,
+            }),
+            incomplete: Incomplete::InSocket,
+            left: 0,
+            blocked: false,
+            rest: false,
+        }
+    }
+
+    /// Whether a worker receives the rest of a run. Any context.
+    #[inline]
+    pub(crate) fn has_rest(&self) -> bool {
+        self.rest
+    }
+
+    /// Whether the stream may end here, as what is not taken is no part of an FPDU. Any context.
+    pub(crate) fn may_end(&self) -> bool {
+        let held = match &self.incomplete {
+            Incomplete::InBuffer(buffer) => buffer.len(),
+            Incomplete::InSocket | Incomplete::NoRoom { .. } => 0,
+        };
+
+        self.deframer.may_end(held.saturating_add(self.left))
+    }
+
+    /// Returns the size of the buffer that the FPDU at the front needs; `None` if it needs none. Any context.
+    pub(crate) fn buffer_size(&self) -> Option<NonZeroUsize> {
+        match self.incomplete {
+            Incomplete::NoRoom { size, .. } => Some(size),
+            Incomplete::InSocket | Incomplete::InBuffer(_) => None,
+        }
+    }
+
+    /// Gives the FPDU at the front its buffer of `size` bytes, if it still needs one. Any context. Returns whether
+    /// it has one now. Without memory, fails with the number of failures for this FPDU.
+    pub(crate) fn hold(
+        &mut self,
+        size: NonZeroUsize,
+        buffer: Result<RecvBuf>,
+    ) -> Result<bool, u32> {
+        match (&mut self.incomplete, buffer) {
+            (Incomplete::NoRoom { size: needed, .. }, Ok(buffer)) if *needed == size => {
+                self.incomplete = Incomplete::InBuffer(buffer);
+                Ok(true)
+            }
+            (
+                Incomplete::NoRoom {
+                    size: needed,
+                    failures,
+                },
+                Err(_),
+            ) if *needed == size => {
+                *failures = failures.saturating_add(1);
+                Err(*failures)
+            }
+            // Whoever has found another FPDU without room has requested its buffer, too.
+            _ => Ok(false),
+        }
+    }
+
+    /// Notes that the socket has room for the FPDU that it has, or the size of the buffer that the FPDU needs.
+    /// Returns whether the buffer is to be requested now. `look`: a worker looks. After a failure only a timer sets
+    /// the pace, not the peer, until another size is needed.
+    fn set_room(&mut self, needed: Option<NonZeroUsize>, look: bool) -> bool {
+        let this = &mut self.incomplete;
+
+        *this = match (core::mem::replace(this, Incomplete::InSocket), needed) {
+            (buffer @ Incomplete::InBuffer(_), _) => buffer,
+            (_, None) => Incomplete::InSocket,
+            (Incomplete::NoRoom { size, failures }, Some(needed)) if size == needed => {
+                Incomplete::NoRoom { size, failures }
+            }
+            (_, Some(size)) => Incomplete::NoRoom { size, failures: 0 },
+        };
+        matches!(this, Incomplete::NoRoom { failures, .. } if look || *failures == 0)
+    }
+}
+
+/// The FPDUs in a socket, or the one in a buffer and those behind it.
+pub(super) struct Fpdus<'a> {
+    reader: Reader<'a>,
+    rx: &'a mut RxState,
+    cause: RxCause,
+    /// Octets in the socket at first.
+    had: usize,
+    budget: RunBudget,
+    /// The FPDU at the front is incomplete. The socket must have so many octets before it can be.
+    needed: Option<usize>,
+    spent: bool,
+}
+
+impl<'a> Fpdus<'a> {
+    #[inline]
+    pub(super) fn new(reader: Reader<'a>, rx: &'a mut RxState, cause: RxCause) -> Self {
+        Self {
+            had: reader.unread().len(),
+            reader,
+            rx,
+            cause,
+            budget: RunBudget::new(),
+            needed: None,
+            spent: false,
+        }
+    }
+
+    /// Finds the FPDU in the buffer, after it has taken the rest of it from the socket.
+    #[cold]
+    fn next_in_buffer(&mut self, head: &mut FrameHead) -> Result<Deframed, Error> {
+        let Self { reader, rx, .. } = self;
+        let RxState {
+            deframer,
+            incomplete: Incomplete::InBuffer(buffer),
+            ..
+        } = &mut **rx
+        else {
+            return Ok(Deframed::Incomplete { needed: 1 });
+        };
+
+        loop {
+            match deframer.next(&RxOctets::new(&buffer.bytes().into()), head)? {
+                Deframed::Incomplete { needed } => {
+                    let unread = reader.unread();
+                    let count = needed.saturating_sub(buffer.len()).min(unread.len());
+
+                    if count == 0 {
+                        return Ok(Deframed::Incomplete { needed: 1 });
+                    }
+                    buffer
+                        .append(unread, count)
+                        .map_err(|_| Local::LowerLayer)?;
+                    reader.advance(count);
+                }
+                frame => return Ok(frame),
+            }
+        }
+    }
+}
+
+impl Segments for Fpdus<'_> {
+    const SHORT: Error = <FpduDeframer<crc::Kernel>>::SHORT;
+
+    #[inline]
+    fn next(&mut self, head: &mut FrameHead) -> Result<Option<Ulpdu>, Error> {
+        let deframed = if let Incomplete::InBuffer(_) = self.rx.incomplete {
+            self.next_in_buffer(head)?
+        } else if self.reader.unread().is_empty() {
+            Deframed::Incomplete { needed: 1 }
+        } else if self.budget.is_spent() {
+            self.spent = true;
+            return Ok(None);
+        } else {
+            let octets = RxOctets::new(self.reader.unread());
+
+            self.rx.deframer.next(&octets, head)?
+        };
+
+        Ok(match deframed {
+            Deframed::Frame(ulpdu) => Some(ulpdu),
+            Deframed::Incomplete { needed } => {
+                self.needed = Some(needed);
+                None
+            }
+        })
+    }
+
+    #[inline]
+    fn octets<R>(&self, f: impl FnOnce(RxOctets<'_>) -> R) -> R {
+        match &self.rx.incomplete {
+            Incomplete::InBuffer(buffer) => f(RxOctets::new(&buffer.bytes().into())),
+            Incomplete::InSocket | Incomplete::NoRoom { .. } => {
+                f(RxOctets::new(self.reader.unread()))
+            }
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, octets: usize) {
+        if let Incomplete::InBuffer(_) = self.rx.incomplete {
+            // The buffer has one FPDU.
+            self.rx.incomplete = Incomplete::InSocket;
+        } else {
+            self.reader.advance(octets);
+            self.budget.take(octets);
+        }
+    }
+
+    /// Fails if urgent data has come: RDMAP has none, and nothing behind it can be read.
+    #[inline]
+    fn finish(self, blocked: bool) -> Result<Pause, Error> {
+        let Self {
+            reader,
+            rx,
+            cause,
+            had,
+            needed,
+            spent,
+            ..
+        } = self;
+        let is_look = cause == RxCause::Worker;
+        // If TCP had to drop octets, it calls back although it has no new ones. So it may after a wait for a
+        // receive WR, in which nothing was taken: that callback does not count, nor does a look.
+        let dropped = match cause {
+            RxCause::Octets => !rx.blocked,
+            RxCause::State | RxCause::Worker => rx.buffer_size().is_some(),
+        } && had == rx.left;
+        let left = reader.unread().len();
+        // CAST: At most `FPDU_MAX`.
+        let finished = reader.finish(needed.map(|needed| needed as u32));
+        let has_room = left == 0 || finished.waits && !dropped;
+        let size = match needed {
+            Some(needed) if !has_room && needed > FPDU_HEAD_MAX => NonZeroUsize::new(needed),
+            // The length of the FPDU is unknown yet.
+            Some(_) if !has_room => NonZeroUsize::new(FPDU_MAX),
+            _ => None,
+        };
+        let lacks_room = rx.set_room(size, is_look);
+
+        rx.left = left;
+        rx.blocked = blocked;
+        rx.rest = spent;
+        if spent {
+            Ok(Pause::Worker)
+        } else if finished.has_urgent {
+            Err(Rdmap::CatastrophicStream.into())
+        } else if lacks_room {
+            Ok(Pause::Buffer)
+        } else {
+            Ok(Pause::Event)
+        }
+    }
+}
