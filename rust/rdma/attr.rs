@@ -203,25 +203,8 @@ impl<T: Driver> Attributes<T> {
     }
 }
 
-/// A value of the module parameter `transport`, which selects the transport of new devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transports {
-    /// TCP.
-    Tcp,
-    /// SCTP.
-    Sctp,
-    /// Both.
-    Both,
-}
-
-impl Transports {
-    /// Returns the present value of the parameter: an administrator may change it. Any context.
-    pub fn chosen() -> Self {
-        // SAFETY: The function has no preconditions: it reads one word.
-        match unsafe { bindings::transport() } {
-            bindings::riw_transport_RIW_TRANSPORT_SCTP => Self::Sctp,
-            bindings::riw_transport_RIW_TRANSPORT_BOTH => Self::Both,
-            _ => Self::Tcp,
-        }
-    }
+/// Returns the number of the word in the module parameter `transport`: an administrator may change it. Any context.
+pub fn chosen_transport() -> u32 {
+    // SAFETY: The function has no preconditions: it reads one word.
+    unsafe { bindings::transport() }
 }

@@ -24,7 +24,7 @@ use kernel::{
     prelude::*,
     sync::atomic::{ordering, Atomic},
 };
-use rdma::attr::{Attribute, Attributes};
+use rdma::attr::{chosen_transport, Attribute, Attributes};
 
 /// Defines `Settings`: the name of each setting and its range, by directory.
 macro_rules! settings {
@@ -47,7 +47,7 @@ macro_rules! settings {
                 Ok(Self {
                     $($mpa: settings!(@initial $mpa, $mpa_range),)*
                     $($llp: settings!(@initial $llp, $llp_range),)*
-                    transport: Atomic::new(Transports::chosen().number()),
+                    transport: Atomic::new(chosen_transport()),
                 })
             }
         }
@@ -130,39 +130,14 @@ settings! {
     }
 }
 
-/// The transports of a device.
-pub(crate) use rdma::attr::Transports;
-
-/// The words for the setting `transport`, in the order of [`TRANSPORTS`].
+/// The words for the setting `transport`, in the order of the module parameter's.
 const TRANSPORT_WORDS: &[&CStr] = &[c"tcp", c"sctp", c"both"];
-const TRANSPORTS: [Transports; 3] = [Transports::Tcp, Transports::Sctp, Transports::Both];
-
-/// The list of the transports in a setting.
-pub(crate) trait EachTransport {
-    /// Returns the transports, the first one first. Any context.
-    fn all(self) -> &'static [Transport];
-
-    /// Returns the number in [`TRANSPORTS`].
-    fn number(self) -> u32;
-}
-
-impl EachTransport for Transports {
-    fn all(self) -> &'static [Transport] {
-        match self {
-            Self::Tcp => &[Transport::Tcp],
-            Self::Sctp => &[Transport::Sctp],
-            Self::Both => &[Transport::Sctp, Transport::Tcp],
-        }
-    }
-
-    fn number(self) -> u32 {
-        match self {
-            Self::Tcp => 0,
-            Self::Sctp => 1,
-            Self::Both => 2,
-        }
-    }
-}
+/// The transports for each word, the one to connect by first.
+const TRANSPORTS: [&[Transport]; 3] = [
+    &[Transport::Tcp],
+    &[Transport::Sctp],
+    &[Transport::Sctp, Transport::Tcp],
+];
 
 /// The file of the transport: connections and listeners that are made afterwards use it.
 static TRANSPORT: Attribute<Riw> = Attribute::word(
@@ -171,13 +146,9 @@ static TRANSPORT: Attribute<Riw> = Attribute::word(
     // CAST: A small number.
     |dev| dev.cm.settings.transport.load(ordering::Relaxed) as usize,
     |dev, number| {
-        let transports = *TRANSPORTS.get(number).ok_or(EINVAL)?;
-
-        dev.cm.load(transports)?;
-        dev.cm
-            .settings
-            .transport
-            .store(transports.number(), ordering::Relaxed);
+        dev.cm.load(TRANSPORTS.get(number).ok_or(EINVAL)?)?;
+        // CAST: A small number.
+        (dev.cm.settings.transport).store(number as u32, ordering::Relaxed);
         Ok(())
     },
 );
@@ -219,14 +190,12 @@ impl Settings {
         }
     }
 
-    /// Returns the transports of a connection or listener that is made now. Any context.
-    pub(crate) fn transports(&self) -> Transports {
-        let number = self.transport.load(ordering::Relaxed);
+    /// Returns the transports of a connection or listener that is made now, the one to connect by first. Any context.
+    pub(crate) fn transports(&self) -> &'static [Transport] {
+        // CAST: A 32-bit number fits.
+        let number = self.transport.load(ordering::Relaxed) as usize;
 
-        TRANSPORTS
-            .into_iter()
-            .find(|transports| transports.number() == number)
-            .unwrap_or(Transports::Tcp)
+        TRANSPORTS.get(number).copied().unwrap_or(TRANSPORTS[0])
     }
 
     /// Whether connections and listeners have all addresses of the netdev. Any context.

@@ -14,7 +14,7 @@ use riw_bindings as bindings;
 pub enum CmPhase {
     /// Waits for its connection.
     New = bindings::riw_cm_phase_RIW_CM_NEW,
-    /// Waits for TCP or SCTP.
+    /// Waits for the transport.
     Connecting = bindings::riw_cm_phase_RIW_CM_CONNECTING,
     /// Waits for the MPA Reply.
     AwaitReply = bindings::riw_cm_phase_RIW_CM_AWAIT_REPLY,

@@ -17,7 +17,6 @@ use crate::{
     limits::check_depths,
     link::{AddrPair, Connection, Deadline, LinkState, Site, Transport},
     qp::{Qp, Role},
-    settings::Transports,
 };
 use core::net::SocketAddr;
 use iwarp::{startup::Parameters, Mpa};
@@ -29,12 +28,12 @@ use net::Netns;
 use rdma::iw::{CmEvent, CmId, ConnParam, Offer, Setup};
 use trace::CmPhase;
 
-/// Milliseconds for SCTP to connect if TCP can be tried after it.
+/// Milliseconds to connect if another transport can be tried afterwards.
 const FALLBACK_TIME: i64 = 3_000;
 
 impl Opening {
     /// Prepares to connect. Also returns the connection of the first attempt, bound to the address of this
-    /// end: over SCTP, or over TCP if there can be none over SCTP and both would do. May sleep.
+    /// end: over the first transport that can have one. May sleep.
     ///
     /// Every socket of the attempts is made here, by the task that connects: it belongs to the user and to
     /// the cgroups of that task.
@@ -49,23 +48,24 @@ impl Opening {
     ) -> Result<(KBox<Self>, Connection)> {
         let policy = dev.settings.policy();
         let below_reclaim = qp.is_below_reclaim(Role::Initiator);
-        let startup = |transport| Startup::new(transport, &policy, param);
         let bind = |transport| bind(transport, dev, ns, setup, remote, below_reclaim);
 
-        let ((startup, connection), tcp) = match dev.settings.transports() {
-            Transports::Tcp => ((startup(Transport::Tcp)?, bind(Transport::Tcp)?), None),
-            Transports::Sctp => ((startup(Transport::Sctp)?, bind(Transport::Sctp)?), None),
-            Transports::Both => {
-                let (sctp, tcp) = (startup(Transport::Sctp)?, startup(Transport::Tcp)?);
+        // The request has to suit each transport. One that has no socket is left out.
+        let transports = dev.settings.transports().iter();
+        let mut attempts = transports.map(|transport| -> Result<_> {
+            let startup = Startup::new(*transport, &policy, param)?;
 
-                match (bind(Transport::Sctp), bind(Transport::Tcp)) {
-                    (Ok(first), second) => ((sctp, first), second.ok().map(|second| (tcp, second))),
-                    (Err(_), second) => ((tcp, second?), None),
-                }
-            }
+            Ok((startup, bind(*transport)))
+        });
+        let (startup, first) = attempts.next().ok_or(EINVAL)??;
+        let second = attempts.next().transpose()?;
+        let ((startup, connection), fallback) = match (first, second) {
+            (Ok(first), Some((other, Ok(second)))) => ((startup, first), Some((other, second))),
+            (Err(_), Some((other, second))) => ((other, second?), None),
+            (first, _) => ((startup, first?), None),
         };
         let connect_time = dev.settings.connect_time();
-        let time = match tcp {
+        let time = match fallback {
             Some(_) => (connect_time / 2).min(FALLBACK_TIME),
             None => connect_time,
         };
@@ -76,7 +76,7 @@ impl Opening {
                 remote: *remote,
             },
             startup,
-            tcp,
+            fallback,
             deadline: Deadline::new(time),
             limit: Deadline::new(connect_time.saturating_add(dev.settings.startup_time())),
         };
@@ -84,9 +84,9 @@ impl Opening {
         Ok((KBox::new(opening, GFP_KERNEL_ACCOUNT)?, connection))
     }
 
-    /// Chooses TCP, if it has not been tried. Returns its connection.
-    fn take_tcp(&mut self) -> Option<Connection> {
-        let (startup, connection) = self.tcp.take()?;
+    /// Chooses the next transport, if there is one. Returns its connection.
+    fn take_fallback(&mut self) -> Option<Connection> {
+        let (startup, connection) = self.fallback.take()?;
 
         self.startup = startup;
         Some(connection)
@@ -185,24 +185,24 @@ impl Endpoint {
         self.link.connect(remote).map_err(EndReason::Unreachable)
     }
 
-    /// Starts to connect, by TCP if SCTP fails at once and both would do. May sleep.
+    /// Starts to connect, by the next transport if the first one fails at once. May sleep.
     fn begin_first(
         self: &Arc<Self>,
         connection: Connection,
         opening: &mut Opening,
     ) -> Result<(), EndReason> {
         self.begin(connection, &opening.addrs.remote)
-            .or_else(|reason| self.begin_tcp(opening, reason))
+            .or_else(|reason| self.begin_fallback(opening, reason))
     }
 
-    /// Starts to connect by TCP, after an attempt by SCTP that has failed for `reason`. Returns that reason if
-    /// TCP has been tried, or is not to be. May sleep.
-    fn begin_tcp(
+    /// Starts to connect by the next transport, after an attempt that has failed for `reason`. Returns that reason if
+    /// there is none. May sleep.
+    fn begin_fallback(
         self: &Arc<Self>,
         opening: &mut Opening,
         reason: EndReason,
     ) -> Result<(), EndReason> {
-        let connection = opening.take_tcp().ok_or(reason)?;
+        let connection = opening.take_fallback().ok_or(reason)?;
 
         if let Some(failed) = self.link.take() {
             failed.abort();
@@ -249,17 +249,16 @@ impl Endpoint {
         }
     }
 
-    /// Connects by TCP, if there is no association and TCP has not been tried. Otherwise ends the
-    /// connection. May sleep.
+    /// Connects by the next transport, if there is one. Otherwise ends the connection. May sleep.
     pub(super) fn fall_back(
         self: &Arc<Self>,
         mut opening: KBox<Opening>,
         reason: EndReason,
     ) -> Step {
-        if self.begin_tcp(&mut opening, reason).is_err() {
+        if self.begin_fallback(&mut opening, reason).is_err() {
             return Step::End(Phase::Connecting(opening), End::abort(reason));
         }
-        // TCP may have connected already.
+        // It may have connected already.
         self.kick();
         Step::Next(Phase::Connecting(opening))
     }
@@ -272,7 +271,10 @@ impl Endpoint {
             LinkState::Closed(error) => return Err(EndReason::Unreachable(error)),
             LinkState::Established | LinkState::PeerClosed | LinkState::Closing => {}
         }
-        opening.addrs.local = self.link.local_addr().map_err(EndReason::link)?;
+        opening.addrs.local = self
+            .link
+            .with(|connection| connection.local_addr())
+            .map_err(EndReason::link)?;
         opening.startup.send_request(self)?;
         Ok(true)
     }
@@ -342,7 +344,7 @@ impl Endpoint {
         if !opening.startup.next_attempt(reason) || self.reconnect(&mut opening).is_err() {
             return Step::End(Phase::AwaitReply(opening), End::abort(reason));
         }
-        // TCP may have connected already.
+        // It may have connected already.
         self.kick();
         Step::Next(Phase::Connecting(opening))
     }

@@ -295,19 +295,15 @@ impl CmDevice {
         Ok(vrf.filter(|_| !local.ip().is_loopback()))
     }
 
-    /// Returns the VRF of a socket in `ns` that listens at `local`, as [`Self::vrf`] does. A wildcard listener of
-    /// SCTP is in none, as SCTP has no ports of a VRF: it refuses a port in a VRF that a listener outside has, and
-    /// the other way round. Nor is one of TCP that gets the connections of all VRFs.
+    /// Returns the VRF of a socket in `ns` that listens at `local`, as [`Self::vrf`] does. A wildcard listener may be
+    /// in none.
     pub(super) fn listener_vrf(
         &self,
         transport: Transport,
         ns: &Netns,
         local: &SocketAddr,
     ) -> Result<Option<u32>> {
-        let is_outside = match transport {
-            Transport::Tcp => ns.tcp_listens_in_vrfs(),
-            Transport::Sctp => true,
-        };
+        let is_outside = transport.listens_outside_vrfs(ns);
         let vrf = self.vrf(local)?;
 
         Ok(vrf.filter(|_| !is_outside || !local.ip().is_unspecified()))
@@ -315,7 +311,7 @@ impl CmDevice {
 
     /// Returns the addresses that a socket at `local` has besides, of the same family: none, unless the
     /// setting `multihoming` is on and `local` is an address of the netdev. So a wildcard address is left
-    /// as it is: to SCTP, it means all addresses of the host. May sleep. `ENODEV` if the device is shut
+    /// as it is: it means all addresses of the host. May sleep. `ENODEV` if the device is shut
     /// down, `ENOMEM`.
     pub(super) fn further_addrs(
         &self,
@@ -324,7 +320,7 @@ impl CmDevice {
     ) -> Result<KVec<SocketAddr>> {
         let mut further = KVec::new();
 
-        if transport != Transport::Sctp || !self.settings.is_multihomed() {
+        if !transport.is_multihomed() || !self.settings.is_multihomed() {
             return Ok(further);
         }
         let netdev = self.netdev()?;

@@ -104,7 +104,7 @@ impl Endpoint {
         )
     }
 
-    /// Returns the treatment of chunks of SCTP that arrive out of order. Any context.
+    /// Returns the treatment of segments that arrive out of order. Any context.
     pub(super) fn reorder(&self) -> Reorder {
         Reorder {
             memcg: match self.qp.as_ref() {
@@ -115,13 +115,7 @@ impl Endpoint {
         }
     }
 
-    /// Lets the queue pair read the link: data may have arrived before the stream was active, or
-    /// before the queue pair had a buffer for it. Process context, may sleep.
-    pub(super) fn poll_link(self: &Arc<Self>) {
-        self.link.poll(self);
-    }
-
-    /// Receives the next chunk of SCTP in order, as [`Link::next_action`] does; if there may be more, a
+    /// Receives the next chunk in order, as [`Link::next_action`] does; if there may be more, a
     /// work item comes back. May sleep.
     pub(super) fn next_action<R>(
         self: &Arc<Self>,
@@ -178,7 +172,7 @@ impl Endpoint {
     /// load here ([`PendingEvents::set`]), and another between the store in `start` and the work
     /// item that `start` queues. So either this reads that the stream is active, or that work item
     /// sees the event. Data and changes of state come under the connection's lock, which that work
-    /// item takes ([`Self::poll_link`]). The model is `selftests/litmus/pending_events.litmus`.
+    /// item takes ([`Link::poll`]). The model is `selftests/litmus/pending_events.litmus`.
     pub(super) fn kick(self: &Arc<Self>) {
         if self.is_stream_active() {
             self.stream_queue.kick::<_, 1>(self);
@@ -194,7 +188,7 @@ impl Endpoint {
 
     /// Gives the link its connection. Resets the connection if that fails. May sleep.
     pub(super) fn set_connection(self: &Arc<Self>, connection: Connection) -> Result {
-        // A connection that replaces this one, over TCP in place of SCTP, has the same value.
+        // A connection that replaces this one, over another transport, has the same value.
         self.keepalive.populate(self.dev.settings.keepalive_time());
         self.link
             .attach(connection, self.keepalive_time(), self.clone())
@@ -253,7 +247,7 @@ impl QpConnection for Endpoint {
         // A timer that an earlier stream of the queue pair has left may expire during the startup of
         // this one, whose frames are not the queue pair's.
         if self.is_stream_active() {
-            Arc::from(self).poll_link();
+            self.link.poll(&Arc::from(self));
         }
     }
 
@@ -332,7 +326,7 @@ impl LinkEvents for Endpoint {
     /// Any context. The connection may be locked.
     fn room(self: &Arc<Self>) {
         if let Some(qp) = self.active_qp() {
-            qp.write_space();
+            qp.kick();
         }
     }
 }

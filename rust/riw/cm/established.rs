@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     counters::Counter,
-    link::{AddrPair, Deadline, Link, Transport},
+    link::{AddrPair, Deadline, Link},
     qp::Role,
 };
 use iwarp::startup::Parameters;
@@ -20,7 +20,7 @@ use kernel::{
 };
 use rdma::iw::{CmEvent, CmId, Offer};
 
-/// Milliseconds for a silent peer to answer heartbeats, at least.
+/// Milliseconds for a silent peer to answer probes, at least.
 const PROBE_TIME_MIN: i64 = 5_000;
 /// Milliseconds for the queue pair to close its half after the peer has closed.
 const CLOSE_TIME: i64 = 3_000;
@@ -37,7 +37,9 @@ impl PeerWatch {
         let idle = i64::from(endpoint.keepalive_time()).saturating_mul(1000);
         let limit = idle.saturating_add(idle.max(PROBE_TIME_MIN));
 
-        (idle != 0 && endpoint.link.transport() == Ok(Transport::Sctp)).then(|| Self {
+        let transport = (endpoint.link).with(|connection| Ok(connection.transport()));
+
+        (idle != 0 && transport.is_ok_and(|transport| !transport.gives_up_peer())).then(|| Self {
             limit,
             deadline: Deadline::new(limit),
         })
@@ -45,9 +47,9 @@ impl PeerWatch {
 
     /// Whether the peer has been silent for too long. If not, sets the time of the next look. May sleep.
     pub(super) fn finds_silence(&mut self, link: &Link) -> bool {
-        let left = match link.silence() {
-            Some(silence) => self.limit.saturating_sub(silence),
-            None => self.limit,
+        let left = match link.with(|connection| Ok(connection.silence())) {
+            Ok(Some(silence)) => self.limit.saturating_sub(silence),
+            Ok(None) | Err(_) => self.limit,
         };
 
         self.deadline = Deadline::new(left);
@@ -72,7 +74,7 @@ impl Endpoint {
         self.set_stream_active();
         // The queue pair may have filled the link already, and the event for its room have gone
         // elsewhere.
-        qp.write_space();
+        qp.kick();
         // The same is true of data that has been received.
         self.kick();
         Ok(())
@@ -97,9 +99,8 @@ impl Endpoint {
     pub(super) fn step_stream(self: &Arc<Self>, phase: Phase) -> Step {
         if !self.events.has(PendingEvent::LlpClosed) {
             // Needed only the first time, and harmless later.
-            match self.qp.as_ref() {
-                Some(qp) => qp.in_worker(|| self.poll_link()),
-                None => self.poll_link(),
+            if let Some(qp) = self.qp.as_ref() {
+                qp.in_worker(|| self.link.poll(self));
             }
         }
         let phase = match phase {
@@ -153,17 +154,24 @@ impl Endpoint {
                 ..ending
             },
             None => Ending {
-                moved: self.link.moved(),
+                moved: self.moved(),
                 deadline,
                 limit: Deadline::new(ENDING_TIME_MAX),
             },
         }
     }
 
+    /// Returns a number that changes when bytes move. May sleep.
+    fn moved(&self) -> u64 {
+        self.link
+            .with(|connection| Ok(connection.moved()))
+            .unwrap_or(0)
+    }
+
     /// Gives a stream that is about to end more time, if bytes have moved in the time before and
     /// the peer has not closed its half. Returns whether it does. May sleep.
     pub(super) fn extend_ending(&self, ending: &mut Ending) -> bool {
-        let moved = self.link.moved();
+        let moved = self.moved();
         let before = core::mem::replace(&mut ending.moved, moved);
         let extend = moved != before
             && !self.events.has(PendingEvent::LlpClosed)

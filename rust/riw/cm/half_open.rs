@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Half-open connections: TCP or SCTP has established them, but the peer's request has not arrived, or waits
+//! Half-open connections: the transport has established them, but the peer's request has not arrived, or waits
 //! for room in the backlog of the consumer.
 
 use core::net::IpAddr;

@@ -21,10 +21,7 @@ use super::{
     member::{CmSubscription, Member},
     subscription::{Subscription, SubscriptionKey},
 };
-use crate::{
-    link::{Connection, ListenEvents, ListenHook, ListenLink, Site, Transport, UnboundLink},
-    settings::{EachTransport, Transports},
-};
+use crate::link::{Connection, ListenLink, Site, Transport, UnboundLink};
 use kernel::{
     prelude::*,
     rbtree::{Entry, RBTreeNodeReservation},
@@ -33,7 +30,7 @@ use kernel::{
     workqueue::WorkItem,
 };
 use kernel_ext::{memalloc::without_io, vec, workqueue::mod_delayed_work};
-use net::Netns;
+use net::{ListenerHook, Netns};
 use rdma::iw::{Backlog, CmId, Setup};
 
 /// Connections that a listener accepts in a row before other work items run.
@@ -116,16 +113,16 @@ fn listen_on(
     Ok(token)
 }
 
-/// Makes a candidate for each transport that the device uses. If it uses both and the kernel lacks SCTP, only
-/// that for TCP. May sleep.
+/// Makes a candidate for each transport that the device uses, if it uses several without those that the kernel lacks.
+/// May sleep.
 fn candidates(dev: &Arc<CmDevice>, ns: &Netns, setup: &Setup) -> Result<KVec<Candidate>> {
     let wanted = dev.settings.transports();
     let mut candidates = KVec::with_capacity(2, GFP_KERNEL_ACCOUNT)?;
 
-    for transport in wanted.all() {
+    for transport in wanted {
         match Candidate::new(*transport, dev, ns, setup) {
             Ok(candidate) => vec::push(&mut candidates, candidate, GFP_KERNEL_ACCOUNT)?,
-            Err(e) if Transport::is_missing(e) && wanted == Transports::Both => {}
+            Err(e) if Transport::is_missing(e) && wanted.len() > 1 => {}
             Err(e) => return Err(e),
         }
     }
@@ -140,7 +137,7 @@ fn candidates(dev: &Arc<CmDevice>, ns: &Netns, setup: &Setup) -> Result<KVec<Can
 struct Candidate {
     listener: Arc<Listener>,
     link: UnboundLink,
-    hook: ListenHook<Listener>,
+    hook: ListenerHook<Listener>,
     listener_node: RBTreeNodeReservation<Key, Arc<Listener>>,
     subscription_node: RBTreeNodeReservation<SubscriptionKey, Arc<Subscription>>,
 }
@@ -165,7 +162,7 @@ impl Candidate {
 
         Ok(Self {
             link: UnboundLink::new(transport, &site, &setup.local, more)?,
-            hook: ListenHook::new(listener.clone())?,
+            hook: ListenerHook::new(listener.clone())?,
             listener_node: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
             subscription_node: RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
             listener,
@@ -266,7 +263,7 @@ impl Listener {
     }
 }
 
-impl ListenEvents for Listener {
+impl net::Listener for Listener {
     /// Softirq.
     fn connection_ready(self: &Arc<Self>) {
         self.kick();

@@ -6,7 +6,7 @@ use super::{
     device::Shared,
     subscription::{Subscription, SubscriptionKey},
 };
-use crate::link::{ListenHook, ListenLink, Transport, UnboundLink};
+use crate::link::{ListenLink, Transport, UnboundLink};
 use core::net::SocketAddr;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
@@ -16,7 +16,7 @@ use kernel::{
     workqueue::{DelayedWork, Work},
 };
 use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, Queue};
-use net::netns;
+use net::{netns, ListenerHook};
 
 /// The minimum length of the accept queue; a larger backlog of the consumer makes it longer,
 /// although that backlog limits connections whose Request has arrived. The minimum is not higher: a
@@ -89,7 +89,7 @@ impl Listener {
     pub(super) fn open(
         self: &Arc<Self>,
         link: UnboundLink,
-        hook: ListenHook<Self>,
+        hook: ListenerHook<Self>,
         tos: Option<u8>,
         backlog: u32,
     ) -> Result {

@@ -13,7 +13,7 @@
 //! (`link_ops_rwsem`), behind which a second `rdma link add` waits with a netdev that goes.
 
 use super::device::CmDevice;
-use crate::{link::Transport, settings::Transports};
+use crate::link::Transport;
 use kernel::{
     impl_has_work, new_work,
     prelude::*,
@@ -42,12 +42,12 @@ impl CmDevice {
     /// `EPROTONOSUPPORT` if the kernel has no SCTP and TCP is not among the transports; `ENODEV` if the
     /// device is shut down, `EINTR` after a signal: the work item goes on in both cases. `ENOMEM`, or
     /// another error of [`Pernet::load_sctp`](net::Pernet::load_sctp).
-    pub(crate) fn load(self: &Arc<Self>, transports: Transports) -> Result {
-        if transports == Transports::Tcp {
+    pub(crate) fn load(self: &Arc<Self>, transports: &[Transport]) -> Result {
+        if !transports.contains(&Transport::Sctp) {
             return Ok(());
         }
         match self.load_sctp() {
-            Err(e) if Transport::is_missing(e) && transports == Transports::Both => {
+            Err(e) if Transport::is_missing(e) && transports.contains(&Transport::Tcp) => {
                 pr_warn!("the kernel has no SCTP: the transport is TCP alone\n");
                 Ok(())
             }

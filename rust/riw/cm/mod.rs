@@ -10,7 +10,7 @@
 //! - A `Listener` accepts connections (`listen.rs`). It has a `Subscription` for each listening id of
 //!   iw_cm.
 //! - A [`CmDevice`] knows all endpoints and subscriptions of a device, its members (`member.rs`), so
-//!   that it can end them. `load.rs` loads the kernel's SCTP for it.
+//!   that it can end them. `load.rs` loads the modules that its transports need.
 //!
 //! # Contexts
 //!

@@ -17,8 +17,8 @@ pub(super) struct Opening {
     /// The addresses; the local one as far as it is known.
     pub(super) addrs: AddrPair,
     pub(super) startup: Startup,
-    /// To be tried over TCP if there is no association, and the connection for it.
-    pub(super) tcp: Option<(Startup, Connection)>,
+    /// To be tried if the first transport does not connect, and the connection for it.
+    pub(super) fallback: Option<(Startup, Connection)>,
     /// The deadline of the phase.
     pub(super) deadline: Deadline,
     /// When the consumer, which may wait, gets the connect reply at the latest, over all attempts.

@@ -13,7 +13,7 @@ mod kunit;
 pub(super) enum PendingEvent {
     /// The connection has ended, or the peer's half of it, and the queue pair is notified.
     LlpClosed,
-    /// TCP has no connection any more, or SCTP no association.
+    /// The transport has no connection any more.
     ConnectionLost,
     /// TCP has given the peer up, which takes effect later.
     TimedOut,

@@ -7,12 +7,12 @@
 //! | phase | waits for | reported to iw_cm before | reported at the end |
 //! |---|---|---|---|
 //! | `New` | its connection | – | – |
-//! | `Connecting` | TCP or SCTP | – | connect reply with an error |
-//! | `AwaitReply` | the MPA Reply; over SCTP the answer to the Initiate | – | connect reply with an error |
-//! | `AwaitRequest` | the MPA Request; over SCTP the Initiate | – | – |
+//! | `Connecting` | the transport | – | connect reply with an error |
+//! | `AwaitReply` | the answer of the peer | – | connect reply with an error |
+//! | `AwaitRequest` | the request of the peer | – | – |
 //! | `Queued` | room in the consumer's backlog | – | – |
 //! | `Reported` | `accept` or `reject` | connect request | – |
-//! | `AwaitFirst` | the first FPDU or segment chunk | connect request | established with an error, close |
+//! | `AwaitFirst` | the first segment | connect request | established with an error, close |
 //! | `Rdma` | the end | connect reply or established | close |
 //! | `Closed` | – | all | – |
 //!
@@ -81,9 +81,9 @@ pub(super) struct End {
 /// How the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disconnect {
-    /// By a FIN behind all data that TCP has taken; over SCTP by the end of the session.
+    /// Behind all data that the transport has taken: by a FIN, or by the end of the session.
     Graceful,
-    /// By a RST; over SCTP by an ABORT.
+    /// By a RST or an ABORT.
     Abort,
 }
 

@@ -13,11 +13,11 @@ pub(super) enum EndReason {
     Startup(StartupError),
     /// The session control of the peer breaks a rule.
     Session(iwarp::Error),
-    /// The peer of an SCTP association does not announce DDP.
+    /// The peer does not announce DDP.
     Adaptation,
-    /// The peer of an SCTP association has too many addresses.
+    /// The peer has too many addresses.
     TooManyAddrs,
-    /// TCP or SCTP did not connect.
+    /// The transport did not connect.
     Unreachable(Error),
     /// The peer closed or reset the connection, or the transport gave it up.
     Closed(Error),

@@ -31,7 +31,11 @@ pub(super) enum ReceivedRequest {
 impl AwaitedRequest {
     /// Waits on the link of `endpoint`, which has its connection. May sleep.
     pub(super) fn new(endpoint: &Endpoint, policy: &Policy) -> Result<Self, EndReason> {
-        match endpoint.link.transport().map_err(EndReason::Local)? {
+        match endpoint
+            .link
+            .with(|connection| Ok(connection.transport()))
+            .map_err(EndReason::Local)?
+        {
             Transport::Tcp => new_reader(Kind::Request)
                 .map(Self::Mpa)
                 .map_err(EndReason::Local),

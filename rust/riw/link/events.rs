@@ -2,13 +2,10 @@
 
 //! The events of a link.
 
-use super::{
-    segments::Inflow,
-    tcp::{self, RxCause},
-};
+use super::segments::Inflow;
 use iwarp::Segment;
 use kernel::{prelude::*, sync::Arc};
-use net::{AnyEvent, Callbacks, LockedSock};
+use net::AnyEvent;
 
 /// Receives the events of a link.
 ///
@@ -31,9 +28,9 @@ pub(crate) trait LinkEvents: Sized + Send + Sync + 'static {
     fn ended(self: &Arc<Self>, end: LinkEnd);
 
     /// There is room in the send buffer again. Any context, also with interrupts disabled. Reported only after
-    /// [`Link::send`](super::Link::send) has failed with `EAGAIN`,
-    /// [`Link::room_and_mss`](super::Link::room_and_mss) has returned no room, or
-    /// [`Link::notify_room`](super::Link::notify_room) was called.
+    /// [`Carrier::send`](super::transport::Carrier::send) has failed with `EAGAIN`,
+    /// [`Carrier::room_and_mss`](super::transport::Carrier::room_and_mss) has returned no room, or
+    /// [`Carrier::notify_room`](super::transport::Carrier::notify_room) was called.
     fn room(self: &Arc<Self>);
 }
 
@@ -62,24 +59,6 @@ impl<T> Hook<T> {
     #[inline]
     pub(super) fn owner(&self) -> &Arc<T> {
         &self.0
-    }
-}
-
-impl<T: LinkEvents> Callbacks for Hook<T> {
-    fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
-        tcp::receive(self.owner(), sk, RxCause::Octets);
-    }
-
-    fn state_change(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
-        tcp::receive(self.owner(), sk, RxCause::State);
-    }
-
-    fn write_space(self: &Arc<Self>) {
-        self.owner().room();
-    }
-
-    fn error_report(self: &Arc<Self>) {
-        self.owner().changed();
     }
 }
 

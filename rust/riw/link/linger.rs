@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections whose FIN, or the end of whose session, is sent.
+//! Connections whose half of this side is closed.
 //!
-//! TCP and SCTP retransmit nothing for a kernel socket that riw has released. So a connection is kept
+//! A transport retransmits nothing for a kernel socket that riw has released. So a connection is kept
 //! until the peer has acknowledged everything and closed its side, without an owner. It is reset if
 //! the peer makes no progress for a while. Data that arrives is discarded.
 
-use super::{connection::Connection, deadline::Deadline, sctp::CloseProgress, types::LinkState};
+use super::{deadline::Deadline, transport::Connection, types::LinkState};
 use crate::members::Members;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
@@ -103,6 +103,15 @@ struct Linger {
     queue: Arc<Queue>,
 }
 
+/// How far the end of a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CloseProgress {
+    /// It has ended.
+    Closed,
+    /// The peer has not acknowledged so many bytes. `more`: there may be more to discard.
+    Open { unacknowledged: u32, more: bool },
+}
+
 struct LingerState {
     connection: Connection,
     /// The peer has to acknowledge something before this, so that less than `unacknowledged` bytes
@@ -153,7 +162,7 @@ impl LingerSet {
         let mut place = linger.state.lock();
         let ready = self
             .add(&linger)
-            .and_then(|()| linger.watch(&connection))
+            .and_then(|()| connection.set_callbacks(linger.clone()))
             .and_then(|()| connection.close_write());
         match ready {
             Ok(()) => {
@@ -230,14 +239,6 @@ impl Linger {
         )
     }
 
-    /// Gets the events of the connection from now on. May sleep.
-    fn watch(self: &Arc<Self>, connection: &Connection) -> Result {
-        match connection {
-            Connection::Tcp(socket) => socket.set_callbacks(self.clone()),
-            Connection::Sctp(association) => association.socket.set_callbacks(self.clone()),
-        }
-    }
-
     /// Queues the work item that polls the connection. Any context.
     fn kick(self: &Arc<Self>) {
         self.queue.kick::<_, 0>(self);
@@ -274,25 +275,17 @@ impl Linger {
 
     /// Returns the time until the next poll; `None` if there is nothing to wait for. May sleep.
     fn time_left(self: &Arc<Self>, state: &mut LingerState) -> Option<Jiffies> {
-        let unacknowledged = match &mut state.connection {
-            Connection::Tcp(socket) => socket.with_locked(|sk| {
-                sk.discard();
-                (sk.state() != TcpState::Closed).then(|| sk.unacknowledged())
-            })?,
-            Connection::Sctp(association) => match association.progress() {
-                CloseProgress::Closed => return None,
-                CloseProgress::Open {
-                    unacknowledged,
-                    more,
-                } => {
-                    if more {
-                        self.kick();
-                    }
-                    unacknowledged
-                }
-            },
+        let CloseProgress::Open {
+            unacknowledged,
+            more,
+        } = state.connection.progress()
+        else {
+            return None;
         };
 
+        if more {
+            self.kick();
+        }
         if unacknowledged < state.unacknowledged {
             state.unacknowledged = unacknowledged;
             state.deadline = Deadline::new(LINGER_TIME);

@@ -3,32 +3,16 @@
 //! Listening links.
 
 use super::{
-    connection::Connection,
-    events::Hook,
-    sctp,
-    types::{Site, Transport},
+    sctp::{self, Association},
+    tcp::TcpConnection,
+    transport::{Connection, Transport},
+    types::Site,
 };
 use core::net::SocketAddr;
-use kernel::{prelude::*, sync::Arc};
+use kernel::prelude::*;
 use net::{
     Base, Family, ListenSocket, Listener, ListenerHook, SctpListenSocket, SctpSocket, Socket,
 };
-
-/// Receives the events of a listening link.
-pub(crate) trait ListenEvents: Sized + Send + Sync + 'static {
-    /// The accept queue may have a connection. Atomic context, must not sleep; nothing is locked.
-    fn connection_ready(self: &Arc<Self>);
-}
-
-/// Reports the events of a link that will listen.
-pub(crate) struct ListenHook<T>(ListenerHook<Hook<T>>);
-
-impl<T: ListenEvents> ListenHook<T> {
-    /// Creates a hook for `owner`. May sleep. `ENOMEM` if there is no memory.
-    pub(crate) fn new(owner: Arc<T>) -> Result<Self> {
-        Ok(Self(ListenerHook::new(Hook::new(owner)?)?))
-    }
-}
 
 /// A link that will listen.
 pub(crate) enum UnboundLink {
@@ -80,13 +64,13 @@ impl UnboundLink {
     ///
     /// Events go to `hook`. Earlier connections are not reported: call [`ListenLink::accept`] once
     /// afterwards.
-    pub(crate) fn listen<T: ListenEvents>(
+    pub(crate) fn listen<T: Listener>(
         self,
         addr: &SocketAddr,
         family_only: bool,
         tos: Option<u8>,
         backlog: u32,
-        hook: ListenHook<T>,
+        hook: ListenerHook<T>,
     ) -> Result<ListenLink> {
         let base = self.base();
 
@@ -107,14 +91,14 @@ impl UnboundLink {
             Self::Tcp(socket) => {
                 let socket = ListenSocket::new(socket, backlog)?;
 
-                socket.set_listener(hook.0)?;
+                socket.set_listener(hook)?;
                 ListenLink::Tcp(socket)
             }
             Self::Sctp(socket, more) => {
                 sctp::bind_more(&socket, &more);
                 let socket = SctpListenSocket::new(socket, backlog)?;
 
-                socket.set_listener(hook.0)?;
+                socket.set_listener(hook)?;
                 ListenLink::Sctp(socket)
             }
         })
@@ -126,14 +110,8 @@ impl ListenLink {
     /// [`ListenSocket::accept`] does.
     pub(crate) fn accept(&self) -> Result<Connection> {
         match self {
-            Self::Tcp(socket) => socket.accept().map(Connection::accepted),
-            Self::Sctp(socket) => Connection::accepted_sctp(socket.accept()?),
+            Self::Tcp(socket) => Ok(Connection::Tcp(TcpConnection(socket.accept()?))),
+            Self::Sctp(socket) => Ok(Connection::Sctp(Association::new(socket.accept()?)?)),
         }
-    }
-}
-
-impl<T: ListenEvents> Listener for Hook<T> {
-    fn connection_ready(self: &Arc<Self>) {
-        self.owner().connection_ready();
     }
 }

@@ -10,7 +10,7 @@ use net::{Fragment, Unread};
 /// The octets at the front of a stream, in place.
 #[derive(Clone, Copy)]
 pub(crate) struct RxOctets<'a> {
-    unread: &'a Unread<'a>,
+    pub(super) unread: &'a Unread<'a>,
     /// The payload has been placed before its turn, and is not here any more.
     pub(crate) is_placed: bool,
 }
@@ -21,14 +21,6 @@ impl<'a> RxOctets<'a> {
         Self {
             unread,
             is_placed: false,
-        }
-    }
-
-    /// The octets of a segment whose payload has been placed.
-    pub(super) fn placed(unread: &'a Unread<'a>) -> Self {
-        Self {
-            unread,
-            is_placed: true,
         }
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The terms of a link: transports, addresses, states.
+//! The terms of a link: addresses, states, details for an administrator to see.
 
 use core::net::SocketAddr;
 use kernel::{fmt, prelude::*, sync::Arc};
@@ -38,20 +38,17 @@ impl fmt::Display for AddrPair {
     }
 }
 
-/// A transport protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Transport {
-    /// TCP, with MPA above it.
-    Tcp,
-    /// SCTP, with DDP's adaptation to it.
-    Sctp,
-}
-
-impl Transport {
-    /// Whether an error says that the kernel lacks SCTP. It cannot lack TCP.
-    pub(crate) fn is_missing(error: Error) -> bool {
-        error == EPROTONOSUPPORT || error == ESOCKTNOSUPPORT
-    }
+/// The details of a connection. The addresses are the socket's own, so that `ss` finds the socket by
+/// them: IPv4 addresses of an IPv6 socket stay mapped.
+pub(crate) struct LinkDetails {
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+    /// The payload of a full segment, in bytes.
+    pub(crate) mss: u32,
+    /// Bytes that the socket has taken and the peer has not acknowledged.
+    pub(crate) unacked: u32,
+    /// The part of `unacked` that the socket has not sent.
+    pub(crate) unsent: u32,
 }
 
 /// The state of a connection.
@@ -65,8 +62,8 @@ pub(crate) enum LinkState {
     PeerClosed,
     /// This side has closed its half, and the peer may have, too.
     Closing,
-    /// The peer shuts the association down: this side can send nothing more, and nothing more will arrive. SCTP
-    /// still delivers what has been sent.
+    /// The peer has closed both halves: this side can send nothing more, and nothing more will arrive. What has
+    /// been sent is still delivered.
     ShuttingDown,
     /// There is no connection. The reason: `ECONNRESET` if the transport does not know one,
     /// `ENOTCONN` if the connection has been taken away.

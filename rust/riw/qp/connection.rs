@@ -11,14 +11,14 @@ use super::{
 };
 use crate::{
     driver::Riw,
-    link::{Inflow, Pause, Transport, RX_ROOM},
+    link::{Framer, Inflow, Pause},
     queue::QpObject,
     stream::{
         receive::{Received, RxEnd, RxPause},
         Start, StreamError,
     },
 };
-use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote, Segment};
+use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote, Segment, TxConfig};
 use kernel::{
     prelude::*,
     sync::{aref::ARef, atomic::ordering, Arc},
@@ -70,32 +70,36 @@ impl Qp {
             Role::Responder => None,
         };
 
-        let transport = connection.link().transport()?;
-
-        connection.link().reserve(RX_ROOM)?;
+        let (transport, mss) = connection.link().with(|connection| {
+            connection.reserve();
+            if self.owner.is_kernel() {
+                connection.base().avoid_io();
+            }
+            Ok((connection.transport(), connection.mss()))
+        })?;
         let below_reclaim = self.is_below_reclaim(role);
 
         self.below_reclaim.store(below_reclaim, ordering::Relaxed);
-        if self.owner.is_kernel() {
-            connection.link().avoid_io()?;
-        }
-        // Over SCTP either side may send first, unless the initiator has requested to send first (RFC
-        // 6581, section 7).
-        let may_send =
-            role == Role::Initiator || (transport == Transport::Sctp && parameters.rtr.is_none());
+        let may_send = role == Role::Initiator || transport.lets_responder_begin(parameters);
 
         let start = Start {
             link: connection.link(),
-            transport,
+            framer: Framer::new(
+                transport,
+                TxConfig {
+                    crc: parameters.crc,
+                    markers: parameters.tx_markers,
+                    emss: mss,
+                },
+                self.stream.sq.device().cm.settings.fpdu_max(),
+            ),
             parameters,
             first,
             may_send,
-            mss: connection.link().mss()?,
-            fpdu_max: self.stream.sq.device().cm.settings.fpdu_max(),
             retries_memory: below_reclaim,
         };
 
-        self.in_worker(|| self.stream.start(&start))?;
+        self.in_worker(|| self.stream.start(start))?;
         self.set_startup(QpStartup {
             transport,
             parameters: *parameters,
@@ -187,11 +191,6 @@ impl Qp {
     /// Ends the stream, as the link has failed. Process context or softirq.
     pub(crate) fn link_failed(self: &Arc<Self>, error: iwarp::Error) {
         self.end_in_error(StreamErrorReason::Found(error), Quote::NONE);
-    }
-
-    /// The socket has room again. Any context.
-    pub(crate) fn write_space(self: &Arc<Self>) {
-        self.kick();
     }
 
     /// The connection, or the peer's half of it, has ended. Process context or softirq.

@@ -3,10 +3,7 @@
 //! The state of a queue pair and its connection, for an administrator to see.
 
 use super::{state::QpStartup, traits::Role, Qp};
-use crate::{
-    link::{LinkDetails, Transport},
-    stream::details::StreamDetails,
-};
+use crate::{link::LinkDetails, stream::details::StreamDetails};
 use iwarp::qp::State;
 use kernel::prelude::*;
 use rdma::restrack::{Details, DetailsWriter, MessageFull};
@@ -32,7 +29,7 @@ impl Qp {
             startup,
             link: snapshot
                 .connection
-                .and_then(|connection| connection.link().details().ok()),
+                .and_then(|connection| connection.link().with(|link| link.details()).ok()),
             stream: self.stream.details(),
         }
     }
@@ -74,15 +71,12 @@ impl Details for QpStartup {
         };
 
         to.text(c"role", role)?;
-        match transport {
-            Transport::Tcp => {
-                to.text(c"transport", c"tcp")?;
-                to.u32(c"mpa_revision", parameters.revision.into())?;
-                to.u32(c"crc", parameters.crc.into())?;
-                to.u32(c"tx_markers", parameters.tx_markers.into())?;
-                to.u32(c"rx_markers", parameters.rx_markers.into())?;
-            }
-            Transport::Sctp => to.text(c"transport", c"sctp")?,
+        to.text(c"transport", transport.name())?;
+        if transport.has_mpa() {
+            to.u32(c"mpa_revision", parameters.revision.into())?;
+            to.u32(c"crc", parameters.crc.into())?;
+            to.u32(c"tx_markers", parameters.tx_markers.into())?;
+            to.u32(c"rx_markers", parameters.rx_markers.into())?;
         }
         to.u32(c"ord", parameters.ord)?;
         to.u32(c"ird", parameters.ird)

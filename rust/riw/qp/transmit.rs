@@ -27,7 +27,7 @@ pub(super) const RETRY_MS: u32 = 4;
 
 impl Qp {
     /// Starts a transmit run in a worker, unless one is on its way. Any context.
-    pub(super) fn kick(self: &Arc<Self>) {
+    pub(crate) fn kick(self: &Arc<Self>) {
         if self.runner.want() {
             self.queue.kick::<_, TRANSMIT_WORK>(self);
         }

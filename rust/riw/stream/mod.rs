@@ -131,10 +131,15 @@ impl Stream {
 
     /// Starts the stream. The caller lets nothing transmit or receive before this returns. Process
     /// context; may sleep. Fails with `ENOMEM` without memory.
-    pub(crate) fn start(&self, start: &Start<'_>) -> Result {
+    pub(crate) fn start(&self, start: Start<'_>) -> Result {
+        let Start {
+            parameters,
+            may_send,
+            ..
+        } = start;
         // The caller may be a worker, which is in no memory cgroup.
         let (reads, sender) = self.memcg.charge(|| -> Result<_> {
-            let reads = Reads::new(start.parameters.ord, start.parameters.ird)?;
+            let reads = Reads::new(parameters.ord, parameters.ird)?;
 
             Ok((reads, Sender::new(start)?))
         })?;
@@ -144,8 +149,8 @@ impl Stream {
         {
             let mut rx = self.rx.lock();
 
-            rx.start(start);
-            self.may_send.store(start.may_send, ordering::Relaxed);
+            rx.start(parameters);
+            self.may_send.store(may_send, ordering::Relaxed);
         }
         Ok(())
     }

@@ -36,8 +36,8 @@ pub(super) struct Placer<'a> {
     /// The wait of the message at the front for a receive WR.
     wait: &'a mut Option<ReceiveWait>,
     written: &'a mut Written,
-    tally: Tally,
-    received: Received,
+    pub(super) tally: Tally,
+    pub(super) received: Received,
 }
 
 impl<'a> Placer<'a> {
@@ -92,16 +92,6 @@ impl<'a> Placer<'a> {
 
         segments.advance(segment.advance());
         Ok(end)
-    }
-
-    /// Ends the receive, which pauses as `pause` says. Returns its results, and the numbers to be counted.
-    pub(super) fn end(self, pause: RxPause) -> (Received, Tally) {
-        let received = Received {
-            pause,
-            ..self.received
-        };
-
-        (received, self.tally)
     }
 
     /// Takes a receive WR for a message that begins, if it needs one. If there is none, returns whether the message

@@ -118,8 +118,11 @@ impl Stream {
         };
         let pause = pause.finish(segments);
         let began = !had_started && receiver.started();
-        let placed = placer.end(pause);
-        let received = self.settle(&mut rx, placed, began);
+        let Placer {
+            received, tally, ..
+        } = placer;
+        let received = Received { pause, ..received };
+        let received = self.settle(&mut rx, received, &tally, began);
 
         if let RxPause::End(_) = received.pause {
             inflow.discard();
@@ -132,7 +135,8 @@ impl Stream {
     fn settle(
         &self,
         rx: &mut BhSpinLockGuard<'_, Rx>,
-        (mut received, placed): (Received, Tally),
+        mut received: Received,
+        tally: &Tally,
         began: bool,
     ) -> Received {
         if began {
@@ -140,7 +144,7 @@ impl Stream {
             self.may_send.store(true, ordering::Relaxed);
         }
         self.answered.store(true, ordering::Relaxed);
-        placed.count_received(|counts| rx.counters.add_several_locked(rx, counts));
+        tally.count_received(|counts| rx.counters.add_several_locked(rx, counts));
         match received.pause {
             RxPause::NoReceive { begins: true } => rx.counters.inc(Counter::RxWaits),
             RxPause::End(_) => received.next = rx.end(&self.rq).or(received.next),

@@ -8,11 +8,10 @@ use crate::{
     queue::{qp_receive::QpRecvQueue, receive::NextTurn, wr::WrId},
     stream::{
         filling::{Filling, Written},
-        start::Start,
         wait::ReceiveWait,
     },
 };
-use iwarp::Receiver;
+use iwarp::{startup::Parameters, Receiver};
 use kernel::sync::Arc;
 
 /// The receiver of a stream that has started.
@@ -49,11 +48,11 @@ impl Rx {
     }
 
     /// Starts the receiving side. Process context.
-    pub(super) fn start(&mut self, start: &Start<'_>) {
+    pub(super) fn start(&mut self, parameters: &Parameters) {
         *self = Self {
             open: Some(OpenRx {
                 receiver: Receiver::new(),
-                link: RxState::new(start.parameters),
+                link: RxState::new(parameters),
             }),
             ..Self::new(self.counters.clone())
         };

@@ -70,7 +70,8 @@ impl Stream {
             };
             // Each call takes the link's lock by itself, so the end of the connection does not wait
             // while payload is gathered.
-            let Ok((room, mss)) = sender.link.room_and_mss() else {
+            let Ok((room, mss)) = (sender.link).with(|connection| Ok(connection.room_and_mss()))
+            else {
                 return Ok(PassResult::Done);
             };
             if room == 0 {

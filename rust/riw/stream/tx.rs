@@ -165,14 +165,15 @@ impl Tx {
     }
 
     /// Sends the batch, as far as the link takes it. `rung`: when the doorbell was rung, if the run is in its
-    /// context and this is its first batch. Process context; may sleep. Fails as [`Link::send`] does.
+    /// context and this is its first batch. Process context; may sleep. Fails as
+    /// [`Carrier::send`](crate::link::transport::Carrier::send) does.
     pub(crate) fn send_batch(&mut self, rung: Option<Ktime>) -> Result {
         let Some(sender) = &self.sender else {
             return Ok(());
         };
         let bytes = self.batch.buf.len();
 
-        sender.link.send(&mut self.batch)?;
+        (sender.link).with(|connection| connection.send(&mut self.batch))?;
         match rung {
             Some(rung) => self.coalescer.sent(rung, bytes),
             None => self.coalescer.sent_late(),
@@ -184,7 +185,10 @@ impl Tx {
     pub(super) fn notify_room(&self) {
         if let Some(sender) = &self.sender {
             // Without a connection, sending fails.
-            let _ = sender.link.notify_room();
+            let _ = sender.link.with(|connection| {
+                connection.notify_room();
+                Ok(())
+            });
         }
     }
 
@@ -203,10 +207,10 @@ impl Tx {
 impl Sender {
     /// Creates the transmitting side of a stream that starts, charged to the active memory cgroup. Process
     /// context; may sleep. Fails with `ENOMEM` without memory.
-    pub(super) fn new(start: &Start<'_>) -> Result<KBox<Self>> {
+    pub(super) fn new(start: Start<'_>) -> Result<KBox<Self>> {
         let sender = Self {
             link: start.link.clone(),
-            segmenter: Segmenter::new(start.framer()),
+            segmenter: Segmenter::new(start.framer),
             active: None,
             data: SendData::none(),
             kind: Kind::Other,

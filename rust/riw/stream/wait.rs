@@ -2,10 +2,9 @@
 
 //! Waiting for a receive WR: a message that takes one has arrived, and none is posted.
 //!
-//! The message stays in the socket (over SCTP, in the inlet), with all that is behind it, so the
-//! receive window closes and holds the peer back. A FIN behind it takes effect when the message has
-//! been delivered: it says that all was sent, not that nothing is to be delivered any more. A RST
-//! ends the wait.
+//! The message stays in the link, with all that is behind it, so the receive window closes and holds the
+//! peer back. A FIN behind it takes effect when the message has been delivered: it says that all was sent,
+//! not that nothing is to be delivered any more. A RST ends the wait.
 //!
 //! The wait ends with a receive WR, with the time of the setting `receive_wait`, or with the stream.
 //! [`Qp`](crate::qp::Qp) lets the stream look again: at once when a call of the driver posts a WR or its

@@ -6,7 +6,9 @@ use super::{
     super::{
         batch::Batch,
         events::{Hook, LinkEvents},
-        types::{AddrPair, LinkState, Site},
+        linger::CloseProgress,
+        transport::Carrier,
+        types::{AddrPair, LinkDetails, LinkState, Site},
     },
     inlet::{Fetched, Inlet},
 };
@@ -16,7 +18,7 @@ use iwarp::{
     wire::sctp::{ADAPTATION_DDP, PPID_CONTROL, PPID_SEGMENT},
 };
 use kernel::{prelude::*, sync::Arc};
-use net::{addr, sctp::Phase, Family, SctpSocket};
+use net::{addr, sctp::Phase, Base, Family, SctpSocket};
 
 /// Bytes of a socket's send buffer, which also holds SCTP's overhead for each chunk. A chunk takes more
 /// than 512 of them, so fewer than 4096 chunks are unacknowledged: Linux drops chunks that are farther
@@ -72,7 +74,7 @@ pub(in crate::link) fn bind_more(socket: &SctpSocket, more: &[SocketAddr]) {
     }
 }
 
-/// One end of an association, or of one to be made. As [`Connection`](super::super::Connection).
+/// One end of an association, or of one to be made.
 pub(crate) struct Association {
     pub(in crate::link) socket: SctpSocket,
     /// Milliseconds between heartbeats, for [`Self::tune`].
@@ -90,15 +92,17 @@ pub(crate) struct Association {
 
 impl Association {
     /// Wraps a socket. May sleep.
-    pub(in crate::link) fn new(socket: SctpSocket) -> Result<Self> {
-        Ok(Self {
+    pub(in crate::link) fn new(socket: SctpSocket) -> Result<KBox<Self>> {
+        let this = Self {
             socket,
             heartbeat: 0,
             next_ssn: 0,
             inlet: Some(KBox::new(Inlet::new(), GFP_KERNEL_ACCOUNT)?),
             last: None,
             shutting_down: false,
-        })
+        };
+
+        Ok(KBox::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
     /// Notes the seconds of silence after which the peer is probed, and reports the events of an association
@@ -115,37 +119,6 @@ impl Association {
         self.socket.tune()
     }
 
-    /// Returns the current state. The state of the session is not considered, unless it is broken and no
-    /// link has the inlet. May sleep.
-    pub(in crate::link) fn state(&self) -> LinkState {
-        let look = self.socket.look();
-
-        if self.inlet.as_ref().is_some_and(|inlet| inlet.is_broken()) {
-            return LinkState::Closed(ECONNRESET);
-        }
-        match look.phase {
-            Phase::Connecting => LinkState::Connecting,
-            Phase::Established => LinkState::Established,
-            Phase::ShuttingDown => LinkState::ShuttingDown,
-            Phase::Gone => LinkState::Closed(look.error.unwrap_or(ECONNRESET)),
-        }
-    }
-
-    /// Whether there is something to read, other than the event that the association is up. May sleep.
-    pub(in crate::link) fn has_received(&self) -> bool {
-        self.socket.look().has_received
-    }
-
-    /// Returns the addresses of both sides. May sleep. `ENOTCONN` if there is no association.
-    pub(in crate::link) fn addrs(&self) -> Result<AddrPair> {
-        let (local, remote) = self.socket.addrs()?;
-
-        Ok(AddrPair {
-            local: addr::unmapped(local),
-            remote: addr::unmapped(remote),
-        })
-    }
-
     /// Returns the support of the peer, which may have `addrs` addresses: SCTP keeps about 1 KiB for each, and
     /// takes thousands of them. May sleep. Without an association, fails with the error that ended it.
     pub(super) fn peer_support(&self, addrs: u32) -> Result<PeerSupport> {
@@ -159,17 +132,6 @@ impl Association {
         })
     }
 
-    /// Sends the chunks of a batch, as many as SCTP takes now. Fails as
-    /// [`Link::send`](super::super::Link::send) does.
-    pub(in crate::link) fn send(&mut self, batch: &mut Batch) -> Result {
-        while let Some(len) = batch.first() {
-            self.socket.send_from(&mut batch.buf, len, PPID_SEGMENT)?;
-            batch.remove_first();
-            self.next_ssn = self.next_ssn.wrapping_add(1);
-        }
-        Ok(())
-    }
-
     /// Lets the peer send as much as an established session may. May sleep.
     pub(super) fn open_window(&self) {
         self.socket.widen(RECEIVE_BUFFER);
@@ -180,28 +142,6 @@ impl Association {
         self.socket.send(chunk.parts(), PPID_CONTROL)?;
         self.next_ssn = self.next_ssn.wrapping_add(1);
         Ok(())
-    }
-
-    /// Ends this side's direction of the session: all has been sent. May sleep. If there is no room for
-    /// the last chunk, or if it is not due, [`Self::progress`] sends it. Fails as [`SctpSocket::send`];
-    /// `ENOTCONN` if a link has the inlet, or if the peer has not answered the Initiate: it would accept a
-    /// session that nobody may end before it is open.
-    pub(in crate::link) fn close(&mut self) -> Result {
-        self.note_shutdown();
-        let ssn = self.next_ssn;
-        let inlet = self.inlet.as_mut().ok_or(ENOTCONN)?;
-
-        if let Session::Requested { .. } = inlet.session {
-            return Err(ENOTCONN);
-        }
-        if self.shutting_down {
-            return Ok(());
-        }
-        // Otherwise it was over before it began.
-        if let Ok(SessionAction::Send(chunk)) = inlet.session.handle(SessionEvent::Close { ssn }) {
-            self.last = Some(chunk);
-        }
-        self.send_last()
     }
 
     /// Notes whether the peer shuts the association down. It takes no chunk then, also not the last one; SCTP still
@@ -242,36 +182,6 @@ impl Association {
         Ok(())
     }
 
-    /// Discards the peer's messages, until it has ended its direction of the session, too; then shuts
-    /// the association down, which nobody else uses. May sleep.
-    pub(in crate::link) fn progress(&mut self) -> CloseProgress {
-        let mut more = false;
-
-        self.note_shutdown();
-        if self.send_last().is_err() {
-            return CloseProgress::Closed;
-        }
-        if !self.shutting_down {
-            let drained = self.drain();
-
-            more = drained == Drained::More;
-            if drained == Drained::Ended && self.last.is_none() {
-                self.shutting_down = true;
-                // Without effect if the peer has done so.
-                let _ = self.socket.shutdown_write();
-            }
-        }
-        let look = self.socket.look();
-
-        match look.phase {
-            Phase::Gone => CloseProgress::Closed,
-            _ => CloseProgress::Open {
-                unacknowledged: look.unacknowledged,
-                more,
-            },
-        }
-    }
-
     /// Discards the messages that have arrived. May sleep.
     fn drain(&mut self) -> Drained {
         let Self { socket, inlet, .. } = self;
@@ -298,17 +208,136 @@ impl Association {
     }
 }
 
+impl Carrier for Association {
+    fn base(&self) -> &Base {
+        &self.socket
+    }
+
+    /// The state of the session is not considered, unless it is broken and no link has the inlet.
+    fn state(&self) -> LinkState {
+        let look = self.socket.look();
+
+        if self.inlet.as_ref().is_some_and(|inlet| inlet.is_broken()) {
+            return LinkState::Closed(ECONNRESET);
+        }
+        match look.phase {
+            Phase::Connecting => LinkState::Connecting,
+            Phase::Established => LinkState::Established,
+            Phase::ShuttingDown => LinkState::ShuttingDown,
+            Phase::Gone => LinkState::Closed(look.error.unwrap_or(ECONNRESET)),
+        }
+    }
+
+    /// The event that the association is up does not count.
+    fn has_received(&self) -> bool {
+        self.socket.look().has_received
+    }
+
+    fn addrs(&self) -> Result<AddrPair> {
+        let (local, remote) = self.socket.addrs()?;
+
+        Ok(AddrPair {
+            local: addr::unmapped(local),
+            remote: addr::unmapped(remote),
+        })
+    }
+
+    fn send(&mut self, batch: &mut Batch) -> Result {
+        while let Some(len) = batch.first() {
+            self.socket.send_from(&mut batch.buf, len, PPID_SEGMENT)?;
+            batch.remove_first();
+            self.next_ssn = self.next_ssn.wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    fn room_and_mss(&self) -> (usize, u32) {
+        self.socket.room()
+    }
+
+    fn mss(&self) -> u32 {
+        self.socket.look().chunk
+    }
+
+    fn moved(&self) -> u64 {
+        self.socket.look().moved
+    }
+
+    /// SCTP watches the peer itself while it waits for an acknowledgment.
+    fn silence(&self) -> Option<i64> {
+        let look = self.socket.look();
+
+        (look.unacknowledged == 0).then_some(look.silence.into())
+    }
+
+    fn details(&self) -> Result<LinkDetails> {
+        let (local, remote) = self.socket.addrs()?;
+        let look = self.socket.look();
+
+        Ok(LinkDetails {
+            local,
+            remote,
+            mss: look.chunk,
+            unacked: look.unacknowledged,
+            unsent: look.unsent,
+        })
+    }
+
+    /// Ends this side's direction of the session: all has been sent. May sleep. If there is no room for
+    /// the last chunk, or if it is not due, [`Self::progress`] sends it. Fails as [`SctpSocket::send`];
+    /// `ENOTCONN` if a link has the inlet, or if the peer has not answered the Initiate: it would accept a
+    /// session that nobody may end before it is open.
+    fn close_write(&mut self) -> Result {
+        self.note_shutdown();
+        let ssn = self.next_ssn;
+        let inlet = self.inlet.as_mut().ok_or(ENOTCONN)?;
+
+        if let Session::Requested { .. } = inlet.session {
+            return Err(ENOTCONN);
+        }
+        if self.shutting_down {
+            return Ok(());
+        }
+        // Otherwise it was over before it began.
+        if let Ok(SessionAction::Send(chunk)) = inlet.session.handle(SessionEvent::Close { ssn }) {
+            self.last = Some(chunk);
+        }
+        self.send_last()
+    }
+
+    /// Discards the peer's messages, until it has ended its direction of the session, too; then shuts
+    /// the association down, which nobody else uses. May sleep.
+    fn progress(&mut self) -> CloseProgress {
+        let mut more = false;
+
+        self.note_shutdown();
+        if self.send_last().is_err() {
+            return CloseProgress::Closed;
+        }
+        if !self.shutting_down {
+            let drained = self.drain();
+
+            more = drained == Drained::More;
+            if drained == Drained::Ended && self.last.is_none() {
+                self.shutting_down = true;
+                // Without effect if the peer has done so.
+                let _ = self.socket.shutdown_write();
+            }
+        }
+        let look = self.socket.look();
+
+        match look.phase {
+            Phase::Gone => CloseProgress::Closed,
+            _ => CloseProgress::Open {
+                unacknowledged: look.unacknowledged,
+                more,
+            },
+        }
+    }
+}
+
 /// Messages that are discarded in a row before other work items run.
 const DRAIN_BATCH: usize = 256;
-
-/// How far the end of a connection is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::link) enum CloseProgress {
-    /// It has ended.
-    Closed,
-    /// The peer has not acknowledged so many bytes. `more`: there may be more to discard.
-    Open { unacknowledged: u32, more: bool },
-}
 
 /// The result of discarding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -62,9 +62,9 @@ impl Segments for &mut SegmentChunk<'_> {
     }
 
     fn octets<R>(&self, f: impl FnOnce(RxOctets<'_>) -> R) -> R {
-        f(match self.is_placed {
-            true => RxOctets::placed(&self.unread),
-            false => RxOctets::new(&self.unread),
+        f(RxOctets {
+            unread: &self.unread,
+            is_placed: self.is_placed,
         })
     }
 

@@ -17,7 +17,7 @@ mod inlet;
 mod reorder;
 mod session;
 
-pub(super) use association::{bind_more, new_listener, new_socket, CloseProgress};
+pub(super) use association::{bind_more, new_listener, new_socket};
 pub(crate) use association::{Association, PeerSupport};
 pub(crate) use inlet::Inlet;
 pub(crate) use reorder::Reorder;

@@ -11,7 +11,6 @@ use iwarp::{
     negotiation::Agreed,
     sctp::{Form, Session, SessionAction, SessionEvent},
     startup::RtrTypes,
-    wire::sctp::PPID_SEGMENT,
     Local,
 };
 use kernel::{prelude::*, sync::Arc};
@@ -36,7 +35,7 @@ impl Link {
 
     /// Begins a session as initiator, with a new Initiate, and sets the options that depend on the association.
     /// `reorder` applies to the chunks that the session holds. `EINVAL` if the private data does not fit;
-    /// otherwise fails as [`Link::send`] does.
+    /// otherwise fails as [`Carrier::send`](super::super::transport::Carrier::send) does.
     pub(crate) fn initiate(
         &self,
         form: Form,
@@ -93,7 +92,7 @@ impl Link {
     /// Sends the chunk that `event`, an answer to an Initiate, calls for. If it accepts, sets the options that
     /// depend on the association, and returns the result of the negotiation. `reorder` applies to the chunks that
     /// the session holds from then on. `EINVAL` if the private data does not fit, or if no Initiate waits;
-    /// otherwise fails as [`Link::send`] does.
+    /// otherwise fails as [`Carrier::send`](super::super::transport::Carrier::send) does.
     pub(crate) fn answer(
         &self,
         event: SessionEvent<'_>,
@@ -128,15 +127,6 @@ impl Link {
     /// Sends a session control chunk that the session has handed out.
     pub(crate) fn send_control(&self, chunk: &iwarp::sctp::Encoded<'_>) -> Result {
         self.with_association(|association| association.send_control(chunk))
-    }
-
-    /// Sends a segment chunk.
-    pub(crate) fn send_segment(&self, bytes: &[u8]) -> Result {
-        self.with_association(|association| {
-            association.socket.send([bytes, &[]], PPID_SEGMENT)?;
-            association.next_ssn = association.next_ssn.wrapping_add(1);
-            Ok(())
-        })
     }
 
     /// Lets `owner` receive the chunks of `inlet`, which is the link's, in order. The owner may use the link only to

@@ -34,11 +34,11 @@ use net::{Reader, RecvBuf};
 /// Unread bytes that a socket must have room for. They are several FPDUs, so that the window stays
 /// open while one of them is incomplete.
 // CAST: A small constant.
-pub(crate) const RX_ROOM: u32 = 4 * FPDU_MAX as u32;
+pub(super) const RX_ROOM: u32 = 4 * FPDU_MAX as u32;
 
 /// Why a stream receives.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::link) enum RxCause {
+pub(super) enum RxCause {
     /// TCP has called back for octets.
     Octets,
     /// TCP has called back for a change of its state: there need be no new octets. It also calls back while

@@ -3,9 +3,11 @@
 //! MPA over TCP (RFC 5044): the FPDUs of a stream are its frames.
 
 mod budget;
+mod connection;
 mod fpdus;
 mod readable;
 
-pub(super) use fpdus::RxCause;
-pub(crate) use fpdus::{RxState, RX_ROOM};
-pub(super) use readable::receive;
+pub(crate) use connection::TcpConnection;
+pub(crate) use fpdus::RxState;
+use fpdus::{RxCause, RX_ROOM};
+use readable::receive;

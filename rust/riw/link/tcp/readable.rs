@@ -1,26 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Access to the data in a socket.
+//! The callbacks of a socket, and access to its data.
 
 use super::{
     super::{
-        events::{LinkEnd, LinkEvents},
+        events::{Hook, LinkEnd, LinkEvents},
         segments::{Inflow, Segments},
         types::LinkState,
     },
     fpdus::{Fpdus, RxCause, RxState},
 };
 use kernel::sync::Arc;
-use net::LockedSock;
+use net::{Callbacks, LockedSock};
+
+impl<T: LinkEvents> Callbacks for Hook<T> {
+    fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+        receive(self.owner(), sk, RxCause::Octets);
+    }
+
+    fn state_change(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+        receive(self.owner(), sk, RxCause::State);
+    }
+
+    fn write_space(self: &Arc<Self>) {
+        self.owner().room();
+    }
+
+    fn error_report(self: &Arc<Self>) {
+        self.owner().changed();
+    }
+}
 
 /// Lets `owner` receive what is in the socket, and reports the end of the connection, if it has come. Process context
 /// or softirq.
 #[inline]
-pub(in crate::link) fn receive<T: LinkEvents>(
-    owner: &Arc<T>,
-    sk: &mut LockedSock<'_>,
-    cause: RxCause,
-) {
+pub(super) fn receive<T: LinkEvents>(owner: &Arc<T>, sk: &mut LockedSock<'_>, cause: RxCause) {
     owner.receive(&mut Readable { sk, cause });
     match LinkState::new(sk.state(), || sk.error()) {
         LinkState::Closed(reason) => owner.ended(LinkEnd::Closed(reason)),

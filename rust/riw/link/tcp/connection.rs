@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One end of a TCP connection.
+
+use super::{
+    super::{
+        batch::Batch,
+        events::{Hook, LinkEvents},
+        linger::CloseProgress,
+        transport::{bind, Carrier},
+        types::{AddrPair, LinkDetails, LinkState, Site},
+    },
+    receive, RxCause, RX_ROOM,
+};
+use core::net::SocketAddr;
+use kernel::{prelude::*, sync::Arc};
+use net::{addr, Base, Family, Socket, TcpState};
+
+/// Keepalive probes to an idle peer. All of them together take as long as the silence before the
+/// first one.
+const PROBES: u16 = 5;
+
+/// One end of a TCP connection, or of one to be made.
+pub(crate) struct TcpConnection(pub(in crate::link) Socket);
+
+impl TcpConnection {
+    /// Creates a connection that is bound to `local` and not connected yet, as
+    /// [`Connection::new`](super::super::Connection::new) says.
+    pub(in crate::link) fn new(
+        site: &Site<'_>,
+        local: &SocketAddr,
+        remote: &SocketAddr,
+        tos: Option<u8>,
+    ) -> Result<Self> {
+        let socket = Socket::new(site.pernet, site.ns, Family::from(remote))?;
+
+        socket.set_reuseaddr();
+        bind(&socket, site, local, tos)?;
+        Ok(Self(socket))
+    }
+
+    /// Sets the options of a connection, and reports its events to `owner`. May sleep.
+    pub(in crate::link) fn prepare<T: LinkEvents>(&self, idle: u16, owner: Arc<T>) -> Result {
+        self.0.set_nodelay();
+        if idle != 0 {
+            self.0.set_keepalive(idle, (idle / PROBES).max(1), PROBES)?;
+        }
+        self.0.set_callbacks(Hook::new(owner)?)
+    }
+
+    /// Resets the connection, and returns it as a new one that is bound to the same address. May sleep.
+    pub(in crate::link) fn reset(self) -> Result<Self> {
+        match self.0.disconnect() {
+            Ok(()) => Ok(self),
+            Err(e) => {
+                self.0.abort();
+                Err(e)
+            }
+        }
+    }
+
+    /// Lets `owner` receive what is in the socket. May sleep.
+    pub(in crate::link) fn poll<T: LinkEvents>(&self, owner: &Arc<T>) {
+        self.0.with_locked(|sk| receive(owner, sk, RxCause::Worker));
+    }
+}
+
+impl Carrier for TcpConnection {
+    fn base(&self) -> &Base {
+        &self.0
+    }
+
+    fn connect(&self, remote: &SocketAddr) -> Result {
+        match self.0.connect(remote) {
+            // The port was chosen as in `bind()`, and an earlier connection to the same peer still has it,
+            // most often in TIME_WAIT. TCP looks for that when it connects, not when it binds.
+            Err(e) if e == EADDRNOTAVAIL && self.0.release_ephemeral_port() => {
+                self.0.connect(remote)
+            }
+            result => result,
+        }
+    }
+
+    fn state(&self) -> LinkState {
+        LinkState::new(self.0.state(), || self.0.error())
+    }
+
+    fn has_received(&self) -> bool {
+        self.0
+            .with_locked(|sk| !sk.read().unread().is_empty() || sk.has_urgent())
+    }
+
+    fn local_addr(&self) -> Result<SocketAddr> {
+        self.0.local_addr()
+    }
+
+    fn addrs(&self) -> Result<AddrPair> {
+        Ok(AddrPair {
+            local: addr::unmapped(self.0.local_addr()?),
+            remote: addr::unmapped(self.0.peer_addr()?),
+        })
+    }
+
+    /// The buffer is as large as the limits of the network namespace allow.
+    fn reserve(&self) {
+        self.0.reserve(RX_ROOM);
+    }
+
+    #[inline]
+    fn send(&mut self, batch: &mut Batch) -> Result {
+        self.0.send(&mut batch.buf)
+    }
+
+    fn receive(&self, buf: &mut [u8]) -> Result<usize> {
+        self.0.recv(buf)
+    }
+
+    /// The space is 0 if less than a third is free.
+    #[inline]
+    fn room_and_mss(&self) -> (usize, u32) {
+        (self.0.room(), self.0.mss())
+    }
+
+    fn notify_room(&self) {
+        self.0.notify_room();
+    }
+
+    fn mss(&self) -> u32 {
+        self.0.mss()
+    }
+
+    fn moved(&self) -> u64 {
+        self.0.with_locked(|sk| sk.moved())
+    }
+
+    fn details(&self) -> Result<LinkDetails> {
+        let (unacked, unsent) = self.0.with_locked(|sk| (sk.unacknowledged(), sk.unsent()));
+
+        Ok(LinkDetails {
+            local: self.0.local_addr()?,
+            remote: self.0.peer_addr()?,
+            mss: self.0.mss(),
+            unacked,
+            unsent,
+        })
+    }
+
+    fn close_write(&mut self) -> Result {
+        self.0.shutdown_write()
+    }
+
+    fn progress(&mut self) -> CloseProgress {
+        self.0.with_locked(|sk| {
+            sk.discard();
+            match sk.state() {
+                TcpState::Closed => CloseProgress::Closed,
+                _ => CloseProgress::Open {
+                    unacknowledged: sk.unacknowledged(),
+                    more: false,
+                },
+            }
+        })
+    }
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The transports, and one end of a connection of any of them.
+
+use super::{
+    batch::Batch,
+    crc,
+    events::LinkEvents,
+    linger::CloseProgress,
+    sctp::{self, Association},
+    tcp::TcpConnection,
+    types::{AddrPair, LinkDetails, LinkState, Site},
+};
+use core::{
+    net::SocketAddr,
+    ops::{Deref, DerefMut},
+};
+use iwarp::{mpa::FpduFramer, sctp::ChunkFramer, startup::Parameters, Framing, Gather, TxConfig};
+use kernel::{prelude::*, sync::Arc};
+use net::{AnyEvent, Base, Callbacks, Netns};
+
+/// A transport protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Transport {
+    /// TCP, with MPA above it.
+    Tcp,
+    /// SCTP, with DDP's adaptation to it.
+    Sctp,
+}
+
+impl Transport {
+    /// Returns the name.
+    pub(crate) fn name(self) -> &'static CStr {
+        match self {
+            Self::Tcp => c"tcp",
+            Self::Sctp => c"sctp",
+        }
+    }
+
+    /// Whether an error says that the kernel lacks the transport. It cannot lack TCP.
+    pub(crate) fn is_missing(error: Error) -> bool {
+        error == EPROTONOSUPPORT || error == ESOCKTNOSUPPORT
+    }
+
+    /// Whether the startup negotiates CRC, markers and a revision of MPA.
+    pub(crate) fn has_mpa(self) -> bool {
+        self == Self::Tcp
+    }
+
+    /// Whether a responder may send before it has received something: over TCP not (RFC 5044, section 7.1.2); over
+    /// SCTP unless the initiator has requested to send first (RFC 6581, section 7).
+    pub(crate) fn lets_responder_begin(self, parameters: &Parameters) -> bool {
+        self == Self::Sctp && parameters.rtr.is_none()
+    }
+
+    /// Whether the transport gives up a peer that does not answer its probes in the time of the setting
+    /// `keepalive`.
+    pub(crate) fn gives_up_peer(self) -> bool {
+        self == Self::Tcp
+    }
+
+    /// Whether a connection can have several addresses at each end.
+    pub(crate) fn is_multihomed(self) -> bool {
+        self == Self::Sctp
+    }
+
+    /// Whether a wildcard listener in `ns` cannot be bound to a VRF. SCTP has no ports of a VRF: it refuses a port in
+    /// a VRF that a listener outside has, and the other way round. One of TCP may get the connections of all VRFs.
+    pub(crate) fn listens_outside_vrfs(self, ns: &Netns) -> bool {
+        self == Self::Sctp || ns.tcp_listens_in_vrfs()
+    }
+}
+
+/// One end of a connection of some transport. All functions need process context and may sleep.
+pub(crate) trait Carrier {
+    /// Returns the part that the sockets of all transports have.
+    fn base(&self) -> &Base;
+
+    /// Starts to connect; does not wait for the peer. Fails as `connect()` does.
+    fn connect(&self, remote: &SocketAddr) -> Result {
+        self.base().connect(remote)
+    }
+
+    /// Returns the current state.
+    fn state(&self) -> LinkState;
+
+    /// Whether something has been received that has not been read.
+    fn has_received(&self) -> bool;
+
+    /// Returns the local address.
+    fn local_addr(&self) -> Result<SocketAddr> {
+        Ok(self.addrs()?.local)
+    }
+
+    /// Returns the addresses of both sides. An IPv4-mapped address is returned as IPv4. `ENOTCONN`
+    /// if there is no peer.
+    fn addrs(&self) -> Result<AddrPair>;
+
+    /// Makes the receive buffer large enough for frames of any size, within the limits of the network namespace.
+    fn reserve(&self) {}
+
+    /// Sends the frames of `batch`, as many as the connection takes now, and removes them from `batch`.
+    ///
+    /// `EAGAIN` if there is no room for the rest: [`LinkEvents::room`] reports room later. `ENOBUFS` if
+    /// there is no memory, and nothing is in flight: try again later. No event follows any other error.
+    /// Such an error need not end the connection, for example if a security module refuses.
+    fn send(&mut self, batch: &mut Batch) -> Result;
+
+    /// Receives available octets of the startup, as many as fit into `buf`, if they are a part of the stream. Returns
+    /// the number of octets; 0 after the peer's FIN. `EAGAIN` if no octets are available; otherwise the error that
+    /// ended the connection.
+    fn receive(&self, _buf: &mut [u8]) -> Result<usize> {
+        Err(ENOTCONN)
+    }
+
+    /// Returns the free space in the send buffer and the payload of a full segment, both in bytes. The space is 0 if
+    /// too little is free: [`LinkEvents::room`] reports room then.
+    fn room_and_mss(&self) -> (usize, u32);
+
+    /// Requests a larger send buffer, if it can have another size: [`LinkEvents::room`] reports the next
+    /// acknowledgment then.
+    fn notify_room(&self) {}
+
+    /// Returns the payload of a full segment in bytes.
+    fn mss(&self) -> u32;
+
+    /// Returns a number that changes when the peer has acknowledged bytes or sent some.
+    fn moved(&self) -> u64;
+
+    /// Returns the milliseconds since the peer was heard of; `None` while the transport watches the peer itself.
+    fn silence(&self) -> Option<i64> {
+        None
+    }
+
+    /// Returns the details.
+    fn details(&self) -> Result<LinkDetails>;
+
+    /// Ends this side's half, behind all that was sent.
+    fn close_write(&mut self) -> Result;
+
+    /// Continues to end a connection whose half of this side is closed: discards what arrives.
+    fn progress(&mut self) -> CloseProgress;
+}
+
+/// One end of a connection, or of one to be made.
+///
+/// Its drop closes it; nothing is retransmitted after that ([`net::Base`]). It **holds no reference to
+/// its network namespace**, which waits for the drop.
+///
+/// All functions need process context and may sleep.
+pub(crate) enum Connection {
+    Tcp(TcpConnection),
+    Sctp(KBox<Association>),
+}
+
+impl Deref for Connection {
+    type Target = dyn Carrier;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Tcp(connection) => connection,
+            Self::Sctp(association) => &**association,
+        }
+    }
+}
+
+impl DerefMut for Connection {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Self::Tcp(connection) => connection,
+            Self::Sctp(association) => &mut **association,
+        }
+    }
+}
+
+impl Connection {
+    /// Creates a connection that is bound to `local` and not connected yet; if it can have several addresses, also to
+    /// those of `more` that can be used. `remote` gives the address family; `tos` is the type of
+    /// service, if set. Fails as `socket()` and `bind()` do.
+    pub(crate) fn new(
+        transport: Transport,
+        site: &Site<'_>,
+        local: &SocketAddr,
+        more: &[SocketAddr],
+        remote: &SocketAddr,
+        tos: Option<u8>,
+    ) -> Result<Self> {
+        Ok(match transport {
+            Transport::Tcp => Self::Tcp(TcpConnection::new(site, local, remote, tos)?),
+            Transport::Sctp => {
+                let socket = sctp::new_socket(site, remote)?;
+
+                bind(&socket, site, local, tos)?;
+                sctp::bind_more(&socket, more);
+                Self::Sctp(Association::new(socket)?)
+            }
+        })
+    }
+
+    /// Sets the options of a connection, and reports its events to `owner`.
+    pub(super) fn prepare<T: LinkEvents>(&mut self, idle: u16, owner: Arc<T>) -> Result {
+        match self {
+            Self::Tcp(connection) => connection.prepare(idle, owner),
+            Self::Sctp(association) => association.prepare(idle, owner),
+        }
+    }
+
+    /// Reports the events of the socket to `owner`.
+    pub(super) fn set_callbacks<T: Callbacks + AnyEvent>(&self, owner: Arc<T>) -> Result {
+        match self {
+            Self::Tcp(connection) => connection.0.set_callbacks(owner),
+            Self::Sctp(association) => association.socket.set_callbacks(owner),
+        }
+    }
+
+    /// Lets `owner` receive what has arrived, if there is no inlet for it.
+    pub(super) fn poll<T: LinkEvents>(&self, owner: &Arc<T>) {
+        if let Self::Tcp(connection) = self {
+            connection.poll(owner);
+        }
+    }
+
+    /// Returns the place of the inlet, if the connection has one.
+    pub(super) fn inlet(&mut self) -> Option<&mut Option<KBox<sctp::Inlet>>> {
+        match self {
+            Self::Tcp(_) => None,
+            Self::Sctp(association) => Some(&mut association.inlet),
+        }
+    }
+
+    /// Lets the connection send and receive with memory from the reserves, as reclaim may wait for it. A timer of the
+    /// transport may not use them: that of SCTP does not.
+    pub(crate) fn use_reserves(&self) {
+        self.base().use_reserves();
+    }
+
+    /// Returns the transport.
+    pub(crate) fn transport(&self) -> Transport {
+        match self {
+            Self::Tcp(_) => Transport::Tcp,
+            Self::Sctp(_) => Transport::Sctp,
+        }
+    }
+
+    /// Resets the connection and discards unsent data.
+    pub(crate) fn abort(self) {
+        match self {
+            Self::Tcp(connection) => connection.0.abort(),
+            // So does the drop.
+            Self::Sctp(_) => {}
+        }
+    }
+
+    /// Resets the connection, and returns it as a new one that is bound to the same address. Only TCP can do
+    /// that; otherwise `EOPNOTSUPP`.
+    pub(crate) fn reset(self) -> Result<Self> {
+        match self {
+            Self::Tcp(connection) => connection.reset().map(Self::Tcp),
+            Self::Sctp(_) => Err(EOPNOTSUPP),
+        }
+    }
+}
+
+/// Binds a socket to `local`.
+pub(super) fn bind(socket: &Base, site: &Site<'_>, local: &SocketAddr, tos: Option<u8>) -> Result {
+    site.bind_to_vrf(socket)?;
+    if let Some(tos) = tos {
+        socket.set_tos(tos);
+    }
+    match socket.bind(local) {
+        // rdma_cm chose the port from a port space of its own, and does not know that the transport
+        // uses it. A port that is not ephemeral was chosen by the consumer. One that is may have been, too:
+        // rdma_cm does not say.
+        Err(e) if e == EADDRINUSE && site.ns.is_ephemeral(local.port()) => {
+            let mut local = *local;
+
+            local.set_port(0);
+            socket.bind(&local)
+        }
+        other => other,
+    }
+}
+
+/// Frames the segments of a stream.
+pub(crate) enum Framer {
+    /// The longest FPDU is a TCP segment, or of the length that is set.
+    Mpa {
+        framer: FpduFramer<crc::Kernel>,
+        fpdu_max: Option<u32>,
+    },
+    Sctp(ChunkFramer),
+}
+
+impl Framer {
+    /// A framer at the start of a stream. The length of the longest FPDU, if it is set, takes precedence over the
+    /// payload of a full TCP segment.
+    pub(crate) fn new(transport: Transport, config: TxConfig, fpdu_max: Option<u32>) -> Self {
+        match transport {
+            Transport::Tcp => Self::Mpa {
+                framer: FpduFramer::new(TxConfig {
+                    emss: fpdu_max.unwrap_or(config.emss),
+                    ..config
+                }),
+                fpdu_max,
+            },
+            Transport::Sctp => Self::Sctp(ChunkFramer::new(config.emss)),
+        }
+    }
+
+    /// Sets the payload of a full segment or chunk.
+    #[inline]
+    pub(crate) fn set_mss(&mut self, mss: u32) {
+        match self {
+            Self::Mpa { framer, fpdu_max } => framer.set_emss(fpdu_max.unwrap_or(mss)),
+            Self::Sctp(framer) => framer.set_chunk(mss),
+        }
+    }
+
+    /// Whether the lower layer sends each frame as a message.
+    pub(crate) fn has_messages(&self) -> bool {
+        matches!(self, Self::Sctp(_))
+    }
+}
+
+impl Framing for Framer {
+    const PREFIX_LEN: usize = {
+        assert!(<FpduFramer<crc::Kernel>>::PREFIX_LEN == ChunkFramer::PREFIX_LEN);
+        ChunkFramer::PREFIX_LEN
+    };
+
+    #[inline]
+    fn mulpdu(&self) -> u16 {
+        match self {
+            Self::Mpa { framer, .. } => framer.mulpdu(),
+            Self::Sctp(framer) => framer.mulpdu(),
+        }
+    }
+
+    #[inline]
+    fn emit<G: Gather>(
+        &mut self,
+        head: &mut [u8],
+        offset: u32,
+        len: u32,
+        out: &mut G,
+    ) -> Result<u32, G::Error> {
+        match self {
+            Self::Mpa { framer, .. } => framer.emit(head, offset, len, out),
+            Self::Sctp(framer) => framer.emit(head, offset, len, out),
+        }
+    }
+}
