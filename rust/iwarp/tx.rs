@@ -131,11 +131,6 @@ impl<F: Framing> Segmenter<F> {
         }
     }
 
-    /// Returns the MSN of the next Send or Immediate Data.
-    pub const fn next_send(&self) -> u32 {
-        self.sends
-    }
-
     /// Returns the MSN of the next Read Request or Atomic Request.
     pub const fn next_request(&self) -> u32 {
         self.requests

@@ -6,12 +6,7 @@
 
 use crate::{addr, Family, Netns};
 use core::{net::SocketAddr, ops::Deref, ptr::NonNull};
-use kernel::{
-    fmt,
-    prelude::*,
-    sync::aref::{ARef, AlwaysRefCounted},
-    types::Opaque,
-};
+use kernel::{fmt, prelude::*, sync::aref::AlwaysRefCounted, types::Opaque};
 use riw_bindings as bindings;
 
 /// A network device (`struct net_device`).
@@ -22,6 +17,7 @@ use riw_bindings as bindings;
 /// All methods may be called from any context unless they say otherwise. Except under RTNL, their
 /// results may be out of date at once.
 ///
+/// [`ARef<NetDevice>`]: kernel::sync::aref::ARef
 /// [`NetdevEvent::Unregister`]: crate::NetdevEvent::Unregister
 #[repr(transparent)]
 pub struct NetDevice(Opaque<bindings::net_device>);
@@ -61,16 +57,6 @@ impl NetDevice {
         self.0.get()
     }
 
-    /// Looks up a device by its index. Process context. `None` if there is no such device.
-    pub fn by_index(ns: &Netns, ifindex: u32) -> Option<ARef<Self>> {
-        let ifindex = i32::try_from(ifindex).ok()?;
-        // SAFETY: `ns` keeps the namespace alive.
-        let dev = unsafe { bindings::dev_get_by_index(ns.as_raw(), ifindex) };
-
-        // SAFETY: A result that is not null comes with a reference, which the `ARef` now owns.
-        NonNull::new(dev).map(|dev| unsafe { ARef::from_raw(dev.cast()) })
-    }
-
     /// Returns the name.
     pub fn name(&self) -> Name {
         let mut name = Name([0; Name::SIZE]);
@@ -93,15 +79,6 @@ impl NetDevice {
         unsafe { bindings::dev_type(self.as_raw()) }
     }
 
-    /// Whether it is an Ethernet device (also a bridge, bond, VLAN or dummy), a device without a
-    /// link header such as tun or WireGuard, or loopback.
-    pub fn is_ethernet_like(&self) -> bool {
-        matches!(
-            self.kind(),
-            bindings::ARPHRD_ETHER | bindings::ARPHRD_NONE | bindings::ARPHRD_LOOPBACK
-        )
-    }
-
     /// Returns the MTU in bytes, without the link header.
     pub fn mtu(&self) -> u32 {
         // SAFETY: The device behind `&self` is alive.
@@ -118,11 +95,6 @@ impl NetDevice {
         self.flags() & bindings::net_device_flags_IFF_LOOPBACK != 0
     }
 
-    /// Whether it is up and can pass packets: `IFF_RUNNING` as user space sees it.
-    pub fn is_running(&self) -> bool {
-        self.flags() & bindings::net_device_flags_IFF_RUNNING != 0
-    }
-
     fn flags(&self) -> u32 {
         // SAFETY: The device behind `&self` is alive.
         unsafe { bindings::dev_flags(self.as_raw()) }
@@ -132,18 +104,6 @@ impl NetDevice {
     pub fn has_carrier(&self) -> bool {
         // SAFETY: The device behind `&self` is alive.
         unsafe { bindings::dev_carrier(self.as_raw()) }
-    }
-
-    /// Returns the RFC 2863 operational state, for example `IF_OPER_UP`.
-    pub fn operstate(&self) -> u32 {
-        // SAFETY: The device behind `&self` is alive.
-        unsafe { bindings::dev_operstate(self.as_raw()) }
-    }
-
-    /// Whether it is a VLAN device.
-    pub fn is_vlan(&self) -> bool {
-        // SAFETY: The device behind `&self` is alive.
-        unsafe { bindings::dev_is_vlan(self.as_raw()) }
     }
 
     /// Returns the index of the bridge, bond or other master device that it is a port of. `None` if

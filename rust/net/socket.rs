@@ -286,15 +286,10 @@ impl ListenSocket {
     /// Installs `hook` for the callbacks of the accept queue.
     ///
     /// Earlier connections are not reported: call [`accept`](Self::accept) once afterwards. The
-    /// socket holds a reference to the owner until [`clear_listener`](Self::clear_listener) or its
-    /// drop. `EBUSY` if an owner is installed or other code uses `sk_user_data`. Allocates nothing.
+    /// socket holds a reference to the owner until its drop. `EBUSY` if an owner is installed or other code
+    /// uses `sk_user_data`. Allocates nothing.
     pub fn set_listener<T: Listener>(&self, hook: ListenerHook<T>) -> Result {
         // SAFETY: By the type's invariants of `Socket` it is a valid TCP socket.
         unsafe { hook.install(self.0.sk()) }
-    }
-
-    /// Removes the owner. After it returns, the callback does not run. Not from the callback.
-    pub fn clear_listener(&self) {
-        self.0.clear_callbacks();
     }
 }

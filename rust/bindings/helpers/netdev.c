@@ -244,19 +244,9 @@ unsigned int riw_helper_dev_flags(const struct net_device *dev)
 	return netif_get_flags(dev);
 }
 
-unsigned int riw_helper_dev_operstate(const struct net_device *dev)
-{
-	return READ_ONCE(dev->operstate);
-}
-
 bool riw_helper_dev_carrier(const struct net_device *dev)
 {
 	return netif_carrier_ok(dev);
-}
-
-bool riw_helper_dev_is_vlan(const struct net_device *dev)
-{
-	return is_vlan_dev(dev);
 }
 
 void riw_helper_dev_name_copy(struct net_device *dev, char *name)

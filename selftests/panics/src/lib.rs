@@ -152,7 +152,7 @@ calls! {
     entry_tx_poll(tx: &mut Tx, to: &mut Embedder)
         -> Result<Option<Emitted>, ()> = tx.poll_transmit(to);
     entry_tx_busy(tx: &Tx) -> bool = tx.busy();
-    entry_tx_next(tx: &Tx) -> (u32, u32) = (tx.next_send(), tx.next_request());
+    entry_tx_next(tx: &Tx) -> u32 = tx.next_request();
 
     entry_reader_new(kind: Kind) -> Reader = Reader::new(kind);
     entry_reader_wanted(reader: &Reader) -> usize = reader.wanted();
