@@ -5,18 +5,18 @@
 use super::{
     backlog::Share,
     half_open::Source,
-    incoming::{AwaitedRequest, Incoming, Request, Responder, Undecided},
+    incoming::{Incoming, Request, Undecided},
     member::Member,
     pending::PendingEvent,
     phase::{End, Phase, Step},
     reason::EndReason,
-    responder::{Prepared, ReceivedRequest},
     subscription::Subscription,
+    terms::{reorder, terms},
     Endpoint,
 };
 use crate::{
     limits::{self, check_depths},
-    link::{Connection, Deadline},
+    link::{AwaitedRequest, Connection, Deadline, Prepared, ReceivedRequest, Responder},
     qp::{Qp, Role},
 };
 use kernel::{
@@ -49,7 +49,7 @@ impl Request {
         let settings = &endpoint.dev.settings;
         let request = Self {
             incoming,
-            awaited: AwaitedRequest::new(endpoint, &settings.policy())?,
+            awaited: AwaitedRequest::new(&endpoint.link, &settings.policy())?,
             deadline: Deadline::new(settings.startup_time()),
         };
 
@@ -61,6 +61,7 @@ impl Undecided {
     /// Reports the connect request. `ENOMEM`; otherwise fails as [`Subscription::report_event`] does. May sleep.
     fn report(&mut self, token: usize) -> Result {
         let subscription = &self.incoming.subscription;
+        let (peer_ird, peer_ord) = self.responder.peer_depths();
 
         self.report = Some(subscription.backlog.report()?);
         subscription.report_event(&CmEvent::ConnectRequest {
@@ -68,9 +69,9 @@ impl Undecided {
             remote: self.incoming.addrs.remote,
             // Each of the peer's depths limits the other one on this side.
             offer: Offer {
-                ird: self.responder.peer_ird().unwrap_or(limits::MAX_READS),
-                ord: self.responder.peer_ord().unwrap_or(limits::MAX_READS),
-                private_data: &self.responder.private,
+                ird: peer_ird.unwrap_or(limits::MAX_READS),
+                ord: peer_ord.unwrap_or(limits::MAX_READS),
+                private_data: &self.responder.private_data,
             },
             token,
         })
@@ -169,29 +170,35 @@ impl Endpoint {
     /// Checks a connection in `phase`: the initiator must not send before the answer, but it may give up.
     /// May sleep.
     fn check(self: &Arc<Self>, undecided: KBox<Undecided>, phase: UndecidedPhase) -> Step {
-        match undecided.responder.check(self) {
+        match undecided.responder.check(&self.link, self) {
             Ok(None) => Step::Next(phase(undecided)),
-            Ok(Some((answered, reason))) => refused(phase(undecided), answered, reason),
-            Err(reason) => Step::End(phase(undecided), End::abort(reason)),
+            Ok(Some((answered, fault))) => {
+                refused(phase(undecided), answered, EndReason::Startup(fault))
+            }
+            Err(failure) => Step::End(phase(undecided), End::abort(failure.into())),
         }
     }
 
     /// Receives the request, or a part of it. May sleep.
     fn receive_request(self: &Arc<Self>, mut request: KBox<Request>) -> Step {
         let policy = self.dev.settings.policy();
-        let received = match request.awaited.receive(self, &policy) {
+        let received = match request.awaited.receive(&self.link, self, &policy) {
             Ok(None) => return Step::Next(Phase::AwaitRequest(request)),
             Ok(Some(received)) => received,
-            Err(reason) => return Step::End(Phase::AwaitRequest(request), End::abort(reason)),
+            Err(failure) => {
+                return Step::End(Phase::AwaitRequest(request), End::abort(failure.into()));
+            }
         };
 
         // A chunk behind the request in the same packet causes no event of its own.
         self.kick();
         match received {
             ReceivedRequest::Request(responder) => self.consider(request, responder),
-            ReceivedRequest::Refused { answered, reason } => {
-                refused(Phase::AwaitRequest(request), answered, reason)
-            }
+            ReceivedRequest::Refused { answered, reason } => refused(
+                Phase::AwaitRequest(request),
+                answered,
+                EndReason::Startup(reason),
+            ),
         }
     }
 
@@ -207,7 +214,7 @@ impl Endpoint {
 
         match KBox::new(undecided, GFP_KERNEL_ACCOUNT) {
             // iw_cm would get only a part of the private data.
-            Ok(undecided) if undecided.responder.private.len() > CmId::PRIVATE_DATA_MAX => {
+            Ok(undecided) if undecided.responder.private_data.len() > CmId::PRIVATE_DATA_MAX => {
                 self.refuse_with(undecided, Phase::Queued, EndReason::Local(EMSGSIZE))
             }
             Ok(undecided) if undecided.backlog().is_free() => self.report_request(undecided),
@@ -278,7 +285,7 @@ impl Endpoint {
         phase: UndecidedPhase,
         reason: EndReason,
     ) -> Step {
-        let answered = undecided.responder.refuse(self);
+        let answered = undecided.responder.refuse(&self.link);
 
         refused(phase(undecided), answered, reason)
     }
@@ -313,10 +320,12 @@ impl Endpoint {
                 return (step, Err(e));
             }
         };
-        let started = prepared.send(self).and_then(|parameters| {
-            self.start(&parameters, Role::Responder, reported.incoming.addrs)?;
-            Ok(parameters)
-        });
+        let started = prepared
+            .send(&self.link, reorder(&self.dev, qp))
+            .and_then(|parameters| {
+                self.start(&parameters, Role::Responder, reported.incoming.addrs)?;
+                Ok(parameters)
+            });
         let parameters = match started {
             Ok(parameters) => parameters,
             Err(e) => {
@@ -352,7 +361,7 @@ impl Endpoint {
         param: &ConnParam<'a>,
     ) -> Result<Prepared<'a>> {
         check_depths(param)?;
-        let prepared = responder.accept(param)?;
+        let prepared = responder.accept(terms(param))?;
 
         self.attach(qp)?;
         Ok(prepared)
@@ -398,7 +407,7 @@ impl Endpoint {
 
     fn reject_reported(&self, mut undecided: KBox<Undecided>, private_data: &[u8]) -> Step {
         undecided.decided();
-        let answered = undecided.responder.reject(self, private_data);
+        let answered = undecided.responder.reject(&self.link, private_data);
 
         refused(Phase::Reported(undecided), answered, EndReason::Rejected)
     }

@@ -4,18 +4,20 @@
 
 use super::{
     device::CmDevice,
-    initiator::Answer,
     member::Member,
-    opening::{Opening, Startup},
+    opening::Opening,
     pending::PendingEvent,
     phase::{End, PeerWatch, Phase, Step},
     reason::EndReason,
+    terms::{reorder, terms},
     Endpoint,
 };
 use crate::{
     counters::Counter,
     limits::check_depths,
-    link::{AddrPair, Connection, Deadline, LinkState, Site, Transport},
+    link::{
+        AddrPair, Answer, Connection, Deadline, LinkState, Site, Startup, StartupFailure, Transport,
+    },
     qp::{Qp, Role},
 };
 use core::net::SocketAddr;
@@ -53,7 +55,7 @@ impl Opening {
         // The request has to suit each transport. One that has no socket is left out.
         let transports = dev.settings.transports().iter();
         let mut attempts = transports.map(|transport| -> Result<_> {
-            let startup = Startup::new(*transport, &policy, param)?;
+            let startup = Startup::new(*transport, &policy, terms(param), reorder(dev, qp))?;
 
             Ok((startup, bind(*transport)))
         });
@@ -92,6 +94,19 @@ impl Opening {
         Some(connection)
     }
 
+    /// Returns depths and private data of the answer as consumers expect them from an iWARP device:
+    /// the depths as the peer means them.
+    fn offer(&self, parameters: Option<&Parameters>) -> Offer<'_> {
+        let (ird, ord) = parameters.map_or((0, 0), |p| (p.ird, p.ord));
+        let (peer_ird, peer_ord) = self.startup.peer_depths();
+
+        Offer {
+            ird: peer_ord.unwrap_or(ird),
+            ord: peer_ird.unwrap_or(ord),
+            private_data: self.startup.private_data(),
+        }
+    }
+
     /// Reports the connect reply to iw_cm. May sleep.
     fn report(&self, status: Result, offer: Offer<'_>) -> Result {
         self.id.event(&CmEvent::ConnectReply {
@@ -106,7 +121,7 @@ impl Opening {
     pub(super) fn report_failure(&self, reason: EndReason) {
         let error = reason.to_error();
         let offer = match reason {
-            EndReason::Refused => self.startup.offer(None),
+            EndReason::Refused => self.offer(None),
             _ => Offer::default(),
         };
 
@@ -275,16 +290,16 @@ impl Endpoint {
             .link
             .with(|connection| connection.local_addr())
             .map_err(EndReason::link)?;
-        opening.startup.send_request(self)?;
+        opening.startup.send_request(&self.link)?;
         Ok(true)
     }
 
     /// Receives the answer, or a part of it, and acts on it. May sleep.
     fn receive_reply(self: &Arc<Self>, mut opening: KBox<Opening>) -> Step {
-        let answer = match opening.startup.receive(self) {
+        let answer = match opening.startup.receive(&self.link, self) {
             Ok(None) => return Step::Next(Phase::AwaitReply(opening)),
             Ok(Some(answer)) => answer,
-            Err(reason) => Answer::Failed(reason),
+            Err(failure) => Answer::Failed(failure),
         };
 
         match answer {
@@ -298,8 +313,8 @@ impl Endpoint {
                 crc,
                 markers,
                 reason,
-            } => self.withdraw(opening, error, crc, markers, reason),
-            Answer::Failed(reason) => self.try_again(opening, reason),
+            } => self.withdraw(opening, error, crc, markers, reason.into()),
+            Answer::Failed(failure) => self.try_again(opening, failure),
         }
     }
 
@@ -325,7 +340,7 @@ impl Endpoint {
             );
         }
 
-        match opening.report(Ok(()), opening.startup.offer(Some(parameters))) {
+        match opening.report(Ok(()), opening.offer(Some(parameters))) {
             Ok(()) => {
                 self.dev.counters.inc(Counter::ConnectionsOpened);
                 Step::Next(Phase::Rdma {
@@ -340,9 +355,9 @@ impl Endpoint {
 
     /// Connects once more, if the peer has closed without a Reply or has replied in another
     /// revision of MPA, and an attempt is left. Otherwise ends the connection. May sleep.
-    fn try_again(self: &Arc<Self>, mut opening: KBox<Opening>, reason: EndReason) -> Step {
-        if !opening.startup.next_attempt(reason) || self.reconnect(&mut opening).is_err() {
-            return Step::End(Phase::AwaitReply(opening), End::abort(reason));
+    fn try_again(self: &Arc<Self>, mut opening: KBox<Opening>, failure: StartupFailure) -> Step {
+        if !opening.startup.next_attempt(failure) || self.reconnect(&mut opening).is_err() {
+            return Step::End(Phase::AwaitReply(opening), End::abort(failure.into()));
         }
         // It may have connected already.
         self.kick();

@@ -10,10 +10,10 @@ use super::{
     reason::EndReason,
 };
 use crate::{
-    link::{AddrPair, Connection, Inflow, Link, LinkEnd, LinkEvents, Reorder},
+    link::{AddrPair, Connection, Inflow, Link, LinkEnd, LinkEvents},
     qp::{Closed, Qp, QpConnection},
 };
-use iwarp::{sctp::SessionAction, Segment};
+use iwarp::Segment;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
@@ -25,7 +25,6 @@ use kernel::{
 };
 use kernel_ext::{
     memalloc::without_io,
-    memcg::MemCgroup,
     workqueue::{impl_has_queue, Queue},
 };
 use rdma::iw::{CmId, ConnParam, Rejection};
@@ -104,30 +103,14 @@ impl Endpoint {
         )
     }
 
-    /// Returns the treatment of segments that arrive out of order. Any context.
-    pub(super) fn reorder(&self) -> Reorder {
-        Reorder {
-            memcg: match self.qp.as_ref() {
-                Some(qp) => qp.memcg().clone(),
-                None => MemCgroup::none(),
-            },
-            early_placement: self.dev.settings.places_early(),
+    /// Sends a Terminate, as the first and only segment. `crc` and `markers` are for MPA. May sleep. Fails
+    /// as [`Link::send_terminate`].
+    pub(super) fn send_terminate(&self, error: iwarp::Error, crc: bool, markers: bool) -> Result {
+        self.link.send_terminate(error, crc, markers)?;
+        if let Some(qp) = self.qp.as_ref() {
+            qp.note_terminate(error.term());
         }
-    }
-
-    /// Receives the next chunk in order, as [`Link::next_action`] does; if there may be more, a
-    /// work item comes back. May sleep.
-    pub(super) fn next_action<R>(
-        self: &Arc<Self>,
-        f: impl FnOnce(SessionAction<'_>) -> R,
-    ) -> Result<Option<R>, EndReason> {
-        match self.link.next_action(f) {
-            Err(e) if e == EAGAIN => {
-                self.kick();
-                Ok(None)
-            }
-            other => other.map_err(EndReason::link),
-        }
+        Ok(())
     }
 
     /// Binds the endpoint and a queue pair to each other. `EINVAL` if the queue pair cannot be

@@ -3,12 +3,8 @@
 //! The state of a connection that is not accepted yet.
 
 use super::{backlog::Report, subscription::Subscription};
-use crate::link::{AddrPair, Deadline};
-use iwarp::{
-    negotiation,
-    startup::{self, Reader},
-};
-use kernel::{prelude::*, sync::Arc};
+use crate::link::{AddrPair, AwaitedRequest, Deadline, Responder};
+use kernel::sync::Arc;
 
 /// A connection that a listener has accepted.
 #[derive(Clone)]
@@ -36,23 +32,4 @@ pub(super) struct Undecided {
     pub(super) place: u64,
     /// The report, while the consumer has it.
     pub(super) report: Option<Report>,
-}
-
-/// Waits for the request of the peer.
-pub(super) enum AwaitedRequest {
-    Mpa(KBox<Reader>),
-    Sctp,
-}
-
-/// A valid request, and the state for its answer.
-pub(super) struct Responder {
-    pub(super) request: ValidRequest,
-    /// The private data of the request.
-    pub(super) private: KVec<u8>,
-}
-
-/// A valid request without its private data.
-pub(super) enum ValidRequest {
-    Mpa(startup::Responder),
-    Sctp(negotiation::Request),
 }

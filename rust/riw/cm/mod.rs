@@ -4,8 +4,7 @@
 //!
 //! - An [`Endpoint`] is a connection, from its beginning until the queue pair releases it. It goes
 //!   through the phases of `phase.rs`. `connect.rs` and `accept.rs` have the phases before the stream
-//!   is active, `opening.rs` and `incoming.rs` their data; `initiator.rs` and `responder.rs` have the
-//!   parts that depend on the transport. `established.rs` has the phases after, `end.rs` has the end
+//!   is active, `opening.rs` and `incoming.rs` their data. `established.rs` has the phases after, `end.rs` has the end
 //!   and `reason.rs` its reasons. `steps.rs` has the work items, `note.rs` counts, traces and logs.
 //! - A `Listener` accepts connections (`listen.rs`). It has a `Subscription` for each listening id of
 //!   iw_cm.
@@ -43,10 +42,8 @@ mod device;
 mod end;
 mod endpoint;
 mod established;
-mod frame;
 mod half_open;
 mod incoming;
-mod initiator;
 mod listen;
 mod listener;
 mod load;
@@ -57,9 +54,9 @@ mod ops;
 mod pending;
 mod phase;
 mod reason;
-mod responder;
 mod steps;
 mod subscription;
+mod terms;
 
 pub(crate) use device::{CmDevice, Shared};
 use endpoint::Endpoint;

@@ -2,21 +2,18 @@
 
 //! Why a connection ends.
 
-use crate::counters::Counter;
+use crate::{
+    counters::Counter,
+    link::{StartupFailure, StartupFault},
+};
 use iwarp::{startup::StartupError, Mpa};
 use kernel::prelude::*;
 
 /// Why a connection ends. The errno for iw_cm and the counter derive from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndReason {
-    /// The startup frame of the peer breaks a rule, or requests something that this side refuses.
-    Startup(StartupError),
-    /// The session control of the peer breaks a rule.
-    Session(iwarp::Error),
-    /// The peer does not announce DDP.
-    Adaptation,
-    /// The peer has too many addresses.
-    TooManyAddrs,
+    /// The peer's part of the startup is wrong, or requests something that this side refuses.
+    Startup(StartupFault),
     /// The transport did not connect.
     Unreachable(Error),
     /// The peer closed or reset the connection, or the transport gave it up.
@@ -51,8 +48,8 @@ impl EndReason {
     /// a consumer rejected it, so TCP's own is another one.
     pub(super) fn to_error(self) -> Error {
         match self {
-            Self::Startup(StartupError::Revision) => EPROTONOSUPPORT,
-            Self::Startup(_) | Self::Session(_) | Self::Adaptation | Self::TooManyAddrs => EPROTO,
+            Self::Startup(StartupFault::Frame(StartupError::Revision)) => EPROTONOSUPPORT,
+            Self::Startup(_) => EPROTO,
             Self::Unreachable(e) | Self::Closed(e) if e == ECONNREFUSED => ECONNRESET,
             Self::Unreachable(e) | Self::Closed(e) | Self::Local(e) => e,
             Self::Timeout => ETIMEDOUT,
@@ -65,15 +62,9 @@ impl EndReason {
     /// Returns the counter of connections that ended for this reason before they were established.
     pub(super) fn counter(self) -> Counter {
         match self {
-            Self::Startup(StartupError::Revision) => Counter::StartupErrorsRevision,
-            Self::Startup(StartupError::Crc) => Counter::StartupErrorsCrc,
-            Self::Startup(StartupError::InsufficientIrd) => Counter::StartupErrorsIrd,
-            Self::Startup(StartupError::NoRtr) => Counter::StartupErrorsRtr,
+            Self::Startup(fault) => fault_counter(fault),
             // The first FPDU ends the startup of a responder.
-            Self::Session(iwarp::Error::Mpa(Mpa::InsufficientIrd)) => Counter::StartupErrorsIrd,
-            Self::Session(iwarp::Error::Mpa(Mpa::NoRtr)) => Counter::StartupErrorsRtr,
-            Self::Startup(_) | Self::Session(_) | Self::Stream => Counter::StartupErrorsFrame,
-            Self::Adaptation | Self::TooManyAddrs => Counter::StartupErrorsAdaptation,
+            Self::Stream => Counter::StartupErrorsFrame,
             Self::Unreachable(_) => Counter::StartupErrorsUnreachable,
             Self::Closed(_) => Counter::StartupErrorsClosed,
             Self::Timeout => Counter::ConnectionsTimedOut,
@@ -87,10 +78,7 @@ impl EndReason {
     /// Returns the reason in words.
     pub(super) fn rule(self) -> &'static str {
         match self {
-            Self::Startup(error) => error.rule(),
-            Self::Session(error) => error.rule(),
-            Self::Adaptation => "the peer does not announce DDP over SCTP",
-            Self::TooManyAddrs => "the peer has too many addresses",
+            Self::Startup(fault) => fault.rule(),
             Self::Unreachable(_) => "the transport does not connect",
             Self::Closed(_) => "the peer closed or reset the connection",
             Self::Timeout => "the time is up",
@@ -117,13 +105,32 @@ impl EndReason {
     /// Whether this side has found out that the connection cannot be established, and no program learns
     /// of it, or not why. Otherwise the peer or a program decided it, and knows.
     pub(super) fn is_found_here(self) -> bool {
-        matches!(
-            self,
-            Self::Startup(_)
-                | Self::Session(_)
-                | Self::Adaptation
-                | Self::TooManyAddrs
-                | Self::Timeout
-        )
+        matches!(self, Self::Startup(_) | Self::Timeout)
+    }
+}
+
+impl From<StartupFailure> for EndReason {
+    fn from(failure: StartupFailure) -> Self {
+        match failure {
+            StartupFailure::Fault(fault) => Self::Startup(fault),
+            StartupFailure::Link(error) => Self::link(error),
+            StartupFailure::Local(error) => Self::Local(error),
+        }
+    }
+}
+
+/// Returns the counter of startups that fail by this fault.
+fn fault_counter(fault: StartupFault) -> Counter {
+    match fault {
+        StartupFault::Frame(StartupError::Revision) => Counter::StartupErrorsRevision,
+        StartupFault::Frame(StartupError::Crc) => Counter::StartupErrorsCrc,
+        StartupFault::Frame(StartupError::InsufficientIrd)
+        | StartupFault::Session(iwarp::Error::Mpa(Mpa::InsufficientIrd)) => {
+            Counter::StartupErrorsIrd
+        }
+        StartupFault::Frame(StartupError::NoRtr)
+        | StartupFault::Session(iwarp::Error::Mpa(Mpa::NoRtr)) => Counter::StartupErrorsRtr,
+        StartupFault::Frame(_) | StartupFault::Session(_) => Counter::StartupErrorsFrame,
+        StartupFault::Adaptation | StartupFault::TooManyAddrs => Counter::StartupErrorsAdaptation,
     }
 }

@@ -7,10 +7,11 @@
 //! - A [`Link`] shares it between connection management and a stream, until it is taken away. Its
 //!   events go to an owner ([`LinkEvents`]), which pulls the segments out of what has arrived ([`Inflow`]).
 //! - A [`ListenLink`] accepts connections.
+//! - `startup.rs` has the startup of a stream, as initiator and as responder.
 //! - A [`LingerSet`] closes connections in an orderly way, with no owner any more.
 //!
 //! Only this module uses sockets, and it imports no other folder of the driver. Each transport has a folder: [`tcp`]
-//! and [`sctp`]. `transport.rs` and `listen.rs` have one variant for each.
+//! and [`sctp`]. `transport.rs`, `startup.rs` and `listen.rs` have one variant for each.
 //!
 //! # Contexts
 //!
@@ -38,6 +39,7 @@ mod listen;
 mod octets;
 mod sctp;
 mod segments;
+mod startup;
 mod tcp;
 mod transport;
 mod types;
@@ -48,8 +50,12 @@ pub(crate) use events::{LinkEnd, LinkEvents};
 pub(crate) use linger::LingerSet;
 pub(crate) use listen::{ListenLink, UnboundLink};
 pub(crate) use octets::RxOctets;
-pub(crate) use sctp::{PeerSupport, Reorder};
+pub(crate) use sctp::Reorder;
 pub(crate) use segments::{Inflow, Pause, Segments};
+pub(crate) use startup::{
+    Answer, AwaitedRequest, Prepared, ReceivedRequest, Responder, Startup, StartupFailure,
+    StartupFault, Terms,
+};
 pub(crate) use tcp::RxState;
 pub(crate) use transport::{Connection, Framer, Transport};
 pub(crate) use types::{AddrPair, LinkDetails, LinkState, Site};

@@ -5,7 +5,7 @@
 //! - An [`Association`] is one end, as a [`Connection`](super::Connection) is.
 //! - Its [`Inlet`] sorts the received chunks, and passes them to the session in order. [`Reorder`] has
 //!   the treatment of chunks that are ahead of a missing one.
-//! - `session.rs` has the functions of a [`Link`](super::Link) for it.
+//! - `session.rs` has the functions of a [`Link`](super::Link) for it, and `startup.rs` what begins it.
 //!
 //! Messages are received in process context: SCTP has no other way. The inlet is locked meanwhile, and
 //! the connection only for each message, so that a transmit run goes on.
@@ -16,8 +16,12 @@ mod held;
 mod inlet;
 mod reorder;
 mod session;
+mod startup;
 
+pub(crate) use association::Association;
+use association::PeerSupport;
 pub(super) use association::{bind_more, new_listener, new_socket};
-pub(crate) use association::{Association, PeerSupport};
 pub(crate) use inlet::Inlet;
 pub(crate) use reorder::Reorder;
+pub(crate) use startup::SctpStartup;
+pub(super) use startup::{accept, listen, receive_request};

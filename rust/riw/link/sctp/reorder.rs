@@ -5,6 +5,7 @@
 use kernel_ext::memcg::MemCgroup;
 
 /// The treatment of chunks that are ahead of a missing one.
+#[derive(Clone)]
 pub(crate) struct Reorder {
     /// Their memory is charged to this cgroup.
     pub(crate) memcg: MemCgroup,

@@ -29,14 +29,14 @@ impl Link {
     }
 
     /// Returns the support of the peer of an established association, which may have `addrs` addresses.
-    pub(crate) fn peer_support(&self, addrs: u32) -> Result<PeerSupport> {
+    pub(in crate::link) fn peer_support(&self, addrs: u32) -> Result<PeerSupport> {
         self.with_association(|association| association.peer_support(addrs))
     }
 
     /// Begins a session as initiator, with a new Initiate, and sets the options that depend on the association.
     /// `reorder` applies to the chunks that the session holds. `EINVAL` if the private data does not fit;
     /// otherwise fails as [`Carrier::send`](super::super::transport::Carrier::send) does.
-    pub(crate) fn initiate(
+    pub(in crate::link) fn initiate(
         &self,
         form: Form,
         depths: (u32, u32),
@@ -59,7 +59,7 @@ impl Link {
     }
 
     /// Begins a session as responder. `rtr` has the RTR messages that this side allows.
-    pub(crate) fn listen_session(&self, rtr: RtrTypes) -> Result {
+    pub(in crate::link) fn listen_session(&self, rtr: RtrTypes) -> Result {
         let mut inlet = self.inlet.lock();
 
         Option::as_mut(&mut inlet).ok_or(ENOTCONN)?.listen(rtr);
@@ -69,7 +69,7 @@ impl Link {
     /// Receives the next chunk in order, and calls `f` with the action that the session takes for it.
     /// Returns `None` if none has arrived; `EAGAIN` if many have that are ahead of it, and there may be more: call
     /// again later. Otherwise fails with the error that ended the association.
-    pub(crate) fn next_action<R>(
+    pub(in crate::link) fn next_action<R>(
         &self,
         f: impl FnOnce(SessionAction<'_>) -> R,
     ) -> Result<Option<R>> {
@@ -93,7 +93,7 @@ impl Link {
     /// depend on the association, and returns the result of the negotiation. `reorder` applies to the chunks that
     /// the session holds from then on. `EINVAL` if the private data does not fit, or if no Initiate waits;
     /// otherwise fails as [`Carrier::send`](super::super::transport::Carrier::send) does.
-    pub(crate) fn answer(
+    pub(in crate::link) fn answer(
         &self,
         event: SessionEvent<'_>,
         reorder: Reorder,
@@ -125,7 +125,7 @@ impl Link {
     }
 
     /// Sends a session control chunk that the session has handed out.
-    pub(crate) fn send_control(&self, chunk: &iwarp::sctp::Encoded<'_>) -> Result {
+    pub(in crate::link) fn send_control(&self, chunk: &iwarp::sctp::Encoded<'_>) -> Result {
         self.with_association(|association| association.send_control(chunk))
     }
 

@@ -6,8 +6,11 @@ mod budget;
 mod connection;
 mod fpdus;
 mod readable;
+mod startup;
 
 pub(crate) use connection::TcpConnection;
 pub(crate) use fpdus::RxState;
 use fpdus::{RxCause, RX_ROOM};
 use readable::receive;
+pub(crate) use startup::MpaStartup;
+pub(super) use startup::{new_reader, receive_request};
