@@ -20,6 +20,7 @@ use net::Pernet;
 use rdma::link::Registration;
 
 mod abi;
+mod bounds;
 mod cm;
 mod counters;
 mod device;

@@ -3,7 +3,8 @@
 //! The backlogs of listening consumers: the connect requests that a consumer may not have read yet, and those
 //! that wait for room.
 
-use super::{half_open, member::CmConnection};
+use super::member::CmConnection;
+use crate::bounds::HALF_OPEN_MAX;
 use kernel::{
     impl_has_delayed_work, new_delayed_work, new_mutex,
     prelude::*,
@@ -144,7 +145,7 @@ impl Share {
         let had_room = state.has_room(self.size);
 
         // The consumer reads, but does not decide: otherwise it would not have taken so many.
-        if state.unread_len >= self.size.saturating_add(half_open::MAX) {
+        if state.unread_len >= self.size.saturating_add(HALF_OPEN_MAX) {
             if let Some(first) = state.first_unread() {
                 state.remove_unread(first);
             }

@@ -3,16 +3,13 @@
 //! Half-open connections: the transport has established them, but the peer's request has not arrived, or waits
 //! for room in the backlog of the consumer.
 
+use crate::bounds::HALF_OPEN_MAX;
 use core::net::IpAddr;
 use kernel::rbtree::{RBTree, RBTreeNode};
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../kunit/half_open.rs"]
 mod kunit;
-
-/// The maximum number of half-open connections of a subscription. Each takes some 5 KiB of TCP and
-/// riw together.
-pub(super) const MAX: usize = 1024;
 
 /// The host that a connection comes from, as far as hosts can be distinguished: an IPv4 address, a
 /// link-local IPv6 address, or the /64 prefix of another IPv6 address. A host may have all
@@ -35,7 +32,7 @@ impl From<IpAddr> for Source {
 ///
 /// If there are too many, the oldest one of the source with the most connections is evicted. So a
 /// source that opens many, at whatever rate, takes room only from itself. If the sources outnumber
-/// [`MAX`], the oldest connection of all is evicted.
+/// [`HALF_OPEN_MAX`], the oldest connection of all is evicted.
 ///
 /// `TCP_DEFER_ACCEPT` would not help. A flood evades it by one byte on each connection. It also
 /// fills TCP's SYN queue: TCP then answers other clients with SYN cookies, and their MSS is too
@@ -58,7 +55,7 @@ impl<T> HalfOpen<T> {
     pub(super) fn insert(&mut self, connection: RBTreeNode<(Source, usize), T>) -> Option<T> {
         self.connections.insert(connection);
         self.len = self.len.saturating_add(1);
-        if self.len <= MAX {
+        if self.len <= HALF_OPEN_MAX {
             return None;
         }
         self.victim()

@@ -5,7 +5,7 @@
 // A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
-use super::{HalfOpen, Source, MAX};
+use super::{HalfOpen, Source, HALF_OPEN_MAX};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use kernel::{prelude::*, rbtree::RBTreeNode};
 
@@ -36,15 +36,17 @@ mod tests {
         let mut half_open = HalfOpen::new();
 
         assert_eq!(half_open.insert(node(v4(99), 0)?), None);
-        for token in 1..10 * MAX {
+        for token in 1..10 * HALF_OPEN_MAX {
             let evicted = half_open.insert(node(v4(token % 8), token)?);
 
             assert_eq!(
                 evicted,
-                token.checked_sub(MAX - 1).filter(|&oldest| oldest > 0)
+                token
+                    .checked_sub(HALF_OPEN_MAX - 1)
+                    .filter(|&oldest| oldest > 0)
             );
         }
-        assert_eq!(half_open.iter().count(), MAX);
+        assert_eq!(half_open.iter().count(), HALF_OPEN_MAX);
         assert_eq!(half_open.remove(v4(99), 0), Some(0));
         Ok(())
     }
@@ -54,11 +56,11 @@ mod tests {
     fn with_many_sources_the_oldest_is_evicted() -> Result {
         let mut half_open = HalfOpen::new();
 
-        for token in 0..2 * MAX {
+        for token in 0..2 * HALF_OPEN_MAX {
             // Not in the order of the addresses.
-            let evicted = half_open.insert(node(v4((token * 7919) % (4 * MAX)), token)?);
+            let evicted = half_open.insert(node(v4((token * 7919) % (4 * HALF_OPEN_MAX)), token)?);
 
-            assert_eq!(evicted, token.checked_sub(MAX));
+            assert_eq!(evicted, token.checked_sub(HALF_OPEN_MAX));
         }
         Ok(())
     }
@@ -68,9 +70,9 @@ mod tests {
     fn a_removed_connection_makes_room() -> Result {
         let mut half_open = HalfOpen::new();
 
-        for token in 0..2 * MAX {
+        for token in 0..2 * HALF_OPEN_MAX {
             assert_eq!(half_open.insert(node(v4(1), token)?), None);
-            if token >= MAX - 1 {
+            if token >= HALF_OPEN_MAX - 1 {
                 assert_eq!(half_open.remove(v4(1), token), Some(token));
                 assert_eq!(half_open.remove(v4(1), token), None);
             }

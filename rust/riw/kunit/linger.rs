@@ -2,7 +2,7 @@
 
 //! How many connections linger.
 
-use super::{LingerPlaces, MEMBERS_MAX, REFUSED_MAX};
+use super::{LingerPlaces, LINGERING_MAX, REFUSED_MAX};
 use kernel::prelude::*;
 
 #[kunit_tests(riw_linger)]
@@ -22,7 +22,7 @@ mod tests {
     /// Connections have places up to the limit, and one that ends makes room for one.
     #[test]
     fn all_connections_are_limited() -> Result {
-        let mut places = taken(MEMBERS_MAX, false)?;
+        let mut places = taken(LINGERING_MAX, false)?;
 
         assert_eq!(places.take(false), Err(EBUSY));
         assert_eq!(places.take(true), Err(EBUSY));

@@ -7,7 +7,10 @@
 //! the peer makes no progress for a while. Data that arrives is discarded.
 
 use super::{deadline::Deadline, transport::Connection, types::LinkState};
-use crate::members::Members;
+use crate::{
+    bounds::{LINGERING_MAX, REFUSED_MAX},
+    members::Members,
+};
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
@@ -32,14 +35,6 @@ const LINGER_TIME: i64 = 10_000;
 const POLL_TIME: i64 = 1_000;
 /// Milliseconds after which a connection is reset, whether the peer makes progress or not.
 const LINGER_TIME_MAX: i64 = 300_000;
-/// The maximum number of connections in a set. More are reset. No process is charged for them, and a peer
-/// that does not answer keeps each for [`LINGER_TIME`] at least. There are places for all connections of a
-/// large server that ends. Without data, at some 5 KiB each, they take 80 MiB. TCP limits the closed sockets
-/// of processes (`net.ipv4.tcp_max_orphans`), but does not count these: they are not released.
-const MEMBERS_MAX: usize = 16_384;
-/// The maximum number of refused connections among them. More are reset.
-const REFUSED_MAX: usize = 1024;
-
 /// The connections of a device that linger.
 #[pin_data]
 pub(crate) struct LingerSet {
@@ -67,7 +62,7 @@ impl LingerPlaces {
 
     /// Takes a place for a connection, which was refused or not. `EBUSY` if there is none. Any context.
     fn take(&mut self, refused: bool) -> Result {
-        if self.all >= MEMBERS_MAX || refused && self.refused >= REFUSED_MAX {
+        if self.all >= LINGERING_MAX || refused && self.refused >= REFUSED_MAX {
             return Err(EBUSY);
         }
         self.all = self.all.saturating_add(1);

@@ -8,6 +8,7 @@ use super::{
     held::{cost, Held, HeldChunks},
     Reorder,
 };
+use crate::bounds::{FIRST_CHUNK_MAX, HELD_MAX, SKIPPED_MAX};
 use iwarp::{
     sctp::{
         early_write, ssn, Arrival, Chunk, ChunkDeframer, Session, SessionAction, SessionEvent,
@@ -25,14 +26,6 @@ use net::{
 
 /// Maximum length of a chunk's user data in bytes, and one more, by which a longer one is known.
 const MESSAGE_MAX: usize = SSN_LEN + u16::MAX as usize + 1;
-/// The same of the first chunk: an Initiate has up to 520 bytes.
-const FIRST_MAX: usize = 1024;
-/// Parts of a message that are skipped in a row. A message that is too long by more than that is sent to
-/// keep the receiver busy.
-const SKIPPED_MAX: u32 = 64;
-/// Bytes that chunks may take that are ahead of a missing one. As long as it is missing, the peer's
-/// send buffer has them, too.
-const HELD_MAX: u32 = 4 * 1024 * 1024;
 
 /// Receives the messages of an association.
 pub(crate) struct Inlet {
@@ -138,7 +131,7 @@ impl Inlet {
     /// and waits. May sleep.
     pub(super) fn listen(&mut self, rtr: RtrTypes) {
         self.begin(Session::listen(rtr));
-        self.message_max = FIRST_MAX;
+        self.message_max = FIRST_CHUNK_MAX;
     }
 
     /// Lets chunks be held from now on, as `reorder` says.

@@ -12,17 +12,13 @@ use super::{
     },
     PeerSupport, Reorder,
 };
+use crate::bounds::{INITIATOR_ADDRS_MAX, RESPONDER_ADDRS_MAX};
 use iwarp::{
     negotiation::{Agreed, Words},
     sctp::{Form, SessionAction, SessionEvent},
     startup::{Parameters, Policy},
 };
 use kernel::{prelude::*, sync::Arc};
-
-/// The number of addresses that a responder may have: a wildcard listener has all those of its host.
-const RESPONDER_ADDRS_MAX: u32 = 32;
-/// The number of addresses that an initiator may have: riw connects from 8 at most.
-const INITIATOR_ADDRS_MAX: u32 = 8;
 
 /// The startup as initiator.
 pub(crate) struct SctpStartup {

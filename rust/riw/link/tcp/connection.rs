@@ -10,8 +10,9 @@ use super::{
         transport::{bind, Carrier},
         types::{AddrPair, LinkDetails, LinkState, Site},
     },
-    receive, RxCause, RX_ROOM,
+    receive, RxCause,
 };
+use crate::bounds::RX_ROOM;
 use core::net::SocketAddr;
 use kernel::{prelude::*, sync::Arc};
 use net::{addr, Base, Family, Socket, TcpState};

@@ -3,7 +3,7 @@
 //! FPDUs in the receive queue of a socket.
 //!
 //! An FPDU stays in the socket until it is complete and its CRC is right. The socket has room for the
-//! largest one ([`RX_ROOM`]), and calls back when the FPDU is complete. Sometimes TCP cannot keep it all
+//! largest one ([`RX_ROOM`](crate::bounds::RX_ROOM)), and calls back when the FPDU is complete. Sometimes TCP cannot keep it all
 //! (a small `tcp_rmem`, no memory, very small segments). Then a worker gives the stream a buffer for
 //! this one FPDU ([`RxState::hold`]).
 //!
@@ -30,11 +30,6 @@ use iwarp::{
 };
 use kernel::prelude::*;
 use net::{Reader, RecvBuf};
-
-/// Unread bytes that a socket must have room for. They are several FPDUs, so that the window stays
-/// open while one of them is incomplete.
-// CAST: A small constant.
-pub(super) const RX_ROOM: u32 = 4 * FPDU_MAX as u32;
 
 /// Why a stream receives.
 #[derive(Clone, Copy, PartialEq, Eq)]

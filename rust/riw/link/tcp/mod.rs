@@ -9,8 +9,8 @@ mod readable;
 mod startup;
 
 pub(crate) use connection::TcpConnection;
+use fpdus::RxCause;
 pub(crate) use fpdus::RxState;
-use fpdus::{RxCause, RX_ROOM};
 use readable::receive;
 pub(crate) use startup::MpaStartup;
 pub(super) use startup::{new_reader, receive_request};
