@@ -17,7 +17,7 @@
 #include "common/tap.h"
 
 #define IDS 32
-#define ROUNDS 24
+#define ROUNDS 60
 
 /* Requests that came out of their place. */
 static int displaced;
