@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a peer can make the kernel hold, at most, that no process of this host has asked for.
+//! The bounds on the kernel's memory that a peer can take, and that no process of this host has asked for.
 //!
 //! Besides these, the socket of a connection holds what arrives and what is sent, within its buffers, and a
 //! queue pair a Read Request of the peer for each place of its IRD, at most
@@ -12,6 +12,11 @@ use iwarp::mpa::fpdu::FPDU_MAX;
 
 /// Half-open connections of a subscription. Each takes some 5 KiB of TCP and riw together.
 pub(crate) const HALF_OPEN_MAX: usize = 1024;
+
+/// The length of the accept queue; a larger backlog of the consumer makes it longer, although that backlog
+/// limits connections whose Request has arrived. It is not higher: a connection that waits here for too long
+/// has been given up by its peer.
+pub(crate) const ACCEPT_QUEUE_MIN: u32 = 256;
 
 // --- a device
 
@@ -34,9 +39,6 @@ pub(crate) const RX_ROOM: u32 = 4 * FPDU_MAX as u32;
 
 /// Bytes of the user data of the first chunk: an Initiate has up to 520.
 pub(crate) const FIRST_CHUNK_MAX: usize = 1024;
-/// Parts of a message that are skipped in a row. A message that is too long by more than that is sent to
-/// keep the receiver busy.
-pub(crate) const SKIPPED_MAX: u32 = 64;
 /// Bytes that chunks may take that are ahead of a missing one. As long as it is missing, the peer's
 /// send buffer has them, too.
 pub(crate) const HELD_MAX: u32 = 4 * 1024 * 1024;

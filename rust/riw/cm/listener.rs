@@ -6,7 +6,10 @@ use super::{
     device::Shared,
     subscription::{Subscription, SubscriptionKey},
 };
-use crate::link::{ListenLink, Transport, UnboundLink};
+use crate::{
+    bounds::ACCEPT_QUEUE_MIN,
+    link::{ListenLink, Transport, UnboundLink},
+};
 use core::net::SocketAddr;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
@@ -17,11 +20,6 @@ use kernel::{
 };
 use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, Queue};
 use net::{netns, ListenerHook};
-
-/// The minimum length of the accept queue; a larger backlog of the consumer makes it longer,
-/// although that backlog limits connections whose Request has arrived. The minimum is not higher: a
-/// connection that waits here for too long has been given up by its peer.
-const QUEUE_MIN: u32 = 256;
 
 /// The address that a listening link is bound to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,7 +94,7 @@ impl Listener {
         let Key {
             addr, family_only, ..
         } = &self.key;
-        let backlog = backlog.max(QUEUE_MIN);
+        let backlog = backlog.max(ACCEPT_QUEUE_MIN);
         let link = link.listen(addr, *family_only, tos, backlog, hook)?;
 
         *self.link.lock() = Some(link);

@@ -8,7 +8,7 @@ use super::{
     held::{cost, Held, HeldChunks},
     Reorder,
 };
-use crate::bounds::{FIRST_CHUNK_MAX, HELD_MAX, SKIPPED_MAX};
+use crate::bounds::{FIRST_CHUNK_MAX, HELD_MAX};
 use iwarp::{
     sctp::{
         early_write, ssn, Arrival, Chunk, ChunkDeframer, Session, SessionAction, SessionEvent,
@@ -26,6 +26,9 @@ use net::{
 
 /// Maximum length of a chunk's user data in bytes, and one more, by which a longer one is known.
 const MESSAGE_MAX: usize = SSN_LEN + u16::MAX as usize + 1;
+/// Parts of a message that are skipped in a row. A message that is too long by more than that is sent to
+/// keep the receiver busy.
+const SKIPPED_MAX: u32 = 64;
 
 /// Receives the messages of an association.
 pub(crate) struct Inlet {

@@ -3,9 +3,9 @@
 //! FPDUs in the receive queue of a socket.
 //!
 //! An FPDU stays in the socket until it is complete and its CRC is right. The socket has room for the
-//! largest one ([`RX_ROOM`](crate::bounds::RX_ROOM)), and calls back when the FPDU is complete. Sometimes TCP cannot keep it all
-//! (a small `tcp_rmem`, no memory, very small segments). Then a worker gives the stream a buffer for
-//! this one FPDU ([`RxState::hold`]).
+//! largest one ([`RX_ROOM`](crate::bounds::RX_ROOM)), and calls back when the FPDU is complete.
+//! Sometimes TCP cannot keep it all (a small `tcp_rmem`, no memory, very small segments). Then a worker
+//! gives the stream a buffer for this one FPDU ([`RxState::hold`]).
 //!
 //! A run is bounded ([`RunBudget`]). When it has spent its budget, a worker receives the rest, one run after the
 //! other, and callbacks of TCP leave it to the worker.
