@@ -11,7 +11,6 @@ use super::{
     phase::{End, Phase, Step},
     reason::EndReason,
     subscription::Subscription,
-    terms::{reorder, terms},
     Endpoint,
 };
 use crate::{
@@ -321,7 +320,7 @@ impl Endpoint {
             }
         };
         let started = prepared
-            .send(&self.link, reorder(&self.dev, qp))
+            .send(&self.link, self.dev.reorder(qp))
             .and_then(|parameters| {
                 self.start(&parameters, Role::Responder, reported.incoming.addrs)?;
                 Ok(parameters)
@@ -361,7 +360,7 @@ impl Endpoint {
         param: &ConnParam<'a>,
     ) -> Result<Prepared<'a>> {
         check_depths(param)?;
-        let prepared = responder.accept(terms(param))?;
+        let prepared = responder.accept(param.into())?;
 
         self.attach(qp)?;
         Ok(prepared)

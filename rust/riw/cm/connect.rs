@@ -9,7 +9,6 @@ use super::{
     pending::PendingEvent,
     phase::{End, PeerWatch, Phase, Step},
     reason::EndReason,
-    terms::{reorder, terms},
     Endpoint,
 };
 use crate::{
@@ -55,7 +54,7 @@ impl Opening {
         // The request has to suit each transport. One that has no socket is left out.
         let transports = dev.settings.transports().iter();
         let mut attempts = transports.map(|transport| -> Result<_> {
-            let startup = Startup::new(*transport, &policy, terms(param), reorder(dev, qp))?;
+            let startup = Startup::new(*transport, &policy, param.into(), dev.reorder(qp))?;
 
             Ok((startup, bind(*transport)))
         });

@@ -10,9 +10,10 @@ use super::{
 use crate::{
     counters::Counters,
     driver::Riw,
-    link::{LingerSet, Transport},
+    link::{LingerSet, Reorder, Transport},
     log::DeviceLog,
     members::Members,
+    qp::Qp,
     settings::Settings,
 };
 use core::net::SocketAddr;
@@ -337,6 +338,14 @@ impl CmDevice {
             }
         }
         Ok(further)
+    }
+
+    /// Returns the treatment of segments of a queue pair that arrive out of order. Any context.
+    pub(super) fn reorder(&self, qp: &Qp) -> Reorder {
+        Reorder {
+            memcg: qp.memcg().clone(),
+            early_placement: self.settings.places_early(),
+        }
     }
 
     /// Returns the device of ib_core; `None` if it is not registered. May sleep. Drop it soon: the

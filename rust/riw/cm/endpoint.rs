@@ -10,7 +10,7 @@ use super::{
     reason::EndReason,
 };
 use crate::{
-    link::{AddrPair, Connection, Inflow, Link, LinkEnd, LinkEvents},
+    link::{AddrPair, Connection, Inflow, Link, LinkEnd, LinkEvents, Terms},
     qp::{Closed, Qp, QpConnection},
 };
 use iwarp::Segment;
@@ -310,6 +310,16 @@ impl LinkEvents for Endpoint {
     fn room(self: &Arc<Self>) {
         if let Some(qp) = self.active_qp() {
             qp.kick();
+        }
+    }
+}
+
+impl<'a> From<&ConnParam<'a>> for Terms<'a> {
+    fn from(param: &ConnParam<'a>) -> Self {
+        Self {
+            ird: param.ird,
+            ord: param.ord,
+            private_data: param.private_data,
         }
     }
 }

@@ -56,7 +56,6 @@ mod phase;
 mod reason;
 mod steps;
 mod subscription;
-mod terms;
 
 pub(crate) use device::{CmDevice, Shared};
 use endpoint::Endpoint;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a link has received, as a stream pulls it.
+//! Received data, out of which a stream pulls segments.
 
 use super::{octets::RxOctets, tcp::RxState};
 use iwarp::{ddp::FrameHead, ddp::Ulpdu, Error};
@@ -34,13 +34,14 @@ pub(crate) trait Segments {
     fn finish(self, blocked: bool) -> Result<Pause, Error>;
 }
 
-/// What a link needs before it can receive more.
+/// Who continues a receive that has ended.
 #[derive(Default)]
 pub(crate) enum Pause {
-    /// Nothing: an event follows.
+    /// The next event of the link.
     #[default]
     Event,
-    /// A buffer for a frame, as the socket has no room for it: see [`RxState::buffer_size`].
+    /// A worker that has a buffer for the frame, as the socket has no room for it: see
+    /// [`RxState::buffer_size`].
     Buffer,
     /// A worker, which receives the rest.
     Worker,

@@ -23,7 +23,7 @@ use kernel::{prelude::*, sync::Arc};
 use kernel_ext::memcg::MemCgroup;
 use net::SendBuf;
 
-/// What the consumer of this side offers.
+/// The offer of this side's consumer.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
     /// Read Requests of the peer that this side accepts at a time.
@@ -33,10 +33,10 @@ pub(crate) struct Terms<'a> {
     pub(crate) private_data: &'a [u8],
 }
 
-/// The depths of the peer's frame, as it means them: IRD and ORD, if it negotiates them.
-pub(super) type PeerDepths = (Option<u32>, Option<u32>);
+/// IRD and ORD of the peer's frame, as the peer means them, if it negotiates them.
+pub(crate) type PeerDepths = (Option<u32>, Option<u32>);
 
-/// What the peer does wrong, or what this side refuses.
+/// A fault of the peer, or a request that this side refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartupFault {
     /// Its startup frame breaks a rule, or requests something that this side refuses.
@@ -152,8 +152,8 @@ impl Startup {
         }
     }
 
-    /// Returns IRD and ORD of the answer, as the peer means them, if it negotiates them.
-    pub(crate) fn peer_depths(&self) -> (Option<u32>, Option<u32>) {
+    /// Returns the depths of the answer.
+    pub(crate) fn peer_depths(&self) -> PeerDepths {
         match self {
             Self::Mpa(mpa) => mpa.peer_depths(),
             Self::Sctp(sctp) => sctp.peer_depths(),
@@ -264,8 +264,8 @@ impl Responder {
         }
     }
 
-    /// Returns IRD and ORD of the request, as the peer means them, if it negotiates them.
-    pub(crate) fn peer_depths(&self) -> (Option<u32>, Option<u32>) {
+    /// Returns the depths of the request.
+    pub(crate) fn peer_depths(&self) -> PeerDepths {
         match &self.request {
             ValidRequest::Mpa(mpa) => (mpa.peer_ird(), mpa.peer_ord()),
             ValidRequest::Sctp(request) => (request.peer_ird(), request.peer_ord()),
