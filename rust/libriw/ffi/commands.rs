@@ -122,12 +122,13 @@ pub(super) fn query_device_layout() -> Vec<super::layout::Fact> {
     ]
 }
 
-// Symbols of IBVERBS_PRIVATE_34. The prototypes are in layout.c, too.
+// Symbols of IBVERBS_PRIVATE_number, which build.rs lists. The prototypes are in layout.c, too.
 extern "C" {
     pub(crate) fn ibv_cmd_get_context(
         context: *mut verbs_context,
         cmd: *mut ibv_get_context,
         cmd_size: size_t,
+        #[cfg(since_57)] fd_arr: *mut Opaque,
         resp: *mut ib_uverbs_get_context_resp,
         resp_size: size_t,
     ) -> c_int;
@@ -204,6 +205,7 @@ extern "C" {
     pub(crate) fn ibv_cmd_create_cq_ex(
         context: *mut ibv_context,
         attr: *const ibv_cq_init_attr_ex,
+        #[cfg(since_59)] prov_attr: *mut Opaque,
         cq: *mut verbs_cq,
         cmd: *mut ibv_create_cq_ex,
         cmd_size: size_t,

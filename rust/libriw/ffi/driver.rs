@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 
-//! `infiniband/driver.h`: the private interface between libibverbs and its providers, version 34,
-//! as rdma-core 54 to 56 have it. Earlier releases have the same number: [`need_newest`] keeps this library
-//! from being loaded by those whose structures are shorter.
+//! `infiniband/driver.h`: the private interface between libibverbs and its providers, as rdma-core 54 to 58
+//! and 62 to 65 have it. Its number is 34, 57, 59, 64 or 65: `build.rs` chooses one. Other releases have the
+//! numbers 34 and 59, too: [`need_newest`] keeps this library from being loaded by those.
 
 use super::layout::{c_constants, c_structs};
 use super::verbs::*;
@@ -73,8 +73,10 @@ c_structs! {
 
 /// Declares `struct verbs_context_ops`: every operation is a pointer to a function.
 macro_rules! operations {
-    ($( $name:ident $( ($($argument:ty),*) $(-> $result:ty)? )?; )*) => {
-        c_operations! { $( $name: operations!(@type $( ($($argument),*) $(-> $result)? )?), )* }
+    ($( $(#[$meta:meta])* $name:ident $( ($($argument:ty),*) $(-> $result:ty)? )?; )*) => {
+        c_operations! {
+            $( $(#[$meta])* $name: operations!(@type $( ($($argument),*) $(-> $result)? )?), )*
+        }
     };
     (@type) => { Op };
     (@type ($($argument:ty),*) $(-> $result:ty)?) => {
@@ -83,16 +85,16 @@ macro_rules! operations {
 }
 
 macro_rules! c_operations {
-    ($( $name:ident: $type:ty, )*) => {
+    ($( $(#[$meta:meta])* $name:ident: $type:ty, )*) => {
         /// The operations of a provider.
         #[repr(C)]
         pub(crate) struct verbs_context_ops {
-            $( pub(crate) $name: $type, )*
+            $( $(#[$meta])* pub(crate) $name: $type, )*
         }
 
         impl verbs_context_ops {
             /// No operation.
-            pub(crate) const NONE: Self = Self { $( $name: None, )* };
+            pub(crate) const NONE: Self = Self { $( $(#[$meta])* $name: None, )* };
         }
 
         #[cfg(test)]
@@ -100,13 +102,18 @@ macro_rules! c_operations {
             use core::mem::{offset_of, size_of};
             use super::layout::Fact;
 
-            vec![
-                Fact::new("sizeof(struct verbs_context_ops)".into(), size_of::<verbs_context_ops>()),
-                $( Fact::new(
+            let mut facts = vec![Fact::new(
+                "sizeof(struct verbs_context_ops)".into(),
+                size_of::<verbs_context_ops>(),
+            )];
+            $(
+                $(#[$meta])*
+                facts.push(Fact::new(
                     concat!("offsetof(struct verbs_context_ops, ", stringify!($name), ")").into(),
                     offset_of!(verbs_context_ops, $name),
-                ), )*
-            ]
+                ));
+            )*
+            facts
         }
     };
 }
@@ -114,7 +121,11 @@ macro_rules! c_operations {
 // The order is the same as in C. Operations without a signature are not provided.
 operations! {
     advise_mr;
+    #[cfg(since_64)]
+    alloc_buf;
     alloc_dm;
+    #[cfg(since_59)]
+    alloc_dmah;
     alloc_mw(*mut ibv_pd, u32) -> *mut ibv_mw;
     alloc_null_mr;
     alloc_parent_domain;
@@ -127,6 +138,8 @@ operations! {
     close_xrcd;
     cq_event(*mut ibv_cq);
     create_ah;
+    #[cfg(since_65)]
+    create_comp_cntr;
     create_counters;
     create_cq(*mut ibv_context, c_int, *mut Opaque, c_int) -> *mut ibv_cq;
     create_cq_ex(*mut ibv_context, *mut ibv_cq_init_attr_ex) -> *mut ibv_cq_ex;
@@ -138,11 +151,15 @@ operations! {
     create_srq(*mut ibv_pd, *mut ibv_srq_init_attr) -> *mut ibv_srq;
     create_srq_ex(*mut ibv_context, *mut ibv_srq_init_attr_ex) -> *mut ibv_srq;
     create_wq;
+    #[cfg(since_59)]
+    dealloc_dmah;
     dealloc_mw(*mut ibv_mw) -> c_int;
     dealloc_pd(*mut ibv_pd) -> c_int;
     dealloc_td;
     dereg_mr(*mut verbs_mr) -> c_int;
     destroy_ah;
+    #[cfg(since_65)]
+    destroy_comp_cntr;
     destroy_counters;
     destroy_cq(*mut ibv_cq) -> c_int;
     destroy_flow;
@@ -152,12 +169,20 @@ operations! {
     destroy_srq(*mut ibv_srq) -> c_int;
     destroy_wq;
     detach_mcast;
+    #[cfg(since_59)]
+    dm_export_dmabuf_fd;
+    #[cfg(since_64)]
+    free_buf;
     free_context(*mut ibv_context);
     free_dm;
     get_srq_num;
     import_dm;
     import_mr;
     import_pd;
+    #[cfg(since_65)]
+    inc_comp_cntr;
+    #[cfg(since_65)]
+    inc_err_comp_cntr;
     modify_cq;
     modify_flow_action_esp;
     modify_qp(*mut ibv_qp, *mut Opaque, c_int) -> c_int;
@@ -171,21 +196,37 @@ operations! {
     post_send(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> c_int;
     post_srq_ops;
     post_srq_recv(*mut ibv_srq, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> c_int;
+    #[cfg(since_65)]
+    qp_attach_comp_cntr;
+    #[cfg(since_65)]
+    query_comp_cntr_caps;
     query_device_ex(*mut ibv_context, *const Opaque, *mut ibv_device_attr, size_t) -> c_int;
     query_ece;
     query_port(*mut ibv_context, u8, *mut Opaque) -> c_int;
+    #[cfg(since_59)]
+    query_port_speed;
     query_qp(*mut ibv_qp, *mut Opaque, c_int, *mut ibv_qp_init_attr) -> c_int;
     query_qp_data_in_order;
     query_rt_values(*mut ibv_context, *mut ibv_values_ex) -> c_int;
     query_srq(*mut ibv_srq, *mut ibv_srq_attr) -> c_int;
+    #[cfg(since_65)]
+    read_comp_cntr;
     read_counters;
+    #[cfg(since_65)]
+    read_err_comp_cntr;
     reg_dm_mr;
     reg_dmabuf_mr(*mut ibv_pd, u64, size_t, u64, c_int, c_int) -> *mut ibv_mr;
     reg_mr(*mut ibv_pd, *mut c_void, size_t, u64, c_int) -> *mut ibv_mr;
+    #[cfg(since_59)]
+    reg_mr_ex;
     req_notify_cq(*mut ibv_cq, c_int) -> c_int;
     rereg_mr(*mut verbs_mr, c_int, *mut ibv_pd, *mut c_void, size_t, c_int) -> c_int;
     resize_cq(*mut ibv_cq, c_int) -> c_int;
+    #[cfg(since_65)]
+    set_comp_cntr;
     set_ece;
+    #[cfg(since_65)]
+    set_err_comp_cntr;
     unimport_dm;
     unimport_mr;
     unimport_pd;
@@ -198,10 +239,15 @@ c_constants! {
     const VERBS_LOG_ERR: u32 = 1;
 }
 
-// Symbols of the version IBVERBS_PRIVATE_34: no other libibverbs loads this library.
+// Symbols of the version IBVERBS_PRIVATE_number, which build.rs lists: no other libibverbs loads this library.
 #[cfg_attr(not(test), link(name = "ibverbs"))]
 extern "C" {
-    pub(crate) fn verbs_register_driver_34(ops: *const verbs_device_ops);
+    #[cfg_attr(not(since_57), link_name = "verbs_register_driver_34")]
+    #[cfg_attr(all(since_57, not(since_59)), link_name = "verbs_register_driver_57")]
+    #[cfg_attr(all(since_59, not(since_64)), link_name = "verbs_register_driver_59")]
+    #[cfg_attr(all(since_64, not(since_65)), link_name = "verbs_register_driver_64")]
+    #[cfg_attr(since_65, link_name = "verbs_register_driver_65")]
+    pub(crate) fn verbs_register_driver(ops: *const verbs_device_ops);
     pub(crate) fn _verbs_init_and_alloc_context(
         device: *mut ibv_device,
         cmd_fd: c_int,
@@ -212,14 +258,17 @@ extern "C" {
     pub(crate) fn verbs_uninit_context(context: *mut verbs_context);
     pub(crate) fn verbs_set_ops(context: *mut verbs_context, ops: *const verbs_context_ops);
     pub(crate) fn __verbs_log(context: *mut verbs_context, level: u32, format: *const c_char, ...);
-    /// A function that libibverbs has since rdma-core 53. Nothing calls it: see [`need_newest`].
-    static ibv_cmd_create_cq_ex2: Opaque;
+    /// A function that nothing calls: see [`need_newest`].
+    #[cfg_attr(not(since_59), link_name = "ibv_cmd_create_cq_ex2")]
+    #[cfg_attr(since_59, link_name = "ibv_cmd_query_port_speed")]
+    static NEWEST: Opaque;
 }
 
-/// Refers to the newest function of version 34, which the loader has to find before it runs code of this
-/// library. Before rdma-core 53 it does not, and refuses the library: the process has no riw device.
+/// Refers to a function that libibverbs has since rdma-core 53 (number 34) or 62 (number 59). The loader has to
+/// find it before it runs code of this library. In older releases of the same number it does not, and refuses
+/// the library: the process has no riw device.
 pub(crate) fn need_newest() {
-    core::hint::black_box(&raw const ibv_cmd_create_cq_ex2);
+    core::hint::black_box(&raw const NEWEST);
 }
 
 // Symbols of IBVERBS_1.1.

@@ -39,6 +39,7 @@ macro_rules! c_structs {
         )*
 
         #[cfg(test)]
+        #[allow(unused_doc_comments)]
         pub(super) fn layout() -> Vec<$crate::ffi::layout::Fact> {
             use core::mem::{offset_of, size_of};
             use $crate::ffi::layout::Fact;
@@ -48,6 +49,7 @@ macro_rules! c_structs {
                 let name = stringify!($name);
                 facts.push(Fact::new(format!("sizeof(struct {name})"), size_of::<$name>()));
                 $(
+                    $(#[$field_meta])*
                     facts.push(Fact::new(
                         format!("offsetof(struct {name}, {})", stringify!($field)),
                         offset_of!($name, $field),

@@ -36,7 +36,11 @@ c_structs! {
     }
 
     struct verbs_context {
-        /// This and 38 more fields, each of the size of a pointer.
+        /// As each of these, this stands for itself and others of the size of a pointer. New ones come first.
+        #[cfg(since_64)]
+        free_buf: [Op; 2],
+        #[cfg(since_59)]
+        dm_export_dmabuf_fd: [Op; 4],
         query_port: [Op; 39],
         sz: size_t,
         context: ibv_context,
@@ -387,33 +391,6 @@ pub(crate) struct ibv_wr_bind_mw {
     pub(crate) mw: *mut ibv_mw,
     pub(crate) rkey: u32,
     pub(crate) bind_info: ibv_mw_bind_info,
-}
-
-#[cfg(test)]
-pub(super) fn nested_layout() -> Vec<super::layout::Fact> {
-    use super::layout::Fact;
-    use core::mem::offset_of;
-
-    macro_rules! offsets {
-        ($($($field:ident).+),*) => {
-            vec![$(Fact::new(
-                format!("offsetof(struct ibv_send_wr, {})", concat!($(stringify!($field), "."),+))
-                    .replace(".)", ")"),
-                offset_of!(ibv_send_wr, $($field).+),
-            )),*]
-        };
-    }
-    offsets!(
-        wr.rdma.remote_addr,
-        wr.rdma.rkey,
-        wr.atomic.remote_addr,
-        wr.atomic.compare_add,
-        wr.atomic.swap,
-        wr.atomic.rkey,
-        bind_mw.mw,
-        bind_mw.rkey,
-        bind_mw.bind_info
-    )
 }
 
 c_constants! {

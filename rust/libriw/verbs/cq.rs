@@ -204,6 +204,8 @@ unsafe fn create(
         ibv_cmd_create_cq_ex(
             context,
             attr,
+            #[cfg(since_59)]
+            ptr::null_mut(),
             cq.base(),
             request.as_mut_ptr(),
             request.len(),

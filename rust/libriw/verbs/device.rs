@@ -6,7 +6,7 @@ use super::errno::pointer;
 use super::object::{self, Unfinished};
 use super::open;
 use crate::ffi::driver::{
-    need_newest, verbs_device, verbs_device_ops, verbs_match_ent, verbs_register_driver_34,
+    need_newest, verbs_device, verbs_device_ops, verbs_match_ent, verbs_register_driver,
     VERBS_MATCH_DRIVER_ID, VERBS_MATCH_SENTINEL,
 };
 use crate::ffi::verbs::Opaque;
@@ -63,7 +63,7 @@ static REGISTER: extern "C" fn() = register;
 extern "C" fn register() {
     need_newest();
     // SAFETY: libibverbs keeps the pointer, which is to a constant. It does not unload the library.
-    unsafe { verbs_register_driver_34(&OPERATIONS.0) };
+    unsafe { verbs_register_driver(&OPERATIONS.0) };
 }
 
 unsafe extern "C" fn alloc_device(_sysfs: *mut Opaque) -> *mut verbs_device {

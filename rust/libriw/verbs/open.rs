@@ -98,6 +98,8 @@ unsafe fn open(context: *mut Context) -> Result {
             context.cast(),
             request.as_mut_ptr(),
             request.len(),
+            #[cfg(since_57)]
+            ptr::null_mut(),
             response.as_mut_ptr(),
             response.len(),
         )
