@@ -2,9 +2,15 @@
 
 //! The bounds on the kernel's memory that a peer can take, and that no process of this host has asked for.
 //!
-//! Besides these, the socket of a connection holds what arrives and what is sent, within its buffers, and a
-//! queue pair a Read Request of the peer for each place of its IRD, at most
-//! [`MAX_READS`](crate::limits::MAX_READS). `Documentation/safety.md` says who is charged.
+//! Besides these, a connection holds
+//!
+//! - in its socket what arrives and what is sent, within the socket's buffers;
+//! - over TCP an FPDU that spans several pieces, [`FPDU_MAX`] bytes (`link/tcp/fpdus.rs`);
+//! - over SCTP a mark for each of the 8191 chunks that may be ahead (`link/sctp/inlet.rs`);
+//! - in its queue pair a Read Request of the peer for each place of the IRD, at most
+//!   [`MAX_READS`](crate::limits::MAX_READS).
+//!
+//! `Documentation/safety.md` says who is charged.
 
 use iwarp::mpa::fpdu::FPDU_MAX;
 

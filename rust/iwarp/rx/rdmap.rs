@@ -252,11 +252,12 @@ impl RdmapReceiver {
                 msn,
             },
             wire::OP_TERMINATE => Content::Terminate(Terminate::parse(body).ok_or(short)?),
-            _ => Content::Immediate {
+            wire::OP_IMMEDIATE | wire::OP_IMMEDIATE_SE => Content::Immediate {
                 data: *body.first_chunk().ok_or(short)?,
                 solicited: opcode == wire::OP_IMMEDIATE_SE,
                 msn,
             },
+            _ => return Err(Rdmap::UnexpectedOpcode.into()),
         };
         self.is_read_request = opcode == wire::OP_READ_REQUEST;
         Ok(content)

@@ -93,10 +93,11 @@ fn request(
                 immediate: has_immediate.then_some(immediate),
             }
         }
-        _ => SendRequest::Send {
+        WcOpcode::Send | WcOpcode::SendInvalidate => SendRequest::Send {
             solicited,
             invalidate: (opcode == WcOpcode::SendInvalidate).then_some(Stag(sqe.invalidate_or_imm)),
         },
+        _ => return Err(WcStatus::LocalOperation),
     };
 
     Ok((request, len))
