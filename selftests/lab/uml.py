@@ -39,6 +39,11 @@ env -i PATH=/usr/sbin:/usr/bin HOME=/tmp TMPDIR=/tmp chroot "$root" /lab/linux "
 """
 
 
+def kernel(flavour):
+    """The folder of a kernel that uml-prepare has built for this checkout."""
+    return FOLDER / (machine.REPO / f"build/uml-{flavour}/kernel").read_text().strip()
+
+
 class Machine(machine.Machine):
     """One User-Mode Linux of a flavour (debug, fast …)."""
 
@@ -70,7 +75,7 @@ class Machine(machine.Machine):
         with open(self.console, "wb") as console:
             self.process = subprocess.Popen(
                 [*ENTER, "/bin/bash", "-euc", BOOT, "uml", machine.lab().root,
-                 machine.REPO, FOLDER / flavour, results, *arguments],
+                 machine.REPO, kernel(flavour), results, *arguments],
                 stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
                 pass_fds=[theirs.fileno(), *(wire.fileno() for wire in wires)])
         theirs.close()
