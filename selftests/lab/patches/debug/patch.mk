@@ -17,3 +17,14 @@ CFLAGS_qspinlock.o := -include $(lab_patches)qspinlock.h
 
 # The parameter debug_locks: see debug_locks.h.
 CFLAGS_debug_locks.o := -include $(lab_patches)debug_locks.h
+
+# KASAN checks the accesses of riw, and of the code that gets memory of riw or gives it some: RDMA, TCP, SCTP,
+# the kernel users, and the core with its work items, timers and RCU. Without those of the rest (file systems,
+# block devices, crypto, netfilter …) the kernel is built and runs faster.
+kasan_checks := kernel lib mm rust drivers/dma-buf drivers/infiniband drivers/nvme fs/smb/smbdirect \
+	net/core net/ipv4 net/ipv6 net/sctp net/sunrpc net/tls
+ifneq ($(obj),)
+ifeq ($(filter $(kasan_checks) $(addsuffix /%,$(kasan_checks)),$(obj)),)
+KASAN_SANITIZE := n
+endif
+endif
