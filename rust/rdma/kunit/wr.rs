@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The length that a completion reports, against the buffers of its WR.
+//! The SGEs of a WR, and the length that a completion reports against its buffers.
 
 use super::Posted;
 use kernel::{ffi::c_int, prelude::*};
@@ -37,6 +37,29 @@ mod tests {
         assert_eq!(reported([100])?, [0, 100, 100]);
         assert_eq!(reported([100, 0, 29])?, [0, 128, 129]);
         assert_eq!(reported([u32::MAX, 2])?, [0, 128, u32::MAX]);
+        Ok(())
+    }
+
+    /// A list of SGEs may begin at any address: some kernel users have it in a packed struct.
+    #[test]
+    fn a_list_of_sges_need_not_be_aligned() -> Result {
+        let sge = bindings::ib_sge {
+            addr: 3,
+            length: 100,
+            lkey: 1,
+        };
+        let mut room = [0u64; 4];
+        let list = room.as_mut_ptr().cast::<u8>().wrapping_add(4);
+        let list = list.cast::<bindings::ib_sge>();
+
+        // SAFETY: `room` has 28 octets from `list` on.
+        unsafe { list.write_unaligned(sge) };
+        // SAFETY: `list` points to one SGE, which has not `LOCAL_DMA_LKEY`.
+        let posted = unsafe { Posted::new(7, &raw const list, 1) }?;
+
+        assert_eq!(posted.lent.sges().len(), 1);
+        assert_eq!(posted.lent.sges()[0].addr, 3);
+        assert_eq!(posted.lent.sges()[0].len, 100);
         Ok(())
     }
 }

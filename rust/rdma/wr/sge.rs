@@ -68,8 +68,8 @@ impl Posted {
     /// # Safety
     ///
     /// `list` must point to the list of SGEs of the WR `id`, which is read only if `count` is positive:
-    /// then it must be valid for `count` SGEs. The consumer must keep the memory of those with
-    /// [`LOCAL_DMA_LKEY`] until it learns that the WR is complete.
+    /// then it must be valid for `count` SGEs, which may begin at any address. The consumer must keep the
+    /// memory of those with [`LOCAL_DMA_LKEY`] until it learns that the WR is complete.
     pub(super) unsafe fn new(
         id: u64,
         list: *const *mut bindings::ib_sge,
@@ -79,8 +79,9 @@ impl Posted {
         let mut sges = [PostedSge::default(); MAX_SGE];
 
         for (at, to) in sges.get_mut(..count).ok_or(EINVAL)?.iter_mut().enumerate() {
+            // The list need not be aligned: that of iSER is in a packed struct (`struct iser_rx_desc`).
             // SAFETY: `at` is below `count`, for which the caller promises that `list` is valid.
-            let sge = unsafe { *(*list).add(at) };
+            let sge = unsafe { (*list).add(at).read_unaligned() };
 
             *to = PostedSge {
                 addr: sge.addr,
