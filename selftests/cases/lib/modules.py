@@ -4,6 +4,7 @@
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import lab
 from ksft import KsftFailEx
 from utils import cmd, wait_until
 
@@ -11,8 +12,10 @@ from utils import cmd, wait_until
 @contextmanager
 def loaded(*names):
     """Loads modules, in this order. A name may have parameters: "ib_srp never_register=1". Unloads
-    them at the end, in reverse order."""
+    them at the end, in reverse order. On User-Mode Linux they are built in."""
     with ExitStack() as stack:
+        if lab.UML:
+            names = ()
         for name, *parameters in map(str.split, names):
             stack.callback(unload, name)
             cmd(["modprobe", name, *parameters], timeout=60)
