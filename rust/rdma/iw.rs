@@ -42,7 +42,7 @@ use riw_bindings as bindings;
 
 /// Keeps iw_cm loaded. This crate calls it by function pointers in its ids ([`CmId`]), which create
 /// no module dependency; a symbol of iw_cm does.
-#[used]
+#[used(compiler)]
 static IW_CM: unsafe extern "C" fn(c_int) -> *const c_char = bindings::iwcm_reject_msg;
 
 /// A connection endpoint or a listener of iw_cm (`struct iw_cm_id`, `include/rdma/iw_cm.h`).

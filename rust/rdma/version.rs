@@ -50,7 +50,7 @@ macro_rules! module_version {
             const TEXT: &str = concat!("version=", $major, ".", $minor, ".", $patch, "\0");
 
             #[link_section = ".modinfo"]
-            #[used]
+            #[used(compiler)]
             static MODINFO: [u8; TEXT.len()] = match TEXT.as_bytes().first_chunk() {
                 Some(text) => *text,
                 // The length always fits.
