@@ -15,20 +15,30 @@ die() {
 	exit 1
 }
 
+# The target is a row of the table. The others than `stock` have build folders of their own. In the Debian root, and
+# in the VM, that folder is /riw/build.
+target=${RIW_TARGET:-stock}
+row=$(awk -v name="$target" '$1 == name' "$repo/selftests/reach/targets")
+[ -n "$row" ] ||
+	die "no target $target: selftests/reach/targets has $(awk '/^[^#]/ { print $1 }' "$repo/selftests/reach/targets" | xargs)"
+builddir=build
+[ "$target" = stock ] || builddir=build/reach/$target
+
 # If root creates the folder, the owner of the repository must still be able to build in it.
 if ! [ -d "$repo/build" ]; then
 	mkdir -p "$repo/build"
 	chown --reference="$repo" "$repo/build"
 fi
+mkdir -p "$repo/$builddir"
 
 # step TITLE COMMAND…: runs COMMAND with its output in a log, and shows the time it takes. On
 # failure, shows the last line of the log if one of our scripts printed it: that line says it all.
 # Otherwise shows the end of the log.
 step() {
 	local title=$1 start=$SECONDS status=0 ticker
-	local log=$repo/build/log/${title// /-}.log
+	local log=$repo/$builddir/log/${title// /-}.log
 	shift
-	mkdir -p "$repo/build/log"
+	mkdir -p "$repo/$builddir/log"
 	progress "$title" 9>&- & # must not hold the lock of cache.sh
 	ticker=$!
 	"$@" >"$log" 2>&1 </dev/null || status=$?
@@ -74,8 +84,22 @@ hash() {
 # A folder of the cache is named after a hash of its inputs. So a stale folder is not found, and two
 # checkouts with different inputs do not disturb each other.
 here=selftests/lab
-root=$lab/root-$(hash $here/{packages,root})
+# The targets of a suite share a root, which has all their kernels. The stock kernel has its own.
+lists=($here/packages)
+if [ "$target" = stock ]; then
+	rows=$row
+	lists+=($here/packages-stock)
+	root=stock
+else
+	rows=$(awk -v row="$row" \
+		'BEGIN { split(row, own) } $1 != "stock" && $2 == own[2] && $3 == own[3]' "$repo/selftests/reach/targets")
+	root=$(awk '{ print $2 "-" $3 }' <<<"$row")
+fi
+root=$lab/root-$root-$({ echo "$rows" && hash "${lists[@]}" $here/root; } | sha256sum | cut -c 1-16)
+# The release of the target's kernel, in its root.
+release=$({ ls "$root/lib/modules" 2>/dev/null || true; } | awk -v row="$row" \
+	'BEGIN { split(row, own); sub("/.*", "", own[4]) } $0 == own[4] || substr($0, index($0, "-") + 1) == own[4]')
 # What is built in the root depends on the toolchain in it, not on its other packages.
 toolchain=$(cat "$root/toolchain" 2>/dev/null || true)
-kernel=$lab/kernel-$toolchain-$(hash $here/kernel tools/{kernel.sh,rust-metadata})
-boot=$lab/boot-$toolchain-$(hash $here/{boot,tsc.c,guest/initrd-init})
+kernel=$lab/kernel-$target-$toolchain-$(hash $here/kernel tools/{kernel.sh,rust-metadata})
+boot=$lab/boot-$target-$toolchain-$(hash $here/{boot,tsc.c,guest/initrd-init} tools/kernel.sh)

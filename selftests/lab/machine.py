@@ -27,6 +27,10 @@ PROVIDER = os.environ.get("RIW_PROVIDER")
 TRANSPORT = os.environ.get("RIW_TRANSPORT")
 # The kernel: the stock one, or a flavour of User-Mode Linux (see uml.py).
 KERNEL = os.environ.get("RIW_KERNEL", "stock")
+# The target: a row of selftests/reach/targets, whose kernel and root take the place of the stock ones. It has a
+# folder of what is built for it, relative to the repository.
+TARGET = os.environ.get("RIW_TARGET", "stock")
+BUILD = "build" if TARGET == "stock" else f"build/reach/{TARGET}"
 
 BOOT_LIMIT = 300  # s; an emulated machine on a busy host is slow
 BOOT_ATTEMPTS = 3
@@ -41,7 +45,7 @@ class MachineDied(Exception):
     """The VM is gone, no longer answers, or is not fit for tests."""
 
 
-Folders = collections.namedtuple("Folders", "root kernel boot")
+Folders = collections.namedtuple("Folders", "root kernel boot emulator")
 
 
 @functools.cache
@@ -104,9 +108,9 @@ ACCELERATORS = {
 
 
 def emulator():
-    """Returns the command that runs the Debian root's QEMU on the host. Debian 12's own, 7.2, may execute
+    """Returns the command that runs the QEMU of the stock kernel's root on the host. Debian 12's own, 7.2, may execute
     code that the kernel has just replaced, which ends in "Oops: int3"; 8.1 mended that."""
-    usr = lab().root / "usr"
+    usr = lab().emulator / "usr"
     libraries = usr / "lib/x86_64-linux-gnu"
     return ["env", f"QEMU_MODULE_DIR={libraries}/qemu",
             usr / "lib64/ld-linux-x86-64.so.2", "--library-path", libraries,
@@ -201,7 +205,7 @@ class Machine:
             kind, cpus = accelerator(), 1 if role == "peer" else 2
         self.process = subprocess.Popen(
             qemu(kind, cpus,
-                 f"RIW_ROLE={role} RIW_DRIVER={DRIVER} {more}", "-m", str(mem),
+                 f"RIW_ROLE={role} RIW_DRIVER={DRIVER} RIW_BUILD={BUILD} {more}", "-m", str(mem),
                  "-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console",
                  "-chardev", f"socket,id=agent,fd={theirs.fileno()}",
                  "-device", "virtio-serial-pci",

@@ -30,7 +30,7 @@ HOST_LIMIT = 3600
 
 def results(kernel):
     """Returns the folder of the results of the cases on a kernel."""
-    return machine.REPO / "build" / ("results" if kernel == "stock" else f"results-{kernel}")
+    return machine.REPO / machine.BUILD / ("results" if kernel == "stock" else f"results-{kernel}")
 
 
 class Outcome:
@@ -60,7 +60,8 @@ class Outcome:
 
     @property
     def label(self):
-        return f"{self.name} on {self.kernel}" if self.kernel else self.name
+        kernel = machine.TARGET if self.kernel == "stock" else self.kernel
+        return f"{self.name} on {kernel}" if kernel else self.name
 
     def reason(self):
         """Returns one line about the first failed point: its title, and the first and last line of
