@@ -52,6 +52,10 @@ check-install: lab
 check-deb: lab
 	@selftests/packages/check_packages
 
+# Other kernels (TARGETS="rt 7.2": some). Needs the network, for their Debian roots.
+check-reach:
+	@selftests/reach/check_reach $(TARGETS)
+
 # The cases and a soak, on each instrumented User-Mode Linux.
 soak = selftests/soak/run_soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 check-debug: lab
@@ -154,6 +158,7 @@ help:
 	@echo '  make check-full  all cases on the stock kernel, also slow ones, check-install, check-deb, valgrind, litmus, loom, big-endian, mutants'
 	@echo '  make check-install  check what make install, provider-install and their opposites do'
 	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in a clean root'
+	@echo '  make check-reach build for other kernels and compilers, and try each in a VM (TARGETS="rt 7.2")'
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and check'
 	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1, TRANSPORT=sctp; RIW_KERNEL=check)'
 	@echo '  make bench       measure riw, siw and TCP (bench-quick: under 5 minutes)'
@@ -175,4 +180,4 @@ help:
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-deb check-debug soak bench bench-quick profile scale shell module host-test coverage valgrind mutants litmus loom big-endian fuzz clippy fmt doc lab lab-clean help
+.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-deb check-reach check-debug soak bench bench-quick profile scale shell module host-test coverage valgrind mutants litmus loom big-endian fuzz clippy fmt doc lab lab-clean help
