@@ -98,8 +98,8 @@ release() {
 check_release() {
 	local flavour=amd64
 	[[ $1 != *+deb*-* ]] || flavour=${1#*-}
-	printf '7.3\n%s\n' "$1" | sort -CV ||
-		unfit "needs Linux 7.3 or later, this is $1: apt install -t trixie-backports linux-image-$flavour linux-headers-$flavour linux-source, and boot it; or give KDIR="
+	printf '7.2.6\n%s\n' "$1" | sort -CV ||
+		unfit "needs Linux 7.2.6 or later, this is $1: apt install -t trixie-backports linux-image-$flavour linux-headers-$flavour linux-source, and boot it; or give KDIR="
 }
 
 # check_kernel KDIR: fails unless riw can be built for the kernel in KDIR with the installed compilers.

@@ -56,6 +56,11 @@ pub type AtomicCap = bindings::ib_atomic_cap;
 /// The capabilities of a device (`struct ib_device_attr`, `include/rdma/ib_verbs.h`).
 pub type DeviceAttr = bindings::ib_device_attr;
 
+/// Returns a number as [`DeviceAttr`] has it: an `int` in Linux 7.2, a `u32` later. Processes get an `int` in any case.
+pub fn count<T: TryFrom<u32> + Default>(number: u32) -> T {
+    T::try_from(number.min(i32::MAX as u32)).unwrap_or_default()
+}
+
 /// An RDMA device (`struct ib_device`, `include/rdma/ib_verbs.h`) with the driver's data.
 ///
 /// # Invariants

@@ -18,7 +18,7 @@
 //! `rust/bindings/helpers/rdma.c`, since `module!` has only numbers.
 
 use crate::{driver::Riw, link::Transport, module_parameters};
-use core::ops::RangeInclusive;
+use core::{borrow::Borrow, ops::RangeInclusive};
 use iwarp::startup::{CrcPolicy, Policy, RtrTypes};
 use kernel::{
     prelude::*,
@@ -66,7 +66,8 @@ macro_rules! settings {
         ];
     };
     (@initial $name:ident, $range:expr) => {{
-        let value = module_parameters::$name.value();
+        // Linux 7.2 returns a reference.
+        let value: u32 = *module_parameters::$name.value().borrow();
 
         check(&$range, value).inspect_err(|_| pr_err!(
             "{}={}: must be from {} to {}\n",

@@ -27,7 +27,7 @@ use rdma::{
     abi::UserAbi,
     attr::Attributes,
     cq::CqInitAttr,
-    device::{AtomicCap, DeviceAttr, ATOMIC_GLOB, ATOMIC_NONE},
+    device::{count, AtomicCap, DeviceAttr, ATOMIC_GLOB, ATOMIC_NONE},
     mr::{DmaBufRequest, MrChange, MrRequest},
     mw::MwKind,
     page_list::PageList,
@@ -112,27 +112,27 @@ impl rdma::Driver for Riw {
         attr.hw_ver = HW_VERSION;
         attr.max_mr_size = Umem::MAX_LEN;
         attr.page_size_cap = kernel::page::PAGE_SIZE as u64;
-        attr.max_qp = limits::MAX_QP;
-        attr.max_qp_wr = limits::MAX_QP_WR;
-        attr.max_send_sge = sizes.sge;
-        attr.max_recv_sge = sizes.sge;
+        attr.max_qp = count(limits::MAX_QP);
+        attr.max_qp_wr = count(limits::MAX_QP_WR);
+        attr.max_send_sge = count(sizes.sge);
+        attr.max_recv_sge = count(sizes.sge);
         attr.max_sge_rd = 1;
-        attr.max_cq = limits::MAX_CQ;
-        attr.max_cqe = limits::MAX_CQE;
-        attr.max_mr = limits::MAX_MR;
-        attr.max_pd = limits::MAX_PD;
-        attr.max_qp_rd_atom = limits::MAX_READS;
-        attr.max_qp_init_rd_atom = limits::MAX_READS;
-        attr.max_res_rd_atom = limits::MAX_READS.saturating_mul(limits::MAX_QP);
+        attr.max_cq = count(limits::MAX_CQ);
+        attr.max_cqe = count(limits::MAX_CQE);
+        attr.max_mr = count(limits::MAX_MR);
+        attr.max_pd = count(limits::MAX_PD);
+        attr.max_qp_rd_atom = count(limits::MAX_READS);
+        attr.max_qp_init_rd_atom = count(limits::MAX_READS);
+        attr.max_res_rd_atom = count(limits::MAX_READS.saturating_mul(limits::MAX_QP));
         // Allow `rdma link delete`.
         attr.kernel_cap_flags = rdma::device::ALLOW_USER_UNREG | rdma::device::LOCAL_DMA_LKEY;
-        attr.max_srq = limits::MAX_SRQ;
-        attr.max_srq_wr = limits::MAX_SRQ_WR;
-        attr.max_srq_sge = sizes.sge;
+        attr.max_srq = count(limits::MAX_SRQ);
+        attr.max_srq_wr = count(limits::MAX_SRQ_WR);
+        attr.max_srq_sge = count(sizes.sge);
         attr.device_cap_flags = rdma::device::MEM_MGT_EXTENSIONS;
         if for_process && dev.provider == Provider::Own {
             attr.device_cap_flags |= rdma::device::MEMORY_WINDOWS;
-            attr.max_mw = limits::MAX_MW;
+            attr.max_mw = count(limits::MAX_MW);
             attr.timestamp_mask = u64::MAX;
             attr.hca_core_clock = CLOCK_KHZ;
         }
