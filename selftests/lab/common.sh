@@ -21,6 +21,8 @@ target=${RIW_TARGET:-stock}
 row=$(awk -v name="$target" '$1 == name' "$repo/selftests/reach/targets")
 [ -n "$row" ] ||
 	die "no target $target: selftests/reach/targets has $(awk '/^[^#]/ { print $1 }' "$repo/selftests/reach/targets" | xargs)"
+[ "$target" = stock ] || [ "${RIW_KERNEL:-stock}" = stock ] ||
+	die "the kernel $RIW_KERNEL is for the target stock only: leave out RIW_KERNEL=$RIW_KERNEL or RIW_TARGET=$target"
 builddir=build
 [ "$target" = stock ] || builddir=build/reach/$target
 
