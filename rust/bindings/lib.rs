@@ -26,6 +26,8 @@
     unreachable_pub,
     unsafe_op_in_unsafe_fn
 )]
+// Newer compilers than the oldest one have this lint, of the bit fields that bindgen makes.
+#![cfg_attr(CONFIG_RUSTC_HAS_UNNECESSARY_TRANSMUTES, allow(unnecessary_transmutes))]
 
 mod raw {
     pub use ::kernel::bindings::*;
