@@ -38,6 +38,28 @@ kernel_cc() {
 	esac
 }
 
+# kernel_arch KDIR: prints the kernel's architecture, as kbuild names it.
+kernel_arch() {
+	local each
+	for each in UML:um ARM64:arm64 X86_64:x86; do
+		if [ "$(config "$1" "${each%:*}")" = y ]; then
+			echo "${each#*:}"
+			return
+		fi
+	done
+	unfit "kernel $(release "$1") is for an architecture that riw has not been tried on: it runs on x86-64 and arm64"
+}
+
+# kernel_make KDIR: prints make's variables for the compiler and the architecture of the kernel, which need not
+# be those of this machine: the other tools have the compiler's prefix, if it has one.
+kernel_make() {
+	local cc
+	cc=$(kernel_cc "$1")
+	printf 'ARCH=%s CC=%s' "$(kernel_arch "$1")" "$cc"
+	[[ $cc != *-gcc* ]] || printf ' CROSS_COMPILE=%s' "${cc%gcc*}"
+	echo
+}
+
 # kernel_rustc KDIR: prints the command of the rustc that built the kernel: $RUSTC, or an installed one.
 # Crates are only compatible with those of the very same build of rustc.
 kernel_rustc() {
@@ -81,8 +103,6 @@ kernel_source() {
 # metadata_source HEADERS: prints the archive of `kernel_source`, if the metadata of the kernel's crates can be made.
 metadata_source() {
 	local rustc
-	[ "$(uname -m)" = x86_64 ] ||
-		unfit "the Rust metadata of a kernel can be made on x86-64 only, this is $(uname -m): give a KDIR= that has it"
 	rustc=$(kernel_rustc "$1")
 	[ -e "$("$rustc" --print sysroot)/lib/rustlib/src/rust/library/core/src/lib.rs" ] ||
 		unfit "no source of Rust's core: apt install rust-src"
@@ -116,6 +136,7 @@ check_kernel() {
 		command -v "$name" >/dev/null || unfit "no $name: apt install bindgen make"
 	done
 	kernel_rustc "$1" >/dev/null
+	kernel_arch "$1" >/dev/null
 	cc=$(kernel_cc "$1")
 	command -v "$cc" >/dev/null || unfit "kernel $release was built by $cc: apt install ${cc#*-linux-gnu-}"
 }
