@@ -12,10 +12,10 @@ use std::process::Command;
 
 const NUMBERS: [u32; 5] = [34, 57, 59, 64, 65];
 
-/// What libriw needs of libibverbs in the version `IBVERBS_1.1`.
+/// The symbols of libibverbs that libriw uses, of the version `IBVERBS_1.1`.
 const PUBLIC: [&str; 2] = ["ibv_dofork_range", "ibv_dontfork_range"];
 
-/// And in `IBVERBS_PRIVATE_number`, beside `verbs_register_driver_number`.
+/// Those of `IBVERBS_PRIVATE_number`, without `verbs_register_driver_number`.
 const PRIVATE: [&str; 29] = [
     "__verbs_log",
     "_verbs_init_and_alloc_context",

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// What the header must have: an assertion for each constant and field, as C.
+/// The assertions that the header must satisfy, in C: one for each constant, and two for each field.
 #[derive(Default)]
 struct Facts(String);
 
