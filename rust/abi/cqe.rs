@@ -27,8 +27,8 @@ pub mod opcode {
     pub const RECEIVE_WRITE_WITH_IMM: u8 = 129;
 }
 
-/// The statuses of completions, with the values of `enum ib_wc_status` (`include/rdma/ib_verbs.h`) and
-/// `enum ibv_wc_status`.
+/// The statuses of completions, with the values of `enum ib_wc_status` (`include/rdma/ib_verbs.h`)
+/// and `enum ibv_wc_status`.
 pub mod status {
     /// The WR is done.
     pub const SUCCESS: u8 = 0;
@@ -86,8 +86,8 @@ pub struct Cqe {
     pub imm: u32,
     /// The STag that the message has invalidated.
     pub invalidated: u32,
-    /// When the kernel added the completion: nanoseconds of `CLOCK_MONOTONIC`. 0 unless the queue was
-    /// created with timestamps.
+    /// When the kernel added the completion: nanoseconds of `CLOCK_MONOTONIC`. 0 unless the queue
+    /// was created with timestamps.
     pub timestamp: u64,
     /// 0.
     pub reserved: [u64; 3],
@@ -98,8 +98,8 @@ impl Cqe {
     pub const WORDS: usize = size_of::<Self>() / 8;
     /// The stride of a completion queue.
     pub const STRIDE: usize = size_of::<Self>();
-    /// The word that has opcode, status, flags and length: the kernel stores it last, release, and the
-    /// process loads it first, acquire.
+    /// The word that has opcode, status, flags and length: the kernel stores it last, release, and
+    /// the process loads it first, acquire.
     pub const CONTROL: usize = 1;
 
     /// Returns the phase of entry `number`: [`flags::PHASE`] or 0.
@@ -112,7 +112,8 @@ impl Cqe {
         }
     }
 
-    /// Whether the word [`Self::CONTROL`] belongs to entry `number`, rather than to the one a lap before.
+    /// Whether the word [`Self::CONTROL`] belongs to entry `number`, rather than to the one a lap
+    /// before.
     #[inline]
     pub const fn is_new(control: u64, number: u32, entries: u32) -> bool {
         let (first, _) = halves(control);

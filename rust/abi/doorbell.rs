@@ -27,8 +27,8 @@ const SEND_WR: u32 = 56;
 /// Octets of uverbs' `struct ib_uverbs_recv_wr`.
 const RECV_WR: u32 = 16;
 
-/// A doorbell (`struct ib_uverbs_cmd_hdr` and `struct ib_uverbs_post_send`; those for receive queues have
-/// the same layout).
+/// A doorbell (`struct ib_uverbs_cmd_hdr` and `struct ib_uverbs_post_send`; those for receive
+/// queues have the same layout).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Doorbell {
@@ -38,7 +38,8 @@ pub struct Doorbell {
     pub in_words: u16,
     /// The length of the response, in 32-bit words.
     pub out_words: u16,
-    /// The address of a `u32`, which uverbs writes to: the number of WRs, up to the one that failed.
+    /// The address of a `u32`, which uverbs writes to: the number of WRs, up to the one that
+    /// failed.
     pub response: u64,
     /// The handle of the queue pair or SRQ, from uverbs' response to its creation.
     pub handle: u32,
@@ -69,14 +70,14 @@ impl Doorbell {
         }
     }
 
-    /// Returns the doorbell of the send queue of queue pair `handle`. `response` is the address of a
-    /// `u32`.
+    /// Returns the doorbell of the send queue of queue pair `handle`. `response` is the address of
+    /// a `u32`.
     pub const fn send(handle: u32, response: u64) -> Self {
         Self::new(POST_SEND, SEND_WR, handle, response)
     }
 
-    /// Returns the doorbell of the receive queue of queue pair `handle`. `response` is the address of a
-    /// `u32`.
+    /// Returns the doorbell of the receive queue of queue pair `handle`. `response` is the address
+    /// of a `u32`.
     pub const fn recv(handle: u32, response: u64) -> Self {
         Self::new(POST_RECV, RECV_WR, handle, response)
     }

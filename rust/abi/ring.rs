@@ -2,13 +2,13 @@
 
 //! Rings in memory that the kernel and the process share.
 //!
-//! A ring has a [`HEADER`] and then entries, [`RingMap::stride`](crate::udata::RingMap::stride) octets
-//! apart. The header is at a page boundary, and so entries are at boundaries of [`LINE`]s. All memory is
-//! zero at first, except [`WAKE_AT`] of receive queues.
+//! A ring has a [`HEADER`] and then entries, [`RingMap::stride`](crate::udata::RingMap::stride)
+//! octets apart. The header is at a page boundary, and so entries are at boundaries of [`LINE`]s.
+//! All memory is zero at first, except [`WAKE_AT`] of receive queues.
 //!
-//! Entries are numbered from 0, modulo 2^32; entry `n` is in slot `n` modulo the number of entries. A
-//! *count* is the number of the entry that comes next. A count has 32 bits, in a word of 64 bits whose
-//! other bits are zero; the reader ignores those.
+//! Entries are numbered from 0, modulo 2^32; entry `n` is in slot `n` modulo the number of entries.
+//! A *count* is the number of the entry that comes next. A count has 32 bits, in a word of 64 bits
+//! whose other bits are zero; the reader ignores those.
 //!
 //! # Send queues, receive queues and SRQs: the process produces, the kernel consumes
 //!
@@ -22,13 +22,16 @@
 //! [`CONSUMER`] has passed it. The kernel copies an entry when it takes it. For a send WR that says
 //! nothing about its completion.
 //!
-//! If [`PRODUCER`] is more than the number of entries ahead of [`CONSUMER`], the kernel takes no entry.
+//! If [`PRODUCER`] is more than the number of entries ahead of [`CONSUMER`], the kernel takes no
+//! entry.
 //!
 //! ## When to ring the doorbell
 //!
-//! The process, to post entries `old` to `new - 1` (threads that post to one queue exclude each other):
+//! The process, to post entries `old` to `new - 1` (threads that post to one queue exclude each
+//! other):
 //!
-//! 1. loads [`CONSUMER`], acquire, and checks that there is [`room`]; it may do with an older value;
+//! 1. loads [`CONSUMER`], acquire, and checks that there is [`room`]; it may do with an older
+//!    value;
 //! 2. stores the entries;
 //! 3. stores `new` to [`PRODUCER`], release;
 //! 4. executes a full barrier;
@@ -45,17 +48,19 @@
 //!
 //! 1. It loads [`PRODUCER`], acquire. While entries are [`posted`], it copies one, and stores
 //!    [`CONSUMER`], release.
-//! 2. It stores [`CONSUMER`]'s count to [`WAKE_AT`], executes a full barrier, and loads [`PRODUCER`]
-//!    once more.
+//! 2. It stores [`CONSUMER`]'s count to [`WAKE_AT`], executes a full barrier, and loads
+//!    [`PRODUCER`] once more.
 //!
-//! Each side stores its word, and then loads the word of the other one, with a full barrier in between.
-//! So at least one of them sees the other's store: no entry is left behind while the kernel is idle.
-//! While it runs, [`WAKE_AT`] is behind, and no process rings. A spurious doorbell is harmless, such as
-//! one that two posts cause, or one each 2^32 entries while the kernel stays running.
+//! Each side stores its word, and then loads the word of the other one, with a full barrier in
+//! between. So at least one of them sees the other's store: no entry is left behind while the
+//! kernel is idle. While it runs, [`WAKE_AT`] is behind, and no process rings. A spurious doorbell
+//! is harmless, such as one that two posts cause, or one each 2^32 entries while the kernel stays
+//! running.
 //!
-//! A send queue starts idle, at 0. A receive queue differs in one way: the kernel need not know of each
-//! entry. It looks for one when a message arrives. It requests the doorbell only if it needs the next
-//! entry: a message waits for it, or all receives must be flushed. [`WAKE_AT`] starts at [`WAKE_NEVER`].
+//! A send queue starts idle, at 0. A receive queue differs in one way: the kernel need not know of
+//! each entry. It looks for one when a message arrives. It requests the doorbell only if it needs
+//! the next entry: a message waits for it, or all receives must be flushed. [`WAKE_AT`] starts at
+//! [`WAKE_NEVER`].
 //!
 //! # Completion queues: the kernel produces, the process consumes
 //!
@@ -64,11 +69,11 @@
 //! | [`CONSUMER`] | process, release | the count of entries taken |
 //! | [`ARM`] | process sets bits, kernel clears all | whether a completion triggers an event |
 //!
-//! The process sees by the entry itself that it is new ([`Cqe::is_new`](crate::cqe::Cqe::is_new)): it
-//! loads the word [`Cqe::CONTROL`](crate::cqe::Cqe::CONTROL), acquire, and if it is new the others. It
-//! never writes to entries. Then it stores [`CONSUMER`], at once or after several entries. The kernel
-//! reads [`CONSUMER`] if the ring seems to be full. If it is full, or [`CONSUMER`] cannot be, the kernel
-//! reports that the queue has overflowed, and adds nothing more.
+//! The process sees by the entry itself that it is new ([`Cqe::is_new`](crate::cqe::Cqe::is_new)):
+//! it loads the word [`Cqe::CONTROL`](crate::cqe::Cqe::CONTROL), acquire, and if it is new the
+//! others. It never writes to entries. Then it stores [`CONSUMER`], at once or after several
+//! entries. The kernel reads [`CONSUMER`] if the ring seems to be full. If it is full, or
+//! [`CONSUMER`] cannot be, the kernel reports that the queue has overflowed, and adds nothing more.
 //!
 //! ## Arming
 //!
@@ -78,18 +83,19 @@
 //! 2. executes a full barrier;
 //! 3. polls once more. Only if there is no completion, it waits for the event.
 //!
-//! The kernel stores a completion, executes a full barrier, and loads [`ARM`]. If the queue is armed for
-//! such a completion ([`meets`]), the kernel clears [`ARM`], and triggers an event. Again each side
-//! stores, and then loads, so no completion is left behind.
+//! The kernel stores a completion, executes a full barrier, and loads [`ARM`]. If the queue is
+//! armed for such a completion ([`meets`]), the kernel clears [`ARM`], and triggers an event. Again
+//! each side stores, and then loads, so no completion is left behind.
 //!
 //! ## Another size
 //!
-//! `resize_cq` makes another ring. The process stores [`CONSUMER`] before, and neither polls nor arms the
-//! old ring from then on. The kernel numbers the entries that the process has not taken from 0 in the new
-//! ring, which is armed if the old one was. It adds nothing to the old ring afterwards. If `resize_cq`
-//! fails, the old ring stays in use.
+//! `resize_cq` makes another ring. The process stores [`CONSUMER`] before, and neither polls nor
+//! arms the old ring from then on. The kernel numbers the entries that the process has not taken
+//! from 0 in the new ring, which is armed if the old one was. It adds nothing to the old ring
+//! afterwards. If `resize_cq` fails, the old ring stays in use.
 
-/// Octets of a cache line. Words that one side writes often share no line with words of the other side.
+/// Octets of a cache line. Words that one side writes often share no line with words of the other
+/// side.
 pub const LINE: usize = 64;
 /// Octets of the header, before the first entry.
 pub const HEADER: usize = 4 * LINE;
@@ -152,8 +158,8 @@ pub const fn must_ring(old: u32, new: u32, wake_at: u32) -> bool {
     wake_at.wrapping_sub(old) < new.wrapping_sub(old)
 }
 
-/// Whether a queue with this word [`ARM`] triggers an event for a completion. A completion that is not
-/// successful counts as solicited.
+/// Whether a queue with this word [`ARM`] triggers an event for a completion. A completion that is
+/// not successful counts as solicited.
 #[inline]
 pub const fn meets(arm: u64, solicited: bool) -> bool {
     arm & ARM_NEXT != 0 || (arm & ARM_SOLICITED != 0 && solicited)

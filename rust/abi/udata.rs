@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB
 
-//! The driver's part of uverbs requests and responses (`struct ib_udata`, `include/rdma/ib_verbs.h`).
+//! The driver's part of uverbs requests and responses (`struct ib_udata`,
+//! `include/rdma/ib_verbs.h`).
 //!
-//! A request shorter than the struct fails with `EINVAL`. A longer one is accepted if its tail is zero,
-//! and fails with `EOPNOTSUPP` otherwise. So does an unknown bit in `comp_mask`. A response buffer shorter
-//! than the struct fails with `EINVAL`: the process could not use the object. The rest of a longer one is
-//! filled with zeros.
+//! A request shorter than the struct fails with `EINVAL`. A longer one is accepted if its tail is
+//! zero, and fails with `EOPNOTSUPP` otherwise. So does an unknown bit in `comp_mask`. A response
+//! buffer shorter than the struct fails with `EINVAL`: the process could not use the object. The
+//! rest of a longer one is filled with zeros.
 //!
 //! Verbs that have no struct here accept only requests of zeros, and respond with zeros.
 
@@ -49,8 +50,9 @@ layouts! {
 /// In [`AllocContextResponse::features`]: the opcodes
 /// [`WRITE_WITH_IMM`](crate::wr::opcode::WRITE_WITH_IMM), and completions of immediate data.
 pub const FEATURE_WRITE_WITH_IMM: u64 = 1;
-/// In [`AllocContextResponse::features`]: the opcodes [`COMPARE_SWAP`](crate::wr::opcode::COMPARE_SWAP)
-/// and [`FETCH_ADD`](crate::wr::opcode::FETCH_ADD).
+/// In [`AllocContextResponse::features`]: the opcodes
+/// [`COMPARE_SWAP`](crate::wr::opcode::COMPARE_SWAP) and
+/// [`FETCH_ADD`](crate::wr::opcode::FETCH_ADD).
 pub const FEATURE_ATOMICS: u64 = 1 << 1;
 /// In [`AllocContextResponse::features`]: the masked opcodes, too.
 pub const FEATURE_MASKED_ATOMICS: u64 = 1 << 2;
@@ -72,8 +74,8 @@ layouts! {
         /// The offset for mmap(): a multiple of the page size.
         pub offset: u64,
         /// The length for mmap(): a multiple of the page size, at least
-        /// [`ring::len`](crate::ring::len) of the two fields below. mmap() needs exactly this length,
-        /// `MAP_SHARED`, and `PROT_READ | PROT_WRITE`.
+        /// [`ring::len`](crate::ring::len) of the two fields below. mmap() needs exactly this
+        /// length, `MAP_SHARED`, and `PROT_READ | PROT_WRITE`.
         pub bytes: u64,
         /// The number of entries: a power of two.
         pub entries: u32,
@@ -104,8 +106,9 @@ layouts! {
         pub ring: RingMap,
     }
 
-    /// Response of `create_qp`. uverbs' part of the response has the number of the queue pair, and the
-    /// sizes as granted: `max_send_sge` and `max_inline_data` are the sizes that fit in the stride.
+    /// Response of `create_qp`. uverbs' part of the response has the number of the queue pair, and
+    /// the sizes as granted: `max_send_sge` and `max_inline_data` are the sizes that fit in the
+    /// stride.
     pub struct CreateQpResponse {
         /// The fields behind this struct that are valid. No bit is defined yet.
         pub comp_mask: u64,

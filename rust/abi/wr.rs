@@ -10,17 +10,18 @@ use crate::{halves, join, ring, MAX_INLINE, MAX_SGE};
 pub mod opcode {
     /// RDMA Write.
     pub const WRITE: u8 = 0;
-    /// RDMA Write and Immediate Data ([`FEATURE_WRITE_WITH_IMM`](crate::udata::FEATURE_WRITE_WITH_IMM)).
+    /// RDMA Write and Immediate Data
+    /// ([`FEATURE_WRITE_WITH_IMM`](crate::udata::FEATURE_WRITE_WITH_IMM)).
     pub const WRITE_WITH_IMM: u8 = 1;
     /// Send.
     pub const SEND: u8 = 2;
     /// RDMA Read, to at most one SGE.
     pub const READ: u8 = 4;
-    /// Compare and swap, 64 bits ([`FEATURE_ATOMICS`](crate::udata::FEATURE_ATOMICS)). The only SGE gets
-    /// the old value, in the byte order of the host.
+    /// Compare and swap, 64 bits ([`FEATURE_ATOMICS`](crate::udata::FEATURE_ATOMICS)). The only SGE
+    /// gets the old value, in the byte order of the host.
     pub const COMPARE_SWAP: u8 = 5;
-    /// Fetch and add, 64 bits ([`FEATURE_ATOMICS`](crate::udata::FEATURE_ATOMICS)). The only SGE gets the
-    /// old value, in the byte order of the host.
+    /// Fetch and add, 64 bits ([`FEATURE_ATOMICS`](crate::udata::FEATURE_ATOMICS)). The only SGE
+    /// gets the old value, in the byte order of the host.
     pub const FETCH_ADD: u8 = 6;
     /// Invalidates an STag of the process
     /// ([`FEATURE_MEMORY_WINDOWS`](crate::udata::FEATURE_MEMORY_WINDOWS)).
@@ -45,8 +46,8 @@ pub mod flags {
     pub const SIGNALED: u16 = 1 << 1;
     /// The message triggers an event at a peer that has armed its queue for solicited completions.
     pub const SOLICITED: u16 = 1 << 2;
-    /// The entry has the payload, instead of SGEs. Only for Send, with or without Invalidate, and Write,
-    /// with or without immediate data.
+    /// The entry has the payload, instead of SGEs. Only for Send, with or without Invalidate, and
+    /// Write, with or without immediate data.
     pub const INLINE: u16 = 1 << 3;
 }
 
@@ -97,8 +98,8 @@ pub struct Sqe {
     /// The length of the payload, if it is inline.
     pub inline_len: u32,
     /// The STag of the peer's region: for Write, Read and atomic operations. For
-    /// [`opcode::LOCAL_INVALIDATE`] the STag to invalidate. For [`opcode::BIND_MW`] the new STag of the
-    /// window.
+    /// [`opcode::LOCAL_INVALIDATE`] the STag to invalidate. For [`opcode::BIND_MW`] the new STag of
+    /// the window.
     pub rkey: u32,
     /// For [`opcode::SEND_WITH_INVALIDATE`] the STag that the peer invalidates. For
     /// [`opcode::WRITE_WITH_IMM`] the immediate data: four octets in the order of the wire, as in
@@ -108,10 +109,11 @@ pub struct Sqe {
     pub remote_addr: u64,
     /// The number to add, or to swap in. For [`opcode::BIND_MW`] the length of the window.
     pub add_or_swap: u64,
-    /// The number to compare with. For [`opcode::BIND_MW`] the access flags (`enum ibv_access_flags`).
+    /// The number to compare with. For [`opcode::BIND_MW`] the access flags (`enum
+    /// ibv_access_flags`).
     pub compare: u64,
-    /// For [`opcode::MASKED_COMPARE_SWAP`] the bits to swap. For [`opcode::MASKED_FETCH_ADD`] the highest
-    /// bit of each field.
+    /// For [`opcode::MASKED_COMPARE_SWAP`] the bits to swap. For [`opcode::MASKED_FETCH_ADD`] the
+    /// highest bit of each field.
     pub add_or_swap_mask: u64,
     /// For [`opcode::MASKED_COMPARE_SWAP`] the bits to compare.
     pub compare_mask: u64,
@@ -172,8 +174,8 @@ impl Sqe {
     /// Returns the head from its words in a ring. All values are possible.
     #[inline]
     pub const fn from_words(words: [u64; Self::WORDS]) -> Self {
-        let [wr_id, control, keys, remote_addr, add_or_swap, compare, add_or_swap_mask, compare_mask] =
-            words;
+        let [wr_id, control, keys, remote_addr, add_or_swap, compare, masks @ ..] = words;
+        let [add_or_swap_mask, compare_mask] = masks;
         let (first, inline_len) = halves(control);
         let (rkey, invalidate_or_imm) = halves(keys);
         let [opcode, sge_count, f0, f1] = first.to_ne_bytes();
@@ -195,7 +197,8 @@ impl Sqe {
     }
 }
 
-/// The head of an entry of a receive queue or SRQ. At [`Rqe::DATA`] follow [`Rqe::sge_count`] [`Sge`]s.
+/// The head of an entry of a receive queue or SRQ. At [`Rqe::DATA`] follow [`Rqe::sge_count`]
+/// [`Sge`]s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Rqe {

@@ -4,8 +4,8 @@
 //! inline functions.
 //!
 //! Only `trace`, `rdma`, `net` and `kernel_ext` may use this crate; they wrap it. Types that the
-//! `kernel` crate binds are re-exported, so that its pointers need no cast. Where the `kernel` crate
-//! has only an opaque type (such as `ib_device`), the definition here shadows it.
+//! `kernel` crate binds are re-exported, so that its pointers need no cast. Where the `kernel`
+//! crate has only an opaque type (such as `ib_device`), the definition here shadows it.
 //!
 //! `rdma.h`, `net.h` and `trace.h` list the headers, the `.params` files select the items to bind;
 //! `helpers/` has C wrappers of macros and inline functions.

@@ -90,8 +90,8 @@ pub enum Mpa {
     NoRtr,
 }
 
-/// Errors of the DDP adaptation of SCTP (RFC 5043). It has no codes for them: on the wire all are one
-/// error, RDMAP's catastrophic error of the stream.
+/// Errors of the DDP adaptation of SCTP (RFC 5043). It has no codes for them: on the wire all are
+/// one error, RDMAP's catastrophic error of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sctp {
     /// A chunk is too short for its headers, or too long.

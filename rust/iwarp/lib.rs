@@ -9,8 +9,8 @@
 //! - [`traits`]: the interfaces with the embedder, and of DDP with a lower layer.
 //! - [`Segmenter`]: cuts messages into DDP segments and hands a [`Gather`] header bytes and payload
 //!   ranges, framed by a [`Framing`].
-//! - [`Receiver`]: finds DDP segments in the stream's [`Octets`] by a [`Deframing`], checks them, and yields
-//!   one after the other with its [`Content`] and the place of its payload.
+//! - [`Receiver`]: finds DDP segments in the stream's [`Octets`] by a [`Deframing`], checks them,
+//!   and yields one after the other with its [`Content`] and the place of its payload.
 //! - [`mpa`]: the lower layer over TCP, whose frames are FPDUs.
 //! - [`sctp`]: the lower layer over SCTP, whose frames are chunks.
 //! - [`Region`]: checks accesses to registered memory.
@@ -18,11 +18,11 @@
 //! - [`qp`]: the states of a queue pair.
 //!
 //! No two files import each other. A file imports only from its own layer and from those before it:
-//! - `types`, `error`, `rule`, `wire`, `ddp`, `rdmap`, `access`, `qp`, `negotiation`: values, headers,
-//!   messages;
+//! - `types`, `error`, `rule`, `wire`, `ddp`, `rdmap`, `access`, `qp`, `negotiation`: values,
+//!   headers, messages;
 //! - `traits`;
-//! - `tx` and `rx`, which use the lower layer by its traits, and `mpa` and `sctp`, which import neither
-//!   them nor each other.
+//! - `tx` and `rx`, which use the lower layer by its traits, and `mpa` and `sctp`, which import
+//!   neither them nor each other.
 //!
 //! No function allocates, blocks or panics, whatever the input. All state is of fixed size. Every
 //! function may be called in any context; none takes a lock.

@@ -2,9 +2,9 @@
 
 //! The traits of the crate: its interfaces with the embedder, and of DDP with a lower layer.
 //!
-//! An embedder supplies a [`Crc32c`] engine, a [`Gather`] to send, and [`Octets`] to receive. A lower
-//! layer has a [`Framing`] and a [`Deframing`]; this crate implements both in [`mpa`](crate::mpa) and
-//! [`sctp`](crate::sctp).
+//! An embedder supplies a [`Crc32c`] engine, a [`Gather`] to send, and [`Octets`] to receive. A
+//! lower layer has a [`Framing`] and a [`Deframing`]; this crate implements both in
+//! [`mpa`](crate::mpa) and [`sctp`](crate::sctp).
 
 use crate::ddp::{FrameHead, Ulpdu};
 use crate::error::Error;
@@ -117,8 +117,8 @@ pub trait Deframing {
     /// The error for a segment that is too short for its DDP header.
     const SHORT: Error;
 
-    /// Takes the frame at the front of `stream` if it is complete, checks it, and moves past it. Copies the first
-    /// octets of the frame to `head`.
+    /// Takes the frame at the front of `stream` if it is complete, checks it, and moves past it.
+    /// Copies the first octets of the frame to `head`.
     ///
     /// # Errors
     ///

@@ -15,14 +15,15 @@ pub mod code {
     /// Makes an error of a number, which the kernel's crate offers no other crate in a constant.
     const fn error(number: u32) -> Error {
         match NonZeroI32::new(-(number as i32)) {
-            // SAFETY: An `Error` has one field, a `NonZeroI32`, which is a negative error number. The assertion
-            // below fails if it has something else.
+            // SAFETY: An `Error` has one field, a `NonZeroI32`, which is a negative error number.
+            // The assertion below fails if it has something else.
             Some(number) => unsafe { transmute::<NonZeroI32, Error>(number) },
             None => EINVAL,
         }
     }
 
-    // SAFETY: Any integer of this size is valid, and `EINVAL` has no bytes of padding if it has this size.
+    // SAFETY: Any integer of this size is valid, and `EINVAL` has no bytes of padding if it has
+    // this size.
     const _: () = assert!(unsafe { transmute::<Error, i32>(EINVAL) } == -(bindings::EINVAL as i32));
 
     macro_rules! codes {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The crate `kernel` of Linux 7.3 for Linux 7.2: that kernel's own crate, and what riw uses and that crate lacks.
+//! The crate `kernel` of Linux 7.3 for Linux 7.2: that kernel's own crate, and what riw uses and
+//! that crate lacks.
 //!
-//! On Linux 7.2, Kbuild passes this crate as `kernel` to all others. So they are written for Linux 7.3
-//! alone, where nothing of this folder is built. An item here has the name and the meaning that it has in
-//! `rust/kernel` of Linux 7.3. `compat.h` does the same for the helpers in C.
+//! On Linux 7.2, Kbuild passes this crate as `kernel` to all others. So they are written for Linux
+//! 7.3 alone, where nothing of this folder is built. An item here has the name and the meaning that
+//! it has in `rust/kernel` of Linux 7.3. `compat.h` does the same for the helpers in C.
 
 #![crate_name = "kernel_compat"]
 
@@ -41,8 +42,8 @@ pub mod bindings {
     /// `IPPROTO_SCTP`.
     pub const IPPROTO_SCTP: u32 = 132;
 
-    /// An attribute of Linux 7.3. ib_uverbs of Linux 7.2 refuses attributes that it does not know, so this one is
-    /// never given: this number follows the last one there.
+    /// An attribute of Linux 7.3. ib_uverbs of Linux 7.2 refuses attributes that it does not know,
+    /// so this one is never given: this number follows the last one there.
     #[allow(non_upper_case_globals)]
     pub const uverbs_attrs_create_srq_cmd_attr_ids_UVERBS_ATTR_CREATE_SRQ_BUF_UMEM: u32 = 14;
 }
@@ -61,7 +62,8 @@ pub mod module {
             static __this_module: Opaque<bindings::module>;
         }
 
-        // SAFETY: modpost defines the symbol in each module: this is the module into which this crate is linked.
+        // SAFETY: modpost defines the symbol in each module: this is the module into which this
+        // crate is linked.
         unsafe { ThisModule::from_ptr(__this_module.get()) }
     }
 }

@@ -10,7 +10,8 @@ pub use ::pin_init::*;
 ///
 /// # Safety
 ///
-/// `slot` is valid for writes, and does not move until it is dropped. After an error, the caller only frees it.
+/// `slot` is valid for writes, and does not move until it is dropped. After an error, the caller
+/// only frees it.
 #[inline(always)]
 pub unsafe fn raw_try_init<T, E>(slot: *mut T, init: impl PinInit<T, E>) -> Result<(), E> {
     // SAFETY: By the caller's promise.

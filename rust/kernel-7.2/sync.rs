@@ -38,8 +38,8 @@ macro_rules! new_spinlock_irq {
 
 /// A spin lock that disables interrupts on this CPU while it is held. Any context.
 ///
-/// A guard restores the interrupt state that it has found. So nested guards must be dropped in the reverse order, which
-/// those of Linux 7.3 need not be.
+/// A guard restores the interrupt state that it has found. So nested guards must be dropped in the
+/// reverse order, which those of Linux 7.3 need not be.
 pub type SpinLockIrq<T> = Lock<T, SpinLockIrqBackend>;
 
 /// The backend of [`SpinLockIrq`]: a `spinlock_t` taken by `spin_lock_irqsave()`.

@@ -6,9 +6,10 @@
 
 use riw_bindings as bindings;
 
-/// Calls `f` and returns its result. Memory that `f` allocates comes from the reserves if necessary,
-/// and no allocation waits for memory to be reclaimed (`memalloc_noreclaim_save()`). For work that
-/// reclaim itself may wait for, such as the work of a network block device. Process context.
+/// Calls `f` and returns its result. Memory that `f` allocates comes from the reserves if
+/// necessary, and no allocation waits for memory to be reclaimed (`memalloc_noreclaim_save()`). For
+/// work that reclaim itself may wait for, such as the work of a network block device. Process
+/// context.
 pub fn without_reclaim<R>(f: impl FnOnce() -> R) -> R {
     // SAFETY: The function changes a flag of the running task, which is restored below. `f` cannot
     // unwind past that: the kernel does not unwind.
@@ -20,8 +21,8 @@ pub fn without_reclaim<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Calls `f` and returns its result. No allocation of `f` starts or awaits I/O (`memalloc_noio_save()`).
-/// For work that I/O itself may wait for. Process context.
+/// Calls `f` and returns its result. No allocation of `f` starts or awaits I/O
+/// (`memalloc_noio_save()`). For work that I/O itself may wait for. Process context.
 pub fn without_io<R>(f: impl FnOnce() -> R) -> R {
     // SAFETY: The function changes a flag of the running task, which is restored below. `f` cannot
     // unwind past that: the kernel does not unwind.

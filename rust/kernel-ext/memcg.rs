@@ -52,14 +52,14 @@ impl MemCgroup {
         result
     }
 
-    /// Allocates an empty vector for `capacity` elements, charged to this memory cgroup. May sleep. `ENOMEM`
-    /// if there is no memory; the kernel does not log that. A worker never meets the OOM killer of a memory
-    /// cgroup at its limit.
+    /// Allocates an empty vector for `capacity` elements, charged to this memory cgroup. May sleep.
+    /// `ENOMEM` if there is no memory; the kernel does not log that. A worker never meets the OOM
+    /// killer of a memory cgroup at its limit.
     pub fn vec<T>(&self, capacity: usize) -> Result<KVVec<T>> {
         let start = self.zeros(capacity)?;
 
-        // SAFETY: `zeros` allocated it for `capacity` elements as `KVmalloc` does, or there is no capacity and it
-        // dangles. No element is said to be initialised.
+        // SAFETY: `zeros` allocated it for `capacity` elements as `KVmalloc` does, or there is no
+        // capacity and it dangles. No element is said to be initialised.
         Ok(unsafe { KVVec::from_raw_parts(start.as_ptr(), 0, capacity) })
     }
 
@@ -67,12 +67,13 @@ impl MemCgroup {
     pub fn zeroed(&self, len: usize) -> Result<KVVec<u8>> {
         let start = self.zeros(len)?;
 
-        // SAFETY: `zeros` allocated it for `len` elements as `KVmalloc` does, and initialised them all; or there is
-        // none and it dangles.
+        // SAFETY: `zeros` allocated it for `len` elements as `KVmalloc` does, and initialised them
+        // all; or there is none and it dangles.
         Ok(unsafe { KVVec::from_raw_parts(start.as_ptr(), len, len) })
     }
 
-    /// Allocates memory for a `KVVec` of `len` elements, all zeros. May sleep, and fails as [`Self::vec`] does.
+    /// Allocates memory for a `KVVec` of `len` elements, all zeros. May sleep, and fails as
+    /// [`Self::vec`] does.
     fn zeros<T>(&self, len: usize) -> Result<NonNull<T>> {
         const { assert!(align_of::<T>() <= align_of::<u64>() && size_of::<T>() != 0) };
         let size = len.checked_mul(size_of::<T>()).ok_or(ENOMEM)?;
@@ -81,8 +82,9 @@ impl MemCgroup {
         if size == 0 {
             return Ok(NonNull::dangling());
         }
-        // SAFETY: It takes any size. The callers' context may sleep (see above). `kvzalloc()` allocates as
-        // `KVmalloc` does, fewer bytes than `isize::MAX`, and aligned for a `u64`, and so for a `T`.
+        // SAFETY: It takes any size. The callers' context may sleep (see above). `kvzalloc()`
+        // allocates as `KVmalloc` does, fewer bytes than `isize::MAX`, and aligned for a `u64`, and
+        // so for a `T`.
         let start = self.charge(|| unsafe { bindings::kvzalloc_charged(size) });
 
         Ok(NonNull::new(start).ok_or(ENOMEM)?.cast())

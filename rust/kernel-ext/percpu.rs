@@ -32,7 +32,8 @@ impl<const N: usize> PerCpuCounters<N> {
         // SAFETY: The function may be called in process context, with any number.
         let raw = unsafe { bindings::alloc_percpu_u64(N) };
 
-        // INVARIANT: If `raw` is not null, it is the pointer of a new per-CPU allocation of `N` `u64`.
+        // INVARIANT: If `raw` is not null, it is the pointer of a new per-CPU allocation of `N`
+        // `u64`.
         NonNull::new(raw).map(Self).ok_or(ENOMEM)
     }
 
@@ -46,8 +47,9 @@ impl<const N: usize> PerCpuCounters<N> {
         unsafe { bindings::this_cpu_add_u64(self.0.as_ptr().wrapping_add(index), n) };
     }
 
-    /// Calls `f`, which adds to several counters. Cheaper than as many calls of [`Self::add`] where an
-    /// addition is not a single instruction, as it is on x86. Process context or softirq; `f` must not sleep.
+    /// Calls `f`, which adds to several counters. Cheaper than as many calls of [`Self::add`] where
+    /// an addition is not a single instruction, as it is on x86. Process context or softirq; `f`
+    /// must not sleep.
     ///
     /// The counters must be ones that no hard interrupt adds to: one of the two additions would be
     /// lost.
@@ -130,9 +132,9 @@ impl<const N: usize> Batch<'_, N> {
         let word = words.wrapping_add(index);
         // SAFETY: By the type invariant there are `N` words, and `index` is less. Only this CPU
         // writes to them, and no other code of it does meanwhile: with softirqs disabled, neither
-        // tasks, as the kernel is not PREEMPT_RT, nor softirqs; and hard interrupts do not add to these
-        // counters. Other CPUs read whole words at any time: hence volatile, as READ_ONCE() and
-        // WRITE_ONCE() are.
+        // tasks, as the kernel is not PREEMPT_RT, nor softirqs; and hard interrupts do not add to
+        // these counters. Other CPUs read whole words at any time: hence volatile, as READ_ONCE()
+        // and WRITE_ONCE() are.
         unsafe { word.write_volatile(word.read_volatile().wrapping_add(n)) };
     }
 }

@@ -40,16 +40,16 @@ impl RateLimit {
         })
     }
 
-    /// Returns the C struct, for C helpers of other crates. The pointer is valid as long as `self`. Any
-    /// context.
+    /// Returns the C struct, for C helpers of other crates. The pointer is valid as long as `self`.
+    /// Any context.
     pub fn as_raw(&self) -> *mut bindings::ratelimit_state {
         self.raw.get()
     }
 
     /// Counts an event. Any context.
     ///
-    /// Returns `None` above the limit; otherwise the number of events suppressed since the last call
-    /// that returned a number.
+    /// Returns `None` above the limit; otherwise the number of events suppressed since the last
+    /// call that returned a number.
     pub fn pass(&self) -> Option<u32> {
         // SAFETY: By the type invariant `raw` is initialized; the function locks it as needed. The
         // name is a NUL-terminated string.
@@ -67,6 +67,6 @@ impl RateLimit {
 
 // SAFETY: A `struct ratelimit_state` is not bound to a thread.
 unsafe impl Send for RateLimit {}
-// SAFETY: `___ratelimit()` locks the state itself, and the number of missed events is atomic. So any
-// thread may call the methods at any time.
+// SAFETY: `___ratelimit()` locks the state itself, and the number of missed events is atomic. So
+// any thread may call the methods at any time.
 unsafe impl Sync for RateLimit {}

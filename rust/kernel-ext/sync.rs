@@ -77,8 +77,8 @@ unsafe impl Backend for BhSpinLockBackend {
 }
 
 /// Calls `f` with softirqs disabled on this CPU, and returns its result. Softirqs that are raised
-/// meanwhile run before this returns, unless the caller has disabled them. Process context or softirq;
-/// `f` must not sleep.
+/// meanwhile run before this returns, unless the caller has disabled them. Process context or
+/// softirq; `f` must not sleep.
 pub fn without_softirqs<R>(f: impl FnOnce() -> R) -> R {
     // SAFETY: The function may be called in process context and in softirq. `_enable` undoes it.
     unsafe { helpers::local_bh_disable() };

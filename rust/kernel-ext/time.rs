@@ -4,9 +4,9 @@
 
 use kernel::{bindings, time::Delta};
 
-/// A time of the monotonic clock (`ktime_get()`, `include/linux/timekeeping.h`). Unlike those of the kernel's
-/// `Instant`, differences saturate: with `CONFIG_RUST_OVERFLOW_CHECKS` that is compiled with a panic for times that
-/// the clock never has.
+/// A time of the monotonic clock (`ktime_get()`, `include/linux/timekeeping.h`). Unlike those of
+/// the kernel's `Instant`, differences saturate: with `CONFIG_RUST_OVERFLOW_CHECKS` that is
+/// compiled with a panic for times that the clock never has.
 #[derive(Clone, Copy)]
 pub struct Ktime(bindings::ktime_t);
 

@@ -3,16 +3,16 @@
 //! Growth of vectors.
 //!
 //! [`Vec::push`] and [`Vec::reserve`] compute with the length and the capacity of a vector. With
-//! `CONFIG_RUST_OVERFLOW_CHECKS` they are compiled with a panic for a vector that breaks its own invariants,
-//! which the compiler does not know. The functions here return an error for it.
+//! `CONFIG_RUST_OVERFLOW_CHECKS` they are compiled with a panic for a vector that breaks its own
+//! invariants, which the compiler does not know. The functions here return an error for it.
 
 use kernel::{
     alloc::{AllocError, Allocator, Flags, Vec},
     prelude::*,
 };
 
-/// Makes room for `additional` elements, as [`Vec::reserve`] does. Any context that `flags` allow. Fails without
-/// memory.
+/// Makes room for `additional` elements, as [`Vec::reserve`] does. Any context that `flags` allow.
+/// Fails without memory.
 pub fn reserve<T, A: Allocator>(
     vec: &mut Vec<T, A>,
     additional: usize,
@@ -28,8 +28,8 @@ pub fn reserve<T, A: Allocator>(
     vec.reserve(additional, flags)
 }
 
-/// Appends `value`, as [`Vec::push`] does. Any context that `flags` allow. Fails without memory; `value` is dropped
-/// then.
+/// Appends `value`, as [`Vec::push`] does. Any context that `flags` allow. Fails without memory;
+/// `value` is dropped then.
 pub fn push<T, A: Allocator>(
     vec: &mut Vec<T, A>,
     value: T,

@@ -146,8 +146,8 @@ pub unsafe trait HasQueue {
 macro_rules! impl_has_queue {
     ($(impl HasQueue for $self:ty { self.$field:ident })*) => {$(
         // SAFETY: `offset_of!` only compiles for a field of this type itself, not of one that it
-        // dereferences to, and the pointer only for an `Arc<Queue>`. That keeps the queue alive, and
-        // the field of a shared object cannot be replaced.
+        // dereferences to, and the pointer only for an `Arc<Queue>`. That keeps the queue alive,
+        // and the field of a shared object cannot be replaced.
         unsafe impl $crate::workqueue::HasQueue for $self {
             fn queue(&self) -> &$crate::workqueue::Queue {
                 let _ = ::core::mem::offset_of!(Self, $field);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 
-//! Builds libriw for one number of libibverbs' private interface: that in the variable `RIW_RDMAV`, or 34.
+//! Builds libriw for one number of libibverbs' private interface: that in the variable `RIW_RDMAV`,
+//! or 34.
 //!
-//! Code that depends on the number has `cfg(since_57)` and so on. libriw is linked with a libibverbs that
-//! has the symbols only, in the versions of that number: so each machine can build libriw for each number.
+//! Code that depends on the number has `cfg(since_57)` and so on. libriw is linked with a
+//! libibverbs that has the symbols only, in the versions of that number: so each machine can build
+//! libriw for each number.
 
 use std::env;
 use std::fs;

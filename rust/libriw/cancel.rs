@@ -2,9 +2,9 @@
 
 //! Cancellation of threads (`pthread_cancel()`).
 //!
-//! A thread can be cancelled in each call of the C library that may block. What it holds then stays locked, as
-//! its frames release nothing, and the other threads of the program wait for ever. The rest of a post is not
-//! done either: the kernel waits for a doorbell that never rings.
+//! A thread can be cancelled in each call of the C library that may block. What it holds then stays
+//! locked, as its frames release nothing, and the other threads of the program wait for ever. The
+//! rest of a post is not done either: the kernel waits for a doorbell that never rings.
 
 use core::ffi::c_int;
 use core::marker::PhantomData;
@@ -16,8 +16,8 @@ extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
-/// Postpones the cancellation of this thread until it is dropped. Neither `Send` nor `Sync`: it is of the
-/// thread.
+/// Postpones the cancellation of this thread until it is dropped. Neither `Send` nor `Sync`: it is
+/// of the thread.
 pub(crate) struct Uncancelled {
     before: c_int,
     _thread: PhantomData<*const ()>,

@@ -2,8 +2,8 @@
 
 //! libibverbs provider for riw devices in the mode `provider=riw`.
 //!
-//! libibverbs loads this library, `libriw-rdmavN.so` with the number N of its private interface, for the line
-//! `driver riw` in `/etc/libibverbs.d`.
+//! libibverbs loads this library, `libriw-rdmavN.so` with the number N of its private interface,
+//! for the line `driver riw` in `/etc/libibverbs.d`.
 
 #![deny(
     missing_docs,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 
-//! A mutex that may stay locked from one verb to another (`ibv_wr_start()` to `ibv_wr_complete()`). The
-//! mutex of the standard library cannot. And a lock that several threads may share; that of the standard
-//! library can panic.
+//! A mutex that may stay locked from one verb to another (`ibv_wr_start()` to `ibv_wr_complete()`).
+//! The mutex of the standard library cannot. And a lock that several threads may share; that of the
+//! standard library can panic.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
@@ -25,8 +25,8 @@ pub(crate) struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: Only the thread that holds the mutex has a reference to the value. It may be another thread
-// than the one that made the value, so the value must be `Send`.
+// SAFETY: Only the thread that holds the mutex has a reference to the value. It may be another
+// thread than the one that made the value, so the value must be `Send`.
 unsafe impl<T: Send> Sync for Lock<T> {}
 // SAFETY: A mutex that nobody holds or waits for is an integer.
 unsafe impl<T: Send> Send for Lock<T> {}
@@ -41,7 +41,8 @@ impl<T> Lock<T> {
 
     /// Locks the value. A thread must not lock it again before it drops the guard.
     pub(crate) fn lock(&self) -> Guard<'_, T> {
-        // SAFETY: The mutex is initialized. It does not move while it is locked: its guard borrows it.
+        // SAFETY: The mutex is initialized. It does not move while it is locked: its guard borrows
+        // it.
         unsafe { libc::pthread_mutex_lock(self.mutex.get()) };
         Guard {
             lock: self,
@@ -79,16 +80,16 @@ impl<T> Deref for Guard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: The guard stands for the mutex being held, so no other thread accesses the value. There is
-        // one guard at a time, and it is borrowed.
+        // SAFETY: The guard stands for the mutex being held, so no other thread accesses the value.
+        // There is one guard at a time, and it is borrowed.
         unsafe { &*self.lock.value.get() }
     }
 }
 
 impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: The guard stands for the mutex being held, so no other thread accesses the value. The only
-        // guard is borrowed mutably.
+        // SAFETY: The guard stands for the mutex being held, so no other thread accesses the value.
+        // The only guard is borrowed mutably.
         unsafe { &mut *self.lock.value.get() }
     }
 }
@@ -103,7 +104,8 @@ impl<T> Drop for Guard<'_, T> {
 /// A lock that either several threads hold or one alone.
 pub(crate) struct SharedLock(UnsafeCell<pthread_rwlock_t>);
 
-// SAFETY: Only the functions of pthreads access the lock, and several threads may call them at once.
+// SAFETY: Only the functions of pthreads access the lock, and several threads may call them at
+// once.
 unsafe impl Sync for SharedLock {}
 // SAFETY: A lock that nobody holds or waits for is made of integers.
 unsafe impl Send for SharedLock {}
@@ -113,14 +115,17 @@ impl SharedLock {
         Self(UnsafeCell::new(PTHREAD_RWLOCK_INITIALIZER))
     }
 
-    /// Locks it with others who share it. A thread must not lock it again before it drops the guard.
+    /// Locks it with others who share it. A thread must not lock it again before it drops the
+    /// guard.
     pub(crate) fn share(&self) -> SharedGuard<'_> {
-        // SAFETY: The lock is initialized. It does not move while it is locked: its guard borrows it.
+        // SAFETY: The lock is initialized. It does not move while it is locked: its guard borrows
+        // it.
         unsafe { libc::pthread_rwlock_rdlock(self.0.get()) };
         SharedGuard(self, PhantomData)
     }
 
-    /// Locks it alone: waits for all others. A thread must not lock it again before it drops the guard.
+    /// Locks it alone: waits for all others. A thread must not lock it again before it drops the
+    /// guard.
     pub(crate) fn hold_alone(&self) -> SharedGuard<'_> {
         // SAFETY: As in `share`, the lock is initialized, and its guard borrows it.
         unsafe { libc::pthread_rwlock_wrlock(self.0.get()) };

@@ -68,8 +68,8 @@ unsafe impl Send for Base {}
 unsafe impl Sync for Base {}
 
 impl Base {
-    /// Makes a socket in a network namespace. Process context, may sleep; may load the module of the
-    /// protocol. `EAFNOSUPPORT` if the kernel lacks the address family, `EPROTONOSUPPORT` or
+    /// Makes a socket in a network namespace. Process context, may sleep; may load the module of
+    /// the protocol. `EAFNOSUPPORT` if the kernel lacks the address family, `EPROTONOSUPPORT` or
     /// `ESOCKTNOSUPPORT` if it lacks the protocol; otherwise the errors of `sock_create_kern()`.
     pub(crate) fn new(
         pernet: &Arc<Pernet>,
@@ -141,15 +141,15 @@ impl Base {
         unsafe { bindings::sk_set_tos(self.sk().as_ptr(), tos.into()) }
     }
 
-    /// Lets no allocation for the socket start or await I/O, which may wait for data that the socket
-    /// sends.
+    /// Lets no allocation for the socket start or await I/O, which may wait for data that the
+    /// socket sends.
     pub fn avoid_io(&self) {
         // SAFETY: By the type's invariants the socket is valid. The helper locks it.
         unsafe { bindings::sk_avoid_io(self.sk().as_ptr()) }
     }
 
-    /// Lets the socket send and receive with memory from the reserves (`SOCK_MEMALLOC`), as reclaim may
-    /// wait for it. Without that, TCP drops packets that were received into the reserves.
+    /// Lets the socket send and receive with memory from the reserves (`SOCK_MEMALLOC`), as reclaim
+    /// may wait for it. Without that, TCP drops packets that were received into the reserves.
     ///
     /// This cannot be undone, and connections that a listening socket accepts inherit it.
     pub fn use_reserves(&self) {
@@ -183,8 +183,8 @@ impl Base {
 
     /// Starts to connect to a peer; does not wait for it.
     ///
-    /// Normally returns `EINPROGRESS`; callbacks then report the result. Otherwise fails as `connect()`
-    /// does.
+    /// Normally returns `EINPROGRESS`; callbacks then report the result. Otherwise fails as
+    /// `connect()` does.
     pub fn connect(&self, addr: &SocketAddr) -> Result {
         let mut storage = addr::to_storage(addr);
         // SAFETY: By the type's invariants the socket is valid. `storage` holds an address of the
@@ -270,9 +270,9 @@ impl Base {
         to_result(unsafe { bindings::kernel_listen(self.sock.as_ptr(), backlog) })
     }
 
-    /// Accepts a connection, which belongs to the user of this socket. The socket must listen. `EAGAIN`
-    /// if the accept queue is empty, `EBUSY` if other code uses the child's `sk_user_data`; otherwise the
-    /// errors of `kernel_accept()`.
+    /// Accepts a connection, which belongs to the user of this socket. The socket must listen.
+    /// `EAGAIN` if the accept queue is empty, `EBUSY` if other code uses the child's
+    /// `sk_user_data`; otherwise the errors of `kernel_accept()`.
     pub(crate) fn accept(&self) -> Result<Self> {
         let mut child = core::ptr::null_mut();
 
@@ -293,11 +293,11 @@ impl Base {
             original: self.original,
             counted: self.counted.clone(),
         };
-        // SAFETY: By the type's invariants the child is valid. It is new, so its use of the reserves is
-        // not counted yet; the drop takes one count back. `original` are callbacks for a socket of its
-        // protocol, installed under `sk_callback_lock`. `sk_setup()` changes a setting that only
-        // senders read, and nothing sends on the child yet. This socket is valid, too, and no other
-        // code changes the user of either.
+        // SAFETY: By the type's invariants the child is valid. It is new, so its use of the
+        // reserves is not counted yet; the drop takes one count back. `original` are callbacks for
+        // a socket of its protocol, installed under `sk_callback_lock`. `sk_setup()` changes a
+        // setting that only senders read, and nothing sends on the child yet. This socket is valid,
+        // too, and no other code changes the user of either.
         unsafe {
             bindings::sk_inherit_user(child.sock().as_ptr(), self.sk().as_ptr());
             bindings::sk_count_reserves(child.sk().as_ptr());

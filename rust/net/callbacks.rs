@@ -9,14 +9,14 @@
 //! backlog in `release_sock()`). In both cases the caller has exclusive use of the socket;
 //! [`LockedSock`] stands for that. Listening sockets are the exception: TCP reports a new
 //! connection without holding the listener's lock. So they have their own trait, [`Listener`]. SCTP
-//! sockets have [`AnyEvent`]: SCTP calls with or without the socket's lock, and reports room in the send
-//! buffer under the lock of a wait queue.
+//! sockets have [`AnyEvent`]: SCTP calls with or without the socket's lock, and reports room in the
+//! send buffer under the lock of a wait queue.
 //!
 //! Each callback takes `sk_callback_lock` as a reader and looks up its owner under it.
 //! [`Base::clear_callbacks`] removes the owner as the writer: it waits for running callbacks, and
 //! later callbacks find no owner. So the reference to the owner can be dropped after it. For the
-//! same reason a callback must not call it. [`AnyEvent::room`] runs under the lock of the wait queue
-//! instead, which [`Base::clear_callbacks`] also takes to remove it.
+//! same reason a callback must not call it. [`AnyEvent::room`] runs under the lock of the wait
+//! queue instead, which [`Base::clear_callbacks`] also takes to remove it.
 //!
 //! [`Base::clear_callbacks`]: crate::Base::clear_callbacks
 
@@ -66,8 +66,8 @@ pub trait AnyEvent: Sized + Send + Sync + 'static {
     /// disabled: must not sleep. The socket's lock may or may not be held.
     fn changed(self: &Arc<Self>);
 
-    /// There is room in the send buffer again. Any context, with interrupts disabled, under the lock
-    /// of a wait queue: must only mark and schedule.
+    /// There is room in the send buffer again. Any context, with interrupts disabled, under the
+    /// lock of a wait queue: must only mark and schedule.
     ///
     /// Called only after [`SctpSocket::send`](crate::SctpSocket::send) has failed with `EAGAIN`,
     /// [`SctpSocket::room`](crate::SctpSocket::room) has returned 0, or
@@ -175,8 +175,8 @@ impl LockedSock<'_> {
     /// Returns a reader of the bytes received in order and not taken yet, up to urgent data.
     #[inline]
     pub fn read(&mut self) -> Reader<'_> {
-        // SAFETY: By the type's invariant it is a locked TCP socket. Taking bytes needs a mutable borrow of
-        // `self`, which the borrow in the result excludes, or the end of the reader.
+        // SAFETY: By the type's invariant it is a locked TCP socket. Taking bytes needs a mutable
+        // borrow of `self`, which the borrow in the result excludes, or the end of the reader.
         let unread = unsafe { Unread::new(self.sk.as_ptr()) };
 
         // INVARIANT: The borrow of `self` excludes any other use of the locked socket.
@@ -189,8 +189,9 @@ impl LockedSock<'_> {
 
     /// Takes all bytes up to urgent data, and requests [`Callbacks::data_ready`] at every byte.
     pub fn discard(&mut self) {
-        // SAFETY: By the type's invariant it is a TCP socket, alive and locked, so that this context may change
-        // its low-water mark, and this is not inside another read. `&mut self` excludes a `Reader`.
+        // SAFETY: By the type's invariant it is a TCP socket, alive and locked, so that this
+        // context may change its low-water mark, and this is not inside another read. `&mut self`
+        // excludes a `Reader`.
         unsafe { bindings::tcp_discard(self.sk.as_ptr()) }
     }
 
@@ -205,8 +206,8 @@ impl LockedSock<'_> {
 ///
 /// # Invariants
 ///
-/// `sk` is a TCP socket. For `'a` it is alive and locked, not inside another read, and nobody else uses it. `unread`
-/// is its cursor, which had `had` bytes behind it at first.
+/// `sk` is a TCP socket. For `'a` it is alive and locked, not inside another read, and nobody else
+/// uses it. `unread` is its cursor, which had `had` bytes behind it at first.
 pub struct Reader<'a> {
     unread: Unread<'a>,
     had: usize,
@@ -226,16 +227,18 @@ impl Reader<'_> {
         self.unread.advance(count);
     }
 
-    /// Takes (frees) the bytes that the reader has moved over. TCP opens the receive window accordingly.
+    /// Takes (frees) the bytes that the reader has moved over. TCP opens the receive window
+    /// accordingly.
     ///
-    /// If `wanted` is given, delays [`Callbacks::data_ready`] until so many bytes are unread. It is called
-    /// earlier only if the connection ends, or if TCP cannot queue more before some bytes are taken.
+    /// If `wanted` is given, delays [`Callbacks::data_ready`] until so many bytes are unread. It is
+    /// called earlier only if the connection ends, or if TCP cannot queue more before some bytes
+    /// are taken.
     #[inline]
     pub fn finish(self, wanted: Option<u32>) -> Finished {
         let taken = self.had.saturating_sub(self.unread.len());
-        // SAFETY: By the type's invariants it is a TCP socket, alive and locked, so that this context may change
-        // its low-water mark, and this is not inside another read. The cursor ends with `self`, and it had at
-        // least `taken` bytes.
+        // SAFETY: By the type's invariants it is a TCP socket, alive and locked, so that this
+        // context may change its low-water mark, and this is not inside another read. The cursor
+        // ends with `self`, and it had at least `taken` bytes.
         let flags = unsafe { bindings::rx_finish(self.sk.as_ptr(), taken, wanted.unwrap_or(0)) };
 
         Finished {
@@ -247,8 +250,8 @@ impl Reader<'_> {
 
 /// The state of a socket after [`Reader::finish`].
 pub struct Finished {
-    /// The wanted bytes are not there, and the socket waits for them. If not, [`Callbacks::data_ready`] may not
-    /// be called: they are unread, or TCP cannot queue more.
+    /// The wanted bytes are not there, and the socket waits for them. If not,
+    /// [`Callbacks::data_ready`] may not be called: they are unread, or TCP cannot queue more.
     pub waits: bool,
     /// Urgent data was received or announced and not taken. Later bytes cannot be read.
     pub has_urgent: bool,

@@ -27,9 +27,9 @@ struct Operations {
 
 /// The target of `sk_user_data`.
 ///
-/// The transport may load a callback pointer before the owner changes, and call it afterwards. So all owners
-/// share the same callback functions. The hook holds the owner together with the operations for its
-/// type, so that one look-up finds both.
+/// The transport may load a callback pointer before the owner changes, and call it afterwards. So
+/// all owners share the same callback functions. The hook holds the owner together with the
+/// operations for its type, so that one look-up finds both.
 ///
 /// The alignment keeps the low bits of the pointer free for the flags of `sk_user_data`.
 #[repr(C, align(8))]
@@ -59,8 +59,8 @@ impl<T: AnyEvent> RoomWatch<T> {
     unsafe fn new(sk: NonNull<sock>, owner: Arc<T>) -> Result<Self> {
         let owner = KBox::new(owner, GFP_KERNEL_ACCOUNT)?;
         let ctx: *const Arc<T> = &*owner;
-        // SAFETY: The caller promises a valid socket. `Self::room` takes this type of context, which
-        // lives as long as the watch: see the drop.
+        // SAFETY: The caller promises a valid socket. `Self::room` takes this type of context,
+        // which lives as long as the watch: see the drop.
         let raw =
             unsafe { bindings::sctp_watch(sk.as_ptr(), Some(Self::room), ctx.cast_mut().cast()) };
 
@@ -84,8 +84,8 @@ impl<T: AnyEvent> RoomWatch<T> {
 
 impl<T> Drop for RoomWatch<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type's invariants it is registered, and the socket is alive. It is not used
-        // after this. `owner` is dropped later, when no callback runs any more.
+        // SAFETY: By the type's invariants it is registered, and the socket is alive. It is not
+        // used after this. `owner` is dropped later, when no callback runs any more.
         unsafe { bindings::sctp_unwatch(self.raw.as_ptr()) };
         let _ = &self.owner;
     }
@@ -111,8 +111,8 @@ impl<T: Send + Sync + 'static> Hook<T> {
     ///
     /// # Safety
     ///
-    /// `sk` must be a valid socket, and the operations of `hook` must be for hooks of type `T` and for this
-    /// kind of socket. Its watch must be of this socket.
+    /// `sk` must be a valid socket, and the operations of `hook` must be for hooks of type `T` and
+    /// for this kind of socket. Its watch must be of this socket.
     unsafe fn install(sk: NonNull<sock>, hook: KBox<Self>) -> Result {
         let callbacks = bindings::riw_sk_callbacks {
             data_ready: Some(data_ready),
@@ -275,8 +275,9 @@ impl<T: AnyEvent> Hook<T> {
 ///
 /// Must not be called from a callback. With SMP that deadlocks: a callback of the socket holds
 /// `sk_callback_lock` as a reader, so sk_unhook() never gets it as the writer, and the hook stays.
-/// [`AnyEvent::room`] holds the lock of the wait queue instead. So the hook's own reference to the owner
-/// is dropped, and then the drop of its [`RoomWatch`], which has another one, never gets that lock.
+/// [`AnyEvent::room`] holds the lock of the wait queue instead. So the hook's own reference to the
+/// owner is dropped, and then the drop of its [`RoomWatch`], which has another one, never gets that
+/// lock.
 pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callbacks) {
     // SAFETY: The caller promises a valid socket and its original callbacks.
     let hook = unsafe { bindings::sk_unhook(sk.as_ptr(), original) };
@@ -284,8 +285,8 @@ pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callb
     if !hook.is_null() {
         // SAFETY: `Hook::install` installed the hook; whatever its type, it begins with its
         // operations. It is not in use: `sk_unhook()` waited for running callbacks as the writer of
-        // `sk_callback_lock`, and later callbacks find no hook. `AnyEvent::room` uses only the watch,
-        // whose drop waits for it.
+        // `sk_callback_lock`, and later callbacks find no hook. `AnyEvent::room` uses only the
+        // watch, whose drop waits for it.
         unsafe { ((*hook.cast::<&Operations>()).release)(hook) };
     }
 }
@@ -310,7 +311,8 @@ impl<T: Listener> ListenerHook<T> {
         Ok(Self(Hook::new(owner, &Hook::<T>::LISTENER, None)?))
     }
 
-    /// Installs the callback. May sleep, but allocates nothing. `EBUSY` if the socket has user data.
+    /// Installs the callback. May sleep, but allocates nothing. `EBUSY` if the socket has user
+    /// data.
     ///
     /// # Safety
     ///
@@ -327,8 +329,8 @@ impl<T: Listener> ListenerHook<T> {
 ///
 /// `sk` must be a valid SCTP socket, and valid until [`remove`] is called for it.
 pub(crate) unsafe fn install_any_event<T: AnyEvent>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
-    // SAFETY: The caller promises a valid SCTP socket, until the hook is removed. The watch is of this
-    // socket, and `ANY_EVENT` is for `T` and relies on no lock.
+    // SAFETY: The caller promises a valid SCTP socket, until the hook is removed. The watch is of
+    // this socket, and `ANY_EVENT` is for `T` and relies on no lock.
     unsafe {
         let watch = RoomWatch::new(sk, owner.clone())?;
 
@@ -361,8 +363,8 @@ unsafe fn enter(sk: *mut sock, operation: impl FnOnce(&Operations) -> Operation)
 ///
 /// # Safety
 ///
-/// Only the transport may call it, as `sk_data_ready` of a hooked socket, or of a child that inherited it
-/// from a hooked listener.
+/// Only the transport may call it, as `sk_data_ready` of a hooked socket, or of a child that
+/// inherited it from a hooked listener.
 unsafe extern "C" fn data_ready(sk: *mut sock) {
     // SAFETY: Only the transport calls this callback, with a valid socket. The operation is for
     // this callback.

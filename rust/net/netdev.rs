@@ -11,8 +11,8 @@ use riw_bindings as bindings;
 
 /// A network device (`struct net_device`).
 ///
-/// Drop all references ([`ARef<NetDevice>`]) on [`NetdevEvent::Unregister`]: the unregistration waits for
-/// them.
+/// Drop all references ([`ARef<NetDevice>`]) on [`NetdevEvent::Unregister`]: the unregistration
+/// waits for them.
 ///
 /// All methods may be called from any context unless they say otherwise. Except under RTNL, their
 /// results may be out of date at once.
@@ -137,9 +137,9 @@ impl NetDevice {
         address
     }
 
-    /// Writes the IP addresses of a family to `to`, with port 0, as many as fit. Returns their number. Any
-    /// context except hard interrupts. Addresses that are valid on the host or the link only are left
-    /// out, and so are IPv6 addresses that are temporary, deprecated or not verified.
+    /// Writes the IP addresses of a family to `to`, with port 0, as many as fit. Returns their
+    /// number. Any context except hard interrupts. Addresses that are valid on the host or the link
+    /// only are left out, and so are IPv6 addresses that are temporary, deprecated or not verified.
     pub fn ip_addrs(&self, family: Family, to: &mut [SocketAddr]) -> usize {
         /// Addresses that are read, at most.
         const MAX: usize = 8;

@@ -92,8 +92,8 @@ impl Netns {
         u32::try_from(real).ok().filter(|&real| real != 0)
     }
 
-    /// Whether a listener of TCP that is in no VRF gets the connections of all VRFs (`tcp_l3mdev_accept`). Any
-    /// context.
+    /// Whether a listener of TCP that is in no VRF gets the connections of all VRFs
+    /// (`tcp_l3mdev_accept`). Any context.
     pub fn tcp_listens_in_vrfs(&self) -> bool {
         // SAFETY: By the type's invariant the namespace is valid.
         unsafe { bindings::tcp_l3mdev_accept(self.as_raw()) }

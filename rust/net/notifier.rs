@@ -71,10 +71,10 @@ pub trait Notify: Send + Sync + 'static {
 
 /// A registered netdev notifier.
 ///
-/// During registration the kernel replays [`NetdevEvent::Register`] for all devices, and [`NetdevEvent::Up`]
-/// for those that are up. During the drop it replays [`NetdevEvent::GoingDown`], [`NetdevEvent::Down`] and
-/// [`NetdevEvent::Unregister`]. The drop waits for running callbacks: process context, may sleep; RTNL
-/// must not be held.
+/// During registration the kernel replays [`NetdevEvent::Register`] for all devices, and
+/// [`NetdevEvent::Up`] for those that are up. During the drop it replays
+/// [`NetdevEvent::GoingDown`], [`NetdevEvent::Down`] and [`NetdevEvent::Unregister`]. The drop
+/// waits for running callbacks: process context, may sleep; RTNL must not be held.
 ///
 /// # Invariants
 ///

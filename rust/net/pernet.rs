@@ -48,14 +48,14 @@ impl Pernet {
         Ok(Arc::new(Self(()), GFP_KERNEL)?)
     }
 
-    /// Loads SCTP, and keeps it loaded as long as this registration exists. Process context; waits for
-    /// `modprobe`. The module waits until network namespaces are dismantled, and these for their netdevs.
-    /// So the caller may hold no lock, and nothing that the unregistration of a netdev waits for, such as
-    /// a file of sysfs that is being written to. `EPROTONOSUPPORT` or `ESOCKTNOSUPPORT` if the kernel has
-    /// no SCTP; otherwise the errors of `sock_create_kern()`.
+    /// Loads SCTP, and keeps it loaded as long as this registration exists. Process context; waits
+    /// for `modprobe`. The module waits until network namespaces are dismantled, and these for
+    /// their netdevs. So the caller may hold no lock, and nothing that the unregistration of a
+    /// netdev waits for, such as a file of sysfs that is being written to. `EPROTONOSUPPORT` or
+    /// `ESOCKTNOSUPPORT` if the kernel has no SCTP; otherwise the errors of `sock_create_kern()`.
     pub fn load_sctp(&self) -> Result {
-        // SAFETY: The function has no preconditions but the context. `unload` is called in the drop of
-        // the only registration, so not at the same time.
+        // SAFETY: The function has no preconditions but the context. `unload` is called in the drop
+        // of the only registration, so not at the same time.
         to_result(unsafe { bindings::sctp_load() })
     }
 
@@ -71,8 +71,8 @@ impl Drop for Pernet {
         // SAFETY: A `Pernet` exists only after a successful `register_pernet()`, and is dropped
         // once.
         unsafe { bindings::unregister_pernet() };
-        // SAFETY: Each socket has a reference to the registration, so there is none. The other functions
-        // are called with a registration only, and there is one at most.
+        // SAFETY: Each socket has a reference to the registration, so there is none. The other
+        // functions are called with a registration only, and there is one at most.
         unsafe { bindings::sctp_unload() };
         REGISTERED.store(false, ordering::Release);
     }

@@ -79,16 +79,16 @@ impl<'a> From<&'a [u8]> for Fragment<'a> {
     }
 }
 
-/// A cursor over received bytes that are not consumed yet: those that a socket has received in order and
-/// that are not taken, up to urgent data, or bytes in memory.
+/// A cursor over received bytes that are not consumed yet: those that a socket has received in
+/// order and that are not taken, up to urgent data, or bytes in memory.
 ///
 /// # Invariants
 ///
 /// `run` is valid for reads of `run_len` bytes by C code, for `'a`, and `run_len` is at most `len`.
 ///
-/// If `sk` is not null, it is a TCP socket that is locked for `'a`; no bytes are taken from it during
-/// `'a`. If `len` is not 0 then, `place` is in its receive queue, with at least `len` bytes behind it, of
-/// which the run has the first ones.
+/// If `sk` is not null, it is a TCP socket that is locked for `'a`; no bytes are taken from it
+/// during `'a`. If `len` is not 0 then, `place` is in its receive queue, with at least `len` bytes
+/// behind it, of which the run has the first ones.
 #[derive(Clone, Copy)]
 pub struct Unread<'a> {
     /// Contiguous bytes at the cursor.
@@ -124,7 +124,8 @@ impl<'a> Unread<'a> {
         }
     }
 
-    /// Makes a cursor at the start of a message of `len` bytes, of which only `head` can be read. Any context.
+    /// Makes a cursor at the start of a message of `len` bytes, of which only `head` can be read.
+    /// Any context.
     pub fn head_of(head: &'a [u8], len: usize) -> Self {
         // INVARIANT: A slice is valid for reads of its length. There is no socket.
         Self {
@@ -156,8 +157,8 @@ impl<'a> Unread<'a> {
         let count = count.min(self.len);
         let in_run = count.min(self.run_len);
 
-        // INVARIANT: The run loses its first bytes, and `len` as many or more. If the run is used up, and
-        // more bytes follow, `enter_next_run` restores the socket's part.
+        // INVARIANT: The run loses its first bytes, and `len` as many or more. If the run is used
+        // up, and more bytes follow, `enter_next_run` restores the socket's part.
         self.run = self.run.wrapping_add(in_run);
         self.run_len -= in_run;
         self.len -= count;
@@ -174,8 +175,8 @@ impl<'a> Unread<'a> {
         if self.sk.is_null() {
             return;
         }
-        // SAFETY: By the type's invariants the socket is locked. `len` bytes, which are not 0, are behind the
-        // place and the `count` bytes that `advance` has subtracted.
+        // SAFETY: By the type's invariants the socket is locked. `len` bytes, which are not 0, are
+        // behind the place and the `count` bytes that `advance` has subtracted.
         unsafe { bindings::rx_advance(self.sk, &mut self.place, count) };
         // INVARIANT: `rx_advance()` has set the run at the place.
         self.run = self.place.data;
@@ -261,7 +262,8 @@ pub struct RecvBuf {
 
 impl RecvBuf {
     /// Allocates an empty buffer for `size` bytes, charged to `memcg`. May sleep. `ENOMEM` if there
-    /// is no memory: the kernel does not log that, and kills no process for it. Callers try again later.
+    /// is no memory: the kernel does not log that, and kills no process for it. Callers try again
+    /// later.
     pub fn new(size: NonZeroUsize, memcg: &MemCgroup) -> Result<Self> {
         // SAFETY: It takes any size.
         let start = memcg.charge(|| unsafe { bindings::recv_buf_alloc(size.get()) });
@@ -274,8 +276,8 @@ impl RecvBuf {
         Ok(Self { bytes, used: 0 })
     }
 
-    /// Allocates a buffer with a copy of `bytes`, charged to `memcg`. Fails as [`MemCgroup::zeroed`] does. May
-    /// sleep.
+    /// Allocates a buffer with a copy of `bytes`, charged to `memcg`. Fails as
+    /// [`MemCgroup::zeroed`] does. May sleep.
     pub fn copy_of(bytes: &[u8], memcg: &MemCgroup) -> Result<Self> {
         let mut copy = memcg.zeroed(bytes.len())?;
 

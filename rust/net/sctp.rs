@@ -2,8 +2,8 @@
 
 //! Kernel SCTP sockets, in the one-to-one style: a socket has one association.
 //!
-//! Messages are sent unordered, on the only stream, and received in process context; callbacks only report
-//! that one has arrived ([`AnyEvent`]).
+//! Messages are sent unordered, on the only stream, and received in process context; callbacks only
+//! report that one has arrived ([`AnyEvent`]).
 //!
 //! C headers: [`include/net/sctp/structs.h`](srctree/include/net/sctp/structs.h),
 //! [`include/uapi/linux/sctp.h`](srctree/include/uapi/linux/sctp.h)
@@ -27,8 +27,8 @@ pub enum Phase {
     Connecting,
     /// Both sides may send.
     Established,
-    /// Either side shuts it down: no message can be sent any more. Messages that were sent before still
-    /// arrive.
+    /// Either side shuts it down: no message can be sent any more. Messages that were sent before
+    /// still arrive.
     ShuttingDown,
     /// There is none, or none any more. Messages that were received before can still be read.
     Gone,
@@ -49,7 +49,8 @@ pub struct Look {
     pub unacknowledged: u32,
     /// The part of `unacknowledged` that SCTP has not sent.
     pub unsent: u32,
-    /// There is something to read, other than the event that the association is up. False if it is gone.
+    /// There is something to read, other than the event that the association is up. False if it is
+    /// gone.
     pub has_received: bool,
     /// The number of the peer's addresses.
     pub addrs: u32,
@@ -81,8 +82,9 @@ pub enum PartKind {
 
 /// A kernel SCTP socket: [`Base`] has the part that all protocols share.
 ///
-/// It never has `SO_REUSEADDR`. With that, any user could bind another socket to its port and addresses. An
-/// association of the other socket whose peer lists the address of this one's peer would take its packets.
+/// It never has `SO_REUSEADDR`. With that, any user could bind another socket to its port and
+/// addresses. An association of the other socket whose peer lists the address of this one's peer
+/// would take its packets.
 ///
 /// Its drop aborts the association, if there is one: SCTP would go on to shut it down, in a network
 /// namespace that nobody holds. For an orderly close, first call
@@ -109,10 +111,10 @@ impl Drop for SctpSocket {
 
 impl SctpSocket {
     /// Makes a socket in a network namespace, which will send this adaptation indication and have
-    /// `send` bytes to send from, and `receive` bytes to receive into, half of which the peer may use for
-    /// its data. Children of a listener have the same. Process context, may sleep. `EPROTONOSUPPORT` before
-    /// [`Pernet::load_sctp`], `EAFNOSUPPORT` if the kernel lacks the address family; otherwise the errors
-    /// of `sock_create_kern()`.
+    /// `send` bytes to send from, and `receive` bytes to receive into, half of which the peer may
+    /// use for its data. Children of a listener have the same. Process context, may sleep.
+    /// `EPROTONOSUPPORT` before [`Pernet::load_sctp`], `EAFNOSUPPORT` if the kernel lacks the
+    /// address family; otherwise the errors of `sock_create_kern()`.
     pub fn new(
         pernet: &Arc<Pernet>,
         ns: &Netns,
@@ -135,17 +137,17 @@ impl SctpSocket {
         Ok(this)
     }
 
-    /// Makes the receive buffer larger, to `receive` bytes. May sleep. Without an association, nothing
-    /// changes.
+    /// Makes the receive buffer larger, to `receive` bytes. May sleep. Without an association,
+    /// nothing changes.
     pub fn widen(&self, receive: u32) {
         // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
         unsafe { bindings::sctp_widen(self.sk().as_ptr(), receive) }
     }
 
-    /// Binds the socket, which must be bound, to one more address: an association then uses each path
-    /// that the peer's addresses give, one at a time. The port of `addr` must be 0, or the port of the
-    /// socket. Call it before the socket listens or connects. Process context; may sleep. Fails as `bind()`
-    /// does.
+    /// Binds the socket, which must be bound, to one more address: an association then uses each
+    /// path that the peer's addresses give, one at a time. The port of `addr` must be 0, or the
+    /// port of the socket. Call it before the socket listens or connects. Process context; may
+    /// sleep. Fails as `bind()` does.
     pub fn bind_more(&self, addr: &SocketAddr) -> Result {
         let mut storage = addr::to_storage(addr);
 
@@ -156,8 +158,8 @@ impl SctpSocket {
         })
     }
 
-    /// Binds the socket, which will listen, to a local address, as [`bind`](Base::bind) does; also if
-    /// associations of an earlier listener of the same user still use it. May sleep.
+    /// Binds the socket, which will listen, to a local address, as [`bind`](Base::bind) does; also
+    /// if associations of an earlier listener of the same user still use it. May sleep.
     pub fn bind_listener(&self, addr: &SocketAddr) -> Result {
         match self.bind(addr) {
             Err(e) if e == EADDRINUSE => {
@@ -168,14 +170,15 @@ impl SctpSocket {
         }
     }
 
-    /// Lets the socket share its port with sockets of the same user that do so, too, or not. May sleep.
+    /// Lets the socket share its port with sockets of the same user that do so, too, or not. May
+    /// sleep.
     fn share_port(&self, on: bool) {
         // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
         unsafe { bindings::sk_share_port(self.sk().as_ptr(), on) }
     }
 
-    /// Sets the options that depend on the association, which must be established: when it acknowledges
-    /// packets and, with several paths, when it changes to another path. May sleep.
+    /// Sets the options that depend on the association, which must be established: when it
+    /// acknowledges packets and, with several paths, when it changes to another path. May sleep.
     pub fn tune(&self) -> Result {
         // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
         to_result(unsafe { bindings::sctp_tune(self.sock().as_ptr()) })
@@ -213,8 +216,8 @@ impl SctpSocket {
         }
     }
 
-    /// Returns the local and the peer's address of the primary path. May sleep. `ENOTCONN` if there is
-    /// no association.
+    /// Returns the local and the peer's address of the primary path. May sleep. `ENOTCONN` if there
+    /// is no association.
     pub fn addrs(&self) -> Result<(SocketAddr, SocketAddr)> {
         let mut local = bindings::__kernel_sockaddr_storage::default();
         let mut remote = bindings::__kernel_sockaddr_storage::default();
@@ -228,10 +231,10 @@ impl SctpSocket {
         Ok((read(&local)?, read(&remote)?))
     }
 
-    /// Returns the free space in the send buffer, which also holds SCTP's overhead for each message, and
-    /// the user data of the largest message that is not fragmented, both in bytes. If there is no space,
-    /// [`AnyEvent::room`] reports space later. May sleep. Without an association there is space: sending
-    /// then fails.
+    /// Returns the free space in the send buffer, which also holds SCTP's overhead for each
+    /// message, and the user data of the largest message that is not fragmented, both in bytes. If
+    /// there is no space, [`AnyEvent::room`] reports space later. May sleep. Without an association
+    /// there is space: sending then fails.
     pub fn room(&self) -> (usize, u32) {
         let mut chunk = 0;
 
@@ -240,8 +243,8 @@ impl SctpSocket {
         (room, chunk)
     }
 
-    /// Lets [`AnyEvent::room`] report the next acknowledgment of data, as if there had been no room. May
-    /// sleep.
+    /// Lets [`AnyEvent::room`] report the next acknowledgment of data, as if there had been no
+    /// room. May sleep.
     pub fn notify_room(&self) {
         // SAFETY: By the type's invariants it is a valid SCTP socket.
         unsafe { bindings::sctp_notify_room(self.sk().as_ptr()) }
@@ -261,8 +264,8 @@ impl SctpSocket {
         if offered < len {
             return Err(EINVAL);
         }
-        // SAFETY: By the type's invariants it is a valid SCTP socket. `vecs` describes pages that `buf`
-        // has references to, with at least `len` bytes.
+        // SAFETY: By the type's invariants it is a valid SCTP socket. `vecs` describes pages that
+        // `buf` has references to, with at least `len` bytes.
         let ret = unsafe {
             bindings::sctp_send_pages(self.sock().as_ptr(), vecs.as_ptr(), vecs.len(), len, ppid)
         };
@@ -276,8 +279,8 @@ impl SctpSocket {
     pub fn send(&self, parts: [&[u8]; 2], ppid: u32) -> Result {
         let [first, second] = parts;
 
-        // SAFETY: By the type's invariants it is a valid SCTP socket. The slices are valid for reads
-        // of their lengths; SCTP copies them.
+        // SAFETY: By the type's invariants it is a valid SCTP socket. The slices are valid for
+        // reads of their lengths; SCTP copies them.
         let ret = unsafe {
             bindings::sctp_send(
                 self.sock().as_ptr(),
@@ -321,12 +324,12 @@ impl SctpSocket {
 
     /// Installs `owner` for the callbacks of the socket.
     ///
-    /// Earlier events are not reported: look once afterwards. The socket holds references to `owner`
-    /// until [`clear_callbacks`](Base::clear_callbacks) or its drop. `EBUSY` if callbacks are
-    /// installed or other code uses `sk_user_data`, `ENOMEM` if there is no memory.
+    /// Earlier events are not reported: look once afterwards. The socket holds references to
+    /// `owner` until [`clear_callbacks`](Base::clear_callbacks) or its drop. `EBUSY` if callbacks
+    /// are installed or other code uses `sk_user_data`, `ENOMEM` if there is no memory.
     pub fn set_callbacks<T: AnyEvent>(&self, owner: Arc<T>) -> Result {
-        // SAFETY: By the type's invariants it is a valid SCTP socket; the drop of `Base` removes the
-        // callbacks before it releases the socket.
+        // SAFETY: By the type's invariants it is a valid SCTP socket; the drop of `Base` removes
+        // the callbacks before it releases the socket.
         unsafe { hook::install_any_event(self.sk(), owner) }
     }
 }
@@ -373,8 +376,8 @@ impl MessageBuf {
         self.used = 0;
     }
 
-    /// Receives the next part of a message from `socket`, of which at most `max` bytes are kept. May
-    /// sleep.
+    /// Receives the next part of a message from `socket`, of which at most `max` bytes are kept.
+    /// May sleep.
     pub fn receive(&mut self, socket: &SctpSocket, max: usize) -> Result<Part, NoPart> {
         if self.used >= max {
             return Err(NoPart::Full);
@@ -402,8 +405,8 @@ impl MessageBuf {
     }
 }
 
-/// Whether a notification reports that the peer has restarted the association: the peer has lost the
-/// messages that it had not acknowledged, and knows no earlier ones. Any context.
+/// Whether a notification reports that the peer has restarted the association: the peer has lost
+/// the messages that it had not acknowledged, and knows no earlier ones. Any context.
 pub fn is_restart(event: &[u8]) -> bool {
     // SAFETY: The slice is valid for reads of its length.
     unsafe { bindings::sctp_restarted(event.as_ptr(), event.len()) }

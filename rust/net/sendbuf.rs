@@ -33,8 +33,8 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Allocates an empty chunk, charged to `memcg`. May sleep. `size` in bytes is a hint: the chunk may be
-    /// smaller or larger. `ENOMEM` if there is no memory.
+    /// Allocates an empty chunk, charged to `memcg`. May sleep. `size` in bytes is a hint: the
+    /// chunk may be smaller or larger. `ENOMEM` if there is no memory.
     fn new(size: usize, memcg: &MemCgroup) -> Result<Self> {
         // SAFETY: The callers' context may sleep (see above), and the size is not 0.
         let page = memcg.charge(|| unsafe { bindings::staging_alloc(size.max(1)) });
@@ -77,14 +77,14 @@ impl Chunk {
         self.end.saturating_sub(self.start)
     }
 
-    /// Appends `len` bytes that `fill` writes. Returns the error of `fill`, or `EIO` if it does not fill
-    /// all bytes or there is less room; nothing is appended then.
+    /// Appends `len` bytes that `fill` writes. Returns the error of `fill`, or `EIO` if it does not
+    /// fill all bytes or there is less room; nothing is appended then.
     #[inline]
     fn append(&mut self, len: usize, fill: impl FnOnce(&mut Room<'_>) -> Result) -> Result {
         let end = self.end.checked_add(len).filter(|end| *end <= self.size);
         let end = end.ok_or(EIO)?;
-        // SAFETY: These bytes are in the page, since `end` is at most `size`. By the type's invariants
-        // nothing else sees them.
+        // SAFETY: These bytes are in the page, since `end` is at most `size`. By the type's
+        // invariants nothing else sees them.
         let bytes = unsafe {
             core::slice::from_raw_parts_mut(self.address.add(self.end).as_ptr().cast(), len)
         };
@@ -185,7 +185,8 @@ pub struct SendBuf {
     appended: u64,
     /// Bytes ever sent; at most `appended`.
     sent: u64,
-    /// The memory is charged to this, the pages also while TCP has them; if it is none, to the current task.
+    /// The memory is charged to this, the pages also while TCP has them; if it is none, to the
+    /// current task.
     memcg: MemCgroup,
 }
 
@@ -342,8 +343,8 @@ impl SendBuf {
         self.appended = self.sent;
     }
 
-    /// Describes the bytes at the front in the first entries of `vecs`, in order. Returns these entries and the
-    /// number of bytes.
+    /// Describes the bytes at the front in the first entries of `vecs`, in order. Returns these
+    /// entries and the number of bytes.
     pub(crate) fn describe<'v>(
         &self,
         vecs: &'v mut [MaybeUninit<bio_vec>],

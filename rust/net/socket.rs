@@ -77,16 +77,17 @@ impl Socket {
         Ok(())
     }
 
-    /// Resets the connection, or gives up to connect, and discards all data. The socket can connect again,
-    /// from the port that it was bound to, or from another one if it was bound to none. May sleep. First remove the callbacks: they would report this
-    /// end.
+    /// Resets the connection, or gives up to connect, and discards all data. The socket can connect
+    /// again, from the port that it was bound to, or from another one if it was bound to none. May
+    /// sleep. First remove the callbacks: they would report this end.
     pub fn disconnect(&self) -> Result {
         // SAFETY: By the type's invariants it is a valid TCP socket. The helper locks it.
         to_result(unsafe { bindings::tcp_disconnect(self.sock().as_ptr()) })
     }
 
-    /// Gives up the local port, if it is an ephemeral one, and keeps the address: the next connect chooses
-    /// another port. Returns whether it has done so. The socket must not be connected. May sleep.
+    /// Gives up the local port, if it is an ephemeral one, and keeps the address: the next connect
+    /// chooses another port. Returns whether it has done so. The socket must not be connected. May
+    /// sleep.
     pub fn release_ephemeral_port(&self) -> bool {
         // SAFETY: By the type's invariants it is a valid TCP socket. The helper locks it.
         unsafe { bindings::tcp_release_ephemeral_port(self.sk().as_ptr()) }
@@ -121,8 +122,9 @@ impl Socket {
         unsafe { bindings::tcp_room(self.sk().as_ptr()) }
     }
 
-    /// Lets [`Callbacks::write_space`] report the next acknowledgment, as if there had been no room. TCP enlarges
-    /// the send buffer only when it reports room, as far as the congestion window and `tcp_wmem` allow. Any context.
+    /// Lets [`Callbacks::write_space`] report the next acknowledgment, as if there had been no
+    /// room. TCP enlarges the send buffer only when it reports room, as far as the congestion
+    /// window and `tcp_wmem` allow. Any context.
     pub fn notify_room(&self) {
         // SAFETY: By the type's invariants it is a valid TCP socket, with its `struct socket`.
         unsafe { bindings::tcp_notify_room(self.sk().as_ptr()) }
@@ -158,10 +160,10 @@ impl Socket {
     /// Sends the bytes of `buf`, as many as TCP takes now, and removes them from `buf`. TCP gets
     /// the pages without a copy if the network device supports scatter-gather.
     ///
-    /// `EAGAIN` if TCP has no room for the rest: [`Callbacks::write_space`] reports room later. `ENOBUFS`
-    /// if TCP has no memory, and nothing is in flight whose acknowledgment would report room: try again
-    /// later. No callback follows any other error: the rest cannot be sent. Such an error need not end the
-    /// connection, for example if a security module refuses.
+    /// `EAGAIN` if TCP has no room for the rest: [`Callbacks::write_space`] reports room later.
+    /// `ENOBUFS` if TCP has no memory, and nothing is in flight whose acknowledgment would report
+    /// room: try again later. No callback follows any other error: the rest cannot be sent. Such an
+    /// error need not end the connection, for example if a security module refuses.
     // A struct with `..Default::default()` would be copied.
     #[allow(clippy::field_reassign_with_default)]
     pub fn send(&self, buf: &mut SendBuf) -> Result {
@@ -184,8 +186,9 @@ impl Socket {
 
             msg.msg_flags =
                 bindings::MSG_DONTWAIT | bindings::MSG_NOSIGNAL | bindings::MSG_SPLICE_PAGES | more;
-            // SAFETY: By the type's invariants the socket is valid. `vecs` describes pages that `buf` has
-            // references to; `buf` never writes these bytes again, so that TCP may keep the pages.
+            // SAFETY: By the type's invariants the socket is valid. `vecs` describes pages that
+            // `buf` has references to; `buf` never writes these bytes again, so that TCP may keep
+            // the pages.
             let sent = unsafe {
                 bindings::iov_iter_bvec(
                     &mut msg.msg_iter,
@@ -202,8 +205,9 @@ impl Socket {
                     buf.consume(sent);
                     was_idle = false;
                 }
-                // All may have been acknowledged between the attempt and the look. So only an attempt that began
-                // with nothing in flight shows a lack of memory: nobody else sends.
+                // All may have been acknowledged between the attempt and the look. So only an
+                // attempt that began with nothing in flight shows a lack of memory: nobody else
+                // sends.
                 Err(e) if e == EAGAIN => match (self.is_acknowledged(), was_idle) {
                     (false, _) => return Err(EAGAIN),
                     (true, false) => was_idle = true,
@@ -246,9 +250,9 @@ impl Socket {
     /// Installs `owner` for the callbacks of the connection.
     ///
     /// Earlier events are not reported: check the state once afterwards. The socket holds a
-    /// reference to `owner` until [`clear_callbacks`](crate::Base::clear_callbacks) or its drop. `EBUSY`
-    /// if callbacks are installed or other code uses `sk_user_data`, `ENOMEM` if there is no
-    /// memory.
+    /// reference to `owner` until [`clear_callbacks`](crate::Base::clear_callbacks) or its drop.
+    /// `EBUSY` if callbacks are installed or other code uses `sk_user_data`, `ENOMEM` if there is
+    /// no memory.
     pub fn set_callbacks<T: Callbacks>(&self, owner: Arc<T>) -> Result {
         // SAFETY: By the type's invariants it is a valid TCP socket. It does not listen: only a
         // `ListenSocket` listens, and it does not lend its `Socket`.
@@ -286,8 +290,8 @@ impl ListenSocket {
     /// Installs `hook` for the callbacks of the accept queue.
     ///
     /// Earlier connections are not reported: call [`accept`](Self::accept) once afterwards. The
-    /// socket holds a reference to the owner until its drop. `EBUSY` if an owner is installed or other code
-    /// uses `sk_user_data`. Allocates nothing.
+    /// socket holds a reference to the owner until its drop. `EBUSY` if an owner is installed or
+    /// other code uses `sk_user_data`. Allocates nothing.
     pub fn set_listener<T: Listener>(&self, hook: ListenerHook<T>) -> Result {
         // SAFETY: By the type's invariants of `Socket` it is a valid TCP socket.
         unsafe { hook.install(self.0.sk()) }

@@ -21,8 +21,8 @@ pub struct UserAbi {
 }
 
 impl UserAbi {
-    /// Returns the commands that devices with this ABI add to ib_core's (`ib_device::uverbs_cmd_mask`):
-    /// user space rings doorbells by them.
+    /// Returns the commands that devices with this ABI add to ib_core's
+    /// (`ib_device::uverbs_cmd_mask`): user space rings doorbells by them.
     pub(crate) fn commands(&self) -> u64 {
         let send = 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_SEND;
         let recv = 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_RECV

@@ -45,7 +45,8 @@ enum Value<T: Driver> {
 unsafe impl<T: Driver> Sync for Attribute<T> {}
 
 impl<T: Driver> Attribute<T> {
-    /// Defines the file `name` of a number, with mode 0644. A read returns `get`, a write calls `set`.
+    /// Defines the file `name` of a number, with mode 0644. A read returns `get`, a write calls
+    /// `set`.
     ///
     /// Both functions run in process context with the device registered, and may sleep. A writer
     /// gets the error of `set`, or `EINVAL` or `ERANGE` if it did not write a `u32`. Reads use
@@ -58,11 +59,11 @@ impl<T: Driver> Attribute<T> {
         Self::new(name, Value::Number { get, set })
     }
 
-    /// Defines the file `name` of a word, with mode 0644. A read returns the word of number `get`, a
-    /// write calls `set` with the number of the word written.
+    /// Defines the file `name` of a word, with mode 0644. A read returns the word of number `get`,
+    /// a write calls `set` with the number of the word written.
     ///
-    /// Both functions run in process context with the device registered, and may sleep. A writer gets
-    /// the error of `set`, or `EINVAL` for another word.
+    /// Both functions run in process context with the device registered, and may sleep. A writer
+    /// gets the error of `set`, or `EINVAL` for another word.
     pub const fn word(
         name: &'static CStr,
         words: &'static [&'static CStr],
@@ -203,7 +204,8 @@ impl<T: Driver> Attributes<T> {
     }
 }
 
-/// Returns the number of the word in the module parameter `transport`: an administrator may change it. Any context.
+/// Returns the number of the word in the module parameter `transport`: an administrator may change
+/// it. Any context.
 pub fn chosen_transport() -> u32 {
     // SAFETY: The function has no preconditions: it reads one word.
     unsafe { bindings::transport() }

@@ -4,11 +4,13 @@
 
 use kernel::prelude::*;
 
-/// Calls `f(block, offset in the block, bytes done, bytes in this piece)` for each piece of the `len` bytes that
-/// begin `start` bytes behind the start of `blocks`, of `1 << shift` bytes each. The pieces cover these bytes in
-/// order, and each lies within its block. Any context that `f` allows.
+/// Calls `f(block, offset in the block, bytes done, bytes in this piece)` for each piece of the
+/// `len` bytes that begin `start` bytes behind the start of `blocks`, of `1 << shift` bytes each.
+/// The pieces cover these bytes in order, and each lies within its block. Any context that `f`
+/// allows.
 ///
-/// Fails with `EINVAL` if the blocks do not contain the bytes; `f` has got those that they contain then.
+/// Fails with `EINVAL` if the blocks do not contain the bytes; `f` has got those that they contain
+/// then.
 #[inline]
 pub(crate) fn each_piece<T: Copy>(
     blocks: &[T],

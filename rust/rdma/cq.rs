@@ -26,28 +26,30 @@ pub type Cq<T> = Object<bindings::ib_cq, T, <T as Driver>::Cq>;
 /// `cqe` counts entries.
 pub type CqInitAttr = bindings::ib_cq_init_attr;
 
-/// In [`CqInitAttr::flags`]: completions have timestamps (`IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION`,
-/// `include/uapi/rdma/ib_user_verbs.h`).
+/// In [`CqInitAttr::flags`]: completions have timestamps
+/// (`IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION`, `include/uapi/rdma/ib_user_verbs.h`).
 pub const TIMESTAMPS: u32 =
     bindings::ib_uverbs_ex_create_cq_flags_IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 
 impl<T: Driver> Cq<T> {
     /// Returns the device of the queue. Any context.
     pub fn device(&self) -> &Device<T> {
-        // SAFETY: `self` is alive, so its `struct ib_cq` is valid, and its device is a device of this
-        // driver. ib_core frees a device after its objects are destroyed, which waits for `self`.
+        // SAFETY: `self` is alive, so its `struct ib_cq` is valid, and its device is a device of
+        // this driver. ib_core frees a device after its objects are destroyed, which waits for
+        // `self`.
         unsafe { Device::from_raw((*self.base()).device) }
     }
 
-    /// Calls the completion handler of the consumer (`ib_cq::comp_handler`). Any context; the caller
-    /// holds no lock that a verb could take, since the handler may call verbs. No two calls for the queue
-    /// of a kernel user may run at a time.
+    /// Calls the completion handler of the consumer (`ib_cq::comp_handler`). Any context; the
+    /// caller holds no lock that a verb could take, since the handler may call verbs. No two calls
+    /// for the queue of a kernel user may run at a time.
     pub fn notify(&self) {
         let cq = self.base();
 
-        // SAFETY: `self` is alive, so its `struct ib_cq` is valid. Handler and context are set before
-        // the queue is armed for the first time, and do not change afterwards. The driver calls a handler
-        // as its consumer expects ("Handlers", see the crate); the handler of uverbs takes locks.
+        // SAFETY: `self` is alive, so its `struct ib_cq` is valid. Handler and context are set
+        // before the queue is armed for the first time, and do not change afterwards. The driver
+        // calls a handler as its consumer expects ("Handlers", see the crate); the handler of
+        // uverbs takes locks.
         unsafe {
             if let Some(handler) = (*cq).comp_handler {
                 handler(cq, (*cq).cq_context);
@@ -154,14 +156,16 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: uverbs passes the `driver_udata` of a bundle that outlives the call, whose context is
-            // of this driver.
+            // SAFETY: uverbs passes the `driver_udata` of a bundle that outlives the call, whose
+            // context is of this driver.
             let udata = unsafe { Udata::from_raw(udata) }.ok_or(EINVAL)?;
-            // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it runs.
+            // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it
+            // runs.
             let len = T::resize_cq(unsafe { Cq::<T>::from_base(cq) }, len, &udata)?;
 
             // uverbs lets threads resize a queue at the same time. It only reports the number.
-            // SAFETY: `cq` is valid, and the field is aligned. Rust accesses it by atomic stores only.
+            // SAFETY: `cq` is valid, and the field is aligned. Rust accesses it by atomic stores
+            // only.
             unsafe { Atomic::from_ptr(&raw mut (*cq).cqe) }
                 .store(len.try_into().unwrap_or(c_int::MAX), ordering::Relaxed);
             Ok(0)

@@ -56,7 +56,8 @@ pub type AtomicCap = bindings::ib_atomic_cap;
 /// The capabilities of a device (`struct ib_device_attr`, `include/rdma/ib_verbs.h`).
 pub type DeviceAttr = bindings::ib_device_attr;
 
-/// Returns a number as [`DeviceAttr`] has it: an `int` in Linux 7.2, a `u32` later. Processes get an `int` in any case.
+/// Returns a number as [`DeviceAttr`] has it: an `int` in Linux 7.2, a `u32` later. Processes get
+/// an `int` in any case.
 pub fn count<T: TryFrom<u32> + Default>(number: u32) -> T {
     T::try_from(number.min(i32::MAX as u32)).unwrap_or_default()
 }
@@ -120,8 +121,8 @@ impl<T: Driver> Device<T> {
     /// Finds this driver's device on `netdev` (`ib_device_get_by_netdev()`, `core/device.c`). Any
     /// context.
     ///
-    /// Fails with `EBUSY` if there is only one that another driver made, with one of this driver's ids;
-    /// siw has one of them, too.
+    /// Fails with `EBUSY` if there is only one that another driver made, with one of this driver's
+    /// ids; siw has one of them, too.
     pub fn on(netdev: &net::NetDevice) -> Result<Option<Registered<T>>> {
         let mut found = Ok(None);
 
@@ -174,11 +175,12 @@ impl<T: Driver> Device<T> {
         unsafe { CoreDevice::from_raw(Self::core_device(self.as_raw())) }
     }
 
-    /// Logs a line about the device as `dev_dbg()` does: if dynamic debug is on for riw, within `limit`.
-    /// Any context.
+    /// Logs a line about the device as `dev_dbg()` does: if dynamic debug is on for riw, within
+    /// `limit`. Any context.
     pub fn debug(&self, limit: &RateLimit, line: fmt::Arguments<'_>) {
-        // SAFETY: The device and the limit are borrowed, and initialized by their type invariants. The
-        // helper prints `line` by `%pA`, which takes a pointer to a `fmt::Arguments`, before it returns.
+        // SAFETY: The device and the limit are borrowed, and initialized by their type invariants.
+        // The helper prints `line` by `%pA`, which takes a pointer to a `fmt::Arguments`, before it
+        // returns.
         unsafe {
             bindings::ibdev_dbg_limited(
                 self.as_raw(),

@@ -3,8 +3,8 @@
 //! Memory of dma-bufs.
 //!
 //! A device of this crate copies by the CPU. So it maps a dma-buf as the kernel's CPU users do
-//! (`dma_buf_vmap()`), and attaches no device to it: the exporter keeps the memory in its place while it is
-//! mapped, and need not notify anybody that it moves.
+//! (`dma_buf_vmap()`), and attaches no device to it: the exporter keeps the memory in its place
+//! while it is mapped, and need not notify anybody that it moves.
 //!
 //! C header: `include/linux/dma-buf.h`. C source: `drivers/dma-buf/dma-buf.c`
 
@@ -12,12 +12,13 @@ use kernel::{error::to_result, page::PAGE_SIZE, prelude::*};
 use net::Fragment;
 use riw_bindings as bindings;
 
-/// A mapped range of a dma-buf. Its exporter, its processes and other devices may write to it at any time:
-/// never read the same byte twice.
+/// A mapped range of a dma-buf. Its exporter, its processes and other devices may write to it at
+/// any time: never read the same byte twice.
 ///
 /// # Invariants
 ///
-/// `mapped` is the result of `dmabuf_map()`, which the value owns. `first` points to `len` bytes of it.
+/// `mapped` is the result of `dmabuf_map()`, which the value owns. `first` points to `len` bytes of
+/// it.
 pub struct DmaBuf {
     mapped: bindings::riw_dmabuf_mapped,
     first: *mut u8,
@@ -25,11 +26,12 @@ pub struct DmaBuf {
 }
 
 impl DmaBuf {
-    /// Maps `len` bytes at `offset` of the dma-buf that is open as `fd` in the calling process, for writing
-    /// if `access` (`enum ib_access_flags`) includes a right to write. Process context; may sleep.
+    /// Maps `len` bytes at `offset` of the dma-buf that is open as `fd` in the calling process, for
+    /// writing if `access` (`enum ib_access_flags`) includes a right to write. Process context; may
+    /// sleep.
     ///
-    /// The exporter's module stays loaded, and the memory allocated, while the range is mapped. The CPU has
-    /// access (`dma_buf_begin_cpu_access()`) all that time.
+    /// The exporter's module stays loaded, and the memory allocated, while the range is mapped. The
+    /// CPU has access (`dma_buf_begin_cpu_access()`) all that time.
     ///
     /// Fails with `EBADF` if the file is not open, `EINVAL` if it is no dma-buf, if the exporter
     /// cannot map it, or if the range is empty or exceeds it; `EACCES` if the file is not open for
@@ -40,7 +42,8 @@ impl DmaBuf {
 
         // SAFETY: The function checks `fd`, and writes the result.
         to_result(unsafe { bindings::dmabuf_map(fd, access as i32, &mut mapped) })?;
-        // INVARIANT: The function has succeeded, and nothing else owns the result. The range is empty yet.
+        // INVARIANT: The function has succeeded, and nothing else owns the result. The range is
+        // empty yet.
         let mut this = Self {
             first: mapped.addr.cast(),
             len: 0,
@@ -80,8 +83,8 @@ impl DmaBuf {
         self.first.addr() % PAGE_SIZE
     }
 
-    /// Returns where `len` bytes are that begin `at` bytes from the start. Fails with `EINVAL` if the range
-    /// does not contain them.
+    /// Returns where `len` bytes are that begin `at` bytes from the start. Fails with `EINVAL` if
+    /// the range does not contain them.
     fn at(&self, at: u64, len: usize) -> Result<*mut u8> {
         let at: usize = at.try_into()?;
 
@@ -94,26 +97,28 @@ impl DmaBuf {
 
     /// Copies `from` to the range, `at` bytes from its start. Any context.
     ///
-    /// Fails, with nothing copied, with `EINVAL` if `from` does not fit there, `EACCES` if the range is not
-    /// mapped for writing.
+    /// Fails, with nothing copied, with `EINVAL` if `from` does not fit there, `EACCES` if the
+    /// range is not mapped for writing.
     pub fn write(&self, at: u64, from: Fragment<'_>) -> Result {
         if !self.mapped.writable {
             return Err(EACCES);
         }
         let to = self.at(at, from.len())?;
 
-        // SAFETY: `to` has room for that many bytes, and stays mapped as long as `self`. C code copies, which
-        // is how a `Fragment` may be accessed.
+        // SAFETY: `to` has room for that many bytes, and stays mapped as long as `self`. C code
+        // copies, which is how a `Fragment` may be accessed.
         unsafe { bindings::copy_memory(to, from.as_ptr(), from.len()) };
         Ok(())
     }
 
-    /// Copies `len` bytes to `to`, from `at` bytes after the start of the range. Any context. Fails with
-    /// `EINVAL`, with nothing copied, if the bytes are not all within the range or do not fit into `to`.
+    /// Copies `len` bytes to `to`, from `at` bytes after the start of the range. Any context. Fails
+    /// with `EINVAL`, with nothing copied, if the bytes are not all within the range or do not fit
+    /// into `to`.
     pub fn read(&self, at: u64, len: usize, to: &mut net::Room<'_>) -> Result {
         let from = self.at(at, len)?;
         let copy = |to: *mut u8| {
-            // SAFETY: `put_with` calls this with room for `len` bytes, and `from` points to as many.
+            // SAFETY: `put_with` calls this with room for `len` bytes, and `from` points to as
+            // many.
             unsafe { bindings::copy_memory(to, from, len) };
             Ok(())
         };
@@ -125,8 +130,8 @@ impl DmaBuf {
 
 impl Drop for DmaBuf {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the value owns the mapping, and it is not used any more. Regions are
-        // dropped in process context only, where the function may sleep.
+        // SAFETY: By the type invariant the value owns the mapping, and it is not used any more.
+        // Regions are dropped in process context only, where the function may sleep.
         unsafe { bindings::dmabuf_unmap(&self.mapped) };
     }
 }

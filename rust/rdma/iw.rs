@@ -7,10 +7,10 @@
 //! invalid in its state is a `BUG()`. A provider must keep these rules:
 //!
 //! - If `connect` or `accept` fails, no event may follow, nor precede the failure.
-//! - If `connect` succeeds, exactly one [`CmEvent::ConnectReply`] must follow: destruction of the id
-//!   waits for it. If its status is an error, it is the last event.
-//! - If `accept` succeeds, exactly one [`CmEvent::Established`] must follow, whatever happens to the
-//!   connection: destruction of the id waits for it.
+//! - If `connect` succeeds, exactly one [`CmEvent::ConnectReply`] must follow: destruction of the
+//!   id waits for it. If its status is an error, it is the last event.
+//! - If `accept` succeeds, exactly one [`CmEvent::Established`] must follow, whatever happens to
+//!   the connection: destruction of the id waits for it.
 //! - [`CmEvent::Close`] is the last event of a connection. It may follow one of those two, at most
 //!   once. [`CmEvent::Disconnect`] may precede it.
 //! - Until iw_cm has processed [`CmEvent::Established`], a consumer can accept or reject the id
@@ -266,11 +266,11 @@ pub struct ConnParam<'a> {
 /// The backlog of a consumer that listens.
 #[derive(Clone, Copy)]
 pub struct Backlog {
-    /// Stands for the consumer: the same value for all devices on which rdma_cm listens for it. A number,
-    /// not to be used as an address.
+    /// Stands for the consumer: the same value for all devices on which rdma_cm listens for it. A
+    /// number, not to be used as an address.
     pub consumer: usize,
-    /// The number of connect requests for which iw_cm, for a listening id, and rdma_cm, for the consumer,
-    /// have room.
+    /// The number of connect requests for which iw_cm, for a listening id, and rdma_cm, for the
+    /// consumer, have room.
     pub size: u32,
 }
 
@@ -279,9 +279,10 @@ pub struct Backlog {
 pub struct Rejection<'a> {
     /// Private data for the peer, at most 255 bytes.
     pub private_data: &'a [u8],
-    /// The request is rejected from a work item, without private data. Often the consumer has not seen it:
-    /// the backlog of a process is full (`ucma_connect_event_handler()`, `core/ucma.c`), memory is short, or
-    /// a process has ended. But a kernel user may have decided so, in its handler or in a work item.
+    /// The request is rejected from a work item, without private data. Often the consumer has not
+    /// seen it: the backlog of a process is full (`ucma_connect_event_handler()`, `core/ucma.c`),
+    /// memory is short, or a process has ended. But a kernel user may have decided so, in its
+    /// handler or in a work item.
     pub by_handler: bool,
 }
 
@@ -428,10 +429,10 @@ pub trait CmOperations: Driver {
     /// Rejects the connect request with `token` (`iw_reject`). No event follows.
     fn reject(dev: &Device<Self>, token: usize, rejection: &Rejection<'_>) -> Result;
 
-    /// Starts to listen (`iw_create_listen`). [`CmEvent::ConnectRequest`] reports each connection to
-    /// `id`. `home` is the network namespace of the consumer, unless that is being dismantled. For a
-    /// wildcard or loopback address rdma_cm listens on all devices, also on those of other namespaces,
-    /// where it would not let the consumer accept.
+    /// Starts to listen (`iw_create_listen`). [`CmEvent::ConnectRequest`] reports each connection
+    /// to `id`. `home` is the network namespace of the consumer, unless that is being dismantled.
+    /// For a wildcard or loopback address rdma_cm listens on all devices, also on those of other
+    /// namespaces, where it would not let the consumer accept.
     ///
     /// Returns a token for [`Self::destroy_listen`].
     fn create_listen(

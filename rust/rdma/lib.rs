@@ -9,33 +9,35 @@
 //!
 //! # Duties of a driver
 //!
-//! Consumers in the kernel lend their memory to a driver, and ib_core and iw_cm call them by pointers. A
-//! driver that breaks these duties corrupts memory although it has no unsafe code: the compiler cannot
-//! check them. So [`Driver`] requires the unsafe trait [`KeepsDuties`], and `// SAFETY:` comments of this
-//! crate refer to the duties by name.
+//! Consumers in the kernel lend their memory to a driver, and ib_core and iw_cm call them by
+//! pointers. A driver that breaks these duties corrupts memory although it has no unsafe code: the
+//! compiler cannot check them. So [`Driver`] requires the unsafe trait [`KeepsDuties`], and `//
+//! SAFETY:` comments of this crate refer to the duties by name.
 //!
-//! - **Lent memory.** The consumer keeps the memory of a WR until it learns that the WR is complete, or
-//!   has destroyed the queue. The driver drops [`wr::Lent`] and [`wr::LentSge`] before it adds the
-//!   completion of the WR, or of a later one of the same queue, and before the queue is destroyed.
-//! - **Registered memory.** The consumer keeps the memory that it maps to a region until it learns that the
-//!   registration has ended, and many consumers learn that from a completion with an error. So the driver
-//!   accesses a [`page_list::PageList`] only between the WR that registers it (`IB_WR_REG_MR`) and the first of
-//!   these, and no access is in progress then:
+//! - **Lent memory.** The consumer keeps the memory of a WR until it learns that the WR is
+//!   complete, or has destroyed the queue. The driver drops [`wr::Lent`] and [`wr::LentSge`] before
+//!   it adds the completion of the WR, or of a later one of the same queue, and before the queue is
+//!   destroyed.
+//! - **Registered memory.** The consumer keeps the memory that it maps to a region until it learns
+//!   that the registration has ended, and many consumers learn that from a completion with an
+//!   error. So the driver accesses a [`page_list::PageList`] only between the WR that registers it
+//!   (`IB_WR_REG_MR`) and the first of these, and no access is in progress then:
 //!
 //!   - it adds the completion of a WR that invalidates the registration (`IB_WR_LOCAL_INV`,
-//!     `IB_WR_RDMA_READ_WITH_INV`, whatever the status), or of a receive that reports its invalidation by the
-//!     peer;
-//!   - it adds the first flushed completion of the queue pair to which the `IB_WR_REG_MR` was posted, or
-//!     destroys that queue pair. Until then, other queue pairs of the protection domain may not access the
-//!     memory either: their streams do not end with that one's;
+//!     `IB_WR_RDMA_READ_WITH_INV`, whatever the status), or of a receive that reports its
+//!     invalidation by the peer;
+//!   - it adds the first flushed completion of the queue pair to which the `IB_WR_REG_MR` was
+//!     posted, or destroys that queue pair. Until then, other queue pairs of the protection domain
+//!     may not access the memory either: their streams do not end with that one's;
 //!   - the region is deregistered.
-//! - **Completions.** ib_core calls a function through the [`wr::WrId`] of a completion. The driver puts it
-//!   only into a completion with the queue pair to which the WR was posted, or which took it from its
-//!   shared receive queue, and adds that only to the completion queue for this queue of the queue pair.
-//!   Once [`Driver::destroy_qp`] has returned, no completion queue has a completion of the queue pair.
-//! - **Handlers.** Kernel users expect that their completion handler does not run twice at a time. The
-//!   driver does not call [`cq::Cq::notify`] for a queue while a call for it is in progress, unless the
-//!   queue is of a process.
+//! - **Completions.** ib_core calls a function through the [`wr::WrId`] of a completion. The driver
+//!   puts it only into a completion with the queue pair to which the WR was posted, or which took
+//!   it from its shared receive queue, and adds that only to the completion queue for this queue of
+//!   the queue pair. Once [`Driver::destroy_qp`] has returned, no completion queue has a completion
+//!   of the queue pair.
+//! - **Handlers.** Kernel users expect that their completion handler does not run twice at a time.
+//!   The driver does not call [`cq::Cq::notify`] for a queue while a call for it is in progress,
+//!   unless the queue is of a process.
 //! - **Connections.** iw_cm trusts the events of a driver: see the rules in [`iw`].
 //!
 //! Comments name the C function that an item wraps, and its file; `core/` stands for

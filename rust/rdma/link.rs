@@ -35,8 +35,8 @@ pub trait Link: Send + Sync + Sized + 'static {
 ///
 /// # Invariants
 ///
-/// The pointer is null, or points to the target of a [`Registration`] of a type in ib_core's list, which
-/// empties the slot before it removes the type.
+/// The pointer is null, or points to the target of a [`Registration`] of a type in ib_core's list,
+/// which empties the slot before it removes the type.
 pub struct Slot<L: Link>(Atomic<*mut L>);
 
 impl<L: Link> Slot<L> {
@@ -64,7 +64,8 @@ pub struct Registration<L: Link> {
     target: L,
     /// Whether ib_core has the type in its list.
     registered: Atomic<bool>,
-    /// The slot that may point to `target`. [`Link::slot`] is safe, so it may return another one later.
+    /// The slot that may point to `target`. [`Link::slot`] is safe, so it may return another one
+    /// later.
     slot: &'static Slot<L>,
     #[pin]
     ops: Opaque<bindings::rdma_link_ops>,
@@ -104,8 +105,8 @@ impl<L: Link> Registration<L> {
         }
         this.registered.store(true, ordering::Relaxed);
 
-        // INVARIANT: The type is in the list. `target` is pinned in a box, and `drop` empties the slot
-        // before it removes the type and frees the box.
+        // INVARIANT: The type is in the list. `target` is pinned in a box, and `drop` empties the
+        // slot before it removes the type and frees the box.
         (this.slot.0)
             .cmpxchg(core::ptr::null_mut(), this.target(), ordering::Release)
             .map_err(|_| EBUSY)?;
@@ -119,13 +120,13 @@ impl<L: Link> Registration<L> {
 
     unsafe extern "C" fn newlink(name: *const c_char, netdev: *mut bindings::net_device) -> c_int {
         from_result(|| {
-            // SAFETY: By the invariant of the slot, whichever it is, the pointer is null or points to a
-            // target whose `drop` empties the slot before rdma_link_unregister(). That waits for
-            // `link_ops_rwsem`, under which this call runs, so the target outlives this call.
+            // SAFETY: By the invariant of the slot, whichever it is, the pointer is null or points
+            // to a target whose `drop` empties the slot before rdma_link_unregister(). That waits
+            // for `link_ops_rwsem`, under which this call runs, so the target outlives this call.
             let target = unsafe { L::slot().0.load(ordering::Acquire).as_ref() }.ok_or(ENODEV)?;
 
-            // SAFETY: ib_core passes a NUL-terminated name, which stays in memory during the call. So
-            // its length with the NUL does not wrap.
+            // SAFETY: ib_core passes a NUL-terminated name, which stays in memory during the call.
+            // So its length with the NUL does not wrap.
             let name =
                 unsafe { slice::from_raw_parts(name, bindings::strlen(name).wrapping_add(1)) };
             // SAFETY: ib_core holds a reference to the netdev during the call.

@@ -31,8 +31,8 @@ pub type Mr<T> = Object<MrBase, T, <T as Driver>::Mr>;
 impl<T: Driver> Mr<T> {
     /// Returns the upper 24 bits of its STag. Any context.
     fn index(&self) -> u32 {
-        // SAFETY: `base` points to the region's own part, which is alive as `self` is. Nothing writes to
-        // the field after the region has been created.
+        // SAFETY: `base` points to the region's own part, which is alive as `self` is. Nothing
+        // writes to the field after the region has been created.
         unsafe { (*self.base()).index }
     }
 }
@@ -143,8 +143,8 @@ impl<T: Driver> MrTable<T> {
         self.table.get(stag >> 8)
     }
 
-    /// Looks up a region as [`Self::get`] does. If it is `last`, this costs no search; it may have been
-    /// replaced then, or be in deregistration, which waits for this reference. Any context.
+    /// Looks up a region as [`Self::get`] does. If it is `last`, this costs no search; it may have
+    /// been replaced then, or be in deregistration, which waits for this reference. Any context.
     pub fn get_again(&self, stag: u32, last: Option<ARef<Mr<T>>>) -> Option<ARef<Mr<T>>> {
         match last {
             Some(last) if last.index() == stag >> 8 => Some(last),
@@ -152,8 +152,8 @@ impl<T: Driver> MrTable<T> {
         }
     }
 
-    /// Calls `f` with each region, except those that are being deregistered or replaced. Process context;
-    /// sleeps only if `f` does. Takes time for each region of the device.
+    /// Calls `f` with each region, except those that are being deregistered or replaced. Process
+    /// context; sleeps only if `f` does. Takes time for each region of the device.
     pub fn for_each(&self, f: impl FnMut(&Mr<T>)) {
         self.table.for_each(f);
     }

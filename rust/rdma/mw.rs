@@ -2,8 +2,8 @@
 
 //! Memory windows.
 //!
-//! A peer names a window as it names a region, so a window is a region without memory in the table of
-//! STags ([`MrTable`](crate::mr::MrTable)). ib_core does not know that region.
+//! A peer names a window as it names a region, so a window is a region without memory in the table
+//! of STags ([`MrTable`](crate::mr::MrTable)). ib_core does not know that region.
 //!
 //! C sources: `core/uverbs_cmd.c`, `core/uverbs_main.c`
 
@@ -49,8 +49,8 @@ impl<T: Driver> Callbacks<T> {
         from_result(|| {
             // SAFETY: uverbs passes a `udata` that is valid during the call.
             unsafe { Exchange::check_empty(udata)? };
-            // SAFETY: uverbs passes a new window, with its type and its domain, which it holds during the
-            // call.
+            // SAFETY: uverbs passes a new window, with its type and its domain, which it holds
+            // during the call.
             let (pd, kind) = unsafe { (Pd::<T>::from_base((*mw).pd), (*mw).type_) };
             let kind = match kind {
                 bindings::ib_mw_type_IB_MW_TYPE_1 => MwKind::One,
@@ -70,8 +70,8 @@ impl<T: Driver> Callbacks<T> {
     }
 
     unsafe extern "C" fn dealloc_mw(mw: *mut bindings::ib_mw) -> c_int {
-        // SAFETY: `alloc_mw` has stored the region, which `new_mr` created, and ib_core deallocates a window
-        // once. It is in the table of its device.
+        // SAFETY: `alloc_mw` has stored the region, which `new_mr` created, and ib_core deallocates
+        // a window once. It is in the table of its device.
         unsafe {
             let dev = Device::<T>::from_raw((*mw).device);
 

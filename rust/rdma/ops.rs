@@ -34,8 +34,8 @@ use kernel::{ffi::c_int, prelude::*, sync::aref::ARef, ModuleMetadata};
 pub unsafe trait KeepsDuties {}
 
 /// States that a driver keeps the [duties](crate#duties-of-a-driver):
-/// `unsafe_keeps_duties!(Thing)`. The statement is an `unsafe impl` that nothing checks, so review it as
-/// one. It is a macro, since a driver may forbid unsafe code otherwise.
+/// `unsafe_keeps_duties!(Thing)`. The statement is an `unsafe impl` that nothing checks, so review
+/// it as one. It is a macro, since a driver may forbid unsafe code otherwise.
 #[macro_export]
 macro_rules! unsafe_keeps_duties {
     ($driver:ty) => {
@@ -84,8 +84,8 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
 
     /// Returns the settings in sysfs, in two directories. Called once, at registration.
     fn attributes() -> [&'static Attributes<Self>; 2];
-    /// Fills in the capabilities of the device, as they are for a process or for kernel users. Process
-    /// context; must not sleep.
+    /// Fills in the capabilities of the device, as they are for a process or for kernel users.
+    /// Process context; must not sleep.
     fn query_device(dev: &Device<Self>, for_process: bool, attr: &mut DeviceAttr);
     /// Fills in the state of the port. `attr` comes with the values that ib_core takes from the
     /// netdev.
@@ -111,8 +111,8 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
         attr: &mut CqInitAttr,
         udata: Option<Udata<'_, Self>>,
     ) -> Result<impl PinInit<Self::Cq>>;
-    /// Resizes the queue of a process to at least `len` entries, with the completions that are in it
-    /// (`resize_user_cq`). It stays as it was if this fails.
+    /// Resizes the queue of a process to at least `len` entries, with the completions that are in
+    /// it (`resize_user_cq`). It stays as it was if this fails.
     ///
     /// Returns the new size.
     fn resize_cq(cq: &Cq<Self>, len: u32, udata: &Udata<'_, Self>) -> Result<u32>;
@@ -160,14 +160,14 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
     /// Handles the doorbell: a user process has posted WRs to its send queue (`post_send` without a
     /// WR).
     fn ring_doorbell(qp: &Qp<Self>) -> Result;
-    /// Handles the doorbell of a queue pair's own receive queue (`post_recv` without a WR), with an ABI
-    /// that has [`UserAbi::recv_doorbell`]. Fails with `EINVAL` if the receive queue is shared.
+    /// Handles the doorbell of a queue pair's own receive queue (`post_recv` without a WR), with an
+    /// ABI that has [`UserAbi::recv_doorbell`]. Fails with `EINVAL` if the receive queue is shared.
     fn ring_recv_doorbell(qp: &Qp<Self>) -> Result;
     /// Handles the doorbell of a shared receive queue (`post_srq_recv` without a WR), as
     /// [`Self::ring_recv_doorbell`] does.
     fn ring_srq_doorbell(srq: &Srq<Self>) -> Result;
-    /// Takes WRs that a kernel user posts to the send queue (`post_send`), in order. Any context; must
-    /// not sleep, and must not call the consumer.
+    /// Takes WRs that a kernel user posts to the send queue (`post_send`), in order. Any context;
+    /// must not sleep, and must not call the consumer.
     ///
     /// If it fails, the WR that was taken last counts as not posted, and so do those after it.
     fn post_send(qp: &Qp<Self>, wrs: &mut SendWrs<'_, Self>) -> Result;
@@ -175,8 +175,9 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
     fn post_recv(qp: &Qp<Self>, wrs: &mut RecvWrs<'_>) -> Result;
     /// Takes WRs that a kernel user posts to a shared receive queue, as [`Self::post_send`] does.
     fn post_srq_recv(srq: &Srq<Self>, wrs: &mut RecvWrs<'_>) -> Result;
-    /// Looks up a queue pair by its number, for iw_cm (`iw_get_qp`): one of the calling process, or of
-    /// a kernel user. Process context, maybe with a spin lock held and interrupts off; must not sleep.
+    /// Looks up a queue pair by its number, for iw_cm (`iw_get_qp`): one of the calling process, or
+    /// of a kernel user. Process context, maybe with a spin lock held and interrupts off; must not
+    /// sleep.
     fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<Qp<Self>>>;
 
     /// Registers user memory.
@@ -187,8 +188,8 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
     ) -> Result<impl PinInit<Self::Mr>>;
     /// Registers memory of a dma-buf (`reg_user_mr_dmabuf`).
     fn reg_dmabuf_mr(pd: &Pd<Self>, request: &DmaBufRequest) -> Result<impl PinInit<Self::Mr>>;
-    /// Creates a region in domain `pd` that differs from `old` as `change` says, and has the same STag. It
-    /// replaces `old` unless this fails.
+    /// Creates a region in domain `pd` that differs from `old` as `change` says, and has the same
+    /// STag. It replaces `old` unless this fails.
     fn rereg_user_mr(
         old: &Mr<Self>,
         pd: &Pd<Self>,
@@ -199,23 +200,23 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
     fn retire_mr(mr: &Mr<Self>) -> Result;
     /// Undoes [`Self::retire_mr`]: the region could not be replaced.
     fn keep_mr(mr: &Mr<Self>);
-    /// Prepares the region of a process for its end (`dereg_mr`), as uverbs undoes its creation. The
-    /// process may use it already. This cannot fail.
+    /// Prepares the region of a process for its end (`dereg_mr`), as uverbs undoes its creation.
+    /// The process may use it already. This cannot fail.
     fn abandon_mr(dev: &Device<Self>, mr: &Mr<Self>);
     /// Creates a memory window that is not bound.
     fn alloc_mw(pd: &Pd<Self>, kind: MwKind) -> Result<impl PinInit<Self::Mr>>;
-    /// Creates a region for memory of a kernel user, of at most `max` blocks. It is invalid at first.
-    /// `stag` gives the upper 24 bits of its STag.
+    /// Creates a region for memory of a kernel user, of at most `max` blocks. It is invalid at
+    /// first. `stag` gives the upper 24 bits of its STag.
     fn alloc_mr(pd: &Pd<Self>, max: u32, stag: u32) -> Result<impl PinInit<Self::Mr>>;
-    /// Calls `fill` with the list to map memory to (`map_mr_sg`), and returns its result. The list must
-    /// not belong to a registration in force. Any context; must not sleep.
+    /// Calls `fill` with the list to map memory to (`map_mr_sg`), and returns its result. The list
+    /// must not belong to a registration in force. Any context; must not sleep.
     fn map_mr(mr: &Mr<Self>, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int>;
 
     /// Returns the value of statistic `index` of the device, without the values of counters
     /// (`get_hw_stats`).
     fn stat(dev: &Device<Self>, index: usize) -> u64;
-    /// Returns the counters of the port that InfiniBand defines, with what queue pairs count that are, or
-    /// were, bound to a counter (`process_mad`).
+    /// Returns the counters of the port that InfiniBand defines, with what queue pairs count that
+    /// are, or were, bound to a counter (`process_mad`).
     fn port_counters(dev: &Device<Self>) -> PortCounters;
     /// Creates a counter (`counter_bind_qp`).
     fn new_counter(dev: &Device<Self>) -> Result<Self::Counter>;

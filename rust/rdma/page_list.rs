@@ -16,8 +16,8 @@ use riw_bindings as bindings;
 /// A list of kernel memory, in blocks of one size, that a consumer maps to a region
 /// (`ib_map_mr_sg()`, `include/rdma/ib_verbs.h`).
 ///
-/// The consumer keeps the memory as long as it is registered. So a driver must access the list only while
-/// the region is valid: see "Registered memory" in the [crate](crate#duties-of-a-driver).
+/// The consumer keeps the memory as long as it is registered. So a driver must access the list only
+/// while the region is valid: see "Registered memory" in the [crate](crate#duties-of-a-driver).
 ///
 /// # Invariants
 ///
@@ -110,10 +110,9 @@ impl PageList {
             let (first, len) = unsafe { ((*mr).iova, (*mr).length) };
             let room = self.blocks.len().saturating_mul(size);
 
-            // INVARIANT: ib_sg_to_pages() has added the blocks from `first` on, and aligns blocks to
-            // their size. With a virtual-DMA device a DMA address is an address of the kernel. `len`
-            // is limited to the blocks.
-            // CAST: Addresses and sizes of the kernel fit.
+            // INVARIANT: ib_sg_to_pages() has added the blocks from `first` on, and aligns blocks
+            // to their size. With a virtual-DMA device a DMA address is an address of the kernel.
+            // `len` is limited to the blocks. CAST: Addresses and sizes of the kernel fit.
             self.offset = first as usize & size.wrapping_sub(1);
             self.len = (len as usize).min(room.saturating_sub(self.offset));
             // The consumer sends this address to its peer, which must not learn where the kernel's
@@ -130,19 +129,20 @@ impl PageList {
     pub fn write(&self, at: u64, from: Fragment<'_>) -> Result {
         self.each(at, from.len(), |block, done, n| {
             // SAFETY: `each` passes pieces that lie within one block, and within `from.len()` bytes
-            // of `from`. The region is valid ("Registered memory", see the crate), so the consumer keeps
-            // the memory. C code copies, which is how a `Fragment` may be accessed.
+            // of `from`. The region is valid ("Registered memory", see the crate), so the consumer
+            // keeps the memory. C code copies, which is how a `Fragment` may be accessed.
             unsafe { bindings::copy_memory(block, from.as_ptr().add(done), n) }
         })
     }
 
-    /// Copies `len` bytes to `to`, from `at` bytes after the start of the memory. Any context. Fails
-    /// with `EINVAL`, with nothing copied, if the bytes are not in the memory or do not fit.
+    /// Copies `len` bytes to `to`, from `at` bytes after the start of the memory. Any context.
+    /// Fails with `EINVAL`, with nothing copied, if the bytes are not in the memory or do not fit.
     pub fn read(&self, at: u64, len: usize, to: &mut Room<'_>) -> Result {
         let copy = |to: *mut u8| {
             self.each(at, len, |block, done, n| {
                 // SAFETY: `put_with` calls this with room for `len` bytes. `each` passes pieces
-                // that lie within these and within one block, which the consumer keeps, as in `write`.
+                // that lie within these and within one block, which the consumer keeps, as in
+                // `write`.
                 unsafe { bindings::copy_memory(to.add(done), block, n) }
             })
         };
@@ -171,8 +171,9 @@ impl PageList {
         self.each(at, size_of::<u64>(), |block, _, _| {
             // The bytes are aligned, so they are one piece.
             original = try_update(&f, |old, new| {
-                // SAFETY: `each` passes a piece of 8 bytes within one block, at a multiple of 8. The
-                // consumer keeps the memory, as in `write`, and others access it by C code only.
+                // SAFETY: `each` passes a piece of 8 bytes within one block, at a multiple of 8.
+                // The consumer keeps the memory, as in `write`, and others access it by C code
+                // only.
                 unsafe { bindings::cmpxchg_memory(block.cast(), old, new) }
             });
         })?;

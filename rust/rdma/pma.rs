@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The counters that InfiniBand defines for each port: `counters/` of a port in sysfs, which monitoring
-//! programs read.
+//! The counters that InfiniBand defines for each port: `counters/` of a port in sysfs, which
+//! monitoring programs read.
 //!
-//! ib_core has the directory only for a driver with `process_mad`, and reads each file by a MAD to the
-//! Performance Management Agent (PMA; InfiniBand Architecture Specification, volume 1, chapter 16.1). An
-//! iWARP port has no other MADs: ib_core makes no MAD agent for it, in the kernel or for processes
-//! (`rdma_cap_ib_mad()`, `include/rdma/ib_verbs.h`). So ib_core's sysfs is the only caller.
+//! ib_core has the directory only for a driver with `process_mad`, and reads each file by a MAD to
+//! the Performance Management Agent (PMA; InfiniBand Architecture Specification, volume 1, chapter
+//! 16.1). An iWARP port has no other MADs: ib_core makes no MAD agent for it, in the kernel or for
+//! processes (`rdma_cap_ib_mad()`, `include/rdma/ib_verbs.h`). So ib_core's sysfs is the only
+//! caller.
 //!
 //! C header: `include/rdma/ib_pma.h`. C source: `core/sysfs.c` (`get_perf_mad()`)
 
@@ -21,8 +22,8 @@ use crate::{
 use kernel::ffi::c_int;
 use riw_bindings as bindings;
 
-/// The counters of a port since the device was created. They wrap around. InfiniBand's other counters
-/// are 0.
+/// The counters of a port since the device was created. They wrap around. InfiniBand's other
+/// counters are 0.
 pub struct PortCounters {
     /// Octets that were sent (`PortXmitData`, in other units).
     pub xmit_octets: u64,
@@ -118,7 +119,8 @@ fn reply(
     }
     // The reserved octets are those of the request. ib_core looks at nothing but the values.
     let mut data = request.data;
-    // SAFETY: Each field consists of integers without padding, and all octets behind it are initialized.
+    // SAFETY: Each field consists of integers without padding, and all octets behind it are
+    // initialized.
     let octets = unsafe { attribute.octets };
     for (to, from) in data.iter_mut().skip(RESERVED).zip(octets) {
         *to = from;
@@ -145,8 +147,8 @@ impl<T: Driver> Callbacks<T> {
         to_size: *mut usize,
         _pkey_index: *mut u16,
     ) -> c_int {
-        // SAFETY: ib_core passes a MAD that nothing changes during the call, and calls this for a device
-        // that is registered or being registered, so its data is initialized.
+        // SAFETY: ib_core passes a MAD that nothing changes during the call, and calls this for a
+        // device that is registered or being registered, so its data is initialized.
         let (request, dev) = unsafe { (&*request, Device::<T>::from_raw(dev)) };
 
         // SAFETY: ib_core passes a valid pointer to the size of the other MAD.
@@ -160,8 +162,8 @@ impl<T: Driver> Callbacks<T> {
             method: bindings::IB_MGMT_METHOD_GET_RESP as u8,
             ..request.mad_hdr
         };
-        // SAFETY: ib_core passes memory of that size, which is large enough and which only this call
-        // accesses.
+        // SAFETY: ib_core passes memory of that size, which is large enough and which only this
+        // call accesses.
         unsafe { to.write(bindings::ib_mad { mad_hdr, data }) };
         // CAST: Bits.
         (bindings::ib_mad_result_IB_MAD_RESULT_SUCCESS

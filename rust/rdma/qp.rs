@@ -389,8 +389,8 @@ impl<T: Driver> Callbacks<T> {
         0
     }
 
-    /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of a
-    /// kernel user: WRs of a process could name any memory of the kernel, and are refused.
+    /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of
+    /// a kernel user: WRs of a process could name any memory of the kernel, and are refused.
     unsafe extern "C" fn post_send(
         qp: *mut bindings::ib_qp,
         wr: *const bindings::ib_send_wr,
@@ -435,8 +435,8 @@ impl<T: Driver> Callbacks<T> {
                 return Ok(0);
             }
             // SAFETY: The consumer passes a list of valid WRs and a valid pointer for the one that
-            // fails, and keeps the memory that the WRs name until they are complete. The list is used
-            // only if the consumer is in the kernel.
+            // fails, and keeps the memory that the WRs name until they are complete. The list is
+            // used only if the consumer is in the kernel.
             unsafe {
                 RecvWrs::post(wr, bad_wr, |wrs| match of_process {
                     true => Err(EOPNOTSUPP),

@@ -25,15 +25,16 @@ pub type SrqAttr = bindings::ib_srq_attr;
 impl<T: Driver> Srq<T> {
     /// Returns the device of the queue. Any context.
     pub fn device(&self) -> &Device<T> {
-        // SAFETY: `self` is alive, so its `struct ib_srq` is valid, and its device is a device of this
-        // driver. ib_core frees a device after its objects are destroyed, which waits for `self`.
+        // SAFETY: `self` is alive, so its `struct ib_srq` is valid, and its device is a device of
+        // this driver. ib_core frees a device after its objects are destroyed, which waits for
+        // `self`.
         unsafe { Device::from_raw((*self.base()).device) }
     }
 
     /// Returns the number of the queue that `rdma resource show srq` prints. Any context.
     pub fn number(&self) -> u32 {
-        // SAFETY: `self` is alive, so its `struct ib_srq` is valid. ib_core sets the number before the
-        // consumer gets the queue, and does not change it.
+        // SAFETY: `self` is alive, so its `struct ib_srq` is valid. ib_core sets the number before
+        // the consumer gets the queue, and does not change it.
         unsafe { (*self.base()).res.id }
     }
 
@@ -142,15 +143,15 @@ impl<T: Driver> Callbacks<T> {
         0
     }
 
-    /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of a
-    /// kernel user.
+    /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of
+    /// a kernel user.
     unsafe extern "C" fn post_srq_recv(
         srq: *mut bindings::ib_srq,
         wr: *const bindings::ib_recv_wr,
         bad_wr: *mut *const bindings::ib_recv_wr,
     ) -> c_int {
-        // SAFETY: ib_core passes a created queue, and does not destroy it while a verb for it runs. It
-        // sets `uobject` before it creates the queue, and does not change it.
+        // SAFETY: ib_core passes a created queue, and does not destroy it while a verb for it runs.
+        // It sets `uobject` before it creates the queue, and does not change it.
         let (this, of_process) = unsafe { (Srq::<T>::from_base(srq), !(*srq).uobject.is_null()) };
 
         from_result(|| {
@@ -159,8 +160,8 @@ impl<T: Driver> Callbacks<T> {
                 return Ok(0);
             }
             // SAFETY: The consumer passes a list of valid WRs and a valid pointer for the one that
-            // fails, and keeps the memory that the WRs name until they are complete. The list is used
-            // only if the consumer is in the kernel.
+            // fails, and keeps the memory that the WRs name until they are complete. The list is
+            // used only if the consumer is in the kernel.
             unsafe {
                 RecvWrs::post(wr, bad_wr, |wrs| match of_process {
                     true => Err(EOPNOTSUPP),

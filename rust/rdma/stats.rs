@@ -13,8 +13,8 @@
 //!   are more than fit, some 200, `rdma statistic qp show` repeats for ever:
 //!   `res_get_common_dumpit()` takes a message without an entry for progress.
 //! - By binding and unbinding one queue pair from several threads at a time, an administrator can
-//!   make ib_core release the wrong counter: `rdma_counter_unbind_qp()` reads the counter of a queue
-//!   pair before it takes the counter's lock. An unbind that comes before the first bind has
+//!   make ib_core release the wrong counter: `rdma_counter_unbind_qp()` reads the counter of a
+//!   queue pair before it takes the counter's lock. An unbind that comes before the first bind has
 //!   returned can free the counter under it. The driver's part stays valid.
 //!
 //! C headers: `include/rdma/ib_verbs.h` (`struct rdma_hw_stats`), `include/rdma/rdma_counter.h`. C

@@ -47,8 +47,9 @@ impl<B, T, D> Table<B, T, D> {
     /// Reserves `number` (`xa_insert()` of null, `include/linux/xarray.h`). Process context; may
     /// sleep.
     ///
-    /// The memory is charged to the memory cgroup of the caller: processes choose how many objects there are.
-    /// For that, the array itself needs `XA_FLAGS_ACCOUNT`: it first tries to allocate with flags of its own.
+    /// The memory is charged to the memory cgroup of the caller: processes choose how many objects
+    /// there are. For that, the array itself needs `XA_FLAGS_ACCOUNT`: it first tries to allocate
+    /// with flags of its own.
     ///
     /// Fails with `EBUSY` if the number is taken, `ENOMEM` without memory.
     pub(crate) fn reserve(&self, number: u32) -> Result {
@@ -63,12 +64,13 @@ impl<B, T, D> Table<B, T, D> {
     ///
     /// # Safety
     ///
-    /// `object` must point to a created [`Object`] of the table's type. It must not be destroyed before
-    /// it has left the table, by [`Self::remove`] of `number` or because another object is stored there.
-    /// Its memory must stay allocated for a grace period after that. `number` must be reserved or filled.
+    /// `object` must point to a created [`Object`] of the table's type. It must not be destroyed
+    /// before it has left the table, by [`Self::remove`] of `number` or because another object is
+    /// stored there. Its memory must stay allocated for a grace period after that. `number` must be
+    /// reserved or filled.
     pub(crate) unsafe fn fill(&self, number: u32, object: *mut B) {
-        // SAFETY: `new` initialized the array. The number is reserved or filled by the caller's promise,
-        // so its slot exists and xa_store() allocates nothing.
+        // SAFETY: `new` initialized the array. The number is reserved or filled by the caller's
+        // promise, so its slot exists and xa_store() allocates nothing.
         unsafe {
             bindings::xa_store(self.xa.get(), number as usize, object.cast(), 0);
         }
@@ -90,8 +92,8 @@ impl<B, T, D> Table<B, T, D> {
         let mut ended = None;
 
         loop {
-            // SAFETY: `new` initialized the array, and the guard keeps RCU from freeing its nodes. For
-            // a reserved number xa_load() returns null.
+            // SAFETY: `new` initialized the array, and the guard keeps RCU from freeing its nodes.
+            // For a reserved number xa_load() returns null.
             let found = NonNull::new(unsafe { bindings::xa_load(self.xa.get(), number as usize) })?;
 
             // The guard also keeps its memory from being used for another object.
@@ -99,19 +101,19 @@ impl<B, T, D> Table<B, T, D> {
                 return None;
             }
             // SAFETY: `fill` stores only created objects, and its caller promises that their memory
-            // stays for a grace period after they have left the table, so at least until `_guard` is
-            // dropped.
+            // stays for a grace period after they have left the table, so at least until `_guard`
+            // is dropped.
             if let Some(object) = unsafe { Object::try_get(found.cast()) } {
                 return Some(object);
             }
-            // An object leaves the table before it ends, and `try_get` acquires that: the next load finds
-            // the object that has taken its place, or none.
+            // An object leaves the table before it ends, and `try_get` acquires that: the next load
+            // finds the object that has taken its place, or none.
             ended = Some(found);
         }
     }
 
-    /// Calls `f` with each object that is in the table from start to end, except those that are being
-    /// destroyed. Process context; sleeps only if `f` does.
+    /// Calls `f` with each object that is in the table from start to end, except those that are
+    /// being destroyed. Process context; sleeps only if `f` does.
     pub(crate) fn for_each(&self, mut f: impl FnMut(&Object<B, T, D>)) {
         let mut next = Some(0);
 
@@ -123,12 +125,13 @@ impl<B, T, D> Table<B, T, D> {
         }
     }
 
-    /// Looks up the object with the lowest number that is at least `from` (`xa_find()`). Any context.
+    /// Looks up the object with the lowest number that is at least `from` (`xa_find()`). Any
+    /// context.
     fn find(&self, from: u32) -> Option<Found<B, T, D>> {
         let _guard = rcu::read_lock();
         let mut number = from as c_ulong;
-        // SAFETY: `new` initialized the array, and the guard keeps RCU from freeing its nodes. xa_find()
-        // passes over reserved numbers.
+        // SAFETY: `new` initialized the array, and the guard keeps RCU from freeing its nodes.
+        // xa_find() passes over reserved numbers.
         let found = NonNull::new(unsafe {
             bindings::xa_find(
                 self.xa.get(),
@@ -138,8 +141,8 @@ impl<B, T, D> Table<B, T, D> {
             )
         })?;
 
-        // SAFETY: As in `get`, what `fill` stored is a created object whose memory stays until `_guard` is
-        // dropped.
+        // SAFETY: As in `get`, what `fill` stored is a created object whose memory stays until
+        // `_guard` is dropped.
         let object = unsafe { Object::try_get(found.cast()) };
         // CAST: Only numbers of 32 bits are reserved.
         Some((number as u32, object))

@@ -43,9 +43,9 @@ pub struct Umem {
 }
 
 impl Umem {
-    /// The maximum length in bytes, wherever the range starts in its first page: 1 TiB, less two pages,
-    /// with pages of 4 KiB. The list of pages must not exceed `INT_MAX` bytes: kvmalloc() refuses more, with
-    /// a warning (`mm/slub.c`).
+    /// The maximum length in bytes, wherever the range starts in its first page: 1 TiB, less two
+    /// pages, with pages of 4 KiB. The list of pages must not exceed `INT_MAX` bytes: kvmalloc()
+    /// refuses more, with a warning (`mm/slub.c`).
     pub const MAX_LEN: u64 =
         (i32::MAX as u64 / size_of::<*mut bindings::page>() as u64 - 1) * PAGE_SIZE as u64;
 
@@ -90,15 +90,15 @@ impl Umem {
         };
 
         let mut pages = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT)?;
-        // SAFETY: `umem` is valid, and there is room for `count` pointers, which the function does not
-        // exceed.
+        // SAFETY: `umem` is valid, and there is room for `count` pointers, which the function does
+        // not exceed.
         let found = unsafe { bindings::ib_umem_pages(umem, pages.as_mut_ptr(), count) };
         if found != count {
             return Err(EINVAL);
         }
         let (first, _, capacity) = pages.into_raw_parts();
-        // SAFETY: These are the parts of a vector. The function returned `count`, so it wrote that many
-        // pointers, for which there is room.
+        // SAFETY: These are the parts of a vector. The function returned `count`, so it wrote that
+        // many pointers, for which there is room.
         this.pages = unsafe { KVVec::from_raw_parts(first, count, capacity) };
         Ok(this)
     }
@@ -180,19 +180,19 @@ impl Umem {
         unsafe { to.put_with(len, copy) }
     }
 
-    /// Whether the byte `at` bytes from the start of the range is at a multiple of 8 in memory: as an
-    /// address of the process, which has the same offset in its page. Any context.
+    /// Whether the byte `at` bytes from the start of the range is at a multiple of 8 in memory: as
+    /// an address of the process, which has the same offset in its page. Any context.
     pub fn is_word(&self, at: u64) -> bool {
         is_word(at, self.offset)
     }
 
-    /// Replaces the 8 bytes that are `at` bytes from the start of the range by the result of `f`, as
-    /// one atomic operation of the CPU with full ordering (`cmpxchg64()`, `include/linux/atomic.h`).
-    /// Any context; `f` must not sleep. It excludes all other atomic operations on these bytes: of the
-    /// process, of other regions, and of other devices.
+    /// Replaces the 8 bytes that are `at` bytes from the start of the range by the result of `f`,
+    /// as one atomic operation of the CPU with full ordering (`cmpxchg64()`,
+    /// `include/linux/atomic.h`). Any context; `f` must not sleep. It excludes all other atomic
+    /// operations on these bytes: of the process, of other regions, and of other devices.
     ///
-    /// Returns the original value, or `None`, with nothing changed, if others have changed the bytes
-    /// with each try. Both are numbers in the byte order of the CPU. Calls `f` for each try.
+    /// Returns the original value, or `None`, with nothing changed, if others have changed the
+    /// bytes with each try. Both are numbers in the byte order of the CPU. Calls `f` for each try.
     ///
     /// Fails with `EACCES` if the range is not pinned for writing, `EINVAL` if the bytes are not
     /// within the range or not [aligned](Self::is_word).
@@ -208,9 +208,10 @@ impl Umem {
         self.each(at, size_of::<u64>(), |page, offset, _, _| {
             // The bytes are aligned, so they are one piece.
             original = try_update(&f, |old, new| {
-                // SAFETY: `each` passes a piece that lies within one page, which stays pinned as long
-                // as `self`. It has 8 bytes at a multiple of 8. Pages that are pinned for writing may
-                // be written to. Others access the memory in any way, but never by Rust references.
+                // SAFETY: `each` passes a piece that lies within one page, which stays pinned as
+                // long as `self`. It has 8 bytes at a multiple of 8. Pages that are pinned for
+                // writing may be written to. Others access the memory in any way, but never by Rust
+                // references.
                 unsafe { bindings::cmpxchg_page(page, offset, old, new) }
             });
         })?;

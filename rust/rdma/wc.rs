@@ -204,8 +204,8 @@ impl<T: Driver> WcRoom<'_, T> {
         };
 
         // SAFETY: By the type invariant there was room for `left` completions from `next` on, and
-        // `left` was not 0. ib_core calls a function through the id: the driver adds only completions
-        // that belong here ("Completions", see the crate).
+        // `left` was not 0. ib_core calls a function through the id: the driver adds only
+        // completions that belong here ("Completions", see the crate).
         unsafe {
             self.next.write(raw);
             self.next = self.next.add(1);

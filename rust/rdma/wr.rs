@@ -2,9 +2,9 @@
 
 //! Work requests that kernel users post.
 //!
-//! A kernel user passes WRs by reference. The driver copies the parts that it needs, and later completes
-//! each WR by its [`WrId`]: see [`crate::wc`]. User processes write their WRs to rings of the driver
-//! instead.
+//! A kernel user passes WRs by reference. The driver copies the parts that it needs, and later
+//! completes each WR by its [`WrId`]: see [`crate::wc`]. User processes write their WRs to rings of
+//! the driver instead.
 //!
 //! C header: `include/rdma/ib_verbs.h`
 
@@ -32,8 +32,9 @@ pub const LOCAL_DMA_LKEY: u32 = 0;
 /// Identifies a WR of a kernel user: its `wr_id`, or the address of its `struct ib_cqe`.
 ///
 /// ib_core calls a function through the `struct ib_cqe` when the WR is completed, so the id cannot
-/// be made up or copied. A driver must use it only for a completion of the queue pair to which the WR was
-/// posted ("Completions", see the [crate](crate#duties-of-a-driver)). Drop it to complete nothing.
+/// be made up or copied. A driver must use it only for a completion of the queue pair to which the
+/// WR was posted ("Completions", see the [crate](crate#duties-of-a-driver)). Drop it to complete
+/// nothing.
 #[derive(Debug)]
 pub struct WrId {
     number: u64,
@@ -47,8 +48,8 @@ impl WrId {
         self.number == 0
     }
 
-    /// Returns a hash to trace the id by, since the id itself is mostly an address of the kernel: equal for
-    /// equal ids, until the module is unloaded; 0 if there is none. Any context.
+    /// Returns a hash to trace the id by, since the id itself is mostly an address of the kernel:
+    /// equal for equal ids, until the module is unloaded; 0 if there is none. Any context.
     pub fn hash(&self) -> u32 {
         match self.is_null() {
             true => 0,
@@ -57,8 +58,8 @@ impl WrId {
         }
     }
 
-    /// Returns the `byte_len` of a completion for a message of `bytes`. Consumers take it as the part of
-    /// their buffers that has data.
+    /// Returns the `byte_len` of a completion for a message of `bytes`. Consumers take it as the
+    /// part of their buffers that has data.
     pub(crate) fn byte_len(&self, bytes: u32) -> u32 {
         bytes.min(self.room)
     }
@@ -123,8 +124,9 @@ impl<'a, T: Driver> Iterator for SendWrs<'a, T> {
 ///
 /// # Invariants
 ///
-/// `raw` is one of [`SendWrs`] with lifetime `'a`, and there is no other value for it. Consumers leave
-/// fields that their opcode does not need uninitialized, so there is no reference to the whole struct.
+/// `raw` is one of [`SendWrs`] with lifetime `'a`, and there is no other value for it. Consumers
+/// leave fields that their opcode does not need uninitialized, so there is no reference to the
+/// whole struct.
 pub struct SendWr<'a, T: Driver> {
     raw: NonNull<bindings::ib_send_wr>,
     _wr: PhantomData<&'a T>,
@@ -187,8 +189,8 @@ pub enum SendOperation<'a, T: Driver> {
 impl<'a, T: Driver> SendWr<'a, T> {
     /// Returns the operation. `None` if drivers of this crate do not support it.
     pub fn operation(&self) -> Option<SendOperation<'a, T>> {
-        // SAFETY: By the type invariant the WR is valid. Each opcode says which other fields are, and
-        // which struct contains the WR.
+        // SAFETY: By the type invariant the WR is valid. Each opcode says which other fields are,
+        // and which struct contains the WR.
         unsafe {
             Some(match (*self.raw.as_ptr()).opcode {
                 bindings::ib_wr_opcode_IB_WR_SEND => SendOperation::Send { invalidate: None },
@@ -334,13 +336,13 @@ pub struct RecvWrs<'a> {
 }
 
 impl RecvWrs<'_> {
-    /// Calls `post` with a list of WRs. If it fails, stores the WR that was taken last, or the first one,
-    /// in `bad`.
+    /// Calls `post` with a list of WRs. If it fails, stores the WR that was taken last, or the
+    /// first one, in `bad`.
     ///
     /// # Safety
     ///
-    /// `first` must satisfy the type invariants, and `bad` be valid. The consumer must keep the memory
-    /// that the WRs name until it learns that they are complete.
+    /// `first` must satisfy the type invariants, and `bad` be valid. The consumer must keep the
+    /// memory that the WRs name until it learns that they are complete.
     pub(crate) unsafe fn post(
         first: *const bindings::ib_recv_wr,
         bad: *mut *const bindings::ib_recv_wr,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The bounds on the kernel's memory that a peer can take, and that no process of this host has asked for.
+//! The bounds on the kernel's memory that a peer can take, and that no process of this host has
+//! asked for.
 //!
 //! Besides these, a connection holds
 //!
@@ -19,17 +20,17 @@ use iwarp::mpa::fpdu::FPDU_MAX;
 /// Half-open connections of a subscription. Each takes some 5 KiB of TCP and riw together.
 pub(crate) const HALF_OPEN_MAX: usize = 1024;
 
-/// The length of the accept queue; a larger backlog of the consumer makes it longer, although that backlog
-/// limits connections whose Request has arrived. It is not higher: a connection that waits here for too long
-/// has been given up by its peer.
+/// The length of the accept queue; a larger backlog of the consumer makes it longer, although that
+/// backlog limits connections whose Request has arrived. It is not higher: a connection that waits
+/// here for too long has been given up by its peer.
 pub(crate) const ACCEPT_QUEUE_MIN: u32 = 256;
 
 // --- a device
 
-/// Connections that linger. More are reset. No process is charged for them, and a peer that does not answer
-/// keeps each for 10 s at least. There are places for all connections of a large server that ends. Without
-/// data, at some 5 KiB each, they take 80 MiB. TCP limits the closed sockets of processes
-/// (`net.ipv4.tcp_max_orphans`), but does not count these: they are not released.
+/// Connections that linger. More are reset. No process is charged for them, and a peer that does
+/// not answer keeps each for 10 s at least. There are places for all connections of a large server
+/// that ends. Without data, at some 5 KiB each, they take 80 MiB. TCP limits the closed sockets of
+/// processes (`net.ipv4.tcp_max_orphans`), but does not count these: they are not released.
 pub(crate) const LINGERING_MAX: usize = 16_384;
 /// Refused connections among them. More are reset.
 pub(crate) const REFUSED_MAX: usize = 1024;

@@ -57,7 +57,8 @@ counters! {
     TxAtomicResponses = c"tx_atomic_responses",
     /// Immediate Data, each of 8 bytes.
     TxImmediates = c"tx_immediates",
-    /// Transmit runs in the context of the thread that posted, without those that only let messages wait.
+    /// Transmit runs in the context of the thread that posted, without those that only let messages
+    /// wait.
     TxInlineRuns = c"tx_inline_runs",
     /// Transmit runs in a worker.
     TxDeferredRuns = c"tx_deferred_runs",
@@ -115,8 +116,8 @@ counters! {
     // The device: streams that ended in an error, each once, by the first reason.
     /// The CRC of an FPDU was wrong.
     StreamErrorsCrc = c"stream_errors_crc",
-    /// A marker was wrong, or an FPDU too short for its headers; over SCTP, a chunk was wrong, or not
-    /// allowed at that point of the session.
+    /// A marker was wrong, or an FPDU too short for its headers; over SCTP, a chunk was wrong, or
+    /// not allowed at that point of the session.
     StreamErrorsFraming = c"stream_errors_framing",
     /// Over SCTP, the DDP-SSN of a chunk was used before, too far ahead, or out of order.
     StreamErrorsSsn = c"stream_errors_ssn",
@@ -130,8 +131,8 @@ counters! {
     StreamErrorsAccess = c"stream_errors_access",
     /// No receive was posted for a Send, in its time.
     StreamErrorsNoReceive = c"stream_errors_no_receive",
-    /// The peer had more reads and atomic operations outstanding than the IRD, or requested one after
-    /// this side had begun to close.
+    /// The peer had more reads and atomic operations outstanding than the IRD, or requested one
+    /// after this side had begun to close.
     StreamErrorsReadLimit = c"stream_errors_read_limit",
     /// A message was longer than its buffer.
     StreamErrorsTooLong = c"stream_errors_too_long",
@@ -163,8 +164,8 @@ counters! {
     ConnectionsTimedOut = c"connections_timed_out",
     /// Ended to make room for other half-open connections, or because the listener closed.
     ConnectionsEvicted = c"connections_evicted",
-    /// The peer's startup frame was malformed, its session control over SCTP was wrong, or its stream
-    /// failed at the first FPDU.
+    /// The peer's startup frame was malformed, its session control over SCTP was wrong, or its
+    /// stream failed at the first FPDU.
     StartupErrorsFrame = c"startup_errors_frame",
     /// The peer's revision of MPA is not supported.
     StartupErrorsRevision = c"startup_errors_revision",
@@ -176,7 +177,8 @@ counters! {
     StartupErrorsIrd = c"startup_errors_ird",
     /// The peer closed or reset the connection.
     StartupErrorsClosed = c"startup_errors_closed",
-    /// SCTP connected, but the peer does not announce DDP (RFC 5043, section 7.1), or has too many addresses.
+    /// SCTP connected, but the peer does not announce DDP (RFC 5043, section 7.1), or has too many
+    /// addresses.
     StartupErrorsAdaptation = c"startup_errors_adaptation",
     /// TCP or SCTP did not connect.
     StartupErrorsUnreachable = c"startup_errors_unreachable",

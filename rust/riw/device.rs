@@ -8,8 +8,8 @@
 //!
 //! 1. ib_core removes its clients from the device. uverbs destroys the objects of each process that
 //!    has the device open, by the usual verbs ([`Qp::destroy`](crate::qp::Qp::destroy) and so on),
-//!    and later calls of the process fail. rdma_cm ends its connections and listeners, and waits for
-//!    iw_cm's ids.
+//!    and later calls of the process fail. rdma_cm ends its connections and listeners, and waits
+//!    for iw_cm's ids.
 //! 2. ib_core waits for the references to the device ([`rdma::Registered`]), and removes it from
 //!    sysfs.
 //! 3. The last callback, `dealloc_driver`, shuts connection management down
@@ -107,8 +107,8 @@ impl RiwDevice {
         &self.cm.counters
     }
 
-    /// Returns the counters of the port, of all queue pairs. An FPDU is a packet, and its payload the
-    /// octets. Any context.
+    /// Returns the counters of the port, of all queue pairs. An FPDU is a packet, and its payload
+    /// the octets. Any context.
     pub(crate) fn port_counters(&self) -> PortCounters {
         let sum = |counter: Counter| {
             // CAST: The place in the list.
@@ -137,8 +137,8 @@ impl RiwDevice {
         self.cm.settings.receive_wait_time()
     }
 
-    /// Returns a number for a protection domain or a region of a kernel user. The device never reuses it. Any
-    /// context.
+    /// Returns a number for a protection domain or a region of a kernel user. The device never
+    /// reuses it. Any context.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1u64, ordering::Relaxed)
     }
@@ -161,8 +161,8 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Creates an empty list. Work items of queue pairs of processes run on `queue`, of kernel users
-    /// on `kernel_queue`; the connection managers of the devices share `cm`.
+    /// Creates an empty list. Work items of queue pairs of processes run on `queue`, of kernel
+    /// users on `kernel_queue`; the connection managers of the devices share `cm`.
     pub(crate) fn new(
         queue: Arc<kernel_ext::workqueue::Queue>,
         kernel_queue: Arc<kernel_ext::workqueue::Queue>,
@@ -220,7 +220,8 @@ impl Devices {
     ) -> Result {
         let mut handles = self.handles.lock();
         sweep(&mut handles);
-        // Under the lock, until the device is registered: another call may add one to the same netdev.
+        // Under the lock, until the device is registered: another call may add one to the same
+        // netdev.
         check_unserved(name, netdev)?;
         vec::reserve(&mut handles, 1, GFP_KERNEL)?;
         let data = RiwDevice::new(
@@ -249,8 +250,8 @@ impl Devices {
         Ok(())
     }
 
-    /// Unregisters all devices, and waits for what they have started to load. No device may be added
-    /// any more. Process context; may sleep.
+    /// Unregisters all devices, and waits for what they have started to load. No device may be
+    /// added any more. Process context; may sleep.
     pub(crate) fn remove_all(&self) {
         let handles = core::mem::replace(&mut *self.handles.lock(), KVec::new());
 
@@ -286,8 +287,8 @@ struct DeviceEntry {
     cm: Arc<CmDevice>,
 }
 
-/// Checks that no device is on `netdev` that riw or siw has made. Process context; may sleep. `EEXIST` if
-/// it is riw's, `EBUSY` if it is another driver's. `name` is for the kernel log.
+/// Checks that no device is on `netdev` that riw or siw has made. Process context; may sleep.
+/// `EEXIST` if it is riw's, `EBUSY` if it is another driver's. `name` is for the kernel log.
 fn check_unserved(name: &CStr, netdev: &net::NetDevice) -> Result {
     match Device::<Riw>::on(netdev) {
         Ok(None) => Ok(()),

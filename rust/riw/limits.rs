@@ -26,8 +26,8 @@ pub(crate) const MAX_QP: u32 = 100 * 1024;
 pub(crate) const MAX_CQ: u32 = 100 * 1024;
 pub(crate) const MAX_SRQ: u32 = 100 * 1024;
 pub(crate) const MAX_MR: u32 = 1000 * 1024;
-/// Each region of a dma-buf takes address space of the kernel for the whole dma-buf (`vmap`), with page
-/// tables that no cgroup is charged for, and no limit of locked memory counts it.
+/// Each region of a dma-buf takes address space of the kernel for the whole dma-buf (`vmap`), with
+/// page tables that no cgroup is charged for, and no limit of locked memory counts it.
 pub(crate) const MAX_DMABUF_MR: u32 = 4 * 1024;
 /// A window pins no memory, so only this limit and the memory cgroup bound the kernel's own memory.
 pub(crate) const MAX_MW: u32 = 128 * 1024;

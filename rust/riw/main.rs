@@ -154,7 +154,8 @@ impl kernel::Module for Module {
             GFP_KERNEL,
         )?;
         let drained = DrainOnDrop(queue.clone());
-        // Of its own: an item of a process may wait for reclaim, which may wait for a kernel user's item.
+        // Of its own: an item of a process may wait for reclaim, which may wait for a kernel user's
+        // item.
         let kernel_queue = Arc::new(
             Queue::new(c"riw_kernel", Flags::UNBOUND | Flags::MEM_RECLAIM)?,
             GFP_KERNEL,

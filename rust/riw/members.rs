@@ -35,8 +35,8 @@ impl<T> Members<T> {
         token
     }
 
-    /// Adds a member, whose node has a number of its own. Any context. Fails with `ENODEV` after the
-    /// shutdown.
+    /// Adds a member, whose node has a number of its own. Any context. Fails with `ENODEV` after
+    /// the shutdown.
     pub(crate) fn add(&mut self, member: RBTreeNode<usize, T>) -> Result {
         if self.shut {
             return Err(ENODEV);

@@ -2,9 +2,9 @@
 
 //! Settings of a device: how its connections are set up, and how long they wait.
 //!
-//! Each setting is a file in `/sys/class/infiniband/NAME/mpa`, or in `llp` beside it if it is about the
-//! transport. Its initial value is the module parameter of the same name. A change applies to connections
-//! that are set up afterwards, unless the setting says otherwise.
+//! Each setting is a file in `/sys/class/infiniband/NAME/mpa`, or in `llp` beside it if it is about
+//! the transport. Its initial value is the module parameter of the same name. A change applies to
+//! connections that are set up afterwards, unless the setting says otherwise.
 //!
 //! To add a number:
 //!
@@ -14,8 +14,8 @@
 //! 3. Describe it in the table of `README.md` and in `Documentation/man/riw.4`:
 //!    `selftests/check_documents` fails otherwise.
 //!
-//! A setting that is a word, such as `transport`, needs [`Attribute::word`], and a parameter of its own in
-//! `rust/bindings/helpers/rdma.c`, since `module!` has only numbers.
+//! A setting that is a word, such as `transport`, needs [`Attribute::word`], and a parameter of its
+//! own in `rust/bindings/helpers/rdma.c`, since `module!` has only numbers.
 
 use crate::{driver::Riw, link::Transport, module_parameters};
 use core::{borrow::Borrow, ops::RangeInclusive};
@@ -91,40 +91,43 @@ macro_rules! settings {
 
 settings! {
     mpa {
-        /// 0: no CRCs, and refuse a peer that requires them; 1: use CRCs if the peer requests them; 2:
-        /// always use CRCs.
+        /// 0: no CRCs, and refuse a peer that requires them; 1: use CRCs if the peer requests them;
+        /// 2: always use CRCs.
         crc: 0..=2,
         /// 1: require markers from the peer. Markers that the peer requires are always sent.
         markers: 0..=1,
-        /// Bytes of the longest FPDU to send over TCP; 0: as long as a TCP segment. The ULPDU of the maximum
-        /// is just below the limit of RFC 5044, section 3, which is 64768. Below 140, MULPDU is the minimum.
+        /// Bytes of the longest FPDU to send over TCP; 0: as long as a TCP segment. The ULPDU of
+        /// the maximum is just below the limit of RFC 5044, section 3, which is 64768. Below 140,
+        /// MULPDU is the minimum.
         fpdu_max: 0..=64_774,
         /// The highest MPA revision to use. A Request of revision 1 is answered in any case. A
         /// responder that supports only revision 1 can be reached only with `peer_to_peer` 0.
         mpa_revision: 1..=2,
         /// 1: as initiator, request the peer-to-peer model, in which either side may send first.
         peer_to_peer: 0..=1,
-        /// The RTR messages that an initiator may use in the peer-to-peer model, as a sum: 1 Send, 2
-        /// RDMA Write, 4 RDMA Read, all without payload. A Send consumes a receive WR of the peer.
+        /// The RTR messages that an initiator may use in the peer-to-peer model, as a sum: 1 Send,
+        /// 2 RDMA Write, 4 RDMA Read, all without payload. A Send consumes a receive WR of the
+        /// peer.
         rtr: 1..=7,
         /// Milliseconds for TCP or SCTP to connect.
         connect_timeout: 100..=30_000,
-        /// Milliseconds for the peer's startup frame; also for its first FPDU, if the connection waits
-        /// for that.
+        /// Milliseconds for the peer's startup frame; also for its first FPDU, if the connection
+        /// waits for that.
         startup_timeout: 100..=30_000,
-        /// Milliseconds for the consumer to accept or reject a connection. After that riw rejects it.
+        /// Milliseconds for the consumer to accept or reject a connection. After that riw rejects
+        /// it.
         accept_timeout: 100..=600_000,
-        /// Milliseconds that a message which takes a receive WR waits for one to be posted, until its
-        /// stream ends; 0: it does not wait. Applies to each message that arrives afterwards.
+        /// Milliseconds that a message which takes a receive WR waits for one to be posted, until
+        /// its stream ends; 0: it does not wait. Applies to each message that arrives afterwards.
         receive_wait: 0..=60_000,
-        /// Seconds of silence from the peer before TCP or SCTP probes an idle connection; 0: never. After
-        /// the same time again without an answer, the peer is considered gone. With data in flight, the
-        /// retransmission timeout applies instead.
+        /// Seconds of silence from the peer before TCP or SCTP probes an idle connection; 0: never.
+        /// After the same time again without an answer, the peer is considered gone. With data in
+        /// flight, the retransmission timeout applies instead.
         keepalive: 0..=32_767,
     }
     llp {
-        /// 1: over SCTP, place the payload of an RDMA Write when it arrives, even if segments before it are
-        /// missing (RFC 5041, section 5.3).
+        /// 1: over SCTP, place the payload of an RDMA Write when it arrives, even if segments
+        /// before it are missing (RFC 5041, section 5.3).
         early_placement: 0..=1,
         /// 1: over SCTP, a connection or listener at one address of the netdev has the others, too.
         multihoming: 0..=1,
@@ -191,7 +194,8 @@ impl Settings {
         }
     }
 
-    /// Returns the transports of a connection or listener that is made now, the one to connect by first. Any context.
+    /// Returns the transports of a connection or listener that is made now, the one to connect by
+    /// first. Any context.
     pub(crate) fn transports(&self) -> &'static [Transport] {
         // CAST: A 32-bit number fits.
         let number = self.transport.load(ordering::Relaxed) as usize;
@@ -209,8 +213,8 @@ impl Settings {
         self.early_placement.load(ordering::Relaxed) != 0
     }
 
-    /// Returns the length of the longest FPDU in bytes, unless it is to be that of a TCP segment. Any
-    /// context.
+    /// Returns the length of the longest FPDU in bytes, unless it is to be that of a TCP segment.
+    /// Any context.
     pub(crate) fn fpdu_max(&self) -> Option<u32> {
         match self.fpdu_max.load(ordering::Relaxed) {
             0 => None,

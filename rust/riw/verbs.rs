@@ -66,11 +66,13 @@ pub(crate) struct Ucontext {
     _charge: ObjectCharge,
 }
 
-/// Returns the capabilities that a device announces for atomic operations, and for masked ones. They are
-/// operations of the CPU on the memory itself, so they are atomic among all devices, and with the consumers' own.
+/// Returns the capabilities that a device announces for atomic operations, and for masked ones.
+/// They are operations of the CPU on the memory itself, so they are atomic among all devices, and
+/// with the consumers' own.
 ///
-/// Processes see the first number, which promises that they can post such operations. The second one
-/// is for kernel users only, which always can. Any peer can request operations on the memory of either.
+/// Processes see the first number, which promises that they can post such operations. The second
+/// one is for kernel users only, which always can. Any peer can request operations on the memory of
+/// either.
 fn atomic_caps(dev: &Device<Riw>) -> (AtomicCap, AtomicCap) {
     let plain = match dev.provider {
         Provider::Own => ATOMIC_GLOB,

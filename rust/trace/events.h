@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The trace events of riw. `device` is the name of the RDMA device, `qpn` and `cqn` are the numbers
- * that `rdma resource show` prints. No event has an address of the kernel: the `wr_id` of kernel users, and
- * the `addr` of their memory that is in no region, are hashed.
+ * that `rdma resource show` prints. No event has an address of the kernel: the `wr_id` of kernel
+ * users, and the `addr` of their memory that is in no region, are hashed.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM riw
@@ -37,8 +37,8 @@ RIW_WR_FLAGS
 #define riw_last(value, name) { value, name }
 
 /*
- * A connection enters another phase. `qpn` is 0 if it has no queue pair yet. `reason` is why it ends, and
- * `error` an errno if it has not been established.
+ * A connection enters another phase. `qpn` is 0 if it has no queue pair yet. `reason` is why it
+ * ends, and `error` an errno if it has not been established.
  */
 TRACE_EVENT(cm_phase,
 	TP_PROTO(
@@ -208,8 +208,8 @@ DEFINE_EVENT(riw_terminate_class, terminate_rx,
 	TP_ARGS(dev, qpn, layer, etype, code));
 
 /*
- * A kernel user posts a work request to queue pair `qpn`, or a receive to shared receive queue `srqn`;
- * the other number is 0. A process posts by a store to shared memory, which no event shows.
+ * A kernel user posts a work request to queue pair `qpn`, or a receive to shared receive queue
+ * `srqn`; the other number is 0. A process posts by a store to shared memory, which no event shows.
  */
 TRACE_EVENT(wr_post,
 	TP_PROTO(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The enums of the trace events, and the names that they are printed by. A list has a macro for each
- * value, which events.h defines for each use of the list.
+ * The enums of the trace events, and the names that they are printed by. A list has a macro for
+ * each value, which events.h defines for each use of the list.
  */
 #ifndef RIW_TRACE_NAMES_H
 #define RIW_TRACE_NAMES_H

@@ -24,7 +24,8 @@ pub fn wr_post(qp: &impl Source, posted: impl FnOnce() -> PostedWr) {
     }
 }
 
-/// Traces that a kernel user is about to post the WR that `posted` returns to a shared receive queue.
+/// Traces that a kernel user is about to post the WR that `posted` returns to a shared receive
+/// queue.
 #[inline]
 pub fn srq_wr_post<T: Driver>(srq: &Srq<T>, posted: impl FnOnce() -> PostedWr) {
     if tracepoint::wr_post_enabled() {

@@ -26,7 +26,8 @@ macro_rules! declare {
                     key
                 )
             };
-            // Without jump labels, or with headers that lack the file that the macro above includes.
+            // Without jump labels, or with headers that lack the file that the macro above
+            // includes.
             #[cfg(all(CONFIG_TRACEPOINTS, not(static_branch_asm)))]
             // SAFETY: As above.
             let enabled = unsafe {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB */
 /*
- * riw's own ABI with user space, version 1, in C. rust/abi has the same in Rust, and says how the rings are
- * used; a test of that crate compares both.
+ * riw's own ABI with user space, version 1, in C. rust/abi has the same in Rust, and says how the
+ * rings are used; a test of that crate compares both.
  *
- * All numbers are in the byte order of the host, if their comment names no other. Lengths and offsets are in
- * octets. Reserved fields are written as zero and ignored by their reader.
+ * All numbers are in the byte order of the host, if their comment names no other. Lengths and
+ * offsets are in octets. Reserved fields are written as zero and ignored by their reader.
  *
- * A ring consists of 64-bit words. Either side accesses a word only by an atomic 64-bit load or store.
+ * A ring consists of 64-bit words. Either side accesses a word only by an atomic 64-bit load or
+ * store.
  */
 #ifndef RIW_ABI_H
 #define RIW_ABI_H
@@ -22,8 +23,8 @@
 #define RIW_MAX_INLINE 256
 
 /*
- * The driver's part of the requests and responses of uverbs. The fields behind these structs are valid as
- * comp_mask says; no bit of it is defined yet.
+ * The driver's part of the requests and responses of uverbs. The fields behind these structs are
+ * valid as comp_mask says; no bit of it is defined yet.
  */
 
 /* riw_uresp_alloc_ucontext.features */
@@ -48,7 +49,7 @@ struct riw_uresp_alloc_ucontext {
 	__u32 max_inline;
 };
 
-/* A ring, to be mapped by mmap() of the uverbs file: exactly this length, MAP_SHARED, read and write. */
+/* A ring, to be mapped by mmap() of the uverbs file: this length, MAP_SHARED, read and write. */
 struct riw_ring_map {
 	__aligned_u64 offset;
 	__aligned_u64 bytes;
@@ -139,7 +140,7 @@ struct riw_sqe {
 	__u16 flags; /* enum riw_wr_flags */
 	__u32 inline_len;
 	__u32 rkey; /* LOCAL_INVALIDATE: the STag; BIND_MW: the new STag of the window */
-	__u32 invalidate_or_imm; /* BIND_MW: the STag of the region; WRITE_WITH_IMM: in the order of the wire */
+	__u32 invalidate_or_imm; /* BIND_MW: the region's STag; WRITE_WITH_IMM: in wire order */
 	__aligned_u64 remote_addr; /* BIND_MW: the first address of the window */
 	__aligned_u64 add_or_swap; /* BIND_MW: the length of the window */
 	__aligned_u64 compare; /* BIND_MW: the access flags */
@@ -154,7 +155,7 @@ struct riw_rqe {
 	__u32 reserved;
 };
 
-/* riw_cqe.opcode, with the values of enum ib_uverbs_wc_opcode and, for receives, of enum ibv_wc_opcode */
+/* riw_cqe.opcode: the values of enum ib_uverbs_wc_opcode; for receives of enum ibv_wc_opcode */
 enum riw_wc_opcode {
 	RIW_WC_SEND = 0,
 	RIW_WC_WRITE = 1,

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// The assertions that the header must satisfy, in C: one for each constant, and two for each field.
+/// The assertions that the header must satisfy, in C: one for each constant, and two for each
+/// field.
 #[derive(Default)]
 struct Facts(String);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB
 
-//! Models of the two protocols in `riw_abi::ring` that let a side sleep: the doorbell, and the arming of a
-//! completion queue. A test goes through all interleavings of the steps of both sides.
+//! Models of the two protocols in `riw_abi::ring` that let a side sleep: the doorbell, and the
+//! arming of a completion queue. A test goes through all interleavings of the steps of both sides.
 //!
-//! Each side has a buffer for its stores, which reach the memory later, in order. That is the memory model
-//! of x86; it has the one reordering that these protocols need barriers for. A barrier waits until the
-//! buffer is empty. Each test has a counterpart without one of the barriers, which must find a wakeup that
-//! gets lost: otherwise the model shows nothing.
+//! Each side has a buffer for its stores, which reach the memory later, in order. That is the
+//! memory model of x86; it has the one reordering that these protocols need barriers for. A barrier
+//! waits until the buffer is empty. Each test has a counterpart without one of the barriers, which
+//! must find a wakeup that gets lost: otherwise the model shows nothing.
 
 use riw_abi::ring;
 use std::collections::{HashSet, VecDeque};
@@ -101,8 +101,8 @@ const PRODUCER: usize = 0;
 const WAKE_AT: usize = 1;
 const ENTRIES: u32 = 8;
 
-/// A step of the process, which is side 0. own[0]: the next batch; own[1]: the count. Returns whether it
-/// takes one.
+/// A step of the process, which is side 0. own[0]: the next batch; own[1]: the count. Returns
+/// whether it takes one.
 fn post(state: &mut State, batches: &[u32], barrier: bool) -> bool {
     let memory = state.memory;
     let [process, kernel] = &mut state.sides;
@@ -130,7 +130,8 @@ fn post(state: &mut State, batches: &[u32], barrier: bool) -> bool {
     }
 }
 
-/// The process posts `batches`, and the kernel takes entries. Returns whether entries can be left behind.
+/// The process posts `batches`, and the kernel takes entries. Returns whether entries can be left
+/// behind.
 fn loses_entries(first: u32, batches: &[u32], process_barrier: bool, kernel_barrier: bool) -> bool {
     let total = first.wrapping_add(batches.iter().sum());
     let process = |state: &mut State| post(state, batches, process_barrier);
@@ -194,8 +195,8 @@ fn both_barriers_of_the_doorbell_are_needed() {
 const COMPLETIONS: usize = 0;
 const ARM: usize = 1;
 
-/// A step of the kernel, which is side 0. own[0]: the completions that it has added. Returns whether it
-/// takes one.
+/// A step of the kernel, which is side 0. own[0]: the completions that it has added. Returns
+/// whether it takes one.
 fn complete(state: &mut State, total: u32, barrier: bool) -> bool {
     let memory = state.memory;
     let [kernel, process] = &mut state.sides;
@@ -223,8 +224,8 @@ fn complete(state: &mut State, total: u32, barrier: bool) -> bool {
     }
 }
 
-/// The kernel adds completions, and a process polls, arms, polls again and sleeps. Returns whether it can
-/// sleep on with completions in the queue.
+/// The kernel adds completions, and a process polls, arms, polls again and sleeps. Returns whether
+/// it can sleep on with completions in the queue.
 fn loses_completions(total: u32, kernel_barrier: bool, process_barrier: bool) -> bool {
     let kernel = |state: &mut State| complete(state, total, kernel_barrier);
     // Side 1. own[0]: the completions that it has polled; own[1]: 1 if an event is pending.

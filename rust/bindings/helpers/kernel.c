@@ -105,10 +105,11 @@ void riw_helper_put_memcg(struct mem_cgroup *memcg)
 }
 
 /*
- * Returns zeroed memory that is charged to the active memory cgroup, to be freed by kvfree(). May sleep.
+ * Returns zeroed memory that is charged to the active memory cgroup, to be freed by kvfree(). May
+ * sleep.
  *
- * At the limit of the memory cgroup, a process meets the OOM killer. A worker gets NULL: a peer decides
- * when it needs memory, and its process may be gone.
+ * At the limit of the memory cgroup, a process meets the OOM killer. A worker gets NULL: a peer
+ * decides when it needs memory, and its process may be gone.
  */
 void *riw_helper_kvzalloc_charged(size_t size)
 {

@@ -131,8 +131,8 @@ static size_t riw_dev_ip6_addrs(struct net_device *dev, struct sockaddr_storage 
 }
 
 /*
- * Copies the first `max` addresses of a netdev, with port 0, without those that are valid on the host
- * or the link only. Returns their number.
+ * Copies the first `max` addresses of a netdev, with port 0, without those that are valid on the
+ * host or the link only. Returns their number.
  */
 size_t riw_helper_dev_ip_addrs(struct net_device *dev, int family, struct sockaddr_storage *addrs,
 			       size_t max)

@@ -32,10 +32,11 @@
 #include "rdma.h"
 
 /*
- * Logs `line`, a fmt::Arguments of Rust, as dev_dbg_ratelimited() does, but within the limit `rs`. It is
- * the one place that `module riw` of dynamic debug names.
+ * Logs `line`, a fmt::Arguments of Rust, as dev_dbg_ratelimited() does, but within the limit `rs`.
+ * It is the one place that `module riw` of dynamic debug names.
  */
-void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state *rs, const void *line)
+void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state *rs,
+				  const void *line)
 {
 #ifdef CONFIG_DYNAMIC_DEBUG
 	DEFINE_DYNAMIC_DEBUG_METADATA(descriptor, "%pA\n");
@@ -101,8 +102,8 @@ u64 riw_helper_hash_3u64(u64 a, u64 b, u64 c)
 }
 
 /*
- * As %p hashes a pointer: the hash shows which numbers are equal, and no more. It is the same for a number
- * until the module is unloaded. Any context.
+ * As %p hashes a pointer: the hash shows which numbers are equal, and no more. It is the same for a
+ * number until the module is unloaded. Any context.
  */
 u32 riw_helper_hash_secret(u64 secret)
 {
@@ -225,8 +226,8 @@ bool riw_helper_ib_access_writable(int access)
 MODULE_IMPORT_NS("DMA_BUF");
 
 /*
- * The direction of the DMA that takes turns with the CPU: a CPU that only reads sees the data that the
- * device has written.
+ * The direction of the DMA that takes turns with the CPU: a CPU that only reads sees the data that
+ * the device has written.
  */
 static enum dma_data_direction dmabuf_direction(bool writable)
 {
@@ -234,8 +235,8 @@ static enum dma_data_direction dmabuf_direction(bool writable)
 }
 
 /*
- * Maps the dma-buf that is open as `fd`, for writing if `access` includes a right to write. Returns 0 or a
- * negative errno.
+ * Maps the dma-buf that is open as `fd`, for writing if `access` includes a right to write. Returns
+ * 0 or a negative errno.
  */
 int riw_helper_dmabuf_map(int fd, int access, struct riw_dmabuf_mapped *mapped)
 {
@@ -277,7 +278,7 @@ void riw_helper_dmabuf_unmap(const struct riw_dmabuf_mapped *mapped)
 	struct iosys_map map = IOSYS_MAP_INIT_VADDR(mapped->addr);
 	struct dma_buf *buf = mapped->buf;
 
-	/* It cannot fail for an exporter that has allowed the access. If it does, nothing is left to do. */
+	/* Cannot fail if the exporter has allowed the access. If it does, nothing is left to do. */
 	dma_buf_end_cpu_access(buf, dmabuf_direction(mapped->writable));
 	dma_buf_vunmap_unlocked(buf, &map);
 	dma_buf_put(buf);
@@ -334,8 +335,8 @@ u64 riw_helper_cmpxchg_memory(u64 *at, u64 old, u64 new)
 }
 
 /*
- * Only rdma_cm creates ids of iw_cm, and `context` is then its rdma_id_private (core/cma_priv.h), which
- * begins with a struct rdma_cm_id.
+ * Only rdma_cm creates ids of iw_cm, and `context` is then its rdma_id_private (core/cma_priv.h),
+ * which begins with a struct rdma_cm_id.
  */
 static struct rdma_cm_id *iw_cm_id_owner(struct iw_cm_id *id)
 {
@@ -352,16 +353,16 @@ struct ib_qp *riw_helper_iw_cm_id_qp(struct iw_cm_id *id)
 }
 
 /*
- * Whether uverbs undoes the creation of a process's region, as it cannot write the response. It lists an
- * object from the end of its creation until its driver has destroyed it. Not for a region of
- * ib_uverbs_rereg_mr(), whose `uobject` is that of the old region, and freed.
+ * Whether uverbs undoes the creation of a process's region, as it cannot write the response. It
+ * lists an object from the end of its creation until its driver has destroyed it. Not for a region
+ * of ib_uverbs_rereg_mr(), whose `uobject` is that of the old region, and freed.
  */
 bool riw_helper_mr_is_undone(const struct ib_mr *mr)
 {
 	return list_empty(&mr->uobject->list);
 }
 
-/* As capable(CAP_SYS_ADMIN), but without an audit record: a caller that is refused has done no wrong. */
+/* As capable(CAP_SYS_ADMIN), without an audit record: a refused caller has done no wrong. */
 bool riw_helper_may_be_kernel_user(void)
 {
 	if (current->flags & PF_KTHREAD)
@@ -371,24 +372,24 @@ bool riw_helper_may_be_kernel_user(void)
 }
 
 /*
- * Whether a work item runs. iw_cm handles a connect request in one, and rejects it there if rdma_cm or the
- * consumer's handler fails. A call of a process runs in none.
+ * Whether a work item runs. iw_cm handles a connect request in one, and rejects it there if rdma_cm
+ * or the consumer's handler fails. A call of a process runs in none.
  */
 bool riw_helper_in_work_item(void)
 {
 	return current_work();
 }
 
-/* Returns the network namespace of the consumer, with a reference; NULL if it is being dismantled. */
+/* Returns the network namespace of the consumer, with a reference; NULL if it is being removed. */
 struct net *riw_helper_iw_cm_id_net(struct iw_cm_id *id)
 {
 	return maybe_get_net(iw_cm_id_owner(id)->route.addr.dev_addr.net);
 }
 
 /*
- * Returns what a listening id has in common with the other ones of its consumer. If rdma_cm listens on each
- * device, it makes an rdma_cm_id for each, with the consumer's one as `context`. Else that is what the consumer
- * has set: nothing, for some kernel users.
+ * Returns what a listening id has in common with the other ones of its consumer. If rdma_cm listens
+ * on each device, it makes an rdma_cm_id for each, with the consumer's one as `context`. Else that
+ * is what the consumer has set: nothing, for some kernel users.
  */
 void *riw_helper_iw_cm_id_consumer(struct iw_cm_id *id)
 {
@@ -428,7 +429,8 @@ static const struct kernel_param_ops provider_ops = {
 };
 
 module_param_cb(provider, &provider_ops, NULL, 0644);
-MODULE_PARM_DESC(provider, "user ABI of new devices: siw, for rdma-core's libsiw, or riw, for libriw");
+MODULE_PARM_DESC(provider,
+		 "user ABI of new devices: siw, for rdma-core's libsiw, or riw, for libriw");
 
 unsigned int riw_helper_provider(void)
 {
@@ -464,7 +466,8 @@ static const struct kernel_param_ops transport_ops = {
 };
 
 module_param_cb(transport, &transport_ops, NULL, 0644);
-MODULE_PARM_DESC(transport, "transport of new devices: tcp, sctp, or both: SCTP, and TCP with peers that lack it");
+MODULE_PARM_DESC(transport,
+		 "transport of new devices: tcp, sctp, or both: SCTP, or else TCP");
 
 unsigned int riw_helper_transport(void)
 {

@@ -37,7 +37,8 @@ struct riw_dmabuf_mapped {
 struct net_device *riw_helper_ib_netdev(struct ib_device *dev);
 bool riw_helper_ib_netdev_has_speed(struct ib_device *dev);
 void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu);
-void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state *rs, const void *line);
+void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state *rs,
+				  const void *line);
 unsigned int riw_helper_num_possible_cpus(void);
 u64 riw_helper_get_random_u64(void);
 u64 riw_helper_hash_3u64(u64 a, u64 b, u64 c);

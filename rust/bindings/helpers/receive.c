@@ -56,7 +56,7 @@ static bool riw_rx_settle(struct sock *sk, struct riw_rx_place *place)
 	return true;
 }
 
-/* Moves to the piece that holds the next byte, and notes the bytes from there on that are contiguous. */
+/* Moves to the piece that holds the next byte, and notes the contiguous bytes from there on. */
 static void riw_rx_enter(struct sock *sk, struct riw_rx_place *place)
 {
 	const skb_frag_t *frag;
@@ -144,8 +144,9 @@ size_t riw_helper_rx_each(struct sock *sk, const struct riw_rx_place *from, size
 }
 
 /*
- * Returns zeroed memory for received data, to be freed by kvfree(). A peer decides when it is needed, and the caller
- * tries again later: so the OOM killer is not called for it, and no reclaim is repeated.
+ * Returns zeroed memory for received data, to be freed by kvfree(). A peer decides when it is
+ * needed, and the caller tries again later: so the OOM killer is not called for it, and no reclaim
+ * is repeated.
  */
 void *riw_helper_recv_buf_alloc(size_t size)
 {

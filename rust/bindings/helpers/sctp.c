@@ -3,8 +3,8 @@
  * SCTP sockets, for rust/net.
  *
  * sctp.ko exports nothing that this file uses: the module needs it only when a socket is made. The
- * kernel cannot call SCTP's getsockopt(), so these functions read its structures, under the socket's
- * lock.
+ * kernel cannot call SCTP's getsockopt(), so these functions read its structures, under the
+ * socket's lock.
  */
 #include <linux/jiffies.h>
 #include <linux/net.h>
@@ -26,10 +26,10 @@
 #define RIW_SCTP_SACK_DELAY 20
 
 /*
- * Of an association with several paths. Data moves to another path after the first timeout (RFC 7829),
- * or where net.sctp.pf_enable forbids that, after four: 250 ms to 4 s with the RTO of a LAN. A path that
- * is given up too early costs little: one heartbeat brings it back. Heartbeats find out within seconds
- * that a path that is not used has failed, or works again.
+ * Of an association with several paths. Data moves to another path after the first timeout (RFC
+ * 7829), or where net.sctp.pf_enable forbids that, after four: 250 ms to 4 s with the RTO of a LAN.
+ * A path that is given up too early costs little: one heartbeat brings it back. Heartbeats find out
+ * within seconds that a path that is not used has failed, or works again.
  */
 #define RIW_SCTP_PATH_RETRANS 3
 #define RIW_SCTP_PATH_HEARTBEAT 5000
@@ -39,10 +39,7 @@ static int riw_sctp_set(struct socket *sock, int option, void *value, unsigned i
 	return READ_ONCE(sock->ops)->setsockopt(sock, SOL_SCTP, option, KERNEL_SOCKPTR(value), len);
 }
 
-/*
- * Must be called before the socket connects or listens: an association takes over what is set then. Half of
- * `receive` is the window.
- */
+/* To be called before the socket connects or listens. Half of `receive` is the window. */
 int riw_helper_sctp_setup(struct socket *sock, u32 adaptation, u32 send, u32 receive)
 {
 	struct sctp_setadaptation indication = { .ssb_adaptation_ind = adaptation };
@@ -126,8 +123,8 @@ int riw_helper_sctp_set_heartbeat(struct socket *sock, u32 ms)
 }
 
 /*
- * Lets an association use its paths, beside the primary one. A path needs a heartbeat before it can be
- * used, also if the peer is not to be probed otherwise.
+ * Lets an association use its paths, beside the primary one. A path needs a heartbeat before it can
+ * be used, also if the peer is not to be probed otherwise.
  */
 static int riw_sctp_tune_paths(struct socket *sock, unsigned int heartbeat)
 {
@@ -171,9 +168,9 @@ int riw_helper_sctp_tune(struct socket *sock)
 }
 
 /*
- * Lets a child check the cookies that its listener has made. SCTP gives it a key of its own. So if the
- * COOKIE ACK is lost, the peer repeats its COOKIE ECHO, the child discards it, and the peer never
- * connects.
+ * Lets a child check the cookies that its listener has made. SCTP gives it a key of its own. So if
+ * the COOKIE ACK is lost, the peer repeats its COOKIE ECHO, the child discards it, and the peer
+ * never connects.
  */
 void riw_helper_sctp_share_cookie_key(struct sock *child, struct sock *listener)
 {
@@ -215,7 +212,7 @@ static enum riw_sctp_phase riw_sctp_phase(const struct sctp_association *asoc)
 	}
 }
 
-/* Whether there is something to read, other than the event that the association is up. The socket must be locked. */
+/* Whether more is to be read than the event that the association is up. Socket: locked. */
 static bool riw_sctp_has_received(struct sock *sk)
 {
 	struct sk_buff *skb;
@@ -255,14 +252,17 @@ void riw_helper_sctp_look(struct sock *sk, struct riw_sctp_look *look)
 }
 
 /* SCTP gives global addresses a scope, too, and a local address none: the path gives it. */
-static void riw_sctp_addr(struct sockaddr_storage *to, const union sctp_addr *from, u16 port, u32 scope)
+static void riw_sctp_addr(struct sockaddr_storage *to, const union sctp_addr *from, u16 port,
+			  u32 scope)
 {
 	if (from->sa.sa_family == AF_INET6) {
 		struct sockaddr_in6 *to6 = (struct sockaddr_in6 *)to;
 
 		memcpy(to6, &from->v6, sizeof(from->v6));
 		to6->sin6_port = htons(port);
-		to6->sin6_scope_id = ipv6_addr_type(&to6->sin6_addr) & IPV6_ADDR_LINKLOCAL ? scope : 0;
+		if (!(ipv6_addr_type(&to6->sin6_addr) & IPV6_ADDR_LINKLOCAL))
+			scope = 0;
+		to6->sin6_scope_id = scope;
 	} else {
 		memcpy(to, &from->v4, sizeof(from->v4));
 		((struct sockaddr_in *)to)->sin_port = htons(port);
@@ -282,19 +282,17 @@ bool riw_helper_sctp_addrs(struct sock *sk, struct sockaddr_storage *local,
 	asoc = riw_sctp_asoc(sk);
 	if (asoc) {
 		const union sctp_addr *peer = &asoc->peer.primary_addr;
+		const union sctp_addr *own = &asoc->peer.primary_path->saddr;
 		u32 scope = peer->sa.sa_family == AF_INET6 ? peer->v6.sin6_scope_id : 0;
 
-		riw_sctp_addr(local, &asoc->peer.primary_path->saddr, asoc->base.bind_addr.port, scope);
+		riw_sctp_addr(local, own, asoc->base.bind_addr.port, scope);
 		riw_sctp_addr(remote, peer, asoc->peer.port, scope);
 	}
 	release_sock(sk);
 	return asoc;
 }
 
-/*
- * Returns the free space in the send buffer in bytes. SCTP wakes the socket's waiters if there is any:
- * __sctp_write_space().
- */
+/* Free bytes of the send buffer. If there are any, SCTP wakes waiters: __sctp_write_space(). */
 static size_t riw_sctp_wspace(const struct sctp_association *asoc)
 {
 	struct sock *sk = asoc->base.sk;
@@ -304,9 +302,9 @@ static size_t riw_sctp_wspace(const struct sctp_association *asoc)
 }
 
 /*
- * Returns the free space in the send buffer in bytes, headers and bookkeeping included; 1 if there is
- * no association: sending then returns the reason. After 0, the watch calls back. Every acknowledged chunk
- * makes SCTP look for room, under the lock.
+ * Returns the free space in the send buffer in bytes, headers and bookkeeping included; 1 if there
+ * is no association: sending then returns the reason. After 0, the watch calls back. Every
+ * acknowledged chunk makes SCTP look for room, under the lock.
  */
 size_t riw_helper_sctp_room(struct sock *sk, u32 *chunk)
 {
@@ -347,7 +345,7 @@ static int riw_sctp_no_room(struct sock *sk)
 	return ret;
 }
 
-/* A send takes the error with which the association has ended; the next receive must find it. -ESHUTDOWN is none. */
+/* A send takes the error of the association, which the next receive must find. Not -ESHUTDOWN. */
 static void riw_sctp_keep_error(struct sock *sk, int ret)
 {
 	lock_sock(sk);
@@ -374,8 +372,8 @@ static int riw_sctp_send(struct socket *sock, struct msghdr *msg, u32 ppid)
 	info->snd_ppid = (__force u32)htonl(ppid);
 
 	/*
-	 * All may have been acknowledged between the attempt and the look. So only an attempt that began
-	 * with nothing in flight shows a lack of memory: nobody else sends.
+	 * All may have been acknowledged between the attempt and the look. So only an attempt that
+	 * began with nothing in flight shows a lack of memory: nobody else sends.
 	 */
 	do {
 		last = ret;
@@ -446,7 +444,7 @@ int riw_helper_sctp_recv(struct socket *sock, u8 *to, size_t len, struct riw_sct
 	return ret;
 }
 
-/* Whether an event reports that the peer has restarted: data that it had not acknowledged is lost. */
+/* Whether an event reports a restart of the peer: data that it has not acknowledged is lost. */
 bool riw_helper_sctp_restarted(const u8 *event, size_t len)
 {
 	struct sctp_assoc_change change;

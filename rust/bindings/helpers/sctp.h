@@ -24,7 +24,7 @@ struct riw_sctp_look {
 	u32 unsent;
 	bool received;		/* something is to be read, other than the event that it is up */
 	u32 addrs;		/* of the peer */
-	u32 silence;		/* ms since the last packet of the peer; U32_MAX if there has been none */
+	u32 silence;		/* ms since the last packet of the peer; U32_MAX: none */
 	u64 moved;		/* changes when either side has received something */
 };
 
@@ -36,9 +36,9 @@ struct riw_sctp_part {
 };
 
 /*
- * Messages without an answer until an association ends (Association.Max.Retrans of RFC 9260): for about
- * 200 s with data in flight, as with the kernel's own values, 10 and an RTO of up to 60 s. They count over
- * all paths, so 10 would end an association with two paths within 15 s.
+ * Messages without an answer until an association ends (Association.Max.Retrans of RFC 9260): for
+ * about 200 s with data in flight, as with the kernel's own values, 10 and an RTO of up to 60 s.
+ * They count over all paths, so 10 would end an association with two paths within 15 s.
  */
 #define RIW_SCTP_RETRANS 24
 

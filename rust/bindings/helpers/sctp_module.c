@@ -11,9 +11,10 @@ static struct module *riw_sctp_module;
 static bool riw_sctp_loaded;
 
 /*
- * Loads sctp.ko, and keeps it until riw_helper_sctp_unload(): no socket loads it then. Waits for modprobe.
- * sctp.ko waits for all network namespaces that are being dismantled, and these for their netdevs. So the
- * caller must hold no lock, and nothing that the unregistration of a netdev waits for.
+ * Loads sctp.ko, and keeps it until riw_helper_sctp_unload(): no socket loads it then. Waits for
+ * modprobe. sctp.ko waits for all network namespaces that are being dismantled, and these for their
+ * netdevs. So the caller must hold no lock, and nothing that the unregistration of a netdev waits
+ * for.
  */
 int riw_helper_sctp_load(void)
 {

@@ -173,8 +173,8 @@ size_t riw_helper_tcp_room(struct sock *sk)
 }
 
 /*
- * Lets TCP call sk_write_space() at the next acknowledgment, as if there had been no room. TCP enlarges the
- * send buffer then, if the congestion window has grown (tcp_new_space()).
+ * Lets TCP call sk_write_space() at the next acknowledgment, as if there had been no room. TCP
+ * enlarges the send buffer then, if the congestion window has grown (tcp_new_space()).
  */
 void riw_helper_tcp_notify_room(struct sock *sk)
 {
@@ -208,12 +208,14 @@ bool riw_helper_tcp_has_urgent(struct sock *sk)
 }
 
 /*
- * Whether the receive buffer has room behind what is unread, as in tcp_epollin_ready(), with two differences:
+ * Whether the receive buffer has room behind what is unread, as in tcp_epollin_ready(), with two
+ * differences:
  *
- * - Memory pressure, of the host or of a memory cgroup, is no reason. TCP then makes the window smaller, and
- *   still queues what the peer sends. If it has to drop a segment, it calls data_ready().
- * - If the peer has used up the window, TCP may be about to open it again. The test for that is the one of
- *   __tcp_select_window().
+ * - Memory pressure, of the host or of a memory cgroup, is no reason. TCP then makes the window
+ *   smaller, and still queues what the peer sends. If it has to drop a segment, it calls
+ *   data_ready().
+ * - If the peer has used up the window, TCP may be about to open it again. The test for that is the
+ *   one of __tcp_select_window().
  */
 static bool riw_tcp_has_space(const struct sock *sk)
 {
@@ -245,8 +247,8 @@ static bool riw_tcp_wait_for(struct sock *sk, u32 count)
 }
 
 /*
- * Ends a look at the queue: takes `taken` bytes, which are there and not urgent, and then sets the low-water mark
- * as riw_tcp_wait_for() does, unless `lowat` is 0. The socket must be locked.
+ * Ends a look at the queue: takes `taken` bytes, which are there and not urgent, and then sets the
+ * low-water mark as riw_tcp_wait_for() does, unless `lowat` is 0. The socket must be locked.
  */
 u32 riw_helper_rx_finish(struct sock *sk, size_t taken, u32 lowat)
 {
@@ -261,14 +263,15 @@ u32 riw_helper_rx_finish(struct sock *sk, size_t taken, u32 lowat)
 	return flags;
 }
 
-static int riw_tcp_all(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset, size_t len)
+static int riw_tcp_all(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset,
+		       size_t len)
 {
 	return len;
 }
 
 /*
- * Takes all bytes up to urgent data, and lets TCP call sk_data_ready() at every byte. The socket must be
- * locked.
+ * Takes all bytes up to urgent data, and lets TCP call sk_data_ready() at every byte. The socket
+ * must be locked.
  */
 void riw_helper_tcp_discard(struct sock *sk)
 {
@@ -289,7 +292,7 @@ void riw_helper_tcp_reserve(struct socket *sock, u32 count)
 	release_sock(sk);
 }
 
-/* Resets the connection. The socket stays bound to the port that it was bound to, and can connect again. */
+/* Resets the connection. The socket stays bound to its port, and can connect again. */
 int riw_helper_tcp_disconnect(struct socket *sock)
 {
 	struct sockaddr_storage none = { .ss_family = AF_UNSPEC };
@@ -301,8 +304,8 @@ int riw_helper_tcp_disconnect(struct socket *sock)
 }
 
 /*
- * Gives up the local port of a TCP socket that is not connected, if it is an ephemeral one. The address stays, and
- * the next connect chooses a port. Returns whether it has done so.
+ * Gives up the local port of a TCP socket that is not connected, if it is an ephemeral one. The
+ * address stays, and the next connect chooses a port. Returns whether it has done so.
  */
 bool riw_helper_tcp_release_ephemeral_port(struct sock *sk)
 {
@@ -342,7 +345,7 @@ void riw_helper_sk_avoid_io(struct sock *sk)
 	release_sock(sk);
 }
 
-/* Each socket with SOCK_MEMALLOC has one count in memalloc_socks_key, until riw_helper_socket_release(). */
+/* A socket with SOCK_MEMALLOC counts in memalloc_socks_key until riw_helper_socket_release(). */
 void riw_helper_sk_use_reserves(struct sock *sk)
 {
 	lock_sock(sk);
@@ -352,8 +355,8 @@ void riw_helper_sk_use_reserves(struct sock *sk)
 }
 
 /*
- * Must be called once for a listener's child, which inherits SOCK_MEMALLOC but is not counted. The flag
- * cannot be cleared instead: see riw_helper_socket_release().
+ * Must be called once for a listener's child, which inherits SOCK_MEMALLOC but is not counted. The
+ * flag cannot be cleared instead: see riw_helper_socket_release().
  */
 void riw_helper_sk_count_reserves(struct sock *sk)
 {
@@ -361,7 +364,7 @@ void riw_helper_sk_count_reserves(struct sock *sk)
 		static_branch_inc(&memalloc_socks_key);
 }
 
-/* Gives a child the user of its listener. The accept gives it that of the task, which is a worker's. */
+/* Gives a child the user of its listener. The accept gives it that of the task, a worker's. */
 void riw_helper_sk_inherit_user(struct socket *child, const struct sock *listener)
 {
 	kuid_t uid = sk_uid(listener);
@@ -373,9 +376,10 @@ void riw_helper_sk_inherit_user(struct socket *child, const struct sock *listene
 /*
  * Releases a socket.
  *
- * Not sk_clear_memalloc(): a packet from the reserves that passed the socket's filter earlier may be in the
- * backlog, and __sk_backlog_rcv() has a BUG_ON() for a socket without SOCK_MEMALLOC. So the flag stays until
- * the end of the socket, and only its part in the count of such sockets is returned here.
+ * Not sk_clear_memalloc(): a packet from the reserves that passed the socket's filter earlier may
+ * be in the backlog, and __sk_backlog_rcv() has a BUG_ON() for a socket without SOCK_MEMALLOC. So
+ * the flag stays until the end of the socket, and only its part in the count of such sockets is
+ * returned here.
  */
 void riw_helper_socket_release(struct socket *sock)
 {
@@ -386,7 +390,7 @@ void riw_helper_socket_release(struct socket *sock)
 		static_branch_dec(&memalloc_socks_key);
 }
 
-/* SO_REUSEPORT: lets the socket share its port with others of the same user that have this flag, or not. */
+/* SO_REUSEPORT: whether the socket shares its port with others of its user that have this flag. */
 void riw_helper_sk_share_port(struct sock *sk, bool on)
 {
 	lock_sock(sk);

@@ -86,19 +86,20 @@ impl Header {
     }
 }
 
-/// Octets of a segment that are copied before it is parsed: the longest DDP header and the longest header of a
-/// message without payload.
+/// Octets of a segment that are copied before it is parsed: the longest DDP header and the longest
+/// header of a message without payload.
 pub const FRONT_LEN: usize = wire::UNTAGGED_LEN + TERMINATE_MAX;
 const _: () = assert!(TERMINATE_MAX >= ATOMIC_REQUEST_LEN);
 /// Octets that a lower layer puts in front of a segment: a length, or a number.
 pub const PREFIX_LEN: usize = 2;
 /// Octets of a frame that are copied before it is parsed.
 pub const HEAD_LEN: usize = PREFIX_LEN + FRONT_LEN;
-/// A copy of the first octets of a frame, without markers: what the lower layer puts in front, then the
-/// segment. Octets behind the end of a shorter frame mean nothing.
+/// A copy of the first octets of a frame, without markers: what the lower layer puts in front, then
+/// the segment. Octets behind the end of a shorter frame mean nothing.
 pub type FrameHead = [u8; HEAD_LEN];
 
-/// A complete, checked DDP segment at the front of the received octets, as the layer below hands it over.
+/// A complete, checked DDP segment at the front of the received octets, as the layer below hands it
+/// over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ulpdu {
     /// The octets of the stream that its frame takes.
@@ -109,7 +110,8 @@ pub struct Ulpdu {
     pub runs: Runs,
 }
 
-/// Where a part of a segment lies in the received octets: yields ranges of them, in order. No range is empty.
+/// Where a part of a segment lies in the received octets: yields ranges of them, in order. No range
+/// is empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Runs {
     /// Position of the next octet of the part.
@@ -127,8 +129,8 @@ impl Runs {
         Self::between_markers(at, len, usize::MAX)
     }
 
-    /// `len` octets from `at` on, without the markers between them. The first marker comes behind `until`
-    /// octets, which is not 0.
+    /// `len` octets from `at` on, without the markers between them. The first marker comes behind
+    /// `until` octets, which is not 0.
     #[inline]
     pub const fn between_markers(at: usize, len: usize, until: usize) -> Self {
         Self {
@@ -149,7 +151,8 @@ impl Runs {
         self
     }
 
-    /// Passes the next octets, as many as no marker interrupts, but at most `max`. Returns where they are.
+    /// Passes the next octets, as many as no marker interrupts, but at most `max`. Returns where
+    /// they are.
     #[inline]
     fn pass(&mut self, max: usize) -> Range<usize> {
         let len = self.until.min(max);

@@ -11,7 +11,8 @@ use crate::types::{copy, split};
 use crate::wire::mpa::MARKER_LEN;
 use core::marker::PhantomData;
 
-/// Octets of a stream with markers that hold a [`FrameHead`], with at most one marker before each of its parts.
+/// Octets of a stream with markers that hold a [`FrameHead`], with at most one marker before each
+/// of its parts.
 const MARKED_HEAD_LEN: usize = HEAD_LEN + 2 * MARKER_LEN;
 
 /// Framing of the stream, as the startup negotiated it.
@@ -85,8 +86,8 @@ fn length(head: &[u8]) -> u16 {
 }
 
 impl<C: Crc32c> FpduDeframer<C> {
-    /// Checks the FPDU of a ULPDU of `len` octets, as [`Self::next`] does. `front` is a copy of the stream's first
-    /// octets.
+    /// Checks the FPDU of a ULPDU of `len` octets, as [`Self::next`] does. `front` is a copy of the
+    /// stream's first octets.
     #[inline]
     fn fpdu<S: Octets>(&mut self, stream: &S, front: &[u8], len: u16) -> Result<Deframed, Error> {
         let layout = self.cadence;
@@ -119,8 +120,8 @@ impl<C: Crc32c> FpduDeframer<C> {
     }
 }
 
-/// Checks the CRC behind the first `covered` octets of the stream. `front` is a copy of the stream's
-/// first octets.
+/// Checks the CRC behind the first `covered` octets of the stream. `front` is a copy of the
+/// stream's first octets.
 fn check_crc<C: Crc32c, S: Octets>(stream: &S, front: &[u8], covered: usize) -> Result<(), Error> {
     let (begin, _) = split(front, covered);
     let mut crc = Crc::new().update::<C>(begin);
@@ -154,8 +155,8 @@ fn word<S: Octets>(stream: &S, front: &[u8], at: usize) -> Result<[u8; 4], Error
 }
 
 impl Cadence {
-    /// Copies the first octets of the FPDU, between the markers, out of `front`, the first octets of the stream.
-    /// Leaves the part of `head` unchanged that `front` does not reach.
+    /// Copies the first octets of the FPDU, between the markers, out of `front`, the first octets
+    /// of the stream. Leaves the part of `head` unchanged that `front` does not reach.
     fn copy(&self, front: &[u8], head: &mut FrameHead) {
         let mut at = 0_usize;
         let mut left = head.as_mut_slice();

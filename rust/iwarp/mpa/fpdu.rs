@@ -19,8 +19,8 @@ const PAD_MAX: usize = 3;
 /// Maximum octets of an FPDU in the stream: the longest ULPDU, with a marker in front of the FPDU
 /// and one behind each 508 octets of it.
 pub const FPDU_MAX: usize = 65_544 + 4 * (65_544 / 508 + 1);
-/// Maximum octets at the front of an FPDU that tell how long it is: its length field, with a marker in front.
-/// An FPDU is longer in any case.
+/// Maximum octets at the front of an FPDU that tell how long it is: its length field, with a marker
+/// in front. An FPDU is longer in any case.
 pub const FPDU_HEAD_MAX: usize = 4 + LENGTH_LEN;
 /// Minimum MULPDU, however small the TCP segment (RFC 5044 §4.5).
 pub const MULPDU_MIN: u16 = 128;

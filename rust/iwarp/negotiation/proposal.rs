@@ -20,8 +20,8 @@ impl Proposal {
     ///
     /// `ird` is the number of Read Requests that this side accepts at a time, `ord` the number that
     /// it wants outstanding; [`NO_NEGOTIATION`](super::NO_NEGOTIATION) leaves either to the ULP. If
-    /// the responder's ORD exceeds `ird`, IRD rises up to `ird_max`. `rtr` requests the peer-to-peer
-    /// model with one of these RTR indications.
+    /// the responder's ORD exceeds `ird`, IRD rises up to `ird_max`. `rtr` requests the
+    /// peer-to-peer model with one of these RTR indications.
     pub const fn new(ird: u32, ord: u32, ird_max: u32, rtr: Option<RtrTypes>) -> Self {
         Self {
             words: Words {

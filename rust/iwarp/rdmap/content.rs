@@ -10,12 +10,12 @@ use crate::rdmap::terminate::Terminated;
 /// The content of a segment whose headers are valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
-    /// Payload. The embedder checks state, rights, protection domain and bounds. It must not check STag and
-    /// offset of an RDMA Write without payload (RFC 5041 §5.2).
+    /// Payload. The embedder checks state, rights, protection domain and bounds. It must not check
+    /// STag and offset of an RDMA Write without payload (RFC 5041 §5.2).
     Payload(Segment),
-    /// A Read Request. The embedder enforces IRD and checks the source. It must not check a request for 0 octets,
-    /// and must answer it (RFC 5040 §5.2.1). If it finds an error later, it builds the Terminate from
-    /// [`Quote::read_request`](crate::Quote::read_request).
+    /// A Read Request. The embedder enforces IRD and checks the source. It must not check a request
+    /// for 0 octets, and must answer it (RFC 5040 §5.2.1). If it finds an error later, it builds
+    /// the Terminate from [`Quote::read_request`](crate::Quote::read_request).
     ReadRequest {
         /// The request.
         request: ReadRequest,

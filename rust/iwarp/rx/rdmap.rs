@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Handling of received DDP segments: checks headers, decodes messages without payload, and tracks the
-//! messages. Enforces the rules of RFC 5041 §7.1 and RFC 5040 §7.2 that need no memory table.
+//! Handling of received DDP segments: checks headers, decodes messages without payload, and tracks
+//! the messages. Enforces the rules of RFC 5041 §7.1 and RFC 5040 §7.2 that need no memory table.
 
 use crate::ddp::queue::Queue;
 use crate::ddp::{FrameHead, Header, Runs, Ulpdu, HEAD_LEN, PREFIX_LEN};
@@ -192,16 +192,16 @@ impl RdmapReceiver {
         if qn != queue {
             return Err(DdpUntagged::InvalidQn.into());
         }
-        // A Terminate may interrupt any message. Accept it with any MSN, offset and length: it ends the
-        // stream, and refusing it would only lose its error code.
+        // A Terminate may interrupt any message. Accept it with any MSN, offset and length: it ends
+        // the stream, and refusing it would only lose its error code.
         if opcode != wire::OP_TERMINATE {
             self.check_message(h, opcode, count(exact), len)?;
         }
         self.message(opcode, h.msn.get())
     }
 
-    /// Checks that a message without payload may come now, with `len` octets behind its DDP header. It must have
-    /// `exact`.
+    /// Checks that a message without payload may come now, with `len` octets behind its DDP header.
+    /// It must have `exact`.
     fn check_message(
         &self,
         h: &wire_ddp::UntaggedHeader,

@@ -33,8 +33,8 @@ pub enum Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Parses a chunk with payload protocol identifier `ppid`. `chunk` is all of its user data; of a
-    /// segment chunk nothing is looked at, so any part of it will do.
+    /// Parses a chunk with payload protocol identifier `ppid`. `chunk` is all of its user data; of
+    /// a segment chunk nothing is looked at, so any part of it will do.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Placement before delivery (RFC 5041 §5.3): which held chunks have payload that can be placed before
-//! their turn.
+//! Placement before delivery (RFC 5041 §5.3): which held chunks have payload that can be placed
+//! before their turn.
 
 use crate::ddp::{Header, PREFIX_LEN};
 use crate::rdmap::segment::Segment;
@@ -11,17 +11,19 @@ use crate::wire::rdmap as wire;
 use crate::wire::sctp::SSN_LEN;
 use core::ops::Range;
 
-/// Octets at the front of a segment chunk that [`Receiver::next`](crate::Receiver::next) copies, at most. An
-/// embedder keeps only these octets of a chunk whose payload it has placed.
+/// Octets at the front of a segment chunk that [`Receiver::next`](crate::Receiver::next) copies, at
+/// most. An embedder keeps only these octets of a chunk whose payload it has placed.
 pub use crate::ddp::HEAD_LEN;
 const _: () = assert!(SSN_LEN == PREFIX_LEN);
 
 /// Returns the segment of an RDMA Write with payload, and the octets of the chunk that are its
 /// payload, which may be placed before the chunk's turn. `head` is a copy of the first [`HEAD_LEN`]
-/// octets of the segment chunk, or of all: the copy that the embedder keeps. `octets` is its length.
+/// octets of the segment chunk, or of all: the copy that the embedder keeps. `octets` is its
+/// length.
 ///
-/// Only the versions are checked. The embedder checks STag, rights and bounds as for any Write; if they do
-/// not hold, the chunk waits for its turn, when the error is found again and reported in order.
+/// Only the versions are checked. The embedder checks STag, rights and bounds as for any Write; if
+/// they do not hold, the chunk waits for its turn, when the error is found again and reported in
+/// order.
 ///
 /// Returns `None` for any other chunk: an untagged segment needs its place in a queue, and a Read
 /// Response the end of the one before it, without which the peer could write to any sink.

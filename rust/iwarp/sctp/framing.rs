@@ -15,8 +15,8 @@ pub const MULPDU_MIN: u16 = 516;
 /// Octets of a packet that segments leave free, so that a SACK fits in it (RFC 5043 §9).
 pub const BUNDLE_ROOM: u32 = 16;
 
-/// Returns the longest segment for chunks with at most `chunk` octets of user data, which IP and SCTP
-/// do not fragment. Chunks are padded to four octets.
+/// Returns the longest segment for chunks with at most `chunk` octets of user data, which IP and
+/// SCTP do not fragment. Chunks are padded to four octets.
 pub fn mulpdu(chunk: u32) -> u16 {
     let room = (chunk & !3)
         .saturating_sub(BUNDLE_ROOM)
@@ -79,8 +79,8 @@ impl Framing for ChunkFramer {
     }
 }
 
-/// The receiving side of an open session. A stream is one chunk, in the order of the DDP-SSNs: those
-/// for which [`Session::handle`](super::Session::handle) returned
+/// The receiving side of an open session. A stream is one chunk, in the order of the DDP-SSNs:
+/// those for which [`Session::handle`](super::Session::handle) returned
 /// [`SessionAction::Deliver`](super::SessionAction::Deliver).
 pub struct ChunkDeframer {
     /// The DDP-SSN of the next chunk.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The session of a DDP stream (RFC 5043 §6, RFC 6581 §7): its states, and the effect of each event.
-//! `states.md` has a drawing.
+//! The session of a DDP stream (RFC 5043 §6, RFC 6581 §7): its states, and the effect of each
+//! event. `states.md` has a drawing.
 
 use super::chunk::{Body, Chunk, Control, Encoded};
 use crate::error::{Error, Sctp};
@@ -34,8 +34,8 @@ pub enum Session {
     PeerClosed,
     /// This side has sent its Terminate Chunk; the peer may still send.
     Closing,
-    /// This side found an error and must report it by an RDMAP Terminate, then close. Further chunks
-    /// are discarded.
+    /// This side found an error and must report it by an RDMAP Terminate, then close. Further
+    /// chunks are discarded.
     Failed,
     /// Over.
     Ended,
@@ -48,8 +48,8 @@ pub enum Form {
     Plain,
     /// RFC 6581: read depths are negotiated.
     Enhanced {
-        /// The largest IRD of this side: if the responder's ORD exceeds the requested IRD, IRD rises
-        /// up to this.
+        /// The largest IRD of this side: if the responder's ORD exceeds the requested IRD, IRD
+        /// rises up to this.
         ird_max: u32,
     },
 }
@@ -78,7 +78,8 @@ pub enum SessionEvent<'a> {
     Refuse,
     /// This side has sent its last segment.
     Close {
-        /// The DDP-SSN of the Terminate Chunk: [`ChunkFramer::next_ssn`](super::ChunkFramer::next_ssn).
+        /// The DDP-SSN of the Terminate Chunk:
+        /// [`ChunkFramer::next_ssn`](super::ChunkFramer::next_ssn).
         ssn: u16,
     },
 }
@@ -154,8 +155,8 @@ pub enum Unfit {
 }
 
 impl Session {
-    /// Begins a session as initiator. Returns it with the chunk to send. The initiator sends nothing
-    /// else before the answer (RFC 5043 §6.6).
+    /// Begins a session as initiator. Returns it with the chunk to send. The initiator sends
+    /// nothing else before the answer (RFC 5043 §6.6).
     ///
     /// `ird` is the number of Read Requests that this side accepts at a time, `ord` the number that
     /// it wants outstanding. Either side may send first over SCTP, so the Initiate does not request

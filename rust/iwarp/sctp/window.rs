@@ -12,8 +12,8 @@ const AHEAD_MAX: u16 = 0x8000;
 /// before them have come. The embedder keeps the held chunks, by DDP-SSN.
 ///
 /// A chunk can be at most `WORDS` * 64 - 1 ahead of the next one. `WORDS` is a power of two up to
-/// 512, which the compiler checks. 512 takes all that RFC 5043 allows. Less suffices if the receiving
-/// SCTP bounds the disorder: Linux discards a chunk that is 4096 or more TSNs ahead.
+/// 512, which the compiler checks. 512 takes all that RFC 5043 allows. Less suffices if the
+/// receiving SCTP bounds the disorder: Linux discards a chunk that is 4096 or more TSNs ahead.
 pub struct Window<const WORDS: usize> {
     /// The DDP-SSN of the next chunk.
     next: u16,
@@ -102,8 +102,8 @@ impl<const WORDS: usize> Window<WORDS> {
         self.next
     }
 
-    /// Returns the DDP-SSN of the held chunk that is next, if it is the next one's turn. The embedder
-    /// takes it out of its store and calls [`Window::take`].
+    /// Returns the DDP-SSN of the held chunk that is next, if it is the next one's turn. The
+    /// embedder takes it out of its store and calls [`Window::take`].
     pub fn due(&self) -> Option<u16> {
         let (word, bit) = Self::place(self.next);
         (self.held.get(word)? & bit != 0).then_some(self.next)
@@ -120,7 +120,8 @@ impl<const WORDS: usize> Window<WORDS> {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Gives back `octets` of the memory that a held chunk takes: part of it need not be kept any more.
+    /// Gives back `octets` of the memory that a held chunk takes: part of it need not be kept any
+    /// more.
     pub fn shrink(&mut self, octets: u32) {
         self.octets = self.octets.saturating_sub(octets);
     }

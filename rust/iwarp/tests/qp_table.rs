@@ -112,7 +112,8 @@ fn the_drawing_is_of_this_table() {
 
 #[test]
 fn a_terminate_is_sent_at_most_once() {
-    // Only a state with an open half sends one, and the next state never leads back to such a state.
+    // Only a state with an open half sends one, and the next state never leads back to such a
+    // state.
     let open = [State::Rts, State::Draining];
 
     for state in STATES {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Placement of RDMA Writes before their turn, and delivery in order (RFC 5041 §5.3): an embedder with
-//! a region, between chunks in any order.
+//! Placement of RDMA Writes before their turn, and delivery in order (RFC 5041 §5.3): an embedder
+//! with a region, between chunks in any order.
 
 mod common;
 use common::sctp::*;

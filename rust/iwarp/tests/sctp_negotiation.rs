@@ -111,7 +111,8 @@ fn depths_that_the_peer_leaves_to_the_ulp_stay() {
     assert_eq!(responder.sent, [control(0, 6, b"\x3f\xff\x3f\xff")]);
 }
 
-/// Either side sends first over SCTP, so this side never requests the peer-to-peer model. A peer may.
+/// Either side sends first over SCTP, so this side never requests the peer-to-peer model. A peer
+/// may.
 #[test]
 fn a_responder_follows_the_peer_to_peer_model() {
     let mut responder = Endpoint::responder();

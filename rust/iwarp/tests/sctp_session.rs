@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The session of a DDP stream: each state with each chunk and each request of the ULP (RFC 5043 §6,
-//! RFC 6581 §7).
+//! The session of a DDP stream: each state with each chunk and each request of the ULP (RFC 5043
+//! §6, RFC 6581 §7).
 
 mod common;
 use common::sctp::*;

@@ -2,8 +2,8 @@
 
 //! `infiniband/kern-abi.h`: calls to the kernel by libibverbs.
 //!
-//! libibverbs fills in its part of a request, and reads its part of a response. A provider supplies the
-//! memory, and behind that the part of its driver: see [`WithDriver`].
+//! libibverbs fills in its part of a request, and reads its part of a response. A provider supplies
+//! the memory, and behind that the part of its driver: see [`WithDriver`].
 
 use super::driver::*;
 use super::verbs::*;

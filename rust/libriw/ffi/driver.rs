@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 
-//! `infiniband/driver.h`: the private interface between libibverbs and its providers, as rdma-core 54 to 58
-//! and 62 to 65 have it. Its number is 34, 57, 59, 64 or 65: `build.rs` chooses one. Other releases have the
-//! numbers 34 and 59, too: [`need_newest`] keeps this library from being loaded by those.
+//! `infiniband/driver.h`: the private interface between libibverbs and its providers, as rdma-core
+//! 54 to 58 and 62 to 65 have it. Its number is 34, 57, 59, 64 or 65: `build.rs` chooses one. Other
+//! releases have the numbers 34 and 59, too: [`need_newest`] keeps this library from being loaded
+//! by those.
 
 use super::layout::{c_constants, c_structs};
 use super::verbs::*;
@@ -239,7 +240,8 @@ c_constants! {
     const VERBS_LOG_ERR: u32 = 1;
 }
 
-// Symbols of the version IBVERBS_PRIVATE_number, which build.rs lists: no other libibverbs loads this library.
+// Symbols of the version IBVERBS_PRIVATE_number, which build.rs lists: no other libibverbs loads
+// this library.
 #[cfg_attr(not(test), link(name = "ibverbs"))]
 extern "C" {
     #[cfg_attr(not(since_57), link_name = "verbs_register_driver_34")]
@@ -264,9 +266,9 @@ extern "C" {
     static NEWEST: Opaque;
 }
 
-/// Refers to a function that libibverbs has since rdma-core 53 (number 34) or 62 (number 59). The loader has to
-/// find it before it runs code of this library. In older releases of the same number it does not, and refuses
-/// the library: the process has no riw device.
+/// Refers to a function that libibverbs has since rdma-core 53 (number 34) or 62 (number 59). The
+/// loader has to find it before it runs code of this library. In older releases of the same number
+/// it does not, and refuses the library: the process has no riw device.
 pub(crate) fn need_newest() {
     core::hint::black_box(&raw const NEWEST);
 }

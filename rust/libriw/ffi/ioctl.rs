@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 
-//! `rdma/rdma_user_ioctl_cmds.h` and `rdma/ib_user_ioctl_cmds.h`: commands of uverbs by ioctl(), of which this
-//! library uses `UVERBS_METHOD_INVOKE_WRITE`. It executes a command that write() takes, too.
+//! `rdma/rdma_user_ioctl_cmds.h` and `rdma/ib_user_ioctl_cmds.h`: commands of uverbs by ioctl(), of
+//! which this library uses `UVERBS_METHOD_INVOKE_WRITE`. It executes a command that write() takes,
+//! too.
 
 use super::layout::{c_constants, c_structs};
 

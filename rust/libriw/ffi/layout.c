@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What the declarations in this folder say about functions of rdma-core, as a C compiler sees them.
- * Compiled, never linked, against the private headers of rdma-core by selftests/provider/check_layout, with
- * the number of their interface as RDMAV. LAYOUT is a file with an assertion for each field and constant that
- * Rust declares: a test of libriw writes it.
+ * Compiled, never linked, against the private headers of rdma-core by
+ * selftests/provider/check_layout, with the number of their interface as RDMAV. LAYOUT is a file
+ * with an assertion for each field and constant that Rust declares: a test of libriw writes it.
  */
 #include <infiniband/cmd_write.h>
 #include <infiniband/driver.h>

@@ -2,9 +2,9 @@
 
 //! The interfaces of libibverbs that this library implements and calls: declarations only.
 //!
-//! They are written by hand, because rdma-core installs no header of its private interface. The test
-//! [`tests`] writes them down as assertions in C, which `selftests/provider` compiles against the
-//! headers of rdma-core.
+//! They are written by hand, because rdma-core installs no header of its private interface. The
+//! test [`tests`] writes them down as assertions in C, which `selftests/provider` compiles against
+//! the headers of rdma-core.
 
 #![allow(
     non_camel_case_types,

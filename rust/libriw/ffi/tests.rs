@@ -59,8 +59,8 @@ fn assertions() -> String {
     text
 }
 
-/// Writes the assertions for selftests/provider/check_layout, if it names a file in `RIW_LAYOUT`. A name that a
-/// macro has mangled would be an assertion about nothing.
+/// Writes the assertions for selftests/provider/check_layout, if it names a file in `RIW_LAYOUT`. A
+/// name that a macro has mangled would be an assertion about nothing.
 #[test]
 fn all_operations_are_in_the_layout() {
     let operations = match () {

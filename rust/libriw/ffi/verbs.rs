@@ -36,7 +36,8 @@ c_structs! {
     }
 
     struct verbs_context {
-        /// As each of these, this stands for itself and others of the size of a pointer. New ones come first.
+        /// As each of these, this stands for itself and others of the size of a pointer. New ones
+        /// come first.
         #[cfg(since_64)]
         free_buf: [Op; 2],
         #[cfg(since_59)]

@@ -67,8 +67,8 @@ impl<M: AsRef<[AtomicU64]>> Completions<M> {
     }
 }
 
-/// The word of a ring of completions that arms it. Threads that arm exclude neither each other nor threads
-/// that poll.
+/// The word of a ring of completions that arms it. Threads that arm exclude neither each other nor
+/// threads that poll.
 pub(crate) struct Arming<M> {
     ring: Ring<M>,
 }
@@ -90,8 +90,8 @@ impl<M: AsRef<[AtomicU64]>> Arming<M> {
         };
 
         self.ring.header(ARM).fetch_or(bit, Ordering::Relaxed);
-        // The bit before the loads of the next poll: the kernel stores a completion and then looks at
-        // the bit (selftests/litmus/cq_arm.litmus).
+        // The bit before the loads of the next poll: the kernel stores a completion and then looks
+        // at the bit (selftests/litmus/cq_arm.litmus).
         fence(Ordering::SeqCst);
     }
 }

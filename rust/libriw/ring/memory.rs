@@ -8,8 +8,8 @@ use riw_abi::ring::{self, HEADER, LINE};
 /// Octets of a word.
 pub(super) const WORD: usize = size_of::<AtomicU64>();
 
-/// Memory that the kernel shares, as a header and entries. The memory is at least as long as the numbers
-/// of entries and the stride say.
+/// Memory that the kernel shares, as a header and entries. The memory is at least as long as the
+/// numbers of entries and the stride say.
 pub(super) struct Ring<M> {
     memory: M,
     pub(super) entries: u32,
@@ -17,8 +17,8 @@ pub(super) struct Ring<M> {
 }
 
 impl<M: AsRef<[AtomicU64]>> Ring<M> {
-    /// Returns `None` if the memory is too short, or the kernel does not keep to the rules: entries are
-    /// a power of two, and at multiples of [`LINE`].
+    /// Returns `None` if the memory is too short, or the kernel does not keep to the rules: entries
+    /// are a power of two, and at multiples of [`LINE`].
     pub(super) fn new(memory: M, entries: u32, stride: u32) -> Option<Self> {
         let needed = ring::len(entries, stride)?;
         let there = memory.as_ref().len().checked_mul(WORD)?;

@@ -2,7 +2,8 @@
 
 //! This side of the rings that [`riw_abi::ring`] describes.
 //!
-//! Nothing here knows of libibverbs, or calls the kernel. No function panics, whatever is in the memory.
+//! Nothing here knows of libibverbs, or calls the kernel. No function panics, whatever is in the
+//! memory.
 
 #![forbid(unsafe_code)]
 

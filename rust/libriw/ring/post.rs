@@ -41,12 +41,13 @@ impl<M: AsRef<[AtomicU64]>> Posts<M> {
         usize::try_from(self.ring.stride).unwrap_or(0)
     }
 
-    /// Begins the next entry. Its words still are the words of an old entry: overwrite them. Errors:
-    /// `Full`.
+    /// Begins the next entry. Its words still are the words of an old entry: overwrite them.
+    /// Errors: `Full`.
     #[inline]
     pub(crate) fn begin(&mut self) -> Result<(), Full> {
         if ring::room(self.added, self.taken, self.ring.entries) == 0 {
-            // Acquire: the kernel has read an entry before it passes it (selftests/litmus/ring_reuse.litmus).
+            // Acquire: the kernel has read an entry before it passes it
+            // (selftests/litmus/ring_reuse.litmus).
             self.taken = ring::count(self.ring.header(CONSUMER).load(Ordering::Acquire));
             if ring::room(self.added, self.taken, self.ring.entries) == 0 {
                 return Err(Full);
@@ -81,8 +82,8 @@ impl<M: AsRef<[AtomicU64]>> Posts<M> {
         self.ring
             .header(PRODUCER)
             .store(ring::word(self.added), Ordering::Release);
-        // The count before the load: the kernel stores the latter and then looks at the count once more
-        // (selftests/litmus/doorbell.litmus).
+        // The count before the load: the kernel stores the latter and then looks at the count once
+        // more (selftests/litmus/doorbell.litmus).
         fence(Ordering::SeqCst);
         let wake_at = ring::count(self.ring.header(WAKE_AT).load(Ordering::Relaxed));
         ring::must_ring(old, self.added, wake_at)

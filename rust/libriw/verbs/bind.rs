@@ -26,8 +26,8 @@ pub(super) unsafe fn entry(rkey: u32, info: &ibv_mw_bind_info) -> Sqe {
     }
 }
 
-/// Returns the entry of a WR that binds a window of type 2. Errors: `EINVAL` for one of type 1, which only
-/// `ibv_bind_mw()` binds, or of another domain.
+/// Returns the entry of a WR that binds a window of type 2. Errors: `EINVAL` for one of type 1,
+/// which only `ibv_bind_mw()` binds, or of another domain.
 ///
 /// # Safety
 ///

@@ -78,8 +78,8 @@ pub(crate) unsafe fn log(context: *mut ibv_context, what: &CStr, Errno(number): 
     };
 }
 
-/// Octets that are more than `struct ibv_device_attr_ex` has in any libibverbs with this interface. Fields
-/// are at fixed offsets, so libibverbs takes a longer length, as of a later version.
+/// Octets that are more than `struct ibv_device_attr_ex` has in any libibverbs with this interface.
+/// Fields are at fixed offsets, so libibverbs takes a longer length, as of a later version.
 const ATTR_EX_MAX: usize = 512;
 
 pub(super) unsafe extern "C" fn query_device_ex(
@@ -97,10 +97,11 @@ pub(super) unsafe extern "C" fn query_device_ex(
     if attr_size < size_of::<ibv_device_attr>() {
         return libc::EINVAL;
     }
-    // The command for the attributes without the extension returns the attributes for kernel users. A
-    // request for the extension, too, returns the attributes for processes.
+    // The command for the attributes without the extension returns the attributes for kernel users.
+    // A request for the extension, too, returns the attributes for processes.
     let mut extended = [0u64; ATTR_EX_MAX / size_of::<u64>()];
-    // SAFETY: `input` is the caller's. The attributes have the length that is said, and the response, too.
+    // SAFETY: `input` is the caller's. The attributes have the length that is said, and the
+    // response, too.
     let queried = check(unsafe {
         ibv_cmd_query_device_any(
             context,
@@ -114,8 +115,8 @@ pub(super) unsafe extern "C" fn query_device_ex(
     status(queried.map(|()| {
         let known = attr_size.min(ATTR_EX_MAX);
 
-        // SAFETY: The caller's attributes have `attr_size` octets, `extended` has ATTR_EX_MAX. They are
-        // not the same memory.
+        // SAFETY: The caller's attributes have `attr_size` octets, `extended` has ATTR_EX_MAX. They
+        // are not the same memory.
         unsafe { ptr::copy_nonoverlapping(extended.as_ptr().cast::<u8>(), attr.cast(), known) };
         // SAFETY: `known` is not more than the length of the attributes.
         let rest = unsafe { attr.cast::<u8>().add(known) };
@@ -169,8 +170,8 @@ pub(super) unsafe extern "C" fn query_rt_values(
     _context: *mut ibv_context,
     values: *mut ibv_values_ex,
 ) -> c_int {
-    // SAFETY: libibverbs passes the program's pointer to such a structure. It may be shorter, if the program
-    // was compiled with older headers, but has the fields that `comp_mask` names.
+    // SAFETY: libibverbs passes the program's pointer to such a structure. It may be shorter, if
+    // the program was compiled with older headers, but has the fields that `comp_mask` names.
     let wanted = unsafe { (*values).comp_mask };
 
     // SAFETY: As above.

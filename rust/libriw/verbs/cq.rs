@@ -55,7 +55,8 @@ fn this_thread() -> u64 {
 }
 
 impl Cq {
-    /// Whether this thread has called `ibv_start_poll()`, with success, and not yet `ibv_end_poll()`.
+    /// Whether this thread has called `ibv_start_poll()`, with success, and not yet
+    /// `ibv_end_poll()`.
     pub(super) fn is_polled_here(&self) -> bool {
         // Relaxed: only this thread stores its own number.
         self.poller.load(Ordering::Relaxed) == this_thread()
@@ -66,8 +67,8 @@ impl Cq {
 ///
 /// # Safety
 ///
-/// `cq` is a completion queue of this library, for which this thread has called `ibv_start_poll()`, with
-/// success.
+/// `cq` is a completion queue of this library, for which this thread has called `ibv_start_poll()`,
+/// with success.
 unsafe fn polled<'a>(cq: *mut ibv_cq_ex) -> Guard<'a, Polled> {
     // SAFETY: By the caller's promise.
     let cq = unsafe { state(cq.cast()) };
@@ -160,8 +161,8 @@ unsafe fn create_extended(
     unsafe { create(context, attr, Some(extend)) }
 }
 
-/// Sets the functions that `wc_flags` request, and the functions that every extended completion queue
-/// has.
+/// Sets the functions that `wc_flags` request, and the functions that every extended completion
+/// queue has.
 fn extend(cq: &mut ibv_cq_ex, wc_flags: u64) {
     let has = |flag: u64| wc_flags & flag != 0;
 
@@ -187,9 +188,9 @@ fn extend(cq: &mut ibv_cq_ex, wc_flags: u64) {
 ///
 /// # Safety
 ///
-/// `context` is a context of this library. `attr` has the fields to `comp_mask`, and those that it names; its
-/// channel is one of the context, or null. There is no reference to the whole: a program that was compiled
-/// with older headers passes a shorter structure.
+/// `context` is a context of this library. `attr` has the fields to `comp_mask`, and those that it
+/// names; its channel is one of the context, or null. There is no reference to the whole: a program
+/// that was compiled with older headers passes a shorter structure.
 unsafe fn create(
     context: *mut ibv_context,
     attr: *const ibv_cq_init_attr_ex,
@@ -199,7 +200,8 @@ unsafe fn create(
     let mut request = WithDriver::<ibv_create_cq_ex, CreateRequest>::new();
     let mut response = WithDriver::<ib_uverbs_ex_create_cq_resp, CreateCqResponse>::new();
 
-    // SAFETY: All pointers are valid. Each length is the length of the structure whose core is passed.
+    // SAFETY: All pointers are valid. Each length is the length of the structure whose core is
+    // passed.
     check(unsafe {
         ibv_cmd_create_cq_ex(
             context,
@@ -383,7 +385,8 @@ unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
         .store(0, Ordering::Relaxed);
 }
 
-/// Makes the next completion the current one. Returns `ENOENT` if there is none, `EIO` if the ring is lost.
+/// Makes the next completion the current one. Returns `ENOENT` if there is none, `EIO` if the ring
+/// is lost.
 ///
 /// # Safety
 ///
@@ -397,8 +400,8 @@ unsafe fn advance(cq: *mut ibv_cq_ex, mut polled: Guard<'_, Polled>) -> (c_int, 
         return (ENOENT.0, polled);
     };
 
-    // It has been copied. Its place is free now, not only at `ibv_end_poll()`: the program may post the next
-    // WR before that.
+    // It has been copied. Its place is free now, not only at `ibv_end_poll()`: the program may post
+    // the next WR before that.
     polled.completions.release();
 
     // SAFETY: The queue is valid, and the thread that holds it is the one that uses these fields.

@@ -37,13 +37,13 @@ impl Bell {
         }
     }
 
-    /// Rings after a post, if that `must_ring`. The kernel may transmit before this returns. The thread is
-    /// not cancelled meanwhile.
+    /// Rings after a post, if that `must_ring`. The kernel may transmit before this returns. The
+    /// thread is not cancelled meanwhile.
     ///
-    /// Rings again after an error that passes, such as `ENOMEM`: the WRs are in the ring and cannot be taken
-    /// back, so they must neither be reported as refused nor wait for the next post. Errors: only errors
-    /// that do not pass. The kernel processes no WR of this post then, unless it finds them in the ring for
-    /// another reason.
+    /// Rings again after an error that passes, such as `ENOMEM`: the WRs are in the ring and cannot
+    /// be taken back, so they must neither be reported as refused nor wait for the next post.
+    /// Errors: only errors that do not pass. The kernel processes no WR of this post then, unless
+    /// it finds them in the ring for another reason.
     pub(crate) fn ring_if(&self, must_ring: bool) -> Result {
         if !must_ring {
             return Ok(());
@@ -53,15 +53,16 @@ impl Bell {
         until_passed(|| self.ring(), pause)
     }
 
-    /// Rings by write(), which is faster, or by ioctl(), for which the kernel does not compare credentials.
+    /// Rings by write(), which is faster, or by ioctl(), for which the kernel does not compare
+    /// credentials.
     fn ring(&self) -> Result {
         // The kernel writes to it.
         let mut response = 0u32;
         let doorbell = (self.kind)(self.handle, address(ptr::addr_of_mut!(response).cast())?);
 
         if !self.write_refused.load(Ordering::Relaxed) {
-            // SAFETY: The buffer is a structure without padding, of that length. The response of the command
-            // is one `u32`, to the address above.
+            // SAFETY: The buffer is a structure without padding, of that length. The response of
+            // the command is one `u32`, to the address above.
             let written =
                 unsafe { libc::write(self.fd, ptr::addr_of!(doorbell).cast(), Doorbell::LEN) };
             if written >= 0 {
@@ -74,9 +75,9 @@ impl Bell {
         }
 
         let mut call = InvokeWrite::new(&doorbell)?;
-        // SAFETY: `call` has the layout that this request takes: a header, and as many attributes as the
-        // header says. The attributes point to the body of the command, of the stated length, and to its
-        // response.
+        // SAFETY: `call` has the layout that this request takes: a header, and as many attributes
+        // as the header says. The attributes point to the body of the command, of the stated
+        // length, and to its response.
         let status = unsafe {
             libc::ioctl(
                 self.fd,
@@ -91,8 +92,8 @@ impl Bell {
     }
 }
 
-/// Calls `ring` until it succeeds, or fails with an error that does not pass, and `pause` in between, with
-/// the number of failures before.
+/// Calls `ring` until it succeeds, or fails with an error that does not pass, and `pause` in
+/// between, with the number of failures before.
 fn until_passed(mut ring: impl FnMut() -> Result, mut pause: impl FnMut(u32)) -> Result {
     let mut failures = 0u32;
 
@@ -105,7 +106,8 @@ fn until_passed(mut ring: impl FnMut() -> Result, mut pause: impl FnMut(u32)) ->
     }
 }
 
-/// Whether a call that has failed with this error may succeed later, without a change by the program.
+/// Whether a call that has failed with this error may succeed later, without a change by the
+/// program.
 fn passes(Errno(number): Errno) -> bool {
     matches!(number, libc::ENOMEM | libc::EINTR | libc::EAGAIN)
 }
@@ -232,8 +234,8 @@ mod tests {
         from.read_exact(&mut [0; Doorbell::LEN]).unwrap();
     }
 
-    /// Rings a doorbell that fails with each of these errors before it succeeds. Returns the result, the
-    /// number of calls, and the failures before each pause.
+    /// Rings a doorbell that fails with each of these errors before it succeeds. Returns the
+    /// result, the number of calls, and the failures before each pause.
     fn ring(errors: &[i32]) -> (super::Result, usize, Vec<u32>) {
         let (mut calls, mut pauses) = (0, Vec::new());
         let result = until_passed(

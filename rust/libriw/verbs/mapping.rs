@@ -25,8 +25,8 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps a ring of the device that is open as `fd`. A child of this process will not have it if
-    /// ibv_fork_init(3) demands that. Errors: `EOVERFLOW` for numbers that do not fit, and the errors
-    /// of mmap() and madvise().
+    /// ibv_fork_init(3) demands that. Errors: `EOVERFLOW` for numbers that do not fit, and the
+    /// errors of mmap() and madvise().
     pub(crate) fn new(fd: c_int, map: &RingMap) -> Result<Self> {
         let bytes = usize::try_from(map.bytes).map_err(|_| Errno(libc::EOVERFLOW))?;
         let offset = libc::off_t::try_from(map.offset).map_err(|_| Errno(libc::EOVERFLOW))?;
@@ -65,8 +65,8 @@ impl Mapping {
 
 impl AsRef<[AtomicU64]> for Mapping {
     fn as_ref(&self) -> &[AtomicU64] {
-        // SAFETY: The mapping begins at a page, has that many bytes, and lasts as long as `self`. The
-        // kernel and other threads access it by atomic operations only.
+        // SAFETY: The mapping begins at a page, has that many bytes, and lasts as long as `self`.
+        // The kernel and other threads access it by atomic operations only.
         unsafe { slice::from_raw_parts(self.address.as_ptr(), self.words) }
     }
 }

@@ -2,10 +2,10 @@
 
 //! The verbs, which libibverbs calls. All `unsafe` code that is not a lock is here.
 //!
-//! A function of type `extern "C"` is called by libibverbs, or by a program through it, with objects of
-//! this library. The rules of the manual pages of verbs are the promise that the comments on safety
-//! rely on: an object is valid and not in use when it is destroyed, lists and buffers have the stated
-//! length. A panic in such a function would abort the process.
+//! A function of type `extern "C"` is called by libibverbs, or by a program through it, with
+//! objects of this library. The rules of the manual pages of verbs are the promise that the
+//! comments on safety rely on: an object is valid and not in use when it is destroyed, lists and
+//! buffers have the stated length. A panic in such a function would abort the process.
 
 #![cfg_attr(
     test,

@@ -44,8 +44,8 @@ unsafe fn register(
     let mut request = WithDriver::<ibv_reg_mr, CreateRequest>::new();
     let mut response = WithDriver::<ib_uverbs_reg_mr_resp, Response>::new();
 
-    // SAFETY: The PD is valid, as are the other pointers; each length is the length of the structure whose
-    // core is passed. The kernel checks the memory to register.
+    // SAFETY: The PD is valid, as are the other pointers; each length is the length of the
+    // structure whose core is passed. The kernel checks the memory to register.
     check(unsafe {
         ibv_cmd_reg_mr(
             pd,
@@ -121,9 +121,9 @@ pub(crate) unsafe extern "C" fn rereg_mr(
     let mut request = ibv_rereg_mr::ZERO;
     let mut response = ib_uverbs_rereg_mr_resp::ZERO;
 
-    // SAFETY: The program passes a region and a PD of this library; libibverbs uses the PD only if `flags`
-    // say so. Each length is the length of its structure. The kernel checks the memory to register. On the
-    // wire the region has the addresses of the process.
+    // SAFETY: The program passes a region and a PD of this library; libibverbs uses the PD only if
+    // `flags` say so. Each length is the length of its structure. The kernel checks the memory to
+    // register. On the wire the region has the addresses of the process.
     status(check(unsafe {
         ibv_cmd_rereg_mr(
             mr,

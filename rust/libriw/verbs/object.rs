@@ -17,8 +17,8 @@ use std::alloc::{alloc_zeroed, Layout};
 /// All zeros are a valid value.
 pub(crate) unsafe trait Base {}
 
-// SAFETY: It consists of integers, pointers, options of function pointers, and mutexes and condition
-// variables of POSIX, which are integers.
+// SAFETY: It consists of integers, pointers, options of function pointers, and mutexes and
+// condition variables of POSIX, which are integers.
 unsafe impl Base for verbs_device {}
 // SAFETY: It consists of pointers and integers.
 unsafe impl Base for ibv_pd {}
@@ -87,8 +87,8 @@ pub(crate) unsafe fn state<'a, B, S>(base: *mut B) -> &'a S {
     let object = base.cast::<Object<B, S>>();
     // SAFETY: By the caller's promise it points to such an object.
     let state = unsafe { ptr::addr_of!((*object).state) };
-    // SAFETY: The object lives for `'a`, its state was written by `finish()`, and there are only shared
-    // references to it until `free()`.
+    // SAFETY: The object lives for `'a`, its state was written by `finish()`, and there are only
+    // shared references to it until `free()`.
     unsafe { &*state }
 }
 

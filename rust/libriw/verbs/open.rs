@@ -59,8 +59,8 @@ pub(crate) unsafe extern "C" fn alloc_context(
     cmd_fd: c_int,
     _private_data: *mut c_void,
 ) -> *mut verbs_context {
-    // SAFETY: The device is valid. A context begins with its `verbs_context`, at offset 0, and may begin
-    // as zeros.
+    // SAFETY: The device is valid. A context begins with its `verbs_context`, at offset 0, and may
+    // begin as zeros.
     let context = unsafe {
         _verbs_init_and_alloc_context(
             device,
@@ -92,7 +92,8 @@ unsafe fn open(context: *mut Context) -> Result {
     let mut request = WithDriver::<ibv_get_context, AllocContextRequest>::new();
     let mut response = WithDriver::<ib_uverbs_get_context_resp, AllocContextResponse>::new();
 
-    // SAFETY: The context is valid. Each length is the length of the structure whose core is passed.
+    // SAFETY: The context is valid. Each length is the length of the structure whose core is
+    // passed.
     check(unsafe {
         ibv_cmd_get_context(
             context.cast(),

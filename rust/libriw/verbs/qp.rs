@@ -29,8 +29,8 @@ use riw_abi::wr::Sqe;
 pub(super) struct Qp {
     pub(super) send: Lock<Sends>,
     pub(super) bell: Bell,
-    /// Shared while a doorbell rings without `send`. A change of the state waits for it: the kernel would take
-    /// a late doorbell for one of a later connection, or of none.
+    /// Shared while a doorbell rings without `send`. A change of the state waits for it: the kernel
+    /// would take a late doorbell for one of a later connection, or of none.
     ringing: SharedLock,
     /// `None` with an SRQ.
     receives: Option<Receives>,
@@ -41,7 +41,8 @@ pub(super) struct Sends {
     pub(super) queue: SendQueue<Mapping>,
     /// The first error since `ibv_wr_start()`.
     pub(super) error: Option<Errno>,
-    /// Whether a doorbell has found the queue pair connected since the program last changed its state.
+    /// Whether a doorbell has found the queue pair connected since the program last changed its
+    /// state.
     was_connected: bool,
 }
 
@@ -61,8 +62,8 @@ impl Qp {
         }
     }
 
-    /// Gives all added WRs to the kernel, and wakes it if necessary. Errors: the doorbell's; the WRs do not
-    /// count as posted then.
+    /// Gives all added WRs to the kernel, and wakes it if necessary. Errors: the doorbell's; the
+    /// WRs do not count as posted then.
     pub(super) fn publish(&self, mut sends: Guard<'_, Sends>) -> Result {
         let must_ring = sends.queue.publish();
 
@@ -76,7 +77,8 @@ impl Qp {
             }
             return Ok(());
         }
-        // Without a connection the kernel drops all WRs, and reports that to this thread: they must be its own.
+        // Without a connection the kernel drops all WRs, and reports that to this thread: they must
+        // be its own.
         let rung = self.bell.ring_if(must_ring);
         sends.was_connected = must_ring && rung.is_ok();
         rung
@@ -127,7 +129,8 @@ unsafe fn create_plain(pd: *mut ibv_pd, attr: &mut ibv_qp_init_attr) -> Result<*
 
     // SAFETY: By the caller's promise.
     let context = unsafe { (*pd).context };
-    // SAFETY: By the caller's promise the attributes are valid, and a PD has a context of the same library.
+    // SAFETY: By the caller's promise the attributes are valid, and a PD has a context of the same
+    // library.
     let qp = unsafe { create(context, &mut extended) }?;
     attr.cap = extended.cap;
     Ok(qp)
@@ -143,9 +146,9 @@ pub(crate) unsafe extern "C" fn create_qp_ex(
 
 /// # Safety
 ///
-/// `context` is a context of this library. `attr` has the fields to `comp_mask`, and those that it names. The
-/// queues are valid, and so is the PD. There is no reference to the whole: a program that was compiled with
-/// older headers passes a shorter structure.
+/// `context` is a context of this library. `attr` has the fields to `comp_mask`, and those that it
+/// names. The queues are valid, and so is the PD. There is no reference to the whole: a program
+/// that was compiled with older headers passes a shorter structure.
 unsafe fn create(context: *mut ibv_context, attr: *mut ibv_qp_init_attr_ex) -> Result<*mut ibv_qp> {
     // SAFETY: By the caller's promise.
     let given = unsafe { (*attr).comp_mask };
@@ -175,7 +178,8 @@ unsafe fn create(context: *mut ibv_context, attr: *mut ibv_qp_init_attr_ex) -> R
     // libibverbs refuses the creation flags here, though there are none.
     // SAFETY: By the caller's promise.
     unsafe { (*attr).comp_mask = given & passed };
-    // SAFETY: All pointers are valid. Each length is the length of the structure whose core is passed.
+    // SAFETY: All pointers are valid. Each length is the length of the structure whose core is
+    // passed.
     let created = unsafe {
         ibv_cmd_create_qp_ex(
             context,
@@ -196,13 +200,13 @@ unsafe fn create(context: *mut ibv_context, attr: *mut ibv_qp_init_attr_ex) -> R
         .map(|state| qp.finish(state).cast())
 }
 
-/// Maps the rings of a new queue pair. Destroys the kernel's queue pair if that fails. `send_ops`: the
-/// operations of the extended interface, if the queue pair has it.
+/// Maps the rings of a new queue pair. Destroys the kernel's queue pair if that fails. `send_ops`:
+/// the operations of the extended interface, if the queue pair has it.
 ///
 /// # Safety
 ///
-/// `context` is a context of this library, and `base` a new queue pair of the kernel, which nobody uses.
-/// `attr` has the fields to `comp_mask`.
+/// `context` is a context of this library, and `base` a new queue pair of the kernel, which nobody
+/// uses. `attr` has the fields to `comp_mask`.
 unsafe fn complete(
     context: *mut ibv_context,
     base: *mut verbs_qp,
@@ -243,7 +247,8 @@ unsafe fn complete(
         let qp_ex = unsafe { &mut (*base).qp_ex };
         if let Some(send_ops) = send_ops {
             extend(qp_ex, &queues.0, send_ops)?;
-            // SAFETY: By the caller's promise nobody else has the base, and `qp_ex` is not used any more.
+            // SAFETY: By the caller's promise nobody else has the base, and `qp_ex` is not used any
+            // more.
             unsafe { (*base).comp_mask |= VERBS_QP_EX };
         }
         Ok(queues)
@@ -254,8 +259,8 @@ unsafe fn complete(
         Err(error) => {
             // SAFETY: The context is valid.
             unsafe { context::log(context, c"cannot set up a queue pair", error) };
-            // SAFETY: The kernel's queue pair exists, and has no event yet. If this fails it ends with the
-            // context.
+            // SAFETY: The kernel's queue pair exists, and has no event yet. If this fails it ends
+            // with the context.
             unsafe { ibv_cmd_destroy_qp(base.cast()) };
             Err(error)
         }

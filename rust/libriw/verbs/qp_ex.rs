@@ -17,7 +17,8 @@ use core::slice;
 use riw_abi::wr::{Sge, Sqe};
 use riw_abi::MAX_INLINE;
 
-/// Sets the functions that `ops` selects. Errors: `EOPNOTSUPP` for operations that the device lacks.
+/// Sets the functions that `ops` selects. Errors: `EOPNOTSUPP` for operations that the device
+/// lacks.
 pub(super) fn extend(qp: &mut ibv_qp_ex, queue: &SendQueue<Mapping>, ops: u64) -> Result {
     let mut left = ops;
     let mut has = |flag: u64, opcode: u32| {
@@ -84,7 +85,8 @@ unsafe fn started<'a>(qp: *mut ibv_qp_ex) -> Guard<'a, Sends> {
     unsafe { qp.send.take_back() }
 }
 
-/// Does a step between `ibv_wr_start()` and `ibv_wr_complete()`. After an error nothing more is done.
+/// Does a step between `ibv_wr_start()` and `ibv_wr_complete()`. After an error nothing more is
+/// done.
 ///
 /// # Safety
 ///

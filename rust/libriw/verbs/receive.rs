@@ -51,8 +51,8 @@ pub(crate) fn entries(list: &[ibv_sge]) -> impl ExactSizeIterator<Item = Sge> + 
     })
 }
 
-/// Posts a list of receives. Returns 0, or a positive errno; `bad_wr` is then the first WR that is not
-/// posted.
+/// Posts a list of receives. Returns 0, or a positive errno; `bad_wr` is then the first WR that is
+/// not posted.
 ///
 /// # Safety
 ///

@@ -18,8 +18,9 @@ pub(crate) unsafe extern "C" fn resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int 
     let this = unsafe { state(cq) };
 
     if this.is_polled_here() {
-        // This thread has locked the queue. The completion that it looks at is a copy, so the ring may change.
-        // SAFETY: `ibv_start_poll()` has kept the guard in this thread, and it is kept again below.
+        // This thread has locked the queue. The completion that it looks at is a copy, so the ring
+        // may change. SAFETY: `ibv_start_poll()` has kept the guard in this thread, and it is kept
+        // again below.
         let mut polled = unsafe { this.polled.take_back() };
         // SAFETY: The queue is valid, and `polled` is its state.
         let resized = unsafe { resize(cq, cqe, this, &mut polled) };
@@ -51,7 +52,8 @@ unsafe fn resize(cq: *mut ibv_cq, cqe: c_int, this: &Cq, polled: &mut Polled) ->
 
     // The kernel moves the completions that are not taken.
     polled.completions.release();
-    // SAFETY: All pointers are valid. Each length is the length of the structure whose core is passed.
+    // SAFETY: All pointers are valid. Each length is the length of the structure whose core is
+    // passed.
     check(unsafe {
         ibv_cmd_resize_cq(
             cq,

@@ -133,8 +133,8 @@ impl<'a> Gathered<'a> {
 
         // The program may have a null pointer with the length 0.
         if len != 0 {
-            // SAFETY: The source can be read by the caller's promise, the target is as long, and is memory of
-            // this thread only.
+            // SAFETY: The source can be read by the caller's promise, the target is as long, and is
+            // memory of this thread only.
             unsafe { ptr::copy_nonoverlapping(from, to.as_mut_ptr(), len) };
         }
         self.len = end;

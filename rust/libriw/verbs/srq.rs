@@ -35,7 +35,8 @@ unsafe fn create(pd: *mut ibv_pd, attr: *mut ibv_srq_init_attr) -> Result<*mut i
     let mut request = WithDriver::<ibv_create_srq, CreateRequest>::new();
     let mut response = WithDriver::<ib_uverbs_create_srq_resp, CreateSrqResponse>::new();
 
-    // SAFETY: All pointers are valid. Each length is the length of the structure whose core is passed.
+    // SAFETY: All pointers are valid. Each length is the length of the structure whose core is
+    // passed.
     check(unsafe {
         ibv_cmd_create_srq(
             pd,
@@ -58,8 +59,8 @@ unsafe fn create(pd: *mut ibv_pd, attr: *mut ibv_srq_init_attr) -> Result<*mut i
         .inspect_err(|error| {
             // SAFETY: The context is valid.
             unsafe { context::log(context, c"cannot map a shared receive queue", *error) };
-            // SAFETY: The kernel's queue exists, and has no event yet. If this fails it ends with the
-            // context.
+            // SAFETY: The kernel's queue exists, and has no event yet. If this fails it ends with
+            // the context.
             unsafe { ibv_cmd_destroy_srq(srq.base()) };
         })?;
     // SAFETY: The call above has set it.
@@ -71,8 +72,8 @@ unsafe fn create(pd: *mut ibv_pd, attr: *mut ibv_srq_init_attr) -> Result<*mut i
     }))
 }
 
-/// The kernel does not resize a queue: `IBV_SRQ_MAX_WR` is refused here, because the kernel cannot pass
-/// another ring to this library.
+/// The kernel does not resize a queue: `IBV_SRQ_MAX_WR` is refused here, because the kernel cannot
+/// pass another ring to this library.
 pub(crate) unsafe extern "C" fn modify_srq(
     srq: *mut ibv_srq,
     attr: *mut ibv_srq_attr,
@@ -83,16 +84,16 @@ pub(crate) unsafe extern "C" fn modify_srq(
     if u32::try_from(attr_mask).is_ok_and(|mask| mask & IBV_SRQ_MAX_WR != 0) {
         return EOPNOTSUPP.0;
     }
-    // SAFETY: The program passes an SRQ of this library and valid attributes; the length is the length of
-    // the request.
+    // SAFETY: The program passes an SRQ of this library and valid attributes; the length is the
+    // length of the request.
     unsafe { ibv_cmd_modify_srq(srq, attr, attr_mask, &mut request, size_of_val(&request)) }
 }
 
 pub(crate) unsafe extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
     let mut request = ibv_query_srq::ZERO;
 
-    // SAFETY: The program passes an SRQ of this library and room for attributes; the length is the length
-    // of the request.
+    // SAFETY: The program passes an SRQ of this library and room for attributes; the length is the
+    // length of the request.
     unsafe { ibv_cmd_query_srq(srq, attr, &mut request, size_of_val(&request)) }
 }
 

@@ -94,9 +94,9 @@ impl<T: iw::CmOperations> Device<T> {
         info: &Info,
     ) -> Result {
         // SAFETY: By the caller's promise nothing else accesses the device. `netdev` is a
-        // reference, so it is alive. The attribute groups are static. ib_core sets the first two groups,
-        // and the first one that is free for statistics of a device, which no driver here has; the last
-        // one stays null.
+        // reference, so it is alive. The attribute groups are static. ib_core sets the first two
+        // groups, and the first one that is free for statistics of a device, which no driver here
+        // has; the last one stays null.
         to_result(unsafe {
             let [first, second] = T::attributes();
             (*raw).ops.device_group = first.as_raw();

@@ -57,8 +57,8 @@ unsafe extern "C" fn connect<T: CmOperations>(
 ) -> c_int {
     from_result(|| {
         // SAFETY: iw_cm passes a live id of a device of `T`, whose addresses it does not change
-        // during the call, and valid parameters. rdma_cm is calling for it, so its own part of the id
-        // exists. `iw_cm_id_net` returns null or a namespace with a reference.
+        // during the call, and valid parameters. rdma_cm is calling for it, so its own part of the
+        // id exists. `iw_cm_id_net` returns null or a namespace with a reference.
         unsafe {
             let setup = Setup::from_raw(id)?;
             let home = net::Netns::from_raw(bindings::iw_cm_id_net(id));
@@ -73,8 +73,8 @@ unsafe extern "C" fn connect<T: CmOperations>(
 
 /// # Safety
 ///
-/// Only iw_cm may call this, with a live id that it made for an [`CmEvent::ConnectRequest`] of driver
-/// `T`, and valid parameters.
+/// Only iw_cm may call this, with a live id that it made for an [`CmEvent::ConnectRequest`] of
+/// driver `T`, and valid parameters.
 unsafe extern "C" fn accept<T: CmOperations>(
     id: *mut bindings::iw_cm_id,
     param: *mut bindings::iw_cm_conn_param,
@@ -106,8 +106,8 @@ unsafe extern "C" fn accept<T: CmOperations>(
     })
 }
 
-/// Handles a second accept of an id whose connection belongs to `first`, and drops the id's reference
-/// to `first`. Process context; may sleep.
+/// Handles a second accept of an id whose connection belongs to `first`, and drops the id's
+/// reference to `first`. Process context; may sleep.
 ///
 /// Returns the second queue pair, if it is not being destroyed. Fails with `EINVAL` if no event of
 /// the id is queued: then the error is no `BUG()` in iw_cm.
@@ -135,8 +135,8 @@ unsafe fn accept_again<T: CmOperations>(
 
 /// # Safety
 ///
-/// Only iw_cm may call this, with a live id that it made for an [`CmEvent::ConnectRequest`] of driver
-/// `T`, and `data` that is null or valid for `len` bytes.
+/// Only iw_cm may call this, with a live id that it made for an [`CmEvent::ConnectRequest`] of
+/// driver `T`, and `data` that is null or valid for `len` bytes.
 unsafe extern "C" fn reject<T: CmOperations>(
     id: *mut bindings::iw_cm_id,
     data: *const c_void,

@@ -18,7 +18,8 @@ fn request(attribute: u16) -> bindings::ib_mad {
     request
 }
 
-/// Returns `N` octets of the reply to a request for these counters, from an offset of the attribute on.
+/// Returns `N` octets of the reply to a request for these counters, from an offset of the attribute
+/// on.
 fn octets<const N: usize>(
     attribute: u16,
     offset: usize,

@@ -99,7 +99,8 @@ impl Shared {
         Self::end(base);
     }
 
-    /// Replaces an object by another one, as `rereg_user_mr` and `dereg_mr` do, and returns the latter.
+    /// Replaces an object by another one, as `rereg_user_mr` and `dereg_mr` do, and returns the
+    /// latter.
     fn replace(&self, base: *mut Base) -> Result<*mut Base> {
         let new = self.store()?;
 

@@ -19,7 +19,8 @@ fn posted<const N: usize>(lens: [u32; N]) -> Result<Posted> {
     unsafe { Posted::new(7, &raw const list, c_int::try_from(N)?) }
 }
 
-/// Returns the lengths that completions report for a message of no octet, of 128, and of the longest.
+/// Returns the lengths that completions report for a message of no octet, of 128, and of the
+/// longest.
 fn reported<const N: usize>(lens: [u32; N]) -> Result<[u32; 3]> {
     let id = posted(lens)?.id;
 

@@ -102,8 +102,8 @@ impl<T: Driver> Callbacks<T> {
         made.unwrap_or_else(Error::to_ptr)
     }
 
-    /// Makes a new region with the STag of the old one. uverbs then deregisters the old one, which nobody
-    /// finds any more.
+    /// Makes a new region with the STag of the old one. uverbs then deregisters the old one, which
+    /// nobody finds any more.
     #[allow(clippy::too_many_arguments)]
     unsafe extern "C" fn rereg_user_mr(
         old: *mut bindings::ib_mr,
@@ -116,8 +116,8 @@ impl<T: Driver> Callbacks<T> {
         udata: *mut bindings::ib_udata,
     ) -> *mut bindings::ib_mr {
         let made = (|| {
-            // SAFETY: ib_core holds region and domain during the call. It calls no other verb with the
-            // region meanwhile.
+            // SAFETY: ib_core holds region and domain during the call. It calls no other verb with
+            // the region meanwhile.
             let (old, pd) = unsafe { (Mr::<T>::from_base(old.cast()), Pd::<T>::from_base(pd)) };
             let memory = MrRange {
                 start,
@@ -129,8 +129,8 @@ impl<T: Driver> Callbacks<T> {
             unsafe { Exchange::check_empty(udata)? };
             let change = MrChange::new(flags, access, memory);
             let ib = old.base().cast::<bindings::ib_mr>();
-            // SAFETY: `old` is alive. ib_core sets these fields before it commits the region, and its verbs
-            // exclude each other.
+            // SAFETY: `old` is alive. ib_core sets these fields before it commits the region, and
+            // its verbs exclude each other.
             let (stag, mut extent) = unsafe { ((*ib).lkey, Extent::of(ib)) };
 
             if change.memory.is_some() {
@@ -190,7 +190,8 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
-    /// Creates a region with a reserved STag from the driver's data. If either fails, releases the STag.
+    /// Creates a region with a reserved STag from the driver's data. If either fails, releases the
+    /// STag.
     pub(crate) fn use_stag(
         pd: &Pd<T>,
         stag: u32,
@@ -201,8 +202,8 @@ impl<T: Driver> Callbacks<T> {
             .inspect_err(|_| pd.device().mrs().release(stag))
     }
 
-    /// Creates a region, and puts it in the table, where the index of `stag` is reserved, or is the index
-    /// of a region that is replaced.
+    /// Creates a region, and puts it in the table, where the index of `stag` is reserved, or is the
+    /// index of a region that is replaced.
     ///
     /// Sets the extent, too: ib_core does so only for `IB_USER_VERBS_CMD_REG_MR`.
     fn new_mr(
@@ -220,8 +221,8 @@ impl<T: Driver> Callbacks<T> {
         // `destroy` before it frees it.
         unsafe { Mr::<T>::create(base, data) };
         // SAFETY: Nothing else accesses the region before `fill`. The index is reserved or filled.
-        // `dereg_mr` removes the region from the table, unless another one has replaced it, then ends it,
-        // and frees it after a grace period.
+        // `dereg_mr` removes the region from the table, unless another one has replaced it, then
+        // ends it, and frees it after a grace period.
         unsafe {
             let ib = base.cast::<bindings::ib_mr>();
 
@@ -251,8 +252,8 @@ impl<T: Driver> Callbacks<T> {
             )
         };
 
-        // SAFETY: uverbs passes a `udata`, and kernel users pass null. The region that uverbs has created has
-        // its own `uobject`, which uverbs frees later.
+        // SAFETY: uverbs passes a `udata`, and kernel users pass null. The region that uverbs has
+        // created has its own `uobject`, which uverbs frees later.
         let undone = !udata.is_null() && !replacement && unsafe { bindings::mr_is_undone(ib) };
 
         if undone {
@@ -274,11 +275,10 @@ impl<T: Driver> Callbacks<T> {
     /// [`Self::new_mr`] has created the region on `dev`. No reference to it is in use but
     /// [`ARef`](kernel::sync::aref::ARef)s, and the caller does not use it afterwards.
     pub(crate) unsafe fn end_mr(dev: &Device<T>, base: *mut MrBase) {
-        // SAFETY: The region has left the table when it ends, so only holders of an `ARef` use it, and
-        // `destroy` waits for them. A lookup that
-        // found the region earlier and has no reference fails to take one; it reads only `users`,
-        // inside an RCU read section, and kfree_rcu() frees the memory after that. The box came
-        // from kmalloc, as kfree_rcu() requires.
+        // SAFETY: The region has left the table when it ends, so only holders of an `ARef` use it,
+        // and `destroy` waits for them. A lookup that found the region earlier and has no reference
+        // fails to take one; it reads only `users`, inside an RCU read section, and kfree_rcu()
+        // frees the memory after that. The box came from kmalloc, as kfree_rcu() requires.
         unsafe {
             if !(*base).replaced {
                 dev.mrs().table.remove((*base).index);

@@ -54,8 +54,9 @@ pub struct Posted {
 
 /// The SGEs of a WR, and the right to access the kernel memory that they name.
 ///
-/// The consumer keeps the memory until it learns that the WR is complete, or has destroyed the queue. So a
-/// driver must drop this before: see "Lent memory" in the [crate](crate#duties-of-a-driver).
+/// The consumer keeps the memory until it learns that the WR is complete, or has destroyed the
+/// queue. So a driver must drop this before: see "Lent memory" in the
+/// [crate](crate#duties-of-a-driver).
 #[derive(Debug, Default)]
 pub struct Lent {
     sges: [PostedSge; MAX_SGE],
@@ -67,9 +68,10 @@ impl Posted {
     ///
     /// # Safety
     ///
-    /// `list` must point to the list of SGEs of the WR `id`, which is read only if `count` is positive:
-    /// then it must be valid for `count` SGEs, which may begin at any address. The consumer must keep the
-    /// memory of those with [`LOCAL_DMA_LKEY`] until it learns that the WR is complete.
+    /// `list` must point to the list of SGEs of the WR `id`, which is read only if `count` is
+    /// positive: then it must be valid for `count` SGEs, which may begin at any address. The
+    /// consumer must keep the memory of those with [`LOCAL_DMA_LKEY`] until it learns that the WR
+    /// is complete.
     pub(super) unsafe fn new(
         id: u64,
         list: *const *mut bindings::ib_sge,
@@ -79,8 +81,9 @@ impl Posted {
         let mut sges = [PostedSge::default(); MAX_SGE];
 
         for (at, to) in sges.get_mut(..count).ok_or(EINVAL)?.iter_mut().enumerate() {
-            // The list need not be aligned: that of iSER is in a packed struct (`struct iser_rx_desc`).
-            // SAFETY: `at` is below `count`, for which the caller promises that `list` is valid.
+            // The list need not be aligned: that of iSER is in a packed struct (`struct
+            // iser_rx_desc`). SAFETY: `at` is below `count`, for which the caller promises that
+            // `list` is valid.
             let sge = unsafe { (*list).add(at).read_unaligned() };
 
             *to = PostedSge {
@@ -130,16 +133,17 @@ impl Lent {
     /// Returns `len` bytes of the kernel's memory at `addr`. Any context. `None` unless an SGE with
     /// [`LOCAL_DMA_LKEY`] contains them.
     pub fn memory(&self, addr: u64, len: u32) -> Option<Memory<'_>> {
-        // SAFETY: The SGEs belong to a WR. Its consumer keeps the memory until the WR is complete, and the
-        // driver drops `self`, which the result borrows, before that ("Lent memory", see the crate).
+        // SAFETY: The SGEs belong to a WR. Its consumer keeps the memory until the WR is complete,
+        // and the driver drops `self`, which the result borrows, before that ("Lent memory", see
+        // the crate).
         let memory = |sge: &PostedSge| unsafe { sge.memory(addr, len) };
 
         self.sges().iter().find_map(memory)
     }
 }
 
-/// The only SGE of a WR, and the right to access the kernel memory that it names. A driver must drop it as
-/// [`Lent`].
+/// The only SGE of a WR, and the right to access the kernel memory that it names. A driver must
+/// drop it as [`Lent`].
 #[derive(Debug)]
 pub struct LentSge(PostedSge);
 

@@ -2,8 +2,8 @@
 
 //! The ABIs with user space: siw's, and riw's own. A device has one of them for all of its life.
 //!
-//! Only this folder, `queue/` and the functions that create objects know them. They turn ring entries
-//! into WRs ([`queue::wr`](crate::queue::wr)), and completions into ring entries
+//! Only this folder, `queue/` and the functions that create objects know them. They turn ring
+//! entries into WRs ([`queue::wr`](crate::queue::wr)), and completions into ring entries
 //! ([`queue::cq_ring`](crate::queue)); all else uses only those.
 
 pub(crate) mod siw;
@@ -76,9 +76,9 @@ impl WrSizes {
     }
 }
 
-/// Reads the driver's part of a request that has none in siw's ABI, and only a `comp_mask` in riw's.
-/// Process context; may sleep. Fails with `EOPNOTSUPP` for an unknown bit, and as [`Exchange::request`]
-/// does.
+/// Reads the driver's part of a request that has none in siw's ABI, and only a `comp_mask` in
+/// riw's. Process context; may sleep. Fails with `EOPNOTSUPP` for an unknown bit, and as
+/// [`Exchange::request`] does.
 pub(crate) fn check_request(provider: Provider, udata: &Exchange<'_>) -> Result {
     match provider {
         Provider::Siw => udata.request::<()>(),

@@ -67,8 +67,8 @@ pub(crate) fn trace_opcode(opcode: WcOpcode) -> u8 {
     }
 }
 
-/// Returns the opcode of a completion. Processes neither post masked atomic operations nor get Immediate
-/// Data by this ABI.
+/// Returns the opcode of a completion. Processes neither post masked atomic operations nor get
+/// Immediate Data by this ABI.
 pub(crate) fn wc_opcode(opcode: WcOpcode) -> u8 {
     match opcode {
         WcOpcode::Send => OP_SEND,
@@ -204,7 +204,8 @@ impl Sqe {
     }
 }
 
-/// The head of a receive queue entry (`struct siw_rqe`), copied from the ring. SGEs follow as in [`Sqe`].
+/// The head of a receive queue entry (`struct siw_rqe`), copied from the ring. SGEs follow as in
+/// [`Sqe`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rqe {
     /// The `wr_id` of the consumer.

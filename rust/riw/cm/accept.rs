@@ -57,7 +57,8 @@ impl Request {
 }
 
 impl Undecided {
-    /// Reports the connect request. `ENOMEM`; otherwise fails as [`Subscription::report_event`] does. May sleep.
+    /// Reports the connect request. `ENOMEM`; otherwise fails as [`Subscription::report_event`]
+    /// does. May sleep.
     fn report(&mut self, token: usize) -> Result {
         let subscription = &self.incoming.subscription;
         let (peer_ird, peer_ord) = self.responder.peer_depths();
@@ -90,7 +91,8 @@ impl Undecided {
         }
     }
 
-    /// Removes the connection from the queue and from the half-open ones, if it is there. May sleep.
+    /// Removes the connection from the queue and from the half-open ones, if it is there. May
+    /// sleep.
     pub(super) fn leave(&self, endpoint: &Endpoint) {
         self.backlog().dequeue(self.place);
         self.incoming.leave(endpoint);
@@ -101,8 +103,8 @@ impl Undecided {
     }
 }
 
-/// Takes a connection over from a listener, for `subscription`. Resets the connection if that fails. May
-/// sleep.
+/// Takes a connection over from a listener, for `subscription`. Resets the connection if that
+/// fails. May sleep.
 pub(super) fn incoming(connection: Connection, subscription: Arc<Subscription>) -> Result {
     let dev = subscription.dev.clone();
     let made = connection.addrs().and_then(|addrs| {
@@ -166,8 +168,8 @@ impl Endpoint {
         }
     }
 
-    /// Checks a connection in `phase`: the initiator must not send before the answer, but it may give up.
-    /// May sleep.
+    /// Checks a connection in `phase`: the initiator must not send before the answer, but it may
+    /// give up. May sleep.
     fn check(self: &Arc<Self>, undecided: KBox<Undecided>, phase: UndecidedPhase) -> Step {
         match undecided.responder.check(&self.link, self) {
             Ok(None) => Step::Next(phase(undecided)),
@@ -259,8 +261,8 @@ impl Endpoint {
         }
     }
 
-    /// Reports the request, if it is queued, as [`CmConnection::offer`](super::member::CmConnection::offer)
-    /// says. May sleep.
+    /// Reports the request, if it is queued, as
+    /// [`CmConnection::offer`](super::member::CmConnection::offer) says. May sleep.
     pub(super) fn offer_queued(self: &Arc<Self>) {
         self.step_and_arm(&mut self.phase.lock(), |phase| match phase {
             Phase::Queued(undecided) if !self.events.has(PendingEvent::Evicted) => {
@@ -270,14 +272,14 @@ impl Endpoint {
         });
     }
 
-    /// When the consumer has to have decided. The backlog may stay full, and iw_cm may have to drop a
-    /// request that it has taken, for lack of memory for a new id, without an event.
+    /// When the consumer has to have decided. The backlog may stay full, and iw_cm may have to drop
+    /// a request that it has taken, for lack of memory for a new id, without an event.
     fn accept_deadline(&self) -> Deadline {
         Deadline::new(self.dev.settings.accept_time())
     }
 
-    /// Refuses a request on which no consumer has decided, and ends the connection, which is in `phase`, for
-    /// `reason`. May sleep.
+    /// Refuses a request on which no consumer has decided, and ends the connection, which is in
+    /// `phase`, for `reason`. May sleep.
     pub(super) fn refuse_with(
         &self,
         undecided: KBox<Undecided>,
@@ -411,9 +413,9 @@ impl Endpoint {
         refused(Phase::Reported(undecided), answered, EndReason::Rejected)
     }
 
-    /// Handles a rejection of which riw cannot say whether the consumer has decided. If there was room when
-    /// the request was reported, the backlog was not the reason. Otherwise queues the request in its old
-    /// place. May sleep.
+    /// Handles a rejection of which riw cannot say whether the consumer has decided. If there was
+    /// room when the request was reported, the backlog was not the reason. Otherwise queues the
+    /// request in its old place. May sleep.
     fn reject_by_handler(self: &Arc<Self>, mut undecided: KBox<Undecided>) -> Step {
         if undecided.report.is_some_and(|report| report.had_room) {
             return self.reject_reported(undecided, &[]);
@@ -433,8 +435,8 @@ impl Endpoint {
 /// [`Phase::Queued`] or [`Phase::Reported`].
 pub(super) type UndecidedPhase = fn(KBox<Undecided>) -> Phase;
 
-/// Ends a connection that is not accepted. `answered`: the peer has been sent an answer, which it has
-/// to get.
+/// Ends a connection that is not accepted. `answered`: the peer has been sent an answer, which it
+/// has to get.
 fn refused(phase: Phase, answered: bool, reason: EndReason) -> Step {
     let end = match answered {
         true => End::graceful(reason),

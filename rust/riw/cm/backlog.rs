@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The backlogs of listening consumers: the connect requests that a consumer may not have read yet, and those
-//! that wait for room.
+//! The backlogs of listening consumers: the connect requests that a consumer may not have read yet,
+//! and those that wait for room.
 
 use super::member::CmConnection;
 use crate::bounds::HALF_OPEN_MAX;
@@ -26,8 +26,8 @@ use rdma::iw;
 #[path = "../kunit/backlog.rs"]
 mod kunit;
 
-/// Milliseconds until a request is offered although the backlog is full, at first. A consumer may collect
-/// requests before it decides on them.
+/// Milliseconds until a request is offered although the backlog is full, at first. A consumer may
+/// collect requests before it decides on them.
 const RETRY_MIN: u32 = 10;
 /// The maximum of that time. It doubles each time that the backlog is full still.
 const RETRY_MAX: u32 = 320;
@@ -61,8 +61,8 @@ impl Backlogs {
     }
 }
 
-/// The share that a listening id has in the backlog of its consumer: a consumer has one for all devices and
-/// transports.
+/// The share that a listening id has in the backlog of its consumer: a consumer has one for all
+/// devices and transports.
 pub(super) struct Share {
     all: Arc<Backlogs>,
     backlog: Arc<Backlog>,
@@ -106,8 +106,8 @@ impl Share {
         })
     }
 
-    /// The listening id is gone. The next consumer may have the same number, but not the same backlog. May
-    /// sleep.
+    /// The listening id is gone. The next consumer may have the same number, but not the same
+    /// backlog. May sleep.
     pub(super) fn retire(&self) {
         let mut consumers = self.all.consumers.lock();
 
@@ -130,15 +130,16 @@ impl Share {
         self.backlog.state.lock().number()
     }
 
-    /// Whether iw_cm and rdma_cm have room for a request in any case, and none is queued. May sleep.
+    /// Whether iw_cm and rdma_cm have room for a request in any case, and none is queued. May
+    /// sleep.
     pub(super) fn is_free(&self) -> bool {
         let state = self.backlog.state.lock();
 
         state.has_room(self.size) && state.queued.is_empty()
     }
 
-    /// Adds a request to those that the consumer has not read, also beyond the backlog. In the worker that
-    /// reports requests, just before the report. May sleep. `ENOMEM`.
+    /// Adds a request to those that the consumer has not read, also beyond the backlog. In the
+    /// worker that reports requests, just before the report. May sleep. `ENOMEM`.
     pub(super) fn report(&self) -> Result<Report> {
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let mut state = self.backlog.state.lock();
@@ -161,8 +162,8 @@ impl Share {
         self.backlog.state.lock().remove_unread(report.number);
     }
 
-    /// The consumer has decided on the request of a report, so it has read it and all before it. Offers the
-    /// first request of the queue. May sleep.
+    /// The consumer has decided on the request of a report, so it has read it and all before it.
+    /// Offers the first request of the queue. May sleep.
     pub(super) fn decided(&self, report: Report) {
         let mut state = self.backlog.state.lock();
 
@@ -181,8 +182,8 @@ impl Share {
         }
     }
 
-    /// Queues the request of `connection` at `place`, unless it is there. Under the phase of the connection.
-    /// May sleep. `ENOMEM`.
+    /// Queues the request of `connection` at `place`, unless it is there. Under the phase of the
+    /// connection. May sleep. `ENOMEM`.
     pub(super) fn enqueue(&self, place: u64, connection: Arc<dyn CmConnection>) -> Result {
         if self.backlog.state.lock().queued.get(&place).is_some() {
             return Ok(());
@@ -211,7 +212,8 @@ impl Share {
         drop(removed);
     }
 
-    /// The consumer has not taken a request: the next offer comes later, unless one is due. May sleep.
+    /// The consumer has not taken a request: the next offer comes later, unless one is due. May
+    /// sleep.
     pub(super) fn back_off(&self) {
         let mut state = self.backlog.state.lock();
 
@@ -233,14 +235,14 @@ impl Drop for Share {
 
 /// The backlog of a consumer.
 ///
-/// A consumer reads requests in the order in which riw reports them. So its decision on one shows that it has
-/// read all earlier ones, too.
+/// A consumer reads requests in the order in which riw reports them. So its decision on one shows
+/// that it has read all earlier ones, too.
 #[pin_data]
 struct Backlog {
     #[pin]
     state: Mutex<State<Arc<dyn CmConnection>>>,
-    /// Offers the first request of the queue. Set and stopped under `state`; runs only while a request is
-    /// queued.
+    /// Offers the first request of the queue. Set and stopped under `state`; runs only while a
+    /// request is queued.
     #[pin]
     offer: DelayedWork<Backlog, 0>,
     setup_queue: Arc<Queue>,
@@ -288,8 +290,8 @@ impl Backlog {
             let first = state.first_queued().cloned();
 
             state.is_due = false;
-            // Short again, unless the consumer turns out to have no room for this one. iw_cm may need some
-            // time for that.
+            // Short again, unless the consumer turns out to have no room for this one. iw_cm may
+            // need some time for that.
             state.last_retry = core::mem::replace(&mut state.retry, RETRY_MIN);
             if first.is_some() {
                 self.offer_after(state.last_retry);
@@ -315,8 +317,8 @@ impl WorkItem<0> for Backlog {
 
 /// The connect requests of a consumer.
 struct State<T> {
-    /// The reports of those that the consumer may not have read. A request that has ended keeps its place in
-    /// the consumer's backlog until the consumer has read it, so it stays here.
+    /// The reports of those that the consumer may not have read. A request that has ended keeps its
+    /// place in the consumer's backlog until the consumer has read it, so it stays here.
     unread: RBTree<u64, ()>,
     unread_len: usize,
     /// Those that wait for room, by their places.

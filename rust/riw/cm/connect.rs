@@ -33,11 +33,11 @@ use trace::CmPhase;
 const FALLBACK_TIME: i64 = 3_000;
 
 impl Opening {
-    /// Prepares to connect. Also returns the connection of the first attempt, bound to the address of this
-    /// end: over the first transport that can have one. May sleep.
+    /// Prepares to connect. Also returns the connection of the first attempt, bound to the address
+    /// of this end: over the first transport that can have one. May sleep.
     ///
-    /// Every socket of the attempts is made here, by the task that connects: it belongs to the user and to
-    /// the cgroups of that task.
+    /// Every socket of the attempts is made here, by the task that connects: it belongs to the user
+    /// and to the cgroups of that task.
     fn new(
         dev: &CmDevice,
         ns: &Netns,
@@ -209,8 +209,8 @@ impl Endpoint {
             .or_else(|reason| self.begin_fallback(opening, reason))
     }
 
-    /// Starts to connect by the next transport, after an attempt that has failed for `reason`. Returns that reason if
-    /// there is none. May sleep.
+    /// Starts to connect by the next transport, after an attempt that has failed for `reason`.
+    /// Returns that reason if there is none. May sleep.
     fn begin_fallback(
         self: &Arc<Self>,
         opening: &mut Opening,

@@ -46,7 +46,8 @@ pub(crate) struct Shared {
     pub(super) stream_queue: Arc<Queue>,
     /// Does so for connections that reclaim may wait for.
     pub(super) kernel_queue: Arc<Queue>,
-    /// Loads modules. Only module exit waits for its items, before it drops this: see [`load`](super::load).
+    /// Loads modules. Only module exit waits for its items, before it drops this: see
+    /// [`load`](super::load).
     pub(super) load_queue: Queue,
     pub(super) pernet: Arc<Pernet>,
     #[pin]
@@ -67,8 +68,8 @@ impl Shared {
         pernet: Arc<Pernet>,
     ) -> Result<Arc<Self>> {
         let backlogs = Backlogs::new(setup_queue.clone())?;
-        // Reclaim needs none of its items. But an item of another queue may drop the last `Shared`, and a
-        // queue with this flag must not wait for one without it.
+        // Reclaim needs none of its items. But an item of another queue may drop the last `Shared`,
+        // and a queue with this flag must not wait for one without it.
         let load_queue = Queue::new(c"riw_load", Flags::UNBOUND | Flags::MEM_RECLAIM)?;
 
         Arc::pin_init(
@@ -86,8 +87,8 @@ impl Shared {
         )
     }
 
-    /// Waits for the work items that load modules. The devices must be unregistered. Process context;
-    /// waits for `modprobe`.
+    /// Waits for the work items that load modules. The devices must be unregistered. Process
+    /// context; waits for `modprobe`.
     pub(crate) fn drain_loads(&self) {
         self.load_queue.drain();
     }
@@ -140,8 +141,8 @@ struct DeviceState {
 }
 
 impl CmDevice {
-    /// Creates the connection management of a device on `netdev`. May sleep. Fails with `EINVAL` for a
-    /// bad module parameter, or `ENOMEM`.
+    /// Creates the connection management of a device on `netdev`. May sleep. Fails with `EINVAL`
+    /// for a bad module parameter, or `ENOMEM`.
     ///
     /// Until [`Self::shutdown`] it holds a reference to `netdev`, and `shared` holds one to it.
     pub(crate) fn new(netdev: &NetDevice, shared: Arc<Shared>) -> Result<Arc<Self>> {
@@ -218,8 +219,9 @@ impl CmDevice {
         self.state.lock().members.is_shut_down()
     }
 
-    /// Waits until `ready` returns a result. It is called under `state`. Whoever makes the result available
-    /// must then call [`Self::notify`]. `ENODEV` if the device is shut down, `EINTR` after a signal. Process context; sleeps.
+    /// Waits until `ready` returns a result. It is called under `state`. Whoever makes the result
+    /// available must then call [`Self::notify`]. `ENODEV` if the device is shut down, `EINTR`
+    /// after a signal. Process context; sleeps.
     pub(super) fn wait_for<R>(&self, ready: impl Fn() -> Option<R>) -> Result<R> {
         let mut state = self.state.lock();
         let mut interrupted = false;
@@ -268,8 +270,9 @@ impl CmDevice {
         self.netdev()?.netns().ok_or(ENODEV)
     }
 
-    /// Returns the network namespace of the device, as [`Self::netns`] does, for a consumer in `home`.
-    /// `ENODEV` also if that is another one: a consumer gets sockets only in its own namespace. May sleep.
+    /// Returns the network namespace of the device, as [`Self::netns`] does, for a consumer in
+    /// `home`. `ENODEV` also if that is another one: a consumer gets sockets only in its own
+    /// namespace. May sleep.
     pub(super) fn netns_of(&self, home: Option<&Netns>) -> Result<Netns> {
         let ns = self.netns()?;
 
@@ -287,17 +290,17 @@ impl CmDevice {
         state.netdev.clone().filter(|_| !shut).ok_or(ENODEV)
     }
 
-    /// Returns the index of the VRF device to which a socket at `local` is bound, if the netdev is in a VRF.
-    /// A loopback address is the host's, and in a VRF only if somebody has added it there. May sleep. `ENODEV` if
-    /// the device is shut down.
+    /// Returns the index of the VRF device to which a socket at `local` is bound, if the netdev is
+    /// in a VRF. A loopback address is the host's, and in a VRF only if somebody has added it
+    /// there. May sleep. `ENODEV` if the device is shut down.
     pub(super) fn vrf(&self, local: &SocketAddr) -> Result<Option<u32>> {
         let vrf = self.netdev()?.vrf();
 
         Ok(vrf.filter(|_| !local.ip().is_loopback()))
     }
 
-    /// Returns the VRF of a socket in `ns` that listens at `local`, as [`Self::vrf`] does. A wildcard listener may be
-    /// in none.
+    /// Returns the VRF of a socket in `ns` that listens at `local`, as [`Self::vrf`] does. A
+    /// wildcard listener may be in none.
     pub(super) fn listener_vrf(
         &self,
         transport: Transport,
@@ -310,10 +313,10 @@ impl CmDevice {
         Ok(vrf.filter(|_| !is_outside || !local.ip().is_unspecified()))
     }
 
-    /// Returns the addresses that a socket at `local` has besides, of the same family: none, unless the
-    /// setting `multihoming` is on and `local` is an address of the netdev. So a wildcard address is left
-    /// as it is: it means all addresses of the host. May sleep. `ENODEV` if the device is shut
-    /// down, `ENOMEM`.
+    /// Returns the addresses that a socket at `local` has besides, of the same family: none, unless
+    /// the setting `multihoming` is on and `local` is an address of the netdev. So a wildcard
+    /// address is left as it is: it means all addresses of the host. May sleep. `ENODEV` if the
+    /// device is shut down, `ENOMEM`.
     pub(super) fn further_addrs(
         &self,
         transport: Transport,

@@ -38,8 +38,8 @@ impl Endpoint {
         result
     }
 
-    /// Ends the connection, unless it has ended already. `phase` must be the phase of this endpoint,
-    /// locked. May sleep.
+    /// Ends the connection, unless it has ended already. `phase` must be the phase of this
+    /// endpoint, locked. May sleep.
     ///
     /// On return no callback of the connection runs, and its queue pair is detached.
     pub(super) fn end(self: &Arc<Self>, phase: &mut Phase, end: &End) {

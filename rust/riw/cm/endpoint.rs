@@ -73,8 +73,8 @@ impl_has_queue! {
 }
 
 impl Endpoint {
-    /// Creates an endpoint in phase `New`, without a connection. `below_reclaim`: reclaim may wait for it.
-    /// May sleep.
+    /// Creates an endpoint in phase `New`, without a connection. `below_reclaim`: reclaim may wait
+    /// for it. May sleep.
     pub(super) fn new(dev: &Arc<CmDevice>, below_reclaim: bool) -> Result<Arc<Self>> {
         let stream_queue = match below_reclaim {
             true => &dev.shared.kernel_queue,
@@ -103,8 +103,8 @@ impl Endpoint {
         )
     }
 
-    /// Sends a Terminate, as the first and only segment. `crc` and `markers` are for MPA. May sleep. Fails
-    /// as [`Link::send_terminate`].
+    /// Sends a Terminate, as the first and only segment. `crc` and `markers` are for MPA. May
+    /// sleep. Fails as [`Link::send_terminate`].
     pub(super) fn send_terminate(&self, error: iwarp::Error, crc: bool, markers: bool) -> Result {
         self.link.send_terminate(error, crc, markers)?;
         if let Some(qp) = self.qp.as_ref() {
@@ -122,8 +122,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// From here on the attached queue pair handles the stream. Under `phase`. The caller queues the work item of
-    /// the stream then: see [`Self::kick`] and `selftests/litmus/pending_events.litmus`.
+    /// From here on the attached queue pair handles the stream. Under `phase`. The caller queues
+    /// the work item of the stream then: see [`Self::kick`] and
+    /// `selftests/litmus/pending_events.litmus`.
     pub(super) fn set_stream_active(&self) {
         self.stream_active.store(true, ordering::Release);
     }
@@ -227,8 +228,8 @@ impl QpConnection for Endpoint {
     }
 
     fn catch_up(self: ArcBorrow<'_, Self>) {
-        // A timer that an earlier stream of the queue pair has left may expire during the startup of
-        // this one, whose frames are not the queue pair's.
+        // A timer that an earlier stream of the queue pair has left may expire during the startup
+        // of this one, whose frames are not the queue pair's.
         if self.is_stream_active() {
             self.link.poll(&Arc::from(self));
         }
@@ -237,8 +238,8 @@ impl QpConnection for Endpoint {
     fn teardown(self: ArcBorrow<'_, Self>) {
         let this = Arc::from(self);
 
-        // A work item of `riw_setup`, which also serves connections that I/O waits for, may wait for
-        // `phase`. It finds the end.
+        // A work item of `riw_setup`, which also serves connections that I/O waits for, may wait
+        // for `phase`. It finds the end.
         without_io(|| {
             this.end(
                 &mut this.phase.lock(),
@@ -290,8 +291,8 @@ impl LinkEvents for Endpoint {
         };
 
         if qp.defers(how) {
-            // The end is behind segments that have not been received: `catch_up` comes back here. TCP tells the
-            // error only once, and a transmit run may take it meanwhile.
+            // The end is behind segments that have not been received: `catch_up` comes back here.
+            // TCP tells the error only once, and a transmit run may take it meanwhile.
             if how == Closed::Timeout {
                 self.events.set(PendingEvent::TimedOut);
             }

@@ -45,7 +45,8 @@ impl PeerWatch {
         })
     }
 
-    /// Whether the peer has been silent for too long. If not, sets the time of the next look. May sleep.
+    /// Whether the peer has been silent for too long. If not, sets the time of the next look. May
+    /// sleep.
     pub(super) fn finds_silence(&mut self, link: &Link) -> bool {
         let left = match link.with(|connection| Ok(connection.silence())) {
             Ok(Some(silence)) => self.limit.saturating_sub(silence),
@@ -130,8 +131,8 @@ impl Endpoint {
         })
     }
 
-    /// Returns why the stream has ended. `closed`: the peer has closed its half, or the connection is
-    /// lost.
+    /// Returns why the stream has ended. `closed`: the peer has closed its half, or the connection
+    /// is lost.
     fn stream_end(&self, closed: bool) -> EndReason {
         if closed {
             EndReason::Closed(ECONNRESET)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Half-open connections: the transport has established them, but the peer's request has not arrived, or waits
-//! for room in the backlog of the consumer.
+//! Half-open connections: the transport has established them, but the peer's request has not
+//! arrived, or waits for room in the backlog of the consumer.
 
 use crate::bounds::HALF_OPEN_MAX;
 use core::net::IpAddr;

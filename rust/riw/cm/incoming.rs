@@ -22,8 +22,8 @@ pub(super) struct Request {
     pub(super) deadline: Deadline,
 }
 
-/// A connection with a valid Request on which no consumer has decided. While it is queued, it counts among
-/// the half-open ones of its subscription.
+/// A connection with a valid Request on which no consumer has decided. While it is queued, it
+/// counts among the half-open ones of its subscription.
 pub(super) struct Undecided {
     pub(super) incoming: Incoming,
     pub(super) responder: Responder,

@@ -3,16 +3,16 @@
 //! Listening.
 //!
 //! For a wildcard listener rdma_cm listens on each device. The devices in the consumer's network
-//! namespace then share a socket for each transport, VRF, address and port. A connection goes to the device
-//! whose netdev has the local address of the connection. The netdev by which the packets arrive does not
-//! count: packets to an address of this host arrive by `lo`.
+//! namespace then share a socket for each transport, VRF, address and port. A connection goes to
+//! the device whose netdev has the local address of the connection. The netdev by which the packets
+//! arrive does not count: packets to an address of this host arrive by `lo`.
 //!
-//! On a device in another namespace there is no socket, in the shared mode of `rdma system` as in the
-//! exclusive one: rdma_cm would let the consumer accept no connection there, and the port is not the
-//! consumer's.
+//! On a device in another namespace there is no socket, in the shared mode of `rdma system` as in
+//! the exclusive one: rdma_cm would let the consumer accept no connection there, and the port is
+//! not the consumer's.
 //!
-//! A listener has one subscription of each device. rdma_cm has several port spaces, and each may have a
-//! listener at the same port: the second one fails.
+//! A listener has one subscription of each device. rdma_cm has several port spaces, and each may
+//! have a listener at the same port: the second one fails.
 
 use super::{
     accept,
@@ -51,8 +51,8 @@ pub(super) fn listen(
         if !is_everywhere(setup) {
             return Err(e);
         }
-        // The device is not in the consumer's namespace. Or it or its namespace is about to go: rdma_cm
-        // drops the listener with the device.
+        // The device is not in the consumer's namespace. Or it or its namespace is about to go:
+        // rdma_cm drops the listener with the device.
         if dev.netns_of(home).is_err() {
             return Ok(dev.token());
         }
@@ -113,8 +113,8 @@ fn listen_on(
     Ok(token)
 }
 
-/// Makes a candidate for each transport that the device uses, if it uses several without those that the kernel lacks.
-/// May sleep.
+/// Makes a candidate for each transport that the device uses, if it uses several without those that
+/// the kernel lacks. May sleep.
 fn candidates(dev: &Arc<CmDevice>, ns: &Netns, setup: &Setup) -> Result<KVec<Candidate>> {
     let wanted = dev.settings.transports();
     let mut candidates = KVec::with_capacity(2, GFP_KERNEL_ACCOUNT)?;
@@ -129,11 +129,12 @@ fn candidates(dev: &Arc<CmDevice>, ns: &Netns, setup: &Setup) -> Result<KVec<Can
     Ok(candidates)
 }
 
-/// A listener that is opened if there is none for its transport and address, and what a subscription needs in
-/// either case.
+/// A listener that is opened if there is none for its transport and address, and what a
+/// subscription needs in either case.
 ///
-/// All of it is allocated before [`Shared::listeners`](super::device::Shared) is locked. All who listen wait
-/// for that lock, and a process at the limit of its memory cgroup may wait for memory for long.
+/// All of it is allocated before [`Shared::listeners`](super::device::Shared) is locked. All who
+/// listen wait for that lock, and a process at the limit of its memory cgroup may wait for memory
+/// for long.
 struct Candidate {
     listener: Arc<Listener>,
     link: UnboundLink,
@@ -169,8 +170,8 @@ impl Candidate {
         })
     }
 
-    /// Finds the listener, or opens it, and adds `subscription` to it. May sleep; riw allocates nothing. Fails
-    /// as `bind()` and `listen()` do, and as [`Listener::subscribe`].
+    /// Finds the listener, or opens it, and adds `subscription` to it. May sleep; riw allocates
+    /// nothing. Fails as `bind()` and `listen()` do, and as [`Listener::subscribe`].
     fn subscribe(
         self,
         subscription: &Arc<Subscription>,
@@ -227,8 +228,8 @@ impl Listener {
         Ok(())
     }
 
-    /// Finds the subscription of the device that a connection is for. May sleep. `ENODEV` if no device
-    /// has the connection's local address.
+    /// Finds the subscription of the device that a connection is for. May sleep. `ENODEV` if no
+    /// device has the connection's local address.
     fn subscription_for(&self, child: &Connection) -> Result<Arc<Subscription>> {
         let local = child.addrs()?.local;
         let subscriptions = self.subscriptions.lock();
@@ -246,8 +247,8 @@ impl Listener {
         };
 
         on(owner)
-            // rdma_cm confuses the addresses of a VLAN with the addresses of its lower device, in both
-            // directions.
+            // rdma_cm confuses the addresses of a VLAN with the addresses of its lower device, in
+            // both directions.
             .or_else(|| on(owner.and_then(|owner| ns.vlan_real(owner))))
             .or_else(|| {
                 owner.and_then(|owner| {

@@ -42,8 +42,8 @@ pub(super) struct Listener {
     /// One of a device at most.
     #[pin]
     pub(super) subscriptions: Mutex<RBTree<SubscriptionKey, Arc<Subscription>>>,
-    /// Held while connections are accepted, until each of them belongs to its device. `None` before it is
-    /// open and once it is closed.
+    /// Held while connections are accepted, until each of them belongs to its device. `None` before
+    /// it is open and once it is closed.
     #[pin]
     pub(super) link: Mutex<Option<ListenLink>>,
     /// Accepts connections.
@@ -82,8 +82,8 @@ impl Listener {
         )
     }
 
-    /// Listens on `link` at the address of the key; `hook` is of this listener. May sleep. Fails as `bind()`
-    /// and `listen()` do.
+    /// Listens on `link` at the address of the key; `hook` is of this listener. May sleep. Fails as
+    /// `bind()` and `listen()` do.
     pub(super) fn open(
         self: &Arc<Self>,
         link: UnboundLink,
@@ -135,8 +135,8 @@ impl Listener {
         Ok(())
     }
 
-    /// Removes a subscription. The last one closes the listener. `listeners` is the list of all. May
-    /// sleep.
+    /// Removes a subscription. The last one closes the listener. `listeners` is the list of all.
+    /// May sleep.
     pub(super) fn drop_subscription(
         self: &Arc<Self>,
         subscription: &Subscription,

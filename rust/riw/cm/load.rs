@@ -3,14 +3,16 @@
 //! Loading the kernel's SCTP for a device.
 //!
 //! sctp.ko registers with all network namespaces, and so waits while one is being dismantled. The
-//! dismantling waits until nobody has a reference to the netdevs of that namespace. `rdma link add` has one.
-//! So has ib_core until the device is unregistered, which waits for writes to `transport`. The caller may be
-//! in another namespace: if one end of a veth pair is in the dying one, both ends go.
+//! dismantling waits until nobody has a reference to the netdevs of that namespace. `rdma link add`
+//! has one. So has ib_core until the device is unregistered, which waits for writes to `transport`.
+//! The caller may be in another namespace: if one end of a veth pair is in the dying one, both ends
+//! go.
 //!
-//! So a work item loads the module. The caller waits for that only until the netdev notifier shuts the device
-//! down, which precedes those waits. No shutdown ends two rarer ones, only a signal: if a process writes to
-//! `transport` by the sysfs of another namespace, which dies; and if another link type is being registered
-//! (`link_ops_rwsem`), behind which a second `rdma link add` waits with a netdev that goes.
+//! So a work item loads the module. The caller waits for that only until the netdev notifier shuts
+//! the device down, which precedes those waits. No shutdown ends two rarer ones, only a signal: if
+//! a process writes to `transport` by the sysfs of another namespace, which dies; and if another
+//! link type is being registered (`link_ops_rwsem`), behind which a second `rdma link add` waits
+//! with a netdev that goes.
 
 use super::device::CmDevice;
 use crate::link::Transport;
@@ -36,12 +38,12 @@ impl_has_work! {
 
 impl CmDevice {
     /// Loads the modules that these transports need. Process context; waits for `modprobe`, but not
-    /// longer than until the device is shut down. The caller may hold locks that its unregistration takes,
-    /// but none that its shutdown takes.
+    /// longer than until the device is shut down. The caller may hold locks that its unregistration
+    /// takes, but none that its shutdown takes.
     ///
-    /// `EPROTONOSUPPORT` if the kernel has no SCTP and TCP is not among the transports; `ENODEV` if the
-    /// device is shut down, `EINTR` after a signal: the work item goes on in both cases. `ENOMEM`, or
-    /// another error of [`Pernet::load_sctp`](net::Pernet::load_sctp).
+    /// `EPROTONOSUPPORT` if the kernel has no SCTP and TCP is not among the transports; `ENODEV` if
+    /// the device is shut down, `EINTR` after a signal: the work item goes on in both cases.
+    /// `ENOMEM`, or another error of [`Pernet::load_sctp`](net::Pernet::load_sctp).
     pub(crate) fn load(self: &Arc<Self>, transports: &[Transport]) -> Result {
         if !transports.contains(&Transport::Sctp) {
             return Ok(());

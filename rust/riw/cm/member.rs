@@ -37,7 +37,7 @@ pub(super) trait CmConnection: Send + Sync {
 
 /// A listening id of iw_cm.
 pub(super) trait CmSubscription: Send + Sync {
-    /// Closes the subscription. On return no event reaches the id, and the sockets of which this was
-    /// the last subscription are gone, whoever has closed it. May sleep.
+    /// Closes the subscription. On return no event reaches the id, and the sockets of which this
+    /// was the last subscription are gone, whoever has closed it. May sleep.
     fn close(self: ArcBorrow<'_, Self>);
 }

@@ -3,20 +3,21 @@
 //! Connection management: from iw_cm's calls to a link that a queue pair works on.
 //!
 //! - An [`Endpoint`] is a connection, from its beginning until the queue pair releases it. It goes
-//!   through the phases of `phase.rs`. `connect.rs` and `accept.rs` have the phases before the stream
-//!   is active, `opening.rs` and `incoming.rs` their data. `established.rs` has the phases after, `end.rs` has the end
-//!   and `reason.rs` its reasons. `steps.rs` has the work items, `note.rs` counts, traces and logs.
-//! - A `Listener` accepts connections (`listen.rs`). It has a `Subscription` for each listening id of
-//!   iw_cm.
-//! - A [`CmDevice`] knows all endpoints and subscriptions of a device, its members (`member.rs`), so
-//!   that it can end them. `load.rs` loads the modules that its transports need.
+//!   through the phases of `phase.rs`. `connect.rs` and `accept.rs` have the phases before the
+//!   stream is active, `opening.rs` and `incoming.rs` their data. `established.rs` has the phases
+//!   after, `end.rs` has the end and `reason.rs` its reasons. `steps.rs` has the work items,
+//!   `note.rs` counts, traces and logs.
+//! - A `Listener` accepts connections (`listen.rs`). It has a `Subscription` for each listening id
+//!   of iw_cm.
+//! - A [`CmDevice`] knows all endpoints and subscriptions of a device, its members (`member.rs`),
+//!   so that it can end them. `load.rs` loads the modules that its transports need.
 //!
 //! # Contexts
 //!
 //! Nothing here waits for a peer. Events of links (softirq) only queue a work item of their
-//! endpoint or listener; events of an established connection go directly to the queue pair. All else
-//! runs in process context, in such a work item or in a call of iw_cm. Each endpoint has its own
-//! deadline.
+//! endpoint or listener; events of an established connection go directly to the queue pair. All
+//! else runs in process context, in such a work item or in a call of iw_cm. Each endpoint has its
+//! own deadline.
 //!
 //! One ordered queue for all devices sets connections up. Once the queue pair handles the stream,
 //! ending it may mean waiting for a transmit pass, which may wait for memory. So a second work item

@@ -16,8 +16,8 @@ impl Endpoint {
         }
     }
 
-    /// Traces the end in phase `last`. Counts and logs it, unless the connection was established: its
-    /// stream has the reason then. May sleep.
+    /// Traces the end in phase `last`. Counts and logs it, unless the connection was established:
+    /// its stream has the reason then. May sleep.
     pub(super) fn note_end(&self, last: &Phase, reason: EndReason) {
         let established = matches!(last, Phase::Rdma { .. });
         let addrs = self.addrs_of(last);
@@ -72,8 +72,8 @@ impl Endpoint {
         }
     }
 
-    /// Traces a change of phase. `reason`: why the connection ends, and the error if it has not been
-    /// established. May sleep.
+    /// Traces a change of phase. `reason`: why the connection ends, and the error if it has not
+    /// been established. May sleep.
     #[cold]
     fn trace_change(
         &self,

@@ -2,9 +2,9 @@
 
 //! The callbacks for iw_cm.
 //!
-//! The callbacks allocate without I/O. They hold the lock of a connection's phase, or locks that all
-//! connections of a device or of a listener need, and the worker of `riw_setup` may wait for these. That
-//! worker serves all connections, also a connection that I/O waits for.
+//! The callbacks allocate without I/O. They hold the lock of a connection's phase, or locks that
+//! all connections of a device or of a listener need, and the worker of `riw_setup` may wait for
+//! these. That worker serves all connections, also a connection that I/O waits for.
 
 use super::{connect, listen};
 use crate::{driver::Riw, qp::Qp, queue::QpObject};

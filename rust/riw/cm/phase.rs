@@ -17,8 +17,8 @@
 //! | `Closed` | – | all | – |
 //!
 //! The phase changes only under its lock, and riw reports to iw_cm under the same lock. So each
-//! event is reported once, and in this order. Only a connect request is reported again: if the backlog had
-//! no room for it, `Reported` goes back to `Queued`.
+//! event is reported once, and in this order. Only a connect request is reported again: if the
+//! backlog had no room for it, `Reported` goes back to `Queued`.
 
 use super::{
     incoming::{Request, Undecided},
@@ -114,8 +114,8 @@ pub(super) enum Step {
 }
 
 impl Phase {
-    /// Takes the phase out, and leaves `Closed`. For [`Endpoint::step`](super::Endpoint::step) and the
-    /// end alone: `Closed` means that everything of the connection has been released.
+    /// Takes the phase out, and leaves `Closed`. For [`Endpoint::step`](super::Endpoint::step) and
+    /// the end alone: `Closed` means that everything of the connection has been released.
     pub(super) fn take(&mut self) -> Self {
         mem::replace(self, Self::Closed)
     }

@@ -102,8 +102,8 @@ impl EndReason {
         }
     }
 
-    /// Whether this side has found out that the connection cannot be established, and no program learns
-    /// of it, or not why. Otherwise the peer or a program decided it, and knows.
+    /// Whether this side has found out that the connection cannot be established, and no program
+    /// learns of it, or not why. Otherwise the peer or a program decided it, and knows.
     pub(super) fn is_found_here(self) -> bool {
         matches!(self, Self::Startup(_) | Self::Timeout)
     }

@@ -26,9 +26,9 @@ impl Endpoint {
         begun: Result<(), EndReason>,
     ) -> Result {
         match begun {
-            // The next event of the connection queues it. If it were queued now, it would be ahead of
-            // connections whose events come earlier, and consumers rely on their order. The link had its
-            // owner before it began to connect, so an event reports that it is established.
+            // The next event of the connection queues it. If it were queued now, it would be ahead
+            // of connections whose events come earlier, and consumers rely on their order. The link
+            // had its owner before it began to connect, so an event reports that it is established.
             Ok(()) if self.link.has_received_nothing() => self.arm(&phase),
             // The awaited event may have happened before the link had an owner.
             Ok(()) => {
@@ -40,8 +40,8 @@ impl Endpoint {
         begun.map_err(EndReason::to_error)
     }
 
-    /// Does a work item's step, and sets the timer for the phase that it leaves. If the deadline has
-    /// passed, first takes the step of [`Self::expire`]. May sleep.
+    /// Does a work item's step, and sets the timer for the phase that it leaves. If the deadline
+    /// has passed, first takes the step of [`Self::expire`]. May sleep.
     pub(super) fn step_and_arm(self: &Arc<Self>, phase: &mut Phase, f: impl FnOnce(Phase) -> Step) {
         self.step(phase, |phase| (f(phase), ()));
         if phase.deadline().is_some_and(|d| d.left().is_none()) {

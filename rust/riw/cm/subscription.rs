@@ -17,8 +17,8 @@ use kernel::{
 };
 use rdma::iw::{Backlog, CmEvent, CmId};
 
-/// The device of a subscription, by its netdev. While a netdev moves to another namespace, a device there may
-/// have the same index.
+/// The device of a subscription, by its netdev. While a netdev moves to another namespace, a device
+/// there may have the same index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SubscriptionKey {
     ifindex: u32,
@@ -85,8 +85,8 @@ impl Subscription {
         self.state.lock().id.as_ref().ok_or(ENOENT)?.event(event)
     }
 
-    /// Adds the half-open connection number `token`. Evicts one if there are too many. `ECONNREFUSED`
-    /// if the subscription is closed. May sleep.
+    /// Adds the half-open connection number `token`. Evicts one if there are too many.
+    /// `ECONNREFUSED` if the subscription is closed. May sleep.
     pub(super) fn enter(
         &self,
         source: Source,
@@ -106,8 +106,8 @@ impl Subscription {
         Ok(())
     }
 
-    /// Removes a half-open connection, if it is there: its request has been reported, or never will be. May
-    /// sleep.
+    /// Removes a half-open connection, if it is there: its request has been reported, or never will
+    /// be. May sleep.
     pub(super) fn leave(&self, source: Source, token: usize) {
         let removed = self.state.lock().half_open.remove(source, token);
         // Outside of the lock: this may be the last reference.

@@ -11,8 +11,8 @@ use super::{
 use kernel::{prelude::*, time::Delta};
 use kernel_ext::time::Ktime;
 
-/// Nanoseconds of a send, and between the doorbells of a process that only sends: each message by itself,
-/// or many of them at a time.
+/// Nanoseconds of a send, and between the doorbells of a process that only sends: each message by
+/// itself, or many of them at a time.
 const SEND: i64 = 5_000;
 const QUICK: i64 = 6_000;
 const QUICKER: i64 = 2_500;
@@ -46,8 +46,8 @@ fn until_one_waits(coalescer: &mut Coalescer, limit: u32) -> u32 {
     limit
 }
 
-/// Posts a message `gap` nanoseconds after the last, and sends the batch unless it waits. Returns whether it
-/// waits.
+/// Posts a message `gap` nanoseconds after the last, and sends the batch unless it waits. Returns
+/// whether it waits.
 fn posted(coalescer: &mut Coalescer, gap: i64) -> bool {
     let waits = coalescer.decide(gap, 64, false) != Wait::No;
 
@@ -141,7 +141,8 @@ mod tests {
         }
     }
 
-    /// A process whose doorbells do not follow each other faster when its messages wait has its own pace.
+    /// A process whose doorbells do not follow each other faster when its messages wait has its own
+    /// pace.
     #[test]
     fn a_paced_process_is_not_held_up() {
         let mut coalescer = permitting();
@@ -232,8 +233,8 @@ mod tests {
         assert!((4000..10_000).contains(&messages));
     }
 
-    /// A process that sends 32 or more messages and then waits gains more than it loses. One that sends a few
-    /// does not, and rarely waits.
+    /// A process that sends 32 or more messages and then waits gains more than it loses. One that
+    /// sends a few does not, and rarely waits.
     #[test]
     fn long_bursts_gain() {
         for (count, gains) in [(2, false), (8, false), (12, false), (32, true), (64, true)] {

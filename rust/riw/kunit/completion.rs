@@ -287,8 +287,8 @@ mod tests {
         }
     }
 
-    /// A ring of another size has the completions that the process has not taken, in order, and nothing
-    /// else. It need not begin at the start of a lap.
+    /// A ring of another size has the completions that the process has not taken, in order, and
+    /// nothing else. It need not begin at the start of a lap.
     #[test]
     fn another_ring_has_the_same_completions() -> Result {
         for (taken, len) in [(0, 8), (3, 8), (13, 32), (30, 128), (40, 16)] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rings of riw's own ABI, and the WRs in them, whose other side is a process on another CPU: an honest
-//! process, and a hostile one that writes any word at any time.
+//! Rings of riw's own ABI, and the WRs in them, whose other side is a process on another CPU: an
+//! honest process, and a hostile one that writes any word at any time.
 
 // A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
@@ -33,8 +33,8 @@ fn set(ring: &CountedRing, offset: usize, word: u64) {
     }
 }
 
-/// Acts as the process: posts entry `number`, with `number` in each word. Returns whether it must ring the
-/// doorbell.
+/// Acts as the process: posts entry `number`, with `number` in each word. Returns whether it must
+/// ring the doorbell.
 fn post(ring: &CountedRing, number: u32) -> bool {
     let entry = ring.entry(number);
 
@@ -77,8 +77,8 @@ mod tests {
     const LEN: u32 = 4;
     const ENTRIES: u32 = 100_000;
 
-    /// A process posts and rings the doorbell as the ABI says; the kernel sleeps whenever there is no
-    /// entry. It gets each entry once, and whole.
+    /// A process posts and rings the doorbell as the ABI says; the kernel sleeps whenever there is
+    /// no entry. It gets each entry once, and whole.
     #[test]
     fn no_entry_is_left_behind() -> Result {
         let ring = Arc::new(CountedRing::new(LEN, 128)?, GFP_KERNEL)?;
@@ -122,8 +122,8 @@ mod tests {
         Ok(())
     }
 
-    /// A count of the process that cannot be gives no entry; one that can be gives no more than there
-    /// are.
+    /// A count of the process that cannot be gives no entry; one that can be gives no more than
+    /// there are.
     #[test]
     fn a_count_gives_at_most_the_ring() -> Result {
         let ring = CountedRing::new(LEN, 64)?;
@@ -252,7 +252,8 @@ mod tests {
         Ok(())
     }
 
-    /// The place of the data serves WR after WR: each has its own data there, and none of an earlier one.
+    /// The place of the data serves WR after WR: each has its own data there, and none of an
+    /// earlier one.
     #[test]
     fn a_request_has_only_its_own_data() -> Result {
         let sge = |addr| {

@@ -76,8 +76,8 @@ impl Consumer {
 mod tests {
     use super::*;
 
-    /// Two producers request calls, then wait until a call has seen both requests. A lost request shows,
-    /// because no later one covers it. Calls do not overlap.
+    /// Two producers request calls, then wait until a call has seen both requests. A lost request
+    /// shows, because no later one covers it. Calls do not overlap.
     #[test]
     fn the_handler_runs_once_at_a_time_and_no_request_is_lost() -> Result {
         let consumer = Consumer::new()?;

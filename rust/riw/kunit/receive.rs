@@ -60,8 +60,8 @@ fn awaited(users: u32) -> Result<Arc<RecvQueue>> {
     Ok(queue)
 }
 
-/// Lets queue pair `number`, which waits, look for a WR. Returns the id of the WR, and whose turn is
-/// next.
+/// Lets queue pair `number`, which waits, look for a WR. Returns the id of the WR, and whose turn
+/// is next.
 fn look(queue: &RecvQueue, number: u32) -> (Option<u64>, Option<u32>) {
     let (taken, NextTurn(next)) = take_in_turn(queue, number, true);
 
@@ -166,8 +166,8 @@ mod tests {
         Ok(())
     }
 
-    /// Queue pairs that wait get WRs in the order in which they came, whoever looks first. Each learns
-    /// whose turn is next.
+    /// Queue pairs that wait get WRs in the order in which they came, whoever looks first. Each
+    /// learns whose turn is next.
     #[test]
     fn a_wr_goes_to_the_first_in_line() -> Result {
         let queue = awaited(3)?;
@@ -241,8 +241,8 @@ mod tests {
         Ok(())
     }
 
-    /// If no WR is posted yet, the poster sees that one waits: whoever comes first, none waits for a
-    /// WR that is posted.
+    /// If no WR is posted yet, the poster sees that one waits: whoever comes first, none waits for
+    /// a WR that is posted.
     #[test]
     fn no_wakeup_is_lost() -> Result {
         let queue = awaited(0)?;
@@ -283,8 +283,8 @@ mod tests {
         Ok(())
     }
 
-    /// A process that writes any entry at any time harms only its own WRs: one with too many SGEs is
-    /// invalid.
+    /// A process that writes any entry at any time harms only its own WRs: one with too many SGEs
+    /// is invalid.
     #[test]
     fn a_hostile_process_cannot_exceed_the_sges() -> Result {
         let queue = queue(LEN)?;

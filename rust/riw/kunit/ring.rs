@@ -60,8 +60,8 @@ mod tests {
     /// Copies before the thread yields.
     const AT_ONCE: u32 = 1000;
 
-    /// `run` counts the entries up to the first one of the other kind, from any entry on, around the
-    /// end of the ring, and for a ring that is full or empty.
+    /// `run` counts the entries up to the first one of the other kind, from any entry on, around
+    /// the end of the ring, and for a ring that is full or empty.
     #[test]
     fn a_run_ends_at_the_boundary() -> Result {
         let ring = Ring::<WORDS>::new(8, 0)?;

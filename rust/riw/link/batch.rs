@@ -30,7 +30,8 @@ impl Batch {
         }
     }
 
-    /// Drops all frames. `has_messages`: the lower layer sends the next ones as messages. May sleep.
+    /// Drops all frames. `has_messages`: the lower layer sends the next ones as messages. May
+    /// sleep.
     pub(crate) fn clear(&mut self, has_messages: bool) {
         self.buf.clear();
         self.clear_lens();

@@ -9,26 +9,26 @@ use net::AnyEvent;
 
 /// Receives the events of a link.
 ///
-/// All methods but [`Self::changed`] and [`Self::room`] are called with received data locked: by the lock of a TCP
-/// socket, in softirq or process context, or by `Link::inlet`, in process context. No method may sleep, or take a
-/// lock under which functions of the link are called.
+/// All methods but [`Self::changed`] and [`Self::room`] are called with received data locked: by
+/// the lock of a TCP socket, in softirq or process context, or by `Link::inlet`, in process
+/// context. No method may sleep, or take a lock under which functions of the link are called.
 pub(crate) trait LinkEvents: Sized + Send + Sync + 'static {
-    /// [`Link::poll`](super::Link::poll) is to be called: data may have arrived, or the state may have changed. Atomic
-    /// or process context.
+    /// [`Link::poll`](super::Link::poll) is to be called: data may have arrived, or the state may
+    /// have changed. Atomic or process context.
     fn changed(self: &Arc<Self>);
 
     /// Data has arrived, or the peer has closed its half.
     fn receive(self: &Arc<Self>, inflow: &mut impl Inflow);
 
-    /// An RDMA Write with this payload has arrived before its turn. Process context. Returns whether the payload
-    /// has been placed; otherwise it comes again in its turn.
+    /// An RDMA Write with this payload has arrived before its turn. Process context. Returns
+    /// whether the payload has been placed; otherwise it comes again in its turn.
     fn place_early(&self, write: &Segment, payload: &[u8]) -> bool;
 
     /// The connection, or a half of it, has ended. May be called again.
     fn ended(self: &Arc<Self>, end: LinkEnd);
 
-    /// There is room in the send buffer again. Any context, also with interrupts disabled. Reported only after
-    /// [`Carrier::send`](super::transport::Carrier::send) has failed with `EAGAIN`,
+    /// There is room in the send buffer again. Any context, also with interrupts disabled. Reported
+    /// only after [`Carrier::send`](super::transport::Carrier::send) has failed with `EAGAIN`,
     /// [`Carrier::room_and_mss`](super::transport::Carrier::room_and_mss) has returned no room, or
     /// [`Carrier::notify_room`](super::transport::Carrier::notify_room) was called.
     fn room(self: &Arc<Self>);
@@ -41,7 +41,8 @@ pub(crate) enum LinkEnd {
     PeerClosed,
     /// The peer has closed both halves. What this side has sent is still delivered.
     ShutDown,
-    /// The peer broke a rule of the lower layer, or this side failed: it has to report this error, and to close.
+    /// The peer broke a rule of the lower layer, or this side failed: it has to report this error,
+    /// and to close.
     Failed(iwarp::Error),
     /// There is no connection any more, or it must be aborted. The reason.
     Closed(Error),

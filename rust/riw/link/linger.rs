@@ -2,9 +2,9 @@
 
 //! Connections whose half of this side is closed.
 //!
-//! A transport retransmits nothing for a kernel socket that riw has released. So a connection is kept
-//! until the peer has acknowledged everything and closed its side, without an owner. It is reset if
-//! the peer makes no progress for a while. Data that arrives is discarded.
+//! A transport retransmits nothing for a kernel socket that riw has released. So a connection is
+//! kept until the peer has acknowledged everything and closed its side, without an owner. It is
+//! reset if the peer makes no progress for a while. Data that arrives is discarded.
 
 use super::{deadline::Deadline, transport::Connection, types::LinkState};
 use crate::{
@@ -60,7 +60,8 @@ impl LingerPlaces {
         Self { all: 0, refused: 0 }
     }
 
-    /// Takes a place for a connection, which was refused or not. `EBUSY` if there is none. Any context.
+    /// Takes a place for a connection, which was refused or not. `EBUSY` if there is none. Any
+    /// context.
     fn take(&mut self, refused: bool) -> Result {
         if self.all >= LINGERING_MAX || refused && self.refused >= REFUSED_MAX {
             return Err(EBUSY);

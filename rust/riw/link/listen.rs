@@ -32,9 +32,9 @@ pub(crate) enum ListenLink {
 }
 
 impl UnboundLink {
-    /// Creates a link for a local address like `addr`; over SCTP also for the addresses of `more` that
-    /// can be used. Process context, may sleep; may load the module of the address family. Fails as
-    /// `socket()` does.
+    /// Creates a link for a local address like `addr`; over SCTP also for the addresses of `more`
+    /// that can be used. Process context, may sleep; may load the module of the address family.
+    /// Fails as `socket()` does.
     pub(crate) fn new(
         transport: Transport,
         site: &Site<'_>,

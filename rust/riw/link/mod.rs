@@ -5,13 +5,15 @@
 //! - A [`Connection`] is one end of a connection that nobody shares: new, accepted, or taken from a
 //!   link.
 //! - A [`Link`] shares it between connection management and a stream, until it is taken away. Its
-//!   events go to an owner ([`LinkEvents`]), which pulls the segments out of what has arrived ([`Inflow`]).
+//!   events go to an owner ([`LinkEvents`]), which pulls the segments out of what has arrived
+//!   ([`Inflow`]).
 //! - A [`ListenLink`] accepts connections.
 //! - `startup.rs` has the startup of a stream, as initiator and as responder.
 //! - A [`LingerSet`] closes connections in an orderly way, with no owner any more.
 //!
-//! Only this module uses sockets, and it imports no other folder of the driver. Each transport has a folder: [`tcp`]
-//! and [`sctp`]. `transport.rs`, `startup.rs` and `listen.rs` have one variant for each.
+//! Only this module uses sockets, and it imports no other folder of the driver. Each transport has
+//! a folder: [`tcp`] and [`sctp`]. `transport.rs`, `startup.rs` and `listen.rs` have one variant
+//! for each.
 //!
 //! # Contexts
 //!
@@ -24,11 +26,11 @@
 //! namespace or its netdev goes, the user has to take each connection from its link and drop it,
 //! and to shut each set of lingering connections down.
 //!
-//! `Link::connection` is locked while the connection is in use, and `Link::inlet`, if there is one, while received
-//! data is handled. [`Link::take`] removes a connection, and then its callbacks, before it
-//! is dropped or lingers. So nothing sends on a dropped connection, and no event comes from it. A
-//! transmit pass locks `connection` for each send: one that is under way finds no connection at its
-//! next send.
+//! `Link::connection` is locked while the connection is in use, and `Link::inlet`, if there is one,
+//! while received data is handled. [`Link::take`] removes a connection, and then its callbacks,
+//! before it is dropped or lingers. So nothing sends on a dropped connection, and no event comes
+//! from it. A transmit pass locks `connection` for each send: one that is under way finds no
+//! connection at its next send.
 
 mod batch;
 pub(crate) mod crc;
@@ -73,7 +75,8 @@ use kernel::{
 /// `ENOTCONN`, unless they say otherwise.
 #[pin_data]
 pub(crate) struct Link {
-    /// Receives, if the connection has one. It is not part of the connection, so that a transmit run goes on.
+    /// Receives, if the connection has one. It is not part of the connection, so that a transmit
+    /// run goes on.
     #[pin]
     inlet: Mutex<Option<KBox<sctp::Inlet>>>,
     /// `None` before the connection begins and after it has been taken away.
@@ -139,7 +142,8 @@ impl Link {
             .unwrap_or_else(LinkState::Closed)
     }
 
-    /// Whether neither side has closed the connection, and nothing has been received that has not been read.
+    /// Whether neither side has closed the connection, and nothing has been received that has not
+    /// been read.
     pub(crate) fn has_received_nothing(&self) -> bool {
         self.with(|connection| {
             Ok(match connection.state() {
@@ -151,8 +155,8 @@ impl Link {
         .unwrap_or(false)
     }
 
-    /// Lets `owner` receive what has arrived: calls [`LinkEvents::receive`], and [`LinkEvents::ended`] if the
-    /// connection has ended.
+    /// Lets `owner` receive what has arrived: calls [`LinkEvents::receive`], and
+    /// [`LinkEvents::ended`] if the connection has ended.
     pub(crate) fn poll<T: LinkEvents>(&self, owner: &Arc<T>) {
         if let Some(inlet) = Option::as_mut(&mut self.inlet.lock()) {
             return self.receive_chunks(inlet, owner);

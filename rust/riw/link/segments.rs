@@ -7,8 +7,8 @@ use iwarp::{ddp::FrameHead, ddp::Ulpdu, Error};
 
 /// Data that a link has received.
 pub(crate) trait Inflow {
-    /// Begins to receive it. `rx` is what the link keeps of the stream between two receives. `None` if a worker
-    /// receives the rest of an earlier one.
+    /// Begins to receive it. `rx` is what the link keeps of the stream between two receives. `None`
+    /// if a worker receives the rest of an earlier one.
     fn segments<'a>(&'a mut self, rx: &'a mut RxState) -> Option<impl Segments + 'a>;
 
     /// Drops it, also what follows the segments that were taken.
@@ -20,8 +20,8 @@ pub(crate) trait Segments {
     /// The error for a segment that is too short for its DDP header.
     const SHORT: Error;
 
-    /// Yields the next segment, whose frame is whole and checked, and copies its first octets to `head`. `None` if
-    /// there is none now.
+    /// Yields the next segment, whose frame is whole and checked, and copies its first octets to
+    /// `head`. `None` if there is none now.
     fn next(&mut self, head: &mut FrameHead) -> Result<Option<Ulpdu>, Error>;
 
     /// Calls `f` with the octets in which it lies.

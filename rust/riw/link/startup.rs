@@ -3,8 +3,8 @@
 //! The startup of a stream: MPA's frames over TCP, session control over SCTP.
 //!
 //! - The initiator has a [`Startup`], which sends its request and receives the [`Answer`].
-//! - The responder has an [`AwaitedRequest`], and once the request has arrived a [`Responder`], which answers
-//!   it.
+//! - The responder has an [`AwaitedRequest`], and once the request has arrived a [`Responder`],
+//!   which answers it.
 //!
 //! Functions need process context and may sleep, but never wait for the peer.
 
@@ -101,8 +101,8 @@ pub(crate) enum Startup {
 }
 
 impl Startup {
-    /// Prepares a startup. `reorder` is the treatment of segments that arrive out of order. `EINVAL` if the
-    /// private data does not fit.
+    /// Prepares a startup. `reorder` is the treatment of segments that arrive out of order.
+    /// `EINVAL` if the private data does not fit.
     pub(crate) fn new(
         transport: Transport,
         policy: &Policy,
@@ -123,8 +123,8 @@ impl Startup {
         }
     }
 
-    /// Receives the answer, or a part of it, on the link of `owner`. Returns `None` if it is not complete, or why
-    /// it never will be.
+    /// Receives the answer, or a part of it, on the link of `owner`. Returns `None` if it is not
+    /// complete, or why it never will be.
     pub(crate) fn receive<T: LinkEvents>(
         &mut self,
         link: &Link,
@@ -136,7 +136,8 @@ impl Startup {
         }
     }
 
-    /// Chooses the next attempt after a failure, on a new connection. Returns false if nothing is left.
+    /// Chooses the next attempt after a failure, on a new connection. Returns false if nothing is
+    /// left.
     pub(crate) fn next_attempt(&mut self, failure: StartupFailure) -> bool {
         match self {
             Self::Mpa(mpa) => mpa.next_attempt(failure),
@@ -192,8 +193,8 @@ impl AwaitedRequest {
         }
     }
 
-    /// Receives the request, or a part of it, on the link of `owner`. Returns `None` if it is not complete, or why
-    /// it never will be.
+    /// Receives the request, or a part of it, on the link of `owner`. Returns `None` if it is not
+    /// complete, or why it never will be.
     pub(crate) fn receive<T: LinkEvents>(
         &mut self,
         link: &Link,
@@ -242,8 +243,8 @@ pub(crate) enum Prepared<'a> {
 }
 
 impl Responder {
-    /// Checks that the connection still waits for the answer. If the peer has sent a chunk that is not allowed
-    /// now, returns the fault, and whether this side has answered that chunk.
+    /// Checks that the connection still waits for the answer. If the peer has sent a chunk that is
+    /// not allowed now, returns the fault, and whether this side has answered that chunk.
     pub(crate) fn check<T: LinkEvents>(
         &self,
         link: &Link,
@@ -313,8 +314,8 @@ impl Responder {
 }
 
 impl Prepared<'_> {
-    /// Sends the answer. `reorder` is the treatment of segments that arrive out of order. Returns the result of
-    /// the negotiation.
+    /// Sends the answer. `reorder` is the treatment of segments that arrive out of order. Returns
+    /// the result of the negotiation.
     pub(crate) fn send(self, link: &Link, reorder: Reorder) -> Result<Parameters> {
         match self {
             Self::Mpa(reply, parameters) => {
@@ -335,8 +336,8 @@ pub(super) fn copy_of(private_data: &[u8]) -> Result<KVec<u8>> {
 }
 
 impl Link {
-    /// Sends a startup frame, which `parts` make up. `ENOBUFS` if there is no memory for it; otherwise fails as
-    /// [`Carrier::send`](super::transport::Carrier::send).
+    /// Sends a startup frame, which `parts` make up. `ENOBUFS` if there is no memory for it;
+    /// otherwise fails as [`Carrier::send`](super::transport::Carrier::send).
     pub(super) fn send_octets(&self, parts: [&[u8]; 2]) -> Result {
         let mut batch = Batch::charged_to(MemCgroup::none());
 
@@ -346,8 +347,9 @@ impl Link {
         self.send_first(&mut batch)
     }
 
-    /// Sends a Terminate, as the first and only segment. `crc` and `markers` are for MPA. `ENOBUFS` if there is
-    /// no memory for it; otherwise fails as [`Carrier::send`](super::transport::Carrier::send).
+    /// Sends a Terminate, as the first and only segment. `crc` and `markers` are for MPA. `ENOBUFS`
+    /// if there is no memory for it; otherwise fails as
+    /// [`Carrier::send`](super::transport::Carrier::send).
     pub(crate) fn send_terminate(&self, error: iwarp::Error, crc: bool, markers: bool) -> Result {
         let message = Message::Terminate(Terminate::new(error, Quote::NONE));
         let framer = self.with(|connection| {

@@ -47,14 +47,15 @@ impl Transport {
         self == Self::Tcp
     }
 
-    /// Whether a responder may send before it has received something: over TCP not (RFC 5044, section 7.1.2); over
-    /// SCTP unless the initiator has requested to send first (RFC 6581, section 7).
+    /// Whether a responder may send before it has received something: over TCP not (RFC 5044,
+    /// section 7.1.2); over SCTP unless the initiator has requested to send first (RFC 6581,
+    /// section 7).
     pub(crate) fn lets_responder_begin(self, parameters: &Parameters) -> bool {
         self == Self::Sctp && parameters.rtr.is_none()
     }
 
-    /// Whether the transport gives up a peer that does not answer its probes in the time of the setting
-    /// `keepalive`.
+    /// Whether the transport gives up a peer that does not answer its probes in the time of the
+    /// setting `keepalive`.
     pub(crate) fn gives_up_peer(self) -> bool {
         self == Self::Tcp
     }
@@ -64,8 +65,9 @@ impl Transport {
         self == Self::Sctp
     }
 
-    /// Whether a wildcard listener in `ns` cannot be bound to a VRF. SCTP has no ports of a VRF: it refuses a port in
-    /// a VRF that a listener outside has, and the other way round. One of TCP may get the connections of all VRFs.
+    /// Whether a wildcard listener in `ns` cannot be bound to a VRF. SCTP has no ports of a VRF: it
+    /// refuses a port in a VRF that a listener outside has, and the other way round. One of TCP may
+    /// get the connections of all VRFs.
     pub(crate) fn listens_outside_vrfs(self, ns: &Netns) -> bool {
         self == Self::Sctp || ns.tcp_listens_in_vrfs()
     }
@@ -96,29 +98,32 @@ pub(crate) trait Carrier {
     /// if there is no peer.
     fn addrs(&self) -> Result<AddrPair>;
 
-    /// Makes the receive buffer large enough for frames of any size, within the limits of the network namespace.
+    /// Makes the receive buffer large enough for frames of any size, within the limits of the
+    /// network namespace.
     fn reserve(&self) {}
 
-    /// Sends the frames of `batch`, as many as the connection takes now, and removes them from `batch`.
+    /// Sends the frames of `batch`, as many as the connection takes now, and removes them from
+    /// `batch`.
     ///
-    /// `EAGAIN` if there is no room for the rest: [`LinkEvents::room`] reports room later. `ENOBUFS` if
-    /// there is no memory, and nothing is in flight: try again later. No event follows any other error.
-    /// Such an error need not end the connection, for example if a security module refuses.
+    /// `EAGAIN` if there is no room for the rest: [`LinkEvents::room`] reports room later.
+    /// `ENOBUFS` if there is no memory, and nothing is in flight: try again later. No event follows
+    /// any other error. Such an error need not end the connection, for example if a security module
+    /// refuses.
     fn send(&mut self, batch: &mut Batch) -> Result;
 
-    /// Receives available octets of the startup, as many as fit into `buf`, if they are a part of the stream. Returns
-    /// the number of octets; 0 after the peer's FIN. `EAGAIN` if no octets are available; otherwise the error that
-    /// ended the connection.
+    /// Receives available octets of the startup, as many as fit into `buf`, if they are a part of
+    /// the stream. Returns the number of octets; 0 after the peer's FIN. `EAGAIN` if no octets are
+    /// available; otherwise the error that ended the connection.
     fn receive(&self, _buf: &mut [u8]) -> Result<usize> {
         Err(ENOTCONN)
     }
 
-    /// Returns the free space in the send buffer and the payload of a full segment, both in bytes. The space is 0 if
-    /// too little is free: [`LinkEvents::room`] reports room then.
+    /// Returns the free space in the send buffer and the payload of a full segment, both in bytes.
+    /// The space is 0 if too little is free: [`LinkEvents::room`] reports room then.
     fn room_and_mss(&self) -> (usize, u32);
 
-    /// Requests a larger send buffer, if it can have another size: [`LinkEvents::room`] reports the next
-    /// acknowledgment then.
+    /// Requests a larger send buffer, if it can have another size: [`LinkEvents::room`] reports the
+    /// next acknowledgment then.
     fn notify_room(&self) {}
 
     /// Returns the payload of a full segment in bytes.
@@ -127,7 +132,8 @@ pub(crate) trait Carrier {
     /// Returns a number that changes when the peer has acknowledged bytes or sent some.
     fn moved(&self) -> u64;
 
-    /// Returns the milliseconds since the peer was heard of; `None` while the transport watches the peer itself.
+    /// Returns the milliseconds since the peer was heard of; `None` while the transport watches the
+    /// peer itself.
     fn silence(&self) -> Option<i64> {
         None
     }
@@ -144,8 +150,8 @@ pub(crate) trait Carrier {
 
 /// One end of a connection, or of one to be made.
 ///
-/// Its drop closes it; nothing is retransmitted after that ([`net::Base`]). It **holds no reference to
-/// its network namespace**, which waits for the drop.
+/// Its drop closes it; nothing is retransmitted after that ([`net::Base`]). It **holds no reference
+/// to its network namespace**, which waits for the drop.
 ///
 /// All functions need process context and may sleep.
 pub(crate) enum Connection {
@@ -176,9 +182,9 @@ impl DerefMut for Connection {
 }
 
 impl Connection {
-    /// Creates a connection that is bound to `local` and not connected yet; if it can have several addresses, also to
-    /// those of `more` that can be used. `remote` gives the address family; `tos` is the type of
-    /// service, if set. Fails as `socket()` and `bind()` do.
+    /// Creates a connection that is bound to `local` and not connected yet; if it can have several
+    /// addresses, also to those of `more` that can be used. `remote` gives the address family;
+    /// `tos` is the type of service, if set. Fails as `socket()` and `bind()` do.
     pub(crate) fn new(
         transport: Transport,
         site: &Site<'_>,
@@ -230,8 +236,8 @@ impl Connection {
         }
     }
 
-    /// Lets the connection send and receive with memory from the reserves, as reclaim may wait for it. A timer of the
-    /// transport may not use them: that of SCTP does not.
+    /// Lets the connection send and receive with memory from the reserves, as reclaim may wait for
+    /// it. A timer of the transport may not use them: that of SCTP does not.
     pub(crate) fn use_reserves(&self) {
         self.base().use_reserves();
     }
@@ -253,8 +259,8 @@ impl Connection {
         }
     }
 
-    /// Resets the connection, and returns it as a new one that is bound to the same address. Only TCP can do
-    /// that; otherwise `EOPNOTSUPP`.
+    /// Resets the connection, and returns it as a new one that is bound to the same address. Only
+    /// TCP can do that; otherwise `EOPNOTSUPP`.
     pub(crate) fn reset(self) -> Result<Self> {
         match self {
             Self::Tcp(connection) => connection.reset().map(Self::Tcp),
@@ -271,8 +277,8 @@ pub(super) fn bind(socket: &Base, site: &Site<'_>, local: &SocketAddr, tos: Opti
     }
     match socket.bind(local) {
         // rdma_cm chose the port from a port space of its own, and does not know that the transport
-        // uses it. A port that is not ephemeral was chosen by the consumer. One that is may have been, too:
-        // rdma_cm does not say.
+        // uses it. A port that is not ephemeral was chosen by the consumer. One that is may have
+        // been, too: rdma_cm does not say.
         Err(e) if e == EADDRINUSE && site.ns.is_ephemeral(local.port()) => {
             let mut local = *local;
 
@@ -294,8 +300,8 @@ pub(crate) enum Framer {
 }
 
 impl Framer {
-    /// A framer at the start of a stream. The length of the longest FPDU, if it is set, takes precedence over the
-    /// payload of a full TCP segment.
+    /// A framer at the start of a stream. The length of the longest FPDU, if it is set, takes
+    /// precedence over the payload of a full TCP segment.
     pub(crate) fn new(transport: Transport, config: TxConfig, fpdu_max: Option<u32>) -> Self {
         match transport {
             Transport::Tcp => Self::Mpa {

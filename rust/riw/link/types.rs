@@ -38,8 +38,8 @@ impl fmt::Display for AddrPair {
     }
 }
 
-/// The details of a connection. The addresses are the socket's own, so that `ss` finds the socket by
-/// them: IPv4 addresses of an IPv6 socket stay mapped.
+/// The details of a connection. The addresses are the socket's own, so that `ss` finds the socket
+/// by them: IPv4 addresses of an IPv6 socket stay mapped.
 pub(crate) struct LinkDetails {
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
@@ -62,8 +62,8 @@ pub(crate) enum LinkState {
     PeerClosed,
     /// This side has closed its half, and the peer may have, too.
     Closing,
-    /// The peer has closed both halves: this side can send nothing more, and nothing more will arrive. What has
-    /// been sent is still delivered.
+    /// The peer has closed both halves: this side can send nothing more, and nothing more will
+    /// arrive. What has been sent is still delivered.
     ShuttingDown,
     /// There is no connection. The reason: `ECONNRESET` if the transport does not know one,
     /// `ENOTCONN` if the connection has been taken away.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rights that belong to one stream of a queue pair: fast registrations, and memory windows of type 2B.
+//! Rights that belong to one stream of a queue pair: fast registrations, and memory windows of type
+//! 2B.
 
 use kernel::{
     prelude::*,
@@ -10,8 +11,8 @@ use kernel::{
     },
 };
 
-/// A queue pair as the owner of the rights that it grants. They serve only this queue pair, and end with its
-/// stream.
+/// A queue pair as the owner of the rights that it grants. They serve only this queue pair, and end
+/// with its stream.
 pub(crate) struct Grantor {
     /// Counts the ends of streams.
     stream: Atomic<u64>,
@@ -24,8 +25,8 @@ pub(super) struct Grant {
 }
 
 impl Grantor {
-    /// Creates a queue pair that grants nothing yet. Process context; may sleep. Fails with `ENOMEM` without
-    /// memory.
+    /// Creates a queue pair that grants nothing yet. Process context; may sleep. Fails with
+    /// `ENOMEM` without memory.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let grantor = Self {
             stream: Atomic::new(0),
@@ -42,8 +43,8 @@ impl Grantor {
         }
     }
 
-    /// Ends all rights. Any context. An access that is in progress may go on, so the caller has stopped the
-    /// stream, the only one that can access anything by them.
+    /// Ends all rights. Any context. An access that is in progress may go on, so the caller has
+    /// stopped the stream, the only one that can access anything by them.
     pub(super) fn revoke(&self) {
         self.stream.fetch_add(1u64, ordering::Full);
     }

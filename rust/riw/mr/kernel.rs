@@ -6,8 +6,8 @@
 //! choice (`IB_WR_REG_MR`), and later invalidates that registration. It may map memory while the
 //! registration before is in force, so a region has two page lists.
 //!
-//! A registration serves only the queue pair that has executed the WR. It ends with the stream of that queue
-//! pair, before the consumer learns of the end: the consumer may free the memory then.
+//! A registration serves only the queue pair that has executed the WR. It ends with the stream of
+//! that queue pair, before the consumer learns of the end: the consumer may free the memory then.
 
 use super::{
     details::MrDetails,
@@ -40,7 +40,8 @@ pub(super) struct KernelRegion {
     /// Held while data is copied to or from the memory: an invalidation waits for a copy.
     #[pin]
     current: BhSpinLock<RegistrationState>,
-    /// Consumers map and post in any context, so the lock disables interrupts. Taken under `current`.
+    /// Consumers map and post in any context, so the lock disables interrupts. Taken under
+    /// `current`.
     #[pin]
     lists: SpinLockIrq<Lists>,
 }
@@ -58,8 +59,8 @@ struct Registration {
     /// The address of the first byte, as work requests and the wire name it.
     base: u64,
     access: Access,
-    /// The queue pair that registered it. Other peers of the protection domain have no business with it
-    /// (RFC 5040 §8.1.1).
+    /// The queue pair that registered it. Other peers of the protection domain have no business
+    /// with it (RFC 5040 §8.1.1).
     grant: Grant,
 }
 
@@ -101,7 +102,8 @@ impl RegistrationState {
 }
 
 impl Registration {
-    /// Returns the region that an access is checked against, in protection domain `pd`. Any context.
+    /// Returns the region that an access is checked against, in protection domain `pd`. Any
+    /// context.
     fn region(&self, pd: u64) -> Region {
         Region {
             stag: self.stag,
@@ -115,8 +117,8 @@ impl Registration {
 }
 
 impl Lists {
-    /// Takes a list that is not used any more. Its memory can be registered again, unless the consumer
-    /// has mapped other memory since.
+    /// Takes a list that is not used any more. Its memory can be registered again, unless the
+    /// consumer has mapped other memory since.
     fn give_back(&mut self, mapped: Mapped) {
         match mapped.generation == self.generation {
             true => self.mapped = Some(mapped),
@@ -126,8 +128,8 @@ impl Lists {
 }
 
 impl KernelRegion {
-    /// Creates a region of at most `max` blocks that is not registered. `id`: a number that the device
-    /// never reuses. Process context; may sleep. Fails with `ENOMEM` without memory.
+    /// Creates a region of at most `max` blocks that is not registered. `id`: a number that the
+    /// device never reuses. Process context; may sleep. Fails with `ENOMEM` without memory.
     pub(super) fn new(max: u32, stag: Stag, id: u64) -> Result<impl PinInit<Self>> {
         let lists = Lists {
             mapped: Some(Mapped {
@@ -150,7 +152,8 @@ impl KernelRegion {
         }))
     }
 
-    /// Maps memory, to be registered next. Any context. Fails with `EBUSY` if both lists are in use.
+    /// Maps memory, to be registered next. Any context. Fails with `EBUSY` if both lists are in
+    /// use.
     pub(super) fn map(&self, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int> {
         let mut lists = self.lists.lock();
         let list = match lists.mapped.take() {
@@ -195,7 +198,8 @@ impl KernelRegion {
     }
 
     /// Registers a mapping for the queue pair `grantor`. Process context or softirq. Fails with
-    /// `InvalidStag` if a registration is in force, or the mapping is of an earlier region with this index.
+    /// `InvalidStag` if a registration is in force, or the mapping is of an earlier region with
+    /// this index.
     pub(super) fn register(
         &self,
         mut mapping: Mapping,
@@ -222,9 +226,9 @@ impl KernelRegion {
         Ok(())
     }
 
-    /// Invalidates the registration for its consumer, whichever queue pair registered it. Process context or
-    /// softirq. Fails with `InvalidStag` if it has another STag. There may be no registration: a peer can
-    /// invalidate it, too.
+    /// Invalidates the registration for its consumer, whichever queue pair registered it. Process
+    /// context or softirq. Fails with `InvalidStag` if it has another STag. There may be no
+    /// registration: a peer can invalidate it, too.
     pub(super) fn invalidate_local(&self, stag: Stag) -> Result<(), Denied> {
         self.end_registration(|registration| match registration {
             Some(registration) if registration.stag != stag => Err(Denied::InvalidStag),
@@ -232,9 +236,9 @@ impl KernelRegion {
         })
     }
 
-    /// Invalidates the registration for the peer of the queue pair `grantor`. Process context or softirq.
-    /// Fails with `InvalidStag` if there is none with this STag, `Rights` if another queue pair registered it
-    /// or the peer has no right to it.
+    /// Invalidates the registration for the peer of the queue pair `grantor`. Process context or
+    /// softirq. Fails with `InvalidStag` if there is none with this STag, `Rights` if another queue
+    /// pair registered it or the peer has no right to it.
     pub(super) fn invalidate_remote(
         &self,
         stag: Stag,
@@ -267,10 +271,10 @@ impl KernelRegion {
         Ok(())
     }
 
-    /// Calls `check` with the registration in force, in protection domain `pd`, for an access by the queue
-    /// pair `grantor` or its peer. Process context or softirq; `check` must not sleep. Returns the offset that
-    /// it returns, and the generation of the registration. Fails with `InvalidStag` if there is none,
-    /// `PdMismatch` if another queue pair registered it.
+    /// Calls `check` with the registration in force, in protection domain `pd`, for an access by
+    /// the queue pair `grantor` or its peer. Process context or softirq; `check` must not sleep.
+    /// Returns the offset that it returns, and the generation of the registration. Fails with
+    /// `InvalidStag` if there is none, `PdMismatch` if another queue pair registered it.
     pub(super) fn check(
         &self,
         pd: u64,
@@ -287,9 +291,9 @@ impl KernelRegion {
         }
     }
 
-    /// Calls `f` with the memory of registration `generation`, unless that is not in force any more.
-    /// Process context or softirq; `f` must not sleep. Fails with `InvalidStag`, or `Bounds` if `f`
-    /// fails.
+    /// Calls `f` with the memory of registration `generation`, unless that is not in force any
+    /// more. Process context or softirq; `f` must not sleep. Fails with `InvalidStag`, or `Bounds`
+    /// if `f` fails.
     pub(super) fn copy(
         &self,
         generation: u32,
@@ -305,8 +309,8 @@ impl KernelRegion {
         }
     }
 
-    /// Returns STag and address of the byte `offset` bytes from the start of the registration. Process
-    /// context or softirq.
+    /// Returns STag and address of the byte `offset` bytes from the start of the registration.
+    /// Process context or softirq.
     pub(super) fn name(&self, offset: u64) -> (Stag, u64) {
         match &self.current.lock().registration {
             Some(Registration { stag, base, .. }) => (*stag, base.wrapping_add(offset)),

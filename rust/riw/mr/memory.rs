@@ -6,8 +6,8 @@ use kernel::prelude::*;
 use net::{Fragment, Room};
 use rdma::{dmabuf::DmaBuf, umem::Umem};
 
-/// Memory of a process. Each method calls the method of the kind, and has its contexts and errors, unless
-/// it says otherwise.
+/// Memory of a process. Each method calls the method of the kind, and has its contexts and errors,
+/// unless it says otherwise.
 pub(super) enum UserMemory {
     Pages(Umem),
     DmaBuf(DmaBuf),
@@ -46,7 +46,8 @@ impl UserMemory {
         }
     }
 
-    /// Whether the byte `at` bytes from the start is at a multiple of 8 in memory that has atomic operations.
+    /// Whether the byte `at` bytes from the start is at a multiple of 8 in memory that has atomic
+    /// operations.
     pub(super) fn is_word(&self, at: u64) -> bool {
         match self {
             Self::Pages(umem) => umem.is_word(at),

@@ -45,8 +45,9 @@ pub(crate) type MrObject = rdma::mr::Mr<Riw>;
 pub(crate) struct Mr {
     pd: u64,
     memory: MrMemory,
-    /// Tracks copies to and from memory of a process that can be invalidated. After the delivery of a Send with
-    /// Invalidate, the consumer may rely on no further access to the region (RFC 5040 §5.3).
+    /// Tracks copies to and from memory of a process that can be invalidated. After the delivery of
+    /// a Send with Invalidate, the consumer may rely on no further access to the region (RFC 5040
+    /// §5.3).
     #[pin]
     copies: BhUses,
     /// The windows that are bound to it.
@@ -83,8 +84,9 @@ impl Mr {
 
     /// Registers memory of a dma-buf. Process context; may sleep.
     ///
-    /// Fails with `EOPNOTSUPP` for atomic operations or an unknown access flag, `EINVAL` for a range that
-    /// wraps, `ENOMEM` above the limit of such regions, and with the errors of [`rdma::dmabuf::DmaBuf::map`].
+    /// Fails with `EOPNOTSUPP` for atomic operations or an unknown access flag, `EINVAL` for a
+    /// range that wraps, `ENOMEM` above the limit of such regions, and with the errors of
+    /// [`rdma::dmabuf::DmaBuf::map`].
     pub(crate) fn of_dmabuf(pd: &Pd<Riw>, request: &DmaBufRequest) -> Result<impl PinInit<Self>> {
         let charge = pd.device().limits.dmabuf_mr.charge()?;
         let region = UserRegion::of_dmabuf(request)?;
@@ -106,13 +108,13 @@ impl Mr {
         Ok(Self::of(pd, MrMemory::Kernel(region), charge))
     }
 
-    /// Returns the region that replaces this one, with the same STag, in domain `pd`. Process context; may
-    /// sleep.
+    /// Returns the region that replaces this one, with the same STag, in domain `pd`. Process
+    /// context; may sleep.
     ///
     /// Fails with `EINVAL` for the region of a kernel user or a range that wraps, `EOPNOTSUPP` for
     /// an unknown access flag or a dma-buf, `EACCES` if memory has to be pinned for writing that
-    /// another process has pinned, `ENOMEM` above the limit of regions, which both count against until the
-    /// old one has ended, and with the errors of [`rdma::umem::Umem::pin`].
+    /// another process has pinned, `ENOMEM` above the limit of regions, which both count against
+    /// until the old one has ended, and with the errors of [`rdma::umem::Umem::pin`].
     pub(crate) fn replacement(
         &self,
         pd: &Pd<Riw>,
@@ -139,7 +141,8 @@ impl Mr {
         Ok(Self::of(pd, MrMemory::Window(window), charge))
     }
 
-    /// Keeps windows from being bound to the region. Any context. Fails with `EBUSY` if there is one.
+    /// Keeps windows from being bound to the region. Any context. Fails with `EBUSY` if there is
+    /// one.
     pub(crate) fn retire(&self) -> Result {
         self.windows.retire()
     }
@@ -149,8 +152,8 @@ impl Mr {
         self.windows.keep();
     }
 
-    /// Keeps windows from being bound to the region, and ends the bindings that there are. Process context;
-    /// does not sleep. Takes time for each region of the device if there are any.
+    /// Keeps windows from being bound to the region, and ends the bindings that there are. Process
+    /// context; does not sleep. Takes time for each region of the device if there are any.
     pub(crate) fn abandon(&self, dev: &Device<Riw>) {
         if self.windows.close() == 0 {
             return;
@@ -182,10 +185,11 @@ impl Mr {
         self.of_kernel()?.map(fill)
     }
 
-    /// Takes the memory that was mapped last, to be registered as `stag` at the address `base`. Any context.
+    /// Takes the memory that was mapped last, to be registered as `stag` at the address `base`. Any
+    /// context.
     ///
-    /// Fails with `EINVAL` for a region of a process, an STag or an access that cannot be, a range that
-    /// wraps, or if nothing is mapped.
+    /// Fails with `EINVAL` for a region of a process, an STag or an access that cannot be, a range
+    /// that wraps, or if nothing is mapped.
     pub(crate) fn take_mapping(
         &self,
         dev: &Device<Riw>,

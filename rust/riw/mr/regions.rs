@@ -18,8 +18,8 @@ use rdma::{
 /// Length of the target of an atomic operation, in bytes.
 pub(crate) const ATOMIC_LEN: u32 = 8;
 
-/// The regions that a queue pair may name: the regions of its protection domain, except those that another
-/// queue pair has registered.
+/// The regions that a queue pair may name: the regions of its protection domain, except those that
+/// another queue pair has registered.
 pub(crate) struct Regions {
     pub(crate) mrs: Arc<MrTable<Riw>>,
     /// The number of the protection domain.
@@ -65,11 +65,11 @@ impl Regions {
         })
     }
 
-    /// Finds the target of an atomic operation of the peer. Process context or softirq. Fails as a Read
-    /// Request does, and if the target is not aligned.
+    /// Finds the target of an atomic operation of the peer. Process context or softirq. Fails as a
+    /// Read Request does, and if the target is not aligned.
     ///
-    /// The address in memory counts (RFC 7306, section 5.2.1): the Tagged Offset of an aligned target
-    /// may be any number, as a consumer may give its memory any first address on the wire.
+    /// The address in memory counts (RFC 7306, section 5.2.1): the Tagged Offset of an aligned
+    /// target may be any number, as a consumer may give its memory any first address on the wire.
     pub(crate) fn find_atomic(&self, request: &AtomicRequest) -> Result<Target, Error> {
         let target = self
             .find(request.stag, Access::REMOTE_ATOMIC, request.to, ATOMIC_LEN)
@@ -82,9 +82,9 @@ impl Regions {
     }
 
     /// Executes an atomic operation of the peer. Process context or softirq. Returns the original
-    /// value of the target, or `None` if others have changed it with each try: the operation is to be
-    /// tried again after other work. Fails as [`Self::find_atomic`] does. With `None` and with an
-    /// error, nothing is changed.
+    /// value of the target, or `None` if others have changed it with each try: the operation is to
+    /// be tried again after other work. Fails as [`Self::find_atomic`] does. With `None` and with
+    /// an error, nothing is changed.
     pub(crate) fn atomic(&self, request: &AtomicRequest) -> Result<Option<u64>, Error> {
         let target = self.find_atomic(request)?;
 
@@ -104,7 +104,8 @@ impl Regions {
     }
 
     /// Invalidates a region for a peer's Send with Invalidate. On return no copy to or from it is
-    /// running or begins. Process context or softirq; the caller must not be in a copy of any region.
+    /// running or begins. Process context or softirq; the caller must not be in a copy of any
+    /// region.
     ///
     /// Fails with `InvalidStag` if no valid region has the STag, `PdMismatch` if the region is in
     /// another protection domain, `Rights` if its registration does not allow this. All queue pairs
@@ -120,10 +121,10 @@ impl Regions {
         }
     }
 
-    /// Invalidates a registration or a window for its consumer, as [`Self::invalidate`] does. Fails with
-    /// `InvalidStag` if the region does not exist, has another STag now, or is a window of type 1,
-    /// `PdMismatch` if it is in another protection domain, `Rights` if its registration does not allow this
-    /// or another queue pair has bound the window.
+    /// Invalidates a registration or a window for its consumer, as [`Self::invalidate`] does. Fails
+    /// with `InvalidStag` if the region does not exist, has another STag now, or is a window of
+    /// type 1, `PdMismatch` if it is in another protection domain, `Rights` if its registration
+    /// does not allow this or another queue pair has bound the window.
     pub(crate) fn invalidate_local(&self, stag: Stag) -> Result<(), Denied> {
         let mr = self.region(stag)?;
 
@@ -134,13 +135,13 @@ impl Regions {
         }
     }
 
-    /// Binds a memory window, or ends its binding. Process context or softirq; the caller must not be in a
-    /// copy of any region. On return no access by an earlier binding is running or begins.
+    /// Binds a memory window, or ends its binding. Process context or softirq; the caller must not
+    /// be in a copy of any region. On return no access by an earlier binding is running or begins.
     ///
-    /// Fails with `InvalidStag` if the window or the region does not exist, or the window is of type 2B and
-    /// bound, `PdMismatch` if either is in another protection domain, `Rights` if the region does not allow
-    /// the window or an access flag is unknown, `Bounds` or `Wrap` if the region does not contain it, or a
-    /// window of type 2B would be empty.
+    /// Fails with `InvalidStag` if the window or the region does not exist, or the window is of
+    /// type 2B and bound, `PdMismatch` if either is in another protection domain, `Rights` if the
+    /// region does not allow the window or an access flag is unknown, `Bounds` or `Wrap` if the
+    /// region does not contain it, or a window of type 2B would be empty.
     pub(crate) fn bind(&self, bind: &BindRequest) -> Result<(), Denied> {
         let mr = self.region(bind.stag)?;
         let MrMemory::Window(window) = &mr.memory else {
@@ -154,9 +155,9 @@ impl Regions {
         window.bind(region, bind, &self.grantor)
     }
 
-    /// Registers memory of a kernel user. Process context or softirq. Fails with `InvalidStag` if the
-    /// region does not exist any more or a registration is in force, `PdMismatch` if it is in another
-    /// protection domain.
+    /// Registers memory of a kernel user. Process context or softirq. Fails with `InvalidStag` if
+    /// the region does not exist any more or a registration is in force, `PdMismatch` if it is in
+    /// another protection domain.
     pub(crate) fn register(&self, mapping: Mapping) -> Result<(), Denied> {
         let mr = self.region(mapping.stag())?;
 
@@ -166,18 +167,19 @@ impl Regions {
         }
     }
 
-    /// Ends what the queue pair has registered, and what windows of type 2B it has bound. Any context. The
-    /// caller has stopped the stream: it does not send, and places nothing.
+    /// Ends what the queue pair has registered, and what windows of type 2B it has bound. Any
+    /// context. The caller has stopped the stream: it does not send, and places nothing.
     pub(crate) fn revoke(&self) {
         self.grantor.revoke();
     }
 }
 
-/// Finds the ranges of a run of FPDUs. Most are in the same region, so it keeps the region that was used
-/// last: a search in the table and two atomic operations are a good part of what an FPDU costs.
+/// Finds the ranges of a run of FPDUs. Most are in the same region, so it keeps the region that was
+/// used last: a search in the table and two atomic operations are a good part of what an FPDU
+/// costs.
 ///
-/// Deregistration waits for the region that is kept. So keep a finder only for a run whose length is
-/// bounded: a batch to send, with the allocations for it, or what a socket has.
+/// Deregistration waits for the region that is kept. So keep a finder only for a run whose length
+/// is bounded: a batch to send, with the allocations for it, or what a socket has.
 pub(crate) struct Finder<'a> {
     regions: &'a Regions,
     last: Option<ARef<MrObject>>,
@@ -224,8 +226,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Returns STag and address of the byte `at` bytes from the start of the range, as work requests
-    /// and the wire name it. Process context or softirq.
+    /// Returns STag and address of the byte `at` bytes from the start of the range, as work
+    /// requests and the wire name it. Process context or softirq.
     fn name(&self, at: u32) -> (Stag, u64) {
         let offset = self.offset.wrapping_add(at.into());
 
@@ -269,8 +271,8 @@ impl Target {
         }
     }
 
-    /// Whether the range begins at a multiple of 8 in memory. Process context or softirq. Fails with
-    /// `InvalidStag` if the region was invalidated meanwhile.
+    /// Whether the range begins at a multiple of 8 in memory. Process context or softirq. Fails
+    /// with `InvalidStag` if the region was invalidated meanwhile.
     fn is_word(&self) -> Result<bool, Denied> {
         let mut is_word = false;
 
@@ -289,8 +291,8 @@ impl Target {
     }
 
     /// Replaces the 8 bytes at the start of the range by the result of `f`, atomically: see
-    /// [`Umem::update`](rdma::umem::Umem::update). Process context or softirq. Returns the original value,
-    /// or `None` if others have changed it with each try.
+    /// [`Umem::update`](rdma::umem::Umem::update). Process context or softirq. Returns the original
+    /// value, or `None` if others have changed it with each try.
     ///
     /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` outside of the
     /// region.
@@ -326,7 +328,8 @@ pub(crate) enum Sink<'a> {
 impl Sink<'_> {
     /// Copies `from` to the sink, `at` bytes from its start. Process context or softirq.
     ///
-    /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` if it does not fit.
+    /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` if it does not
+    /// fit.
     pub(crate) fn write(&self, at: u32, from: Fragment<'_>) -> Result<(), Denied> {
         match self {
             Self::Region(target) => target.write(at, from),
@@ -335,8 +338,8 @@ impl Sink<'_> {
         }
     }
 
-    /// Returns STag and address of the byte `at` bytes from the start of the sink, for traces. Process
-    /// context or softirq.
+    /// Returns STag and address of the byte `at` bytes from the start of the sink, for traces.
+    /// Process context or softirq.
     pub(crate) fn at(&self, at: u32) -> (Stag, u64) {
         match self {
             Self::Region(target) => target.name(at),

@@ -50,7 +50,8 @@ fn check_access(flags: u32) -> Result {
     }
 }
 
-/// Pins memory of the calling process. Fails with `EINVAL` if its addresses wrap, and as [`Umem::pin`] does.
+/// Pins memory of the calling process. Fails with `EINVAL` if its addresses wrap, and as
+/// [`Umem::pin`] does.
 fn pin(dev: &Device<Riw>, memory: &MrRange, access: u32) -> Result<Arc<UserMemory>> {
     memory.iova.checked_add(memory.length).ok_or(EINVAL)?;
     let umem = Umem::pin(dev, memory.start, memory.length, access)?;
@@ -112,8 +113,8 @@ impl UserRegion {
         } = *request;
 
         check_access(access)?;
-        // The exporter may map the memory write-combined or uncached, where exclusive accesses of the CPU
-        // can fault.
+        // The exporter may map the memory write-combined or uncached, where exclusive accesses of
+        // the CPU can fault.
         if access & Access::REMOTE_ATOMIC.bits() != 0 {
             return Err(EOPNOTSUPP);
         }
@@ -197,7 +198,8 @@ impl UserRegion {
         }
     }
 
-    /// Returns the region that an access is checked against, in protection domain `pd`. Any context.
+    /// Returns the region that an access is checked against, in protection domain `pd`. Any
+    /// context.
     pub(super) fn region(&self, pd: u64) -> Region {
         Region {
             stag: self.stag,
@@ -209,14 +211,14 @@ impl UserRegion {
         }
     }
 
-    /// Returns the address `offset` bytes from the start of the region, as work requests and the wire
-    /// name it. Any context.
+    /// Returns the address `offset` bytes from the start of the region, as work requests and the
+    /// wire name it. Any context.
     pub(super) fn addr(&self, offset: u64) -> u64 {
         self.base.wrapping_add(offset)
     }
 
-    /// Whether the byte `offset` bytes from the start of the region is at a multiple of 8 in memory. Any
-    /// context.
+    /// Whether the byte `offset` bytes from the start of the region is at a multiple of 8 in
+    /// memory. Any context.
     pub(super) fn is_word(&self, offset: u64) -> bool {
         self.memory.is_word(offset)
     }
@@ -226,8 +228,9 @@ impl UserRegion {
         self.stag
     }
 
-    /// Invalidates the region for a peer or for a WR. Process context or softirq. Fails with `InvalidStag` if
-    /// it has another STag or is invalid, `Rights` if its registration does not allow this.
+    /// Invalidates the region for a peer or for a WR. Process context or softirq. Fails with
+    /// `InvalidStag` if it has another STag or is invalid, `Rights` if its registration does not
+    /// allow this.
     pub(super) fn invalidate(&self, stag: Stag, copies: &BhUses) -> Result<(), Denied> {
         if self.stag != stag {
             return Err(Denied::InvalidStag);
@@ -235,7 +238,8 @@ impl UserRegion {
         if self.flags & MW_BIND == 0 {
             return Err(Denied::Rights);
         }
-        // Clear `valid` first: no new copy begins, so the wait is short (selftests/litmus/bh_uses.litmus).
+        // Clear `valid` first: no new copy begins, so the wait is short
+        // (selftests/litmus/bh_uses.litmus).
         if !self.valid.xchg(false, ordering::Full) {
             return Err(Denied::InvalidStag);
         }
@@ -243,15 +247,16 @@ impl UserRegion {
         Ok(())
     }
 
-    /// Calls `f` with the memory, unless the region is invalid. Process context or softirq; `f` must
-    /// not sleep. Fails with `InvalidStag`, or `Bounds` if `f` fails.
+    /// Calls `f` with the memory, unless the region is invalid. Process context or softirq; `f`
+    /// must not sleep. Fails with `InvalidStag`, or `Bounds` if `f` fails.
     pub(super) fn copy(
         &self,
         copies: &BhUses,
         f: impl FnOnce(&UserMemory) -> Result,
     ) -> Result<(), Denied> {
         if self.flags & MW_BIND == 0 {
-            // `invalidate` refuses: it waits for no copy. Deregistration waits for the caller's reference.
+            // `invalidate` refuses: it waits for no copy. Deregistration waits for the caller's
+            // reference.
             return f(&self.memory).map_err(|_| Denied::Bounds);
         }
         copies.during(|| {

@@ -2,8 +2,8 @@
 
 //! Memory windows: parts of a process's region that peers may access, until they are invalidated.
 //!
-//! A window has an index (the upper 24 bits of its STags) in the table of regions. A WR binds it to a
-//! region under an STag, whose lower 8 bits the consumer chooses.
+//! A window has an index (the upper 24 bits of its STags) in the table of regions. A WR binds it to
+//! a region under an STag, whose lower 8 bits the consumer chooses.
 
 use super::{
     bind::BindRequest,
@@ -70,8 +70,8 @@ impl WindowCount {
         self.0.store(0, ordering::Release);
     }
 
-    /// Keeps further windows from being bound. Any context. Returns how many are. Called at most once, and
-    /// not after [`Self::retire`].
+    /// Keeps further windows from being bound. Any context. Returns how many are. Called at most
+    /// once, and not after [`Self::retire`].
     pub(super) fn close(&self) -> u32 {
         self.0.fetch_add(Self::RETIRED, ordering::Full)
     }
@@ -94,8 +94,8 @@ struct WindowState {
 
 /// The binding of a window to a part of a region.
 struct Binding {
-    /// Counted in [`WindowCount`]: deregistration fails, or ends the binding, before it would wait for this
-    /// reference.
+    /// Counted in [`WindowCount`]: deregistration fails, or ends the binding, before it would wait
+    /// for this reference.
     region: ARef<MrObject>,
     stag: Stag,
     /// Offset of the first byte in the region.
@@ -104,7 +104,8 @@ struct Binding {
     base: u64,
     len: u64,
     access: Access,
-    /// The queue pair that has bound it. A window of type 2B serves no other one, and ends with its stream.
+    /// The queue pair that has bound it. A window of type 2B serves no other one, and ends with its
+    /// stream.
     grant: Grant,
 }
 
@@ -151,7 +152,8 @@ impl Binding {
         })
     }
 
-    /// Returns the region that an access is checked against, in protection domain `pd`. Any context.
+    /// Returns the region that an access is checked against, in protection domain `pd`. Any
+    /// context.
     fn region(&self, pd: u64) -> Region {
         Region {
             stag: self.stag,
@@ -184,8 +186,8 @@ impl Window {
         })
     }
 
-    /// Binds the window to `region` for the queue pair `grantor`, or ends its binding. Process context or
-    /// softirq. Fails as [`Regions::bind`](super::Regions::bind) does.
+    /// Binds the window to `region` for the queue pair `grantor`, or ends its binding. Process
+    /// context or softirq. Fails as [`Regions::bind`](super::Regions::bind) does.
     pub(super) fn bind(
         &self,
         region: Option<ARef<MrObject>>,
@@ -213,9 +215,9 @@ impl Window {
         Ok(())
     }
 
-    /// Ends the binding `stag` for the consumer of the queue pair `grantor`. Process context or softirq. Fails
-    /// with `InvalidStag` if the window is of type 1 or has another STag, `Rights` if another queue pair has
-    /// bound it. It may be unbound: a peer can invalidate it, too.
+    /// Ends the binding `stag` for the consumer of the queue pair `grantor`. Process context or
+    /// softirq. Fails with `InvalidStag` if the window is of type 1 or has another STag, `Rights`
+    /// if another queue pair has bound it. It may be unbound: a peer can invalidate it, too.
     pub(super) fn invalidate_local(
         &self,
         stag: Stag,
@@ -227,8 +229,8 @@ impl Window {
         })
     }
 
-    /// Ends the binding `stag` for the peer of the queue pair `grantor`. Process context or softirq. Fails as
-    /// [`Self::invalidate_local`] does, and if the window is not bound.
+    /// Ends the binding `stag` for the peer of the queue pair `grantor`. Process context or
+    /// softirq. Fails as [`Self::invalidate_local`] does, and if the window is not bound.
     pub(super) fn invalidate_remote(
         &self,
         stag: Stag,
@@ -281,12 +283,13 @@ impl Window {
         };
     }
 
-    /// Calls `check` with the window as it is bound, in protection domain `pd`, for the peer of the queue
-    /// pair `grantor`. Process context or softirq; `check` must not sleep. Returns the offset that it returns, and the
-    /// generation of the binding.
+    /// Calls `check` with the window as it is bound, in protection domain `pd`, for the peer of the
+    /// queue pair `grantor`. Process context or softirq; `check` must not sleep. Returns the offset
+    /// that it returns, and the generation of the binding.
     ///
-    /// Fails with `InvalidStag` if the window is not bound, or for an access of this side, which has no
-    /// business with windows; `PdMismatch` if another queue pair has bound a window of type 2B.
+    /// Fails with `InvalidStag` if the window is not bound, or for an access of this side, which
+    /// has no business with windows; `PdMismatch` if another queue pair has bound a window of type
+    /// 2B.
     pub(super) fn check(
         &self,
         pd: u64,
@@ -308,9 +311,9 @@ impl Window {
         }
     }
 
-    /// Calls `f` with the memory of binding `generation` and the offset of the window in it, unless that is
-    /// not in force any more. Process context or softirq; `f` must not sleep. Fails with `InvalidStag`, or
-    /// `Bounds` if `f` fails.
+    /// Calls `f` with the memory of binding `generation` and the offset of the window in it, unless
+    /// that is not in force any more. Process context or softirq; `f` must not sleep. Fails with
+    /// `InvalidStag`, or `Bounds` if `f` fails.
     pub(super) fn copy(
         &self,
         generation: u32,
@@ -331,8 +334,8 @@ impl Window {
         }
     }
 
-    /// Returns STag and address of the byte `offset` bytes from the start of the window. Process context or
-    /// softirq.
+    /// Returns STag and address of the byte `offset` bytes from the start of the window. Process
+    /// context or softirq.
     pub(super) fn name(&self, offset: u64) -> (Stag, u64) {
         match &self.current.lock().binding {
             Some(binding) => (binding.stag, binding.base.wrapping_add(offset)),

@@ -28,15 +28,15 @@ use kernel_ext::memcg::MemCgroup;
 use rdma::{iw::ConnParam, Device};
 use trace::Source;
 
-/// Milliseconds until the buffer of an FPDU is requested again that there was no memory for. The time doubles with
-/// each failure, [`HOLD_BACKOFFS`] times: reclaim in a full memory cgroup takes long, and thousands of streams may
-/// do so.
+/// Milliseconds until the buffer of an FPDU is requested again that there was no memory for. The
+/// time doubles with each failure, [`HOLD_BACKOFFS`] times: reclaim in a full memory cgroup takes
+/// long, and thousands of streams may do so.
 const HOLD_RETRY_MS: u32 = 100;
 const HOLD_BACKOFFS: u32 = 5;
 
 impl Qp {
-    /// Finds the queue pair that a consumer connects or accepts a connection with, and its verbs object.
-    /// Process context, since the references may become the last ones.
+    /// Finds the queue pair that a consumer connects or accepts a connection with, and its verbs
+    /// object. Process context, since the references may become the last ones.
     pub(crate) fn lookup(
         dev: &Device<Riw>,
         param: &ConnParam<'_>,
@@ -55,8 +55,8 @@ impl Qp {
         self.stream.memcg()
     }
 
-    /// Whether reclaim may wait for a connection of the queue pair on this side: storage is at the other
-    /// end. Any context.
+    /// Whether reclaim may wait for a connection of the queue pair on this side: storage is at the
+    /// other end. Any context.
     pub(crate) fn is_below_reclaim(&self, role: Role) -> bool {
         self.owner.is_kernel() && role == Role::Initiator
     }
@@ -105,7 +105,8 @@ impl Qp {
             parameters: *parameters,
             role,
         });
-        // A doorbell that finds no connection drops all WRs under `tx`. So none is dropped after this.
+        // A doorbell that finds no connection drops all WRs under `tx`. So none is dropped after
+        // this.
         let _tx = self.stream.tx.lock();
         self.event(Event::Established).ok_or(ENOTCONN)
     }
@@ -121,14 +122,14 @@ impl Qp {
         self.after_receive(received);
     }
 
-    /// Places the payload of an RDMA Write whose turn has not come. Process context. Returns whether it is
-    /// placed.
+    /// Places the payload of an RDMA Write whose turn has not come. Process context. Returns
+    /// whether it is placed.
     pub(crate) fn place_early(&self, segment: &Segment, payload: &[u8]) -> bool {
         self.is_stream_active() && self.stream.place_early(segment, payload)
     }
 
-    /// Acts on the result of a receive. Process context or softirq; the caller holds none of the queue
-    /// pair's locks.
+    /// Acts on the result of a receive. Process context or softirq; the caller holds none of the
+    /// queue pair's locks.
     fn after_receive(self: &Arc<Self>, received: Received) {
         if let RxPause::NoReceive { begins: true } = received.pause {
             self.arm_receive_timer();
@@ -163,8 +164,8 @@ impl Qp {
             Ok(true) => self.catch_up(),
             // TCP calls back for the rest of the FPDU.
             Ok(false) => {}
-            // The data stays in the socket, and the peer sends again what TCP has dropped. TCP may have no
-            // reason to call back.
+            // The data stays in the socket, and the peer sends again what TCP has dropped. TCP may
+            // have no reason to call back.
             Err(failures) => {
                 let time = match self.below_reclaim.load(ordering::Relaxed) {
                     // Memory may become free only when this stream goes on.
@@ -175,7 +176,8 @@ impl Qp {
                 };
 
                 self.set_receive_timer(msecs_to_jiffies(time));
-                // A message may have begun to wait for a receive WR meanwhile, which takes less time.
+                // A message may have begun to wait for a receive WR meanwhile, which takes less
+                // time.
                 self.arm_receive_timer();
             }
         }
@@ -216,8 +218,9 @@ impl Qp {
         self.stream.has_unsent()
     }
 
-    /// Sends the gathered batch, and the Terminate that is due, as far as the socket takes them now: the
-    /// process may have completions for them. Then stops the transmitter. Process context; may sleep.
+    /// Sends the gathered batch, and the Terminate that is due, as far as the socket takes them
+    /// now: the process may have completions for them. Then stops the transmitter. Process context;
+    /// may sleep.
     pub(super) fn push_out(&self) {
         let mut tx = self.stream.tx.lock();
 

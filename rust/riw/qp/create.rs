@@ -43,9 +43,9 @@ use riw_abi::{
     wr::Sqe,
 };
 
-/// A creation flag of riw's, for kernel users: the queue pair takes Immediate Data. No kernel user of
-/// today takes any, and they look neither at the opcode nor at the flags of a receive: to them, Immediate
-/// Data would be a message in their buffer.
+/// A creation flag of riw's, for kernel users: the queue pair takes Immediate Data. No kernel user
+/// of today takes any, and they look neither at the opcode nor at the flags of a receive: to them,
+/// Immediate Data would be a message in their buffer.
 const TAKES_IMMEDIATE: u32 = rdma::qp::FIRST_DRIVER_FLAG;
 
 /// The queues of a new queue pair.
@@ -82,8 +82,8 @@ impl Response {
 type SendWrs = PostedWrs<SendWr, { siw::SQE_WORDS }>;
 
 impl Queues {
-    /// Creates the queues of queue pair `number`: of a process, or without `udata` of a kernel user.
-    /// Process context; may sleep.
+    /// Creates the queues of queue pair `number`: of a process, or without `udata` of a kernel
+    /// user. Process context; may sleep.
     fn new(
         provider: Provider,
         number: u32,
@@ -119,8 +119,8 @@ impl Queues {
         })
     }
 
-    /// Creates the queues of a process with siw's ABI, and offers them for mmap(). Process context; may
-    /// sleep.
+    /// Creates the queues of a process with siw's ABI, and offers them for mmap(). Process context;
+    /// may sleep.
     fn of_siw(
         number: u32,
         cap: &QpCap,
@@ -164,8 +164,8 @@ impl Queues {
         })
     }
 
-    /// Creates the queues of a process with riw's own ABI, and offers them for mmap(). Process context;
-    /// may sleep.
+    /// Creates the queues of a process with riw's own ABI, and offers them for mmap(). Process
+    /// context; may sleep.
     fn of_own(cap: &QpCap, srq: Option<ARef<SrqObject>>, udata: &Udata<'_, Riw>) -> Result<Self> {
         let mut cap = *cap;
         // CAST: 32-bit numbers fit.
@@ -207,8 +207,8 @@ fn own(wrs: RecvWrs, cap: &QpCap) -> Result<RecvSource> {
     Ok(RecvSource::Own(Arc::pin_init(queue, GFP_KERNEL_ACCOUNT)?))
 }
 
-/// Checks the requested attributes of a queue pair, and clears the sizes that a shared receive queue makes
-/// meaningless. Fails with `EOPNOTSUPP` and `EINVAL` as [`Qp::new`] does.
+/// Checks the requested attributes of a queue pair, and clears the sizes that a shared receive
+/// queue makes meaningless. Fails with `EOPNOTSUPP` and `EINVAL` as [`Qp::new`] does.
 fn check_attr(
     dev: &Device<Riw>,
     attr: &mut QpInitAttr<'_, Riw>,
@@ -234,8 +234,8 @@ fn check_attr(
 impl Qp {
     /// Creates a queue pair. Process context; may sleep.
     ///
-    /// Fails with `EOPNOTSUPP` for a type other than RC, or other creation flags; `EINVAL` for sizes that riw
-    /// does not support or missing CQs; `ENOMEM` above the limit of queue pairs or
+    /// Fails with `EOPNOTSUPP` for a type other than RC, or other creation flags; `EINVAL` for
+    /// sizes that riw does not support or missing CQs; `ENOMEM` above the limit of queue pairs or
     /// without memory; `ENOSPC` or `EBUSY` if no free number is found; and with the errors of
     /// [`Ring::offer`], [`rdma::Exchange::request`] and [`rdma::Exchange::respond`].
     pub(crate) fn new(

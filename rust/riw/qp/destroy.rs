@@ -8,25 +8,25 @@ use kernel::sync::Arc;
 use kernel_ext::workqueue::cancel_delayed_work;
 
 impl Qp {
-    /// Ends the queue pair. Afterwards it gives no completion and no event, and touches no memory of
-    /// its process. Process context; may sleep.
+    /// Ends the queue pair. Afterwards it gives no completion and no event, and touches no memory
+    /// of its process. Process context; may sleep.
     ///
     /// In this order:
     ///
     /// 1. No more completions: waits for one that is being added.
-    /// 2. The queue pair is marked: no connection is attached any more, and a stream that starts now
-    ///    never becomes active.
+    /// 2. The queue pair is marked: no connection is attached any more, and a stream that starts
+    ///    now never becomes active.
     /// 3. No more events.
     /// 4. The gathered batch goes to the socket, as far as it has room: waits for a transmit run.
-    /// 5. The connection ends: waits for a work item that sets it up or ends it, and for callbacks of
-    ///    the socket.
-    /// 6. The stream stops, and drops the WRs that are left, with the memory that they name: waits for a
-    ///    receive or a transmit run that still has a reference.
+    /// 5. The connection ends: waits for a work item that sets it up or ends it, and for callbacks
+    ///    of the socket.
+    /// 6. The stream stops, and drops the WRs that are left, with the memory that they name: waits
+    ///    for a receive or a transmit run that still has a reference.
     /// 7. The timers are canceled. Work items that are queued hold a reference and find nothing to
     ///    do; nothing waits for them.
     ///
-    /// `rdma::qp` then waits for the verbs object's last reference. The number stays taken until iw_cm
-    /// has given its references back, but a lookup finds no verbs object.
+    /// `rdma::qp` then waits for the verbs object's last reference. The number stays taken until
+    /// iw_cm has given its references back, but a lookup finds no verbs object.
     pub(crate) fn destroy(self: &Arc<Self>) {
         self.stream.sq.kill();
         self.stream.rq.kill();

@@ -67,9 +67,10 @@ impl Qp {
         }
     }
 
-    /// Has the device's sweep look at the receive queue after the interval, unless the queue pair is being
-    /// destroyed. With siw's ABI, a process rings no doorbell for receive WRs, and may wait for the flush of
-    /// one that it posts in ERROR. Process context; `status` is the queue pair's.
+    /// Has the device's sweep look at the receive queue after the interval, unless the queue pair
+    /// is being destroyed. With siw's ABI, a process rings no doorbell for receive WRs, and may
+    /// wait for the flush of one that it posts in ERROR. Process context; `status` is the queue
+    /// pair's.
     fn flush_later(self: &Arc<Self>, status: &mut Status) {
         // Under the lock: `destroy` marks the queue pair first, and then takes it out of the sweep.
         if status.is_destroyed() {
@@ -104,8 +105,8 @@ impl Qp {
         self.flush_later(&mut status);
     }
 
-    /// Takes the queue pair out of the sweep, for good: it is marked as destroyed. Process context. If the
-    /// sweep is serving it at the moment, the sweep has a reference, and drops it.
+    /// Takes the queue pair out of the sweep, for good: it is marked as destroyed. Process context.
+    /// If the sweep is serving it at the moment, the sweep has a reference, and drops it.
     pub(super) fn leave_sweep(self: &Arc<Self>) {
         let place = self.status.lock().sweep.take(&self.sweep);
         drop(place);

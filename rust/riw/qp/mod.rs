@@ -80,7 +80,8 @@ pub(crate) struct Qp {
     /// The state in `status`. Changes under `status`, and may be read without it.
     current: CurrentState,
     /// Whether reclaim may wait for the queue pair: it connects a kernel user to storage elsewhere.
-    /// Transmitting, and receiving in a worker, then use memory reserves. Changes before the stream starts.
+    /// Transmitting, and receiving in a worker, then use memory reserves. Changes before the stream
+    /// starts.
     below_reclaim: Atomic<bool>,
     #[pin]
     stream: Stream,
@@ -157,8 +158,9 @@ impl WorkItem<HOLD_WORK> for Qp {
 impl WorkItem<RECEIVE_WORK> for Qp {
     type Pointer = Arc<Self>;
 
-    /// Receives the data that waits for a receive WR, or that a run has left, or for which the link needs
-    /// process context: see [`Qp::retry_receive`]. A stream that still waits may have become the first in line.
+    /// Receives the data that waits for a receive WR, or that a run has left, or for which the link
+    /// needs process context: see [`Qp::retry_receive`]. A stream that still waits may have become
+    /// the first in line.
     fn run(this: Arc<Self>) {
         this.in_worker(|| this.catch_up());
         this.arm_receive_timer();
@@ -184,8 +186,8 @@ impl Qp {
         *self.handle.lock() = Some(object.into());
     }
 
-    /// Calls `f` and returns its result. A kernel user may serve I/O, so no allocation of `f` starts or
-    /// awaits I/O for it. Process context.
+    /// Calls `f` and returns its result. A kernel user may serve I/O, so no allocation of `f`
+    /// starts or awaits I/O for it. Process context.
     fn without_io<R>(&self, f: impl FnOnce() -> R) -> R {
         match self.owner.is_kernel() {
             true => without_io(f),
@@ -193,9 +195,9 @@ impl Qp {
         }
     }
 
-    /// Calls `f` and returns its result, in a worker that others may have to wait for when they free
-    /// memory: without I/O for a kernel user, and without waiting for reclaim if reclaim may wait for
-    /// the queue pair.
+    /// Calls `f` and returns its result, in a worker that others may have to wait for when they
+    /// free memory: without I/O for a kernel user, and without waiting for reclaim if reclaim may
+    /// wait for the queue pair.
     pub(crate) fn in_worker<R>(&self, f: impl FnOnce() -> R) -> R {
         match self.below_reclaim.load(ordering::Relaxed) {
             true => without_reclaim(f),

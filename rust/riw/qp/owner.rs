@@ -10,22 +10,22 @@ use rdma::iw::Consumer;
 ///
 /// rdma_cm passes on the number of a queue pair as a process supplies it, so it may belong to
 /// another consumer. iw_cm looks it up and calls the driver in the context of that process
-/// (`rdma_connect()`, `rdma_accept()`), but does not pass the file of the device that the process has
-/// open, if any. Only the caller can be compared.
+/// (`rdma_connect()`, `rdma_accept()`), but does not pass the file of the device that the process
+/// has open, if any. Only the caller can be compared.
 pub(crate) enum Owner {
     /// A process, identified by its address space.
     ///
-    /// The address space is compared rather than the user: containers without a user namespace share
-    /// users. This breaks no working program:
+    /// The address space is compared rather than the user: containers without a user namespace
+    /// share users. This breaks no working program:
     ///
     /// - The queues of a queue pair are mapped in the address space that created it.
-    /// - A child of `fork()`, or a process that has changed its credentials, cannot use its old rdma_cm
-    ///   files: they refuse a `write()` with other credentials than at `open()`. A process that was
-    ///   passed such a file is refused likewise.
+    /// - A child of `fork()`, or a process that has changed its credentials, cannot use its old
+    ///   rdma_cm files: they refuse a `write()` with other credentials than at `open()`. A process
+    ///   that was passed such a file is refused likewise.
     /// - Threads, and io_uring work on their behalf, share the address space.
     ///
-    /// A process that connects on behalf of another one is refused: nothing shows that the other one
-    /// agreed.
+    /// A process that connects on behalf of another one is refused: nothing shows that the other
+    /// one agreed.
     Process(ARef<Mm>),
     /// A kernel user. It runs in the context of any process, but passes its queue pair to rdma_cm:
     /// [`Consumer`].
@@ -47,7 +47,8 @@ impl Owner {
         matches!(self, Self::Kernel)
     }
 
-    /// Whether the calling task may act for the owner. Process context, maybe with a spin lock held.
+    /// Whether the calling task may act for the owner. Process context, maybe with a spin lock
+    /// held.
     pub(crate) fn may_be_current(&self) -> bool {
         match self {
             Self::Process(owner) => current!()
@@ -57,8 +58,8 @@ impl Owner {
         }
     }
 
-    /// Whether `consumer`, which is calling, is the owner of `qp`. Process context, maybe with a spin
-    /// lock held.
+    /// Whether `consumer`, which is calling, is the owner of `qp`. Process context, maybe with a
+    /// spin lock held.
     pub(crate) fn is(&self, consumer: &Consumer, qp: &QpObject) -> bool {
         match self {
             Self::Process(_) => self.may_be_current(),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! WRs that kernel users post, and the doorbell of receive queues. Kernel users post in any context, also
-//! with interrupts off: nothing here sleeps, transmits, or calls the consumer. A worker does that.
+//! WRs that kernel users post, and the doorbell of receive queues. Kernel users post in any
+//! context, also with interrupts off: nothing here sleeps, transmits, or calls the consumer. A
+//! worker does that.
 
 use super::{receive_wait::receive_posted, Qp};
 use crate::{
@@ -14,8 +15,8 @@ use rdma::wr::{RecvWrs, SendWrs};
 use trace::Source;
 
 impl Qp {
-    /// Posts send WRs of a kernel user. Any context. Fails with `EINVAL` if the queue pair has not been
-    /// connected, and as [`PostedSend::new`] and
+    /// Posts send WRs of a kernel user. Any context. Fails with `EINVAL` if the queue pair has not
+    /// been connected, and as [`PostedSend::new`] and
     /// [`PostedWrs::post`](crate::queue::posted::PostedWrs::post) do.
     pub(crate) fn post_send(self: &Arc<Self>, wrs: &mut SendWrs<'_, Riw>) -> Result {
         if self.current.load() == Some(State::Idle) {
@@ -45,9 +46,10 @@ impl Qp {
         posted
     }
 
-    /// Handles the doorbell of the receive queue: a process has posted a WR for which riw has requested it
-    /// ([`RecvQueue::wake_for_next`](crate::queue::receive::RecvQueue::wake_for_next)). Any context. Fails
-    /// with `EINVAL` if the queue is shared.
+    /// Handles the doorbell of the receive queue: a process has posted a WR for which riw has
+    /// requested it
+    /// ([`RecvQueue::wake_for_next`](crate::queue::receive::RecvQueue::wake_for_next)). Any
+    /// context. Fails with `EINVAL` if the queue is shared.
     pub(crate) fn ring_recv_doorbell(self: &Arc<Self>) -> Result {
         if self.stream.rq.is_shared() {
             return Err(EINVAL);
@@ -59,8 +61,8 @@ impl Qp {
 
     /// Notes that a WR has been posted to the receive queue. Any context.
     fn receive_posted(self: &Arc<Self>) {
-        // A full barrier, so that the WR is posted before the check: either this sees the error, or the
-        // flush, which a full barrier in `kick` precedes, sees the WR.
+        // A full barrier, so that the WR is posted before the check: either this sees the error, or
+        // the flush, which a full barrier in `kick` precedes, sees the WR.
         receive_posted(self.device(), self.stream.rq.queue());
         if self.is_in_error() {
             self.kick();

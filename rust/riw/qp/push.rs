@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The timer of coalescing: when it expires, a worker sends the messages that wait. `stream/coalesce.rs`
-//! decides which messages wait.
+//! The timer of coalescing: when it expires, a worker sends the messages that wait.
+//! `stream/coalesce.rs` decides which messages wait.
 
 use super::{Qp, PUSH_WORK};
 use crate::stream::tx::TxRun;
@@ -30,7 +30,8 @@ impl_has_hr_timer! {
 impl HrTimerCallback for Qp {
     type Pointer<'a> = Arc<Self>;
 
-    /// Interrupt context. The handle keeps the queue pair alive, and its drop waits for this callback.
+    /// Interrupt context. The handle keeps the queue pair alive, and its drop waits for this
+    /// callback.
     fn run(this: ArcBorrow<'_, Self>, _: HrTimerCallbackContext<'_, Self>) -> HrTimerRestart {
         this.queue.kick::<_, PUSH_WORK>(&this.into());
         HrTimerRestart::NoRestart
@@ -40,8 +41,8 @@ impl HrTimerCallback for Qp {
 impl WorkItem<PUSH_WORK> for Qp {
     type Pointer = Arc<Self>;
 
-    /// A transmit run for messages that wait. The timer does not hold the right to transmit: otherwise a
-    /// process that posts more messages would wait for the worker.
+    /// A transmit run for messages that wait. The timer does not hold the right to transmit:
+    /// otherwise a process that posts more messages would wait for the worker.
     fn run(this: Arc<Self>) {
         // A doorbell may have sent them since then. The next ones have the timer to themselves.
         if this.stream.tx.lock().has_waiting() && this.runner.want() {
@@ -51,8 +52,9 @@ impl WorkItem<PUSH_WORK> for Qp {
 }
 
 impl Qp {
-    /// Starts the timer, which expires after `time`. Process context; may sleep. Only a doorbell calls this,
-    /// and ib_core does not run a doorbell beside `destroy`: so no timer starts after [`Self::stop_pushing`].
+    /// Starts the timer, which expires after `time`. Process context; may sleep. Only a doorbell
+    /// calls this, and ib_core does not run a doorbell beside `destroy`: so no timer starts after
+    /// [`Self::stop_pushing`].
     pub(super) fn push_later(self: &Arc<Self>, time: Delta) {
         let mut handle = self.push_handle.lock();
 
@@ -63,8 +65,8 @@ impl Qp {
 
     /// Stops the timer, and drops the reference that its handle has. Process context; may sleep.
     pub(super) fn stop_pushing(&self) {
-        // The drop waits for the callback, which takes no lock of riw, and puts a reference: not the last
-        // one, as the caller has one.
+        // The drop waits for the callback, which takes no lock of riw, and puts a reference: not
+        // the last one, as the caller has one.
         *self.push_handle.lock() = None;
     }
 }

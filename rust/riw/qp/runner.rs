@@ -28,8 +28,8 @@ impl Runner {
         Self(Atomic::new(IDLE))
     }
 
-    /// Requests a pass. Any context. Returns whether the caller now holds the right, and must run or
-    /// pass it to a worker. Otherwise the holder makes the pass.
+    /// Requests a pass. Any context. Returns whether the caller now holds the right, and must run
+    /// or pass it to a worker. Otherwise the holder makes the pass.
     ///
     /// Ordering, here and in [`Self::done`]: `selftests/litmus/runner.litmus`.
     pub(super) fn want(&self) -> bool {
@@ -44,14 +44,14 @@ impl Runner {
         }
     }
 
-    /// Returns the right. Any context. Returns false if another pass was requested: the caller still
-    /// holds the right, and must make it.
+    /// Returns the right. Any context. Returns false if another pass was requested: the caller
+    /// still holds the right, and must make it.
     pub(super) fn done(&self) -> bool {
         if self.0.cmpxchg(RUNNING, IDLE, ordering::Full).is_ok() {
             return true;
         }
-        // Only the holder leaves RERUN, so this overwrites no request. An exchange that has failed is no
-        // barrier, this one is (selftests/litmus/runner.litmus).
+        // Only the holder leaves RERUN, so this overwrites no request. An exchange that has failed
+        // is no barrier, this one is (selftests/litmus/runner.litmus).
         self.0.xchg(RUNNING, ordering::Full);
         false
     }

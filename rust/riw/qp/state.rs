@@ -34,8 +34,8 @@ impl Qp {
         self.status.lock().connection.clone()
     }
 
-    /// Whether data is received: the state is one of those, and the queue pair is not being destroyed. Any
-    /// context.
+    /// Whether data is received: the state is one of those, and the queue pair is not being
+    /// destroyed. Any context.
     pub(super) fn is_stream_active(&self) -> bool {
         matches!(
             self.current.load(),
@@ -43,8 +43,8 @@ impl Qp {
         )
     }
 
-    /// Whether posted WRs are flushed, or the queue pair is being destroyed. WRs that are posted in CLOSING are
-    /// flushed when the connection has ended. Any context.
+    /// Whether posted WRs are flushed, or the queue pair is being destroyed. WRs that are posted in
+    /// CLOSING are flushed when the connection has ended. Any context.
     pub(super) fn is_in_error(&self) -> bool {
         matches!(
             self.current.load(),
@@ -53,16 +53,16 @@ impl Qp {
     }
 
     /// Applies an event to the state, and starts the work that the new state needs. Process context
-    /// or softirq; the caller holds none of the queue pair's locks except `tx`. Returns `None` if the
-    /// event means nothing in the present state.
+    /// or softirq; the caller holds none of the queue pair's locks except `tx`. Returns `None` if
+    /// the event means nothing in the present state.
     pub(super) fn event(self: &Arc<Self>, event: Event) -> Option<()> {
         self.event_noting(event, None, || ()).map(|_| ())
     }
 
-    /// Applies an event as [`Self::event`] does. `terminate` is for the peer, if the event makes this
-    /// side send one. Calls `note` if the stream was open before: neither it nor this side's half of
-    /// it had ended. No lock but `tx` is held then. Neither the connection nor another transmit pass has
-    /// learned of the event. Returns whether the stream was open.
+    /// Applies an event as [`Self::event`] does. `terminate` is for the peer, if the event makes
+    /// this side send one. Calls `note` if the stream was open before: neither it nor this side's
+    /// half of it had ended. No lock but `tx` is held then. Neither the connection nor another
+    /// transmit pass has learned of the event. Returns whether the stream was open.
     pub(super) fn event_noting(
         self: &Arc<Self>,
         event: Event,
@@ -94,7 +94,8 @@ impl Qp {
                 State::Terminate | State::Error => self.stream.sq.end_now(),
                 _ => {}
             }
-            // Last: a transmit pass that reads the state without the lock finds the queues as they are in it.
+            // Last: a transmit pass that reads the state without the lock finds the queues as they
+            // are in it.
             self.enter(&mut status, transition.state);
             (was, transition.state, status.connection.clone(), draining)
         };
@@ -145,8 +146,9 @@ impl Qp {
 
     /// Notes that the connection is gone. Process context.
     pub(crate) fn detach(self: &Arc<Self>) {
-        // After a graceful close, too: the verbs leave a connection only through ERROR. The connection is
-        // still there, so the queue pair is not reset before, and the event is not of a later stream.
+        // After a graceful close, too: the verbs leave a connection only through ERROR. The
+        // connection is still there, so the queue pair is not reset before, and the event is not of
+        // a later stream.
         self.event(Event::Lost);
         let connection = self.status.lock().connection.take();
         // Not under the lock.
@@ -173,8 +175,8 @@ impl Qp {
         status.connection.clone()
     }
 
-    /// Notes the state that the verbs report while the queue pair is not connected. Process context.
-    /// Fails with `EINVAL` after the end of a connection.
+    /// Notes the state that the verbs report while the queue pair is not connected. Process
+    /// context. Fails with `EINVAL` after the end of a connection.
     pub(super) fn set_unconnected(&self, state: QpState) -> Result {
         let mut status = self.status.lock();
 

@@ -2,9 +2,9 @@
 
 //! The queue pairs in ERROR whose receive queues are looked at from time to time.
 //!
-//! With siw's ABI a process rings no doorbell for receive WRs, and may wait for the flush of one that it
-//! posts in ERROR. One work item of the device serves all such queue pairs: a timer for each would let a
-//! process keep the CPUs busy by queue pairs that it leaves alone.
+//! With siw's ABI a process rings no doorbell for receive WRs, and may wait for the flush of one
+//! that it posts in ERROR. One work item of the device serves all such queue pairs: a timer for
+//! each would let a process keep the CPUs busy by queue pairs that it leaves alone.
 
 use super::Qp;
 use kernel::{
@@ -31,7 +31,8 @@ const BATCH: usize = 64;
 pub(crate) struct FlushSweep {
     queue: Arc<Queue>,
     start: Ktime,
-    /// The work item is armed and canceled with the lock held. It is armed if the tree is not empty.
+    /// The work item is armed and canceled with the lock held. It is armed if the tree is not
+    /// empty.
     #[pin]
     waiting: BhSpinLock<RBTree<Turn, Arc<Qp>>>,
     #[pin]
@@ -42,8 +43,8 @@ pub(crate) struct FlushSweep {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Turn(u64, u32);
 
-/// The memory of a place among those that wait. A queue pair has it from the beginning, so that waiting
-/// cannot fail.
+/// The memory of a place among those that wait. A queue pair has it from the beginning, so that
+/// waiting cannot fail.
 pub(super) struct FreePlace(RBTreeNodeReservation<Turn, Arc<Qp>>);
 
 /// The place of a queue pair.
@@ -63,16 +64,16 @@ impl_has_queue! {
 }
 
 impl FreePlace {
-    /// Allocates a place, charged to the calling process. Process context; may sleep. Fails with `ENOMEM`
-    /// without memory.
+    /// Allocates a place, charged to the calling process. Process context; may sleep. Fails with
+    /// `ENOMEM` without memory.
     pub(super) fn new() -> Result<Self> {
         Ok(Self(RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?))
     }
 }
 
 impl SweepPlace {
-    /// Takes the place from the queue pair, out of `sweep` if it waits there. Process context; the queue pair
-    /// has another reference. Returns `None` if the sweep has the place.
+    /// Takes the place from the queue pair, out of `sweep` if it waits there. Process context; the
+    /// queue pair has another reference. Returns `None` if the sweep has the place.
     pub(super) fn take(&mut self, sweep: &Arc<FlushSweep>) -> Option<FreePlace> {
         match core::mem::replace(self, Self::Away) {
             Self::Free(place) => Some(place),
@@ -83,8 +84,8 @@ impl SweepPlace {
 }
 
 impl FlushSweep {
-    /// Creates a sweep for which nothing waits, whose work item runs on `queue`. Process context; may sleep.
-    /// Fails with `ENOMEM` without memory.
+    /// Creates a sweep for which nothing waits, whose work item runs on `queue`. Process context;
+    /// may sleep. Fails with `ENOMEM` without memory.
     pub(crate) fn new(queue: Arc<Queue>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -122,8 +123,8 @@ impl FlushSweep {
         turn
     }
 
-    /// Takes a queue pair out, which has a reference besides that of the sweep. Process context. Returns
-    /// `None` if the sweep is serving it.
+    /// Takes a queue pair out, which has a reference besides that of the sweep. Process context.
+    /// Returns `None` if the sweep is serving it.
     fn leave(self: &Arc<Self>, turn: Turn) -> Option<FreePlace> {
         let node = {
             let mut waiting = self.waiting.lock();

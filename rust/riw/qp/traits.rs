@@ -25,12 +25,13 @@ pub(crate) trait QpConnection: Send + Sync {
     /// Requests the close of the connection, which is done later. Any context.
     fn close(self: ArcBorrow<'_, Self>);
 
-    /// Receives the data in the link: it may have arrived before the queue pair had a buffer for it. Does
-    /// nothing before the stream starts. Process context; may sleep.
+    /// Receives the data in the link: it may have arrived before the queue pair had a buffer for
+    /// it. Does nothing before the stream starts. Process context; may sleep.
     fn catch_up(self: ArcBorrow<'_, Self>);
 
-    /// Closes the connection. Process context; may sleep. On return [`Qp::detach`](super::Qp::detach) has
-    /// been called, and no callback or work item of the connection uses the queue pair any more.
+    /// Closes the connection. Process context; may sleep. On return
+    /// [`Qp::detach`](super::Qp::detach) has been called, and no callback or work item of the
+    /// connection uses the queue pair any more.
     fn teardown(self: ArcBorrow<'_, Self>);
 
     /// Ends the connection that `id` accepted, as

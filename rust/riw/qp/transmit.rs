@@ -33,8 +33,8 @@ impl Qp {
         }
     }
 
-    /// Transmits the posted WRs, in the context of the caller unless a run is at work already. Process
-    /// context; may sleep.
+    /// Transmits the posted WRs, in the context of the caller unless a run is at work already.
+    /// Process context; may sleep.
     ///
     /// Fails with `ENOTCONN` if there has been no connection. The WRs are dropped then: the process
     /// takes them as not posted.
@@ -49,11 +49,11 @@ impl Qp {
         Ok(())
     }
 
-    /// Drops all posted send WRs if there has been no connection. Process context; may sleep. Returns
-    /// whether there has been none.
+    /// Drops all posted send WRs if there has been no connection. Process context; may sleep.
+    /// Returns whether there has been none.
     fn discard_unconnected(&self) -> bool {
-        // A connection begins before or after, not in between: see `Qp::start`. Nor is anything flushed, if
-        // the state becomes ERROR.
+        // A connection begins before or after, not in between: see `Qp::start`. Nor is anything
+        // flushed, if the state becomes ERROR.
         let _tx = self.stream.tx.lock();
         let Some(mut more) = self.if_unconnected(|| self.stream.sq.flush_some(Flush::Discard).1)
         else {
@@ -69,8 +69,8 @@ impl Qp {
         true
     }
 
-    /// Transmits, in a run that the caller has the right to. Process context; may sleep. Returns the
-    /// right, or passes it to a worker.
+    /// Transmits, in a run that the caller has the right to. Process context; may sleep. Returns
+    /// the right, or passes it to a worker.
     pub(super) fn transmit(self: &Arc<Self>, run: TxRun) {
         let mut run = Some(run);
 
@@ -92,9 +92,9 @@ impl Qp {
         self.queue.kick::<_, TRANSMIT_WORK>(self);
     }
 
-    /// Passes the right to transmit to a run after some time, unless the queue pair is being destroyed. A
-    /// run at once would only meet the same lack of memory: TCP requests one, as it then reports room for
-    /// a socket with nothing in flight. Process context.
+    /// Passes the right to transmit to a run after some time, unless the queue pair is being
+    /// destroyed. A run at once would only meet the same lack of memory: TCP requests one, as it
+    /// then reports room for a socket with nothing in flight. Process context.
     #[cold]
     fn transmit_later(self: &Arc<Self>) -> bool {
         // Under the lock: `destroy` marks the queue pair first, and then cancels the timer.
@@ -107,8 +107,8 @@ impl Qp {
         true
     }
 
-    /// Sends, or flushes and closes, depending on the state. `begun`: the run that begins with this pass,
-    /// to be counted.
+    /// Sends, or flushes and closes, depending on the state. `begun`: the run that begins with this
+    /// pass, to be counted.
     fn pass(self: &Arc<Self>, begun: Option<TxRun>) -> PassResult {
         // No reset comes in between while `tx` is held.
         let mut tx = self.stream.tx.lock();
@@ -140,8 +140,8 @@ impl Qp {
         }
     }
 
-    /// Ends the stream if sending has failed. A queue pair that drains closes its half of the connection after
-    /// the last message.
+    /// Ends the stream if sending has failed. A queue pair that drains closes its half of the
+    /// connection after the last message.
     #[cold]
     fn after_pass(
         self: &Arc<Self>,
@@ -178,8 +178,8 @@ impl Qp {
     #[cold]
     fn pass_in_error(self: &Arc<Self>, mut tx: MutexGuard<'_, Tx>) -> PassResult {
         let status = self.snapshot();
-        // The queue pair, and so its completion queues, must not be destroyed before the consumer has
-        // been notified.
+        // The queue pair, and so its completion queues, must not be destroyed before the consumer
+        // has been notified.
         let object = self.handle();
         let flushed = self.flush(&mut tx);
 
@@ -187,8 +187,8 @@ impl Qp {
         drop(object);
         // In ERROR, too: a consumer may move there as soon as it sees its first WR fail.
         self.gather_terminate(&mut tx);
-        // A Terminate waits for room in the socket, which calls back then, or for memory. After an end by
-        // the peer or the consumer nothing waits.
+        // A Terminate waits for room in the socket, which calls back then, or for memory. After an
+        // end by the peer or the consumer nothing waits.
         let has_terminate = tx.has_terminate();
         let sent = tx.send_batch(None);
         let waits = (sent == Err(EAGAIN) || sent == Err(ENOBUFS))

@@ -7,8 +7,8 @@ use kernel::sync::{
     barrier,
 };
 
-/// Disarms a completion queue if `is_met` says that its word calls for an event. The caller has published a
-/// completion. Any context. Returns whether it must trigger an event.
+/// Disarms a completion queue if `is_met` says that its word calls for an event. The caller has
+/// published a completion. Any context. Returns whether it must trigger an event.
 ///
 /// Ordering: `selftests/litmus/cq_arm.litmus`.
 pub(super) fn disarm(control: &Atomic<u64>, is_met: impl Fn(u64) -> bool) -> bool {
@@ -17,8 +17,8 @@ pub(super) fn disarm(control: &Atomic<u64>, is_met: impl Fn(u64) -> bool) -> boo
     barrier::smp_mb(ordering::Full);
     let mut word = control.load(ordering::Relaxed);
 
-    // The process changes the word at any time. A consumer that keeps re-arming meanwhile is running; a
-    // spurious wakeup is harmless.
+    // The process changes the word at any time. A consumer that keeps re-arming meanwhile is
+    // running; a spurious wakeup is harmless.
     for _ in 0..4 {
         if !is_met(word) {
             return false;

@@ -52,13 +52,14 @@ pub(crate) struct Completion {
 /// Immediate Data that was received.
 pub(crate) struct ReceivedImmediate {
     pub(crate) data: Immediate,
-    /// Length of the RDMA Write in front of it, in bytes. It may exceed the WR's buffers, which that Write
-    /// has nothing to do with.
+    /// Length of the RDMA Write in front of it, in bytes. It may exceed the WR's buffers, which
+    /// that Write has nothing to do with.
     pub(crate) written: u32,
 }
 
 impl Completion {
-    /// Returns the length that a process gets: with Immediate Data, the length of the Write. Any context.
+    /// Returns the length that a process gets: with Immediate Data, the length of the Write. Any
+    /// context.
     pub(super) fn process_bytes(&self) -> u32 {
         match &self.immediate {
             Some(immediate) => immediate.written,
@@ -90,8 +91,8 @@ impl PendingNotify {
         }
     }
 
-    /// Notifies the consumer of `cq`. Process context or softirq; the caller must hold no lock that a
-    /// verb takes, as the consumer may call verbs from its handler.
+    /// Notifies the consumer of `cq`. Process context or softirq; the caller must hold no lock that
+    /// a verb takes, as the consumer may call verbs from its handler.
     pub(crate) fn notify_cq(self, cq: &CqObject) {
         if self.event {
             call_consumer(cq);
@@ -138,8 +139,8 @@ impl Arm {
 impl Cq {
     /// Creates a queue of at least `attr.cqe` entries. Process context; may sleep.
     ///
-    /// Fails with `EINVAL` for a size or flags that riw does not support, `ENOMEM` above the limit of
-    /// queues or without memory.
+    /// Fails with `EINVAL` for a size or flags that riw does not support, `ENOMEM` above the limit
+    /// of queues or without memory.
     pub(crate) fn new(
         dev: &Device<Riw>,
         attr: &mut CqInitAttr,
@@ -177,9 +178,9 @@ impl Cq {
         })
     }
 
-    /// Resizes the queue of a process to at least `len` entries, with its completions. Process context; may
-    /// sleep. Returns the new size. Fails with `EINVAL` for a size that riw does not support, and as
-    /// [`UserCq::resize`] does.
+    /// Resizes the queue of a process to at least `len` entries, with its completions. Process
+    /// context; may sleep. Returns the new size. Fails with `EINVAL` for a size that riw does not
+    /// support, and as [`UserCq::resize`] does.
     pub(crate) fn resize(&self, len: u32, udata: &Udata<'_, Riw>) -> Result<u32> {
         if len == 0 || len > limits::MAX_CQE {
             return Err(EINVAL);
@@ -208,8 +209,8 @@ impl Cq {
         }
     }
 
-    /// Arms the queue. Any context for a kernel user; process context for a process, which usually does
-    /// it by its control word. Returns whether there is a completion already.
+    /// Arms the queue. Any context for a kernel user; process context for a process, which usually
+    /// does it by its control word. Returns whether there is a completion already.
     pub(crate) fn arm(&self, solicited_only: bool) -> bool {
         let arm = Arm::new(solicited_only);
 

@@ -26,8 +26,8 @@ mod kunit;
 
 /// A ring of entries with two counts. Its user knows its own count.
 ///
-/// User space may write anything at any time: the count of the other side decides nothing but how many
-/// entries there are, and an entry is copied before it is validated.
+/// User space may write anything at any time: the count of the other side decides nothing but how
+/// many entries there are, and an entry is copied before it is validated.
 pub(crate) struct CountedRing {
     mem: Arc<SharedMem>,
     /// Size in entries, a power of two.
@@ -56,8 +56,8 @@ impl CountedRing {
         })
     }
 
-    /// Creates a receive ring: the process rings no doorbell until [`Self::wake_at`] is called. Fails as
-    /// [`Self::new`] does.
+    /// Creates a receive ring: the process rings no doorbell until [`Self::wake_at`] is called.
+    /// Fails as [`Self::new`] does.
     pub(crate) fn for_receives(len: u32, stride: usize) -> Result<Self> {
         let ring = Self::new(len, stride)?;
 
@@ -103,8 +103,8 @@ impl CountedRing {
         }
     }
 
-    /// Returns how many entries the process has posted, from entry `next` on. Any context. Entries that
-    /// were written before the count are read after it (`selftests/litmus/doorbell.litmus`).
+    /// Returns how many entries the process has posted, from entry `next` on. Any context. Entries
+    /// that were written before the count are read after it (`selftests/litmus/doorbell.litmus`).
     pub(crate) fn posted(&self, next: u32) -> u32 {
         let producer = self
             .header(PRODUCER)
@@ -136,8 +136,8 @@ impl CountedRing {
     /// already: the doorbell may not ring then.
     pub(crate) fn wake_at(&self, next: u32) -> bool {
         self.store(WAKE_AT, next, ordering::Relaxed);
-        // Store before the check for the entry. Pairs with the barrier of the process, between its store
-        // of the count and its load of this word. Ordering: selftests/litmus/doorbell.litmus.
+        // Store before the check for the entry. Pairs with the barrier of the process, between its
+        // store of the count and its load of this word. Ordering: selftests/litmus/doorbell.litmus.
         barrier::smp_mb(ordering::Full);
         self.posted(next) != 0
     }

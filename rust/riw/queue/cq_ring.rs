@@ -34,8 +34,8 @@ impl CqRing {
         }
     }
 
-    /// Whether there is no room for completion `put`. `taken` is the producer's, and 0 at first: the
-    /// process's count as it was seen last. Process context or softirq.
+    /// Whether there is no room for completion `put`. `taken` is the producer's, and 0 at first:
+    /// the process's count as it was seen last. Process context or softirq.
     pub(super) fn is_full(&self, put: u32, taken: &mut u32) -> bool {
         match self {
             Self::Siw(ring) => ring.is_valid(put),
@@ -50,8 +50,8 @@ impl CqRing {
         }
     }
 
-    /// Writes completion `put`, which was added at `timestamp` (in nanoseconds; siw's ABI has none). Process
-    /// context or softirq.
+    /// Writes completion `put`, which was added at `timestamp` (in nanoseconds; siw's ABI has
+    /// none). Process context or softirq.
     pub(super) fn publish(&self, put: u32, completion: &Completion, timestamp: u64) {
         match self {
             Self::Siw(ring) => ring.publish(put, &siw::Cqe::from(completion).words()),
@@ -63,7 +63,8 @@ impl CqRing {
                 let words = cqe.to_words();
                 let entry = ring.entry(put);
 
-                // The stores cannot fail: the entry has this size. Ordering: selftests/litmus/cq_arm.litmus.
+                // The stores cannot fail: the entry has this size. Ordering:
+                // selftests/litmus/cq_arm.litmus.
                 if let [first, control, rest @ ..] = words.as_slice() {
                     let _ = entry.store(0, &[*first]);
                     let _ = entry.store(size_of_words(2), rest);
@@ -89,8 +90,8 @@ impl CqRing {
         let _ = to.entry(at).store(0, &cqe.to_words());
     }
 
-    /// Returns how many completions the process has not polled; `put` is the number of the next one.
-    /// Process context or softirq.
+    /// Returns how many completions the process has not polled; `put` is the number of the next
+    /// one. Process context or softirq.
     pub(super) fn used(&self, put: u32) -> u32 {
         match self {
             // From the next entry on, the free entries come first, and then the oldest completion.

@@ -26,8 +26,8 @@ impl<'a> WrEntry<'a> {
         self.words.wrapping_mul(WORD)
     }
 
-    /// Copies words from `offset` octets on. Any context. Returns `None`, with nothing copied, if they
-    /// exceed the entry.
+    /// Copies words from `offset` octets on. Any context. Returns `None`, with nothing copied, if
+    /// they exceed the entry.
     #[inline]
     pub(crate) fn load(&self, offset: usize, to: &mut [u64]) -> Option<()> {
         let at = self.at(offset, to.len())?;
@@ -35,8 +35,8 @@ impl<'a> WrEntry<'a> {
         self.mem.load(at, to)
     }
 
-    /// Stores words from `offset` octets on. Any context. Returns `None`, with nothing stored, if they
-    /// exceed the entry.
+    /// Stores words from `offset` octets on. Any context. Returns `None`, with nothing stored, if
+    /// they exceed the entry.
     #[inline]
     pub(crate) fn store(&self, offset: usize, words: &[u64]) -> Option<()> {
         let at = self.at(offset, words.len())?;
@@ -53,8 +53,8 @@ impl<'a> WrEntry<'a> {
         Some(())
     }
 
-    /// Returns where `count` words from `offset` octets on are in the memory; `None` if they exceed the
-    /// entry.
+    /// Returns where `count` words from `offset` octets on are in the memory; `None` if they exceed
+    /// the entry.
     #[inline]
     fn at(&self, offset: usize, count: usize) -> Option<usize> {
         let word = offset / WORD;

@@ -38,8 +38,8 @@ struct KernelCqState {
     handler: Handler,
 }
 
-/// A completion, and the queue pair that it names. It must be removed before the queue pair is gone:
-/// see [`KernelCq::forget`].
+/// A completion, and the queue pair that it names. It must be removed before the queue pair is
+/// gone: see [`KernelCq::forget`].
 struct KernelCqe {
     completion: Completion,
     qp: ARef<QpObject>,
@@ -105,8 +105,8 @@ impl KernelCq {
         pending
     }
 
-    /// Requests a call of the consumer's handler. Any context. Returns whether the caller must call it,
-    /// and [`Self::called`] afterwards. Otherwise another caller does so.
+    /// Requests a call of the consumer's handler. Any context. Returns whether the caller must call
+    /// it, and [`Self::called`] afterwards. Otherwise another caller does so.
     pub(super) fn must_call(&self) -> bool {
         let mut state = self.state.lock();
         let idle = state.handler == Handler::Idle;
@@ -130,7 +130,8 @@ impl KernelCq {
         !again
     }
 
-    /// Moves completions to `to`, as far as there is room. Any context. Fails only if there is none.
+    /// Moves completions to `to`, as far as there is room. Any context. Fails only if there is
+    /// none.
     pub(super) fn poll(&self, to: &mut WcRoom<'_, Riw>) -> Result {
         let mut state = self.state.lock();
 

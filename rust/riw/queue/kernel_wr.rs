@@ -23,8 +23,8 @@ pub(crate) struct PostedSend {
     data: PostedData,
 }
 
-/// The data of a WR in the list. It is shorter than [`SendData`], which has room for the largest WR of a
-/// process.
+/// The data of a WR in the list. It is shorter than [`SendData`], which has room for the largest WR
+/// of a process.
 enum PostedData {
     /// Buffers, or none.
     Lent(Lent),
@@ -82,8 +82,8 @@ impl PostedSend {
 }
 
 impl PostedData {
-    /// Returns the request of a Send or Write, its length, and its data. Fails with `EINVAL` if it is
-    /// too long.
+    /// Returns the request of a Send or Write, its length, and its data. Fails with `EINVAL` if it
+    /// is too long.
     fn of_message(
         request: SendRequest,
         lent: Lent,
@@ -102,8 +102,8 @@ impl PostedData {
     }
 }
 
-/// Returns the request of a kernel user of `dev`, the length of its message, and its data. Fails with
-/// `EINVAL` if it is invalid.
+/// Returns the request of a kernel user of `dev`, the length of its message, and its data. Fails
+/// with `EINVAL` if it is invalid.
 fn request(
     dev: &Device<Riw>,
     operation: SendOperation<'_, Riw>,
@@ -222,7 +222,8 @@ impl RecvWr {
         }
     }
 
-    /// Returns the WR that a kernel user has posted, and moves its buffers to `buffers`. Any context.
+    /// Returns the WR that a kernel user has posted, and moves its buffers to `buffers`. Any
+    /// context.
     pub(super) fn of_kernel(posted: Posted, buffers: &mut Buffers) -> Self {
         *buffers = Buffers::Kernel(posted.lent);
         Self {

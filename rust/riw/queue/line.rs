@@ -42,8 +42,8 @@ impl Line {
         self.waiting.pop();
     }
 
-    /// Removes a queue pair, if it is in the line. Any context. Fast for the first in line: if nothing is
-    /// posted, the time of the first is over first.
+    /// Removes a queue pair, if it is in the line. Any context. Fast for the first in line: if
+    /// nothing is posted, the time of the first is over first.
     pub(super) fn leave(&mut self, number: u32) {
         if self.first() == Some(number) {
             return self.serve();
@@ -51,8 +51,8 @@ impl Line {
         self.waiting.retain(|waiting| *waiting != number);
     }
 
-    /// Adds a user, if there is room for it. Any context. Otherwise returns the number of users that
-    /// there must be room for: see [`Self::grow`].
+    /// Adds a user, if there is room for it. Any context. Otherwise returns the number of users
+    /// that there must be room for: see [`Self::grow`].
     pub(super) fn add_user(&mut self) -> Result<(), u32> {
         let users = self.users.saturating_add(1);
 

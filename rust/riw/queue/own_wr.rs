@@ -13,7 +13,8 @@ use iwarp::{AtomicOp, Stag};
 use rdma::wc::{WcOpcode, WcStatus};
 use riw_abi::wr::{flags, opcode, Rqe, Sqe};
 
-/// Returns the operation of a send queue entry, or `None` if the opcode is unknown or not supported.
+/// Returns the operation of a send queue entry, or `None` if the opcode is unknown or not
+/// supported.
 fn send_opcode(raw: u8) -> Option<WcOpcode> {
     Some(match raw {
         opcode::SEND => WcOpcode::Send,
@@ -142,8 +143,8 @@ fn atomic_op(sqe: &Sqe) -> Option<(AtomicOp, bool)> {
     })
 }
 
-/// Copies the SGEs for a response of the peer. Fails with `LocalOperation` for inline data, or too many
-/// buffers.
+/// Copies the SGEs for a response of the peer. Fails with `LocalOperation` for inline data, or too
+/// many buffers.
 fn response_buffers<'a>(
     sqe: &Sqe,
     entry: &WrEntry<'_>,
@@ -155,7 +156,8 @@ fn response_buffers<'a>(
     }
 }
 
-/// Copies the payload or its SGEs. Returns its length. Fails with `LocalLength` if there is too much of it.
+/// Copies the payload or its SGEs. Returns its length. Fails with `LocalLength` if there is too
+/// much of it.
 fn payload(sqe: &Sqe, entry: &WrEntry<'_>, data: &mut SendData) -> Result<u32, WcStatus> {
     if sqe.flags & flags::INLINE == 0 {
         let buffers = send_buffers(sqe, entry, data)?;

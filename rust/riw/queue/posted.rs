@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Posted WRs: in a ring that a process writes to, of either ABI, or in a list of the WRs of a kernel user.
+//! Posted WRs: in a ring that a process writes to, of either ABI, or in a list of the WRs of a
+//! kernel user.
 
 use super::{
     counted::CountedRing,
@@ -16,8 +17,8 @@ use kernel::{
     sync::{atomic::ordering, barrier, SpinLockIrq},
 };
 
-/// A WR of a queue, without its data. The data are decoded in place: the taker keeps one [`Self::Data`]
-/// for all WRs, and a WR overwrites only the part that it uses.
+/// A WR of a queue, without its data. The data are decoded in place: the taker keeps one
+/// [`Self::Data`] for all WRs, and a WR overwrites only the part that it uses.
 pub(crate) trait Wr: Sized {
     /// Where the data of a WR go.
     type Data;
@@ -69,7 +70,8 @@ impl Wr for RecvWr {
 }
 
 /// Posted WRs of type `T`, numbered in the order of posting, modulo 2^32. Their taker counts them
-/// and knows the number of the next one. Only one taker at a time may call the methods that take it.
+/// and knows the number of the next one. Only one taker at a time may call the methods that take
+/// it.
 pub(crate) enum PostedWrs<T: Wr, const W: usize> {
     /// A process marks entries of `W` words: siw's ABI.
     Ring(Ring<W>),
@@ -81,8 +83,8 @@ pub(crate) enum PostedWrs<T: Wr, const W: usize> {
 
 impl<T: Wr, const W: usize> PostedWrs<T, W> {
     /// Creates an empty list for at least `len` WRs, and one more: a consumer that drains the queue
-    /// posts a WR for that, maybe when it has used its places (`ib_drain_qp()`). Process context; may
-    /// sleep. Fails with `EINVAL` if it is too large, `ENOMEM` without memory.
+    /// posts a WR for that, maybe when it has used its places (`ib_drain_qp()`). Process context;
+    /// may sleep. Fails with `EINVAL` if it is too large, `ENOMEM` without memory.
     pub(crate) fn list(len: u32) -> Result<Self> {
         let list = Fifo::new(len.checked_add(1).ok_or(EINVAL)?)?;
         let list = new_spinlock_irq!(list, "riw::PostedWrs::List");
@@ -112,8 +114,8 @@ impl<T: Wr, const W: usize> PostedWrs<T, W> {
         }
     }
 
-    /// Returns WR `next`, if it is posted, and stores its data in `data`. The WR stays in its place until
-    /// [`Self::release`]. Any context.
+    /// Returns WR `next`, if it is posted, and stores its data in `data`. The WR stays in its place
+    /// until [`Self::release`]. Any context.
     pub(super) fn peek(&self, next: u32, data: &mut T::Data) -> Option<T> {
         match self {
             Self::Ring(ring) => {
@@ -148,8 +150,9 @@ impl<T: Wr, const W: usize> PostedWrs<T, W> {
         self.peek(next, data)
     }
 
-    /// Has the poster ring the doorbell when it posts WR `next`. Any context. Returns whether the WR is
-    /// posted already; `None` if there is no doorbell for that, and so the queue must be checked again.
+    /// Has the poster ring the doorbell when it posts WR `next`. Any context. Returns whether the
+    /// WR is posted already; `None` if there is no doorbell for that, and so the queue must be
+    /// checked again.
     pub(super) fn wake_at(&self, next: u32) -> Option<bool> {
         match self {
             Self::Ring(_) => None,
@@ -159,7 +162,8 @@ impl<T: Wr, const W: usize> PostedWrs<T, W> {
         }
     }
 
-    /// Returns the place of WR `next`, which [`Self::peek`] has returned, to the poster. Any context.
+    /// Returns the place of WR `next`, which [`Self::peek`] has returned, to the poster. Any
+    /// context.
     pub(super) fn release(&self, next: u32) {
         match self {
             Self::Ring(ring) => ring.release(next),
@@ -191,7 +195,8 @@ impl<T: Wr, const W: usize> PostedWrs<T, W> {
 }
 
 impl<const W: usize> PostedWrs<SendWr, W> {
-    /// Takes the WR of [`Self::peek`] back with its data, so that it can be peeked at again. Any context.
+    /// Takes the WR of [`Self::peek`] back with its data, so that it can be peeked at again. Any
+    /// context.
     pub(super) fn put_back(&self, wr: SendWr, data: &mut SendData) {
         match self {
             // The ring still has it.

@@ -57,9 +57,9 @@ pub(crate) struct QpRecvQueue {
     takes_immediate: bool,
     /// The number of the queue pair.
     qp: u32,
-    /// The queue pair, to be named in completions. `None` before it is published, and when it is being
-    /// destroyed: no completions are given then. Held while a completion is added, so that none comes
-    /// after [`Self::kill`].
+    /// The queue pair, to be named in completions. `None` before it is published, and when it is
+    /// being destroyed: no completions are given then. Held while a completion is added, so that
+    /// none comes after [`Self::kill`].
     #[pin]
     object: BhSpinLock<Option<ARef<QpObject>>>,
 }
@@ -90,8 +90,9 @@ impl RecvDone {
 }
 
 impl QpRecvQueue {
-    /// Creates the receive side of queue pair `qp`. `takes_immediate`: the consumer takes Immediate Data,
-    /// if `cq` can carry them. Process context; may sleep. Fails with `ENOMEM` without memory.
+    /// Creates the receive side of queue pair `qp`. `takes_immediate`: the consumer takes Immediate
+    /// Data, if `cq` can carry them. Process context; may sleep. Fails with `ENOMEM` without
+    /// memory.
     pub(crate) fn new(
         source: RecvSource,
         cq: ARef<CqObject>,
@@ -140,7 +141,8 @@ impl QpRecvQueue {
         self.takes_immediate
     }
 
-    /// Takes the oldest WR in turn, as [`RecvQueue::take_in_turn`] does. Process context or softirq.
+    /// Takes the oldest WR in turn, as [`RecvQueue::take_in_turn`] does. Process context or
+    /// softirq.
     pub(crate) fn take_in_turn(
         &self,
         waits: bool,
@@ -168,8 +170,8 @@ impl QpRecvQueue {
         }
     }
 
-    /// Posts WRs of a kernel user, as [`RecvQueue::post`] does. Any context. Fails with `EINVAL` if the
-    /// queue is shared, and as [`RecvQueue::post`] does.
+    /// Posts WRs of a kernel user, as [`RecvQueue::post`] does. Any context. Fails with `EINVAL` if
+    /// the queue is shared, and as [`RecvQueue::post`] does.
     pub(crate) fn post(
         &self,
         wrs: &mut rdma::wr::RecvWrs<'_>,

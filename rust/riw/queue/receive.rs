@@ -68,8 +68,9 @@ pub(crate) struct TakenWr {
     pub(crate) limit_reached: bool,
 }
 
-/// A queue pair that waits for a WR, and whose turn it is to take one that is posted, or to look at the ring
-/// for one at intervals. It does not know yet: see [`Qp::pass_turn`](crate::qp::Qp::pass_turn).
+/// A queue pair that waits for a WR, and whose turn it is to take one that is posted, or to look at
+/// the ring for one at intervals. It does not know yet: see
+/// [`Qp::pass_turn`](crate::qp::Qp::pass_turn).
 #[must_use]
 #[derive(Clone, Copy, Default)]
 pub(crate) struct NextTurn(pub(crate) Option<u32>);
@@ -103,8 +104,8 @@ impl RecvQueue {
 
     /// Creates a shared queue. Process context; may sleep.
     ///
-    /// Fails with `EINVAL` for sizes that riw does not support, `ENOMEM` above the limit of queues or
-    /// without memory.
+    /// Fails with `EINVAL` for sizes that riw does not support, `ENOMEM` above the limit of queues
+    /// or without memory.
     pub(crate) fn shared(
         pd: &Pd<Riw>,
         attr: &mut SrqAttr,
@@ -135,8 +136,8 @@ impl RecvQueue {
         Ok(Self::new(wrs, attr.max_sge, attr.srq_limit, Some(charge)))
     }
 
-    /// Creates the ring of a process's shared queue, and responds to the process. Process context; may
-    /// sleep.
+    /// Creates the ring of a process's shared queue, and responds to the process. Process context;
+    /// may sleep.
     fn shared_ring(
         provider: Provider,
         attr: &mut SrqAttr,
@@ -164,8 +165,9 @@ impl RecvQueue {
         }
     }
 
-    /// Takes WRs that a kernel user posts. Calls `note` for each before it is posted: to trace it. Any
-    /// context. Fails as [`PostedWrs::post`] does, and with `EINVAL` for a WR with too many SGEs.
+    /// Takes WRs that a kernel user posts. Calls `note` for each before it is posted: to trace it.
+    /// Any context. Fails as [`PostedWrs::post`] does, and with `EINVAL` for a WR with too many
+    /// SGEs.
     pub(crate) fn post(
         &self,
         wrs: &mut rdma::wr::RecvWrs<'_>,
@@ -180,8 +182,8 @@ impl RecvQueue {
         Ok(())
     }
 
-    /// Adds a queue pair that uses the queue. Process context; may sleep. Fails with `ENOMEM` without
-    /// memory.
+    /// Adds a queue pair that uses the queue. Process context; may sleep. Fails with `ENOMEM`
+    /// without memory.
     pub(crate) fn add_user(&self) -> Result {
         loop {
             let added = self.consumer.lock().line.add_user();
@@ -200,10 +202,10 @@ impl RecvQueue {
         self.consumer.lock().line.remove_user();
     }
 
-    /// Takes the oldest WR for queue pair `number`, if one is posted and no other queue pair waits for
-    /// it. Otherwise the queue pair waits in line, until a later call returns a WR or until
-    /// [`Self::leave`]. `waits`: it does so already. Stores the buffers of the WR in `buffers`. Process
-    /// context or softirq.
+    /// Takes the oldest WR for queue pair `number`, if one is posted and no other queue pair waits
+    /// for it. Otherwise the queue pair waits in line, until a later call returns a WR or until
+    /// [`Self::leave`]. `waits`: it does so already. Stores the buffers of the WR in `buffers`.
+    /// Process context or softirq.
     pub(crate) fn take_in_turn(
         &self,
         number: u32,
@@ -226,8 +228,8 @@ impl RecvQueue {
         }
         self.publish_first(&mut consumer);
         if taken.is_none() && first.is_none_or(|first| first == number) {
-            // A WR that was posted before the poster could see that one waits, or that it must ring the
-            // doorbell (selftests/litmus/receive_line.litmus).
+            // A WR that was posted before the poster could see that one waits, or that it must ring
+            // the doorbell (selftests/litmus/receive_line.litmus).
             taken = self.take_oldest(&mut consumer, buffers);
             if taken.is_some() {
                 consumer.line.serve();
@@ -248,9 +250,10 @@ impl RecvQueue {
         self.next_turn(&mut consumer, number, first)
     }
 
-    /// Publishes the number of the queue pair that is first in line, and has a process ring the doorbell for
-    /// it. The full barrier pairs with the one of [`Self::first_waiting`]: after it, either this sees a WR,
-    /// or its poster sees the number (`selftests/litmus/receive_line.litmus`).
+    /// Publishes the number of the queue pair that is first in line, and has a process ring the
+    /// doorbell for it. The full barrier pairs with the one of [`Self::first_waiting`]: after it,
+    /// either this sees a WR, or its poster sees the number
+    /// (`selftests/litmus/receive_line.litmus`).
     fn publish_first(&self, consumer: &mut Consumer) {
         let first = consumer.line.first().unwrap_or(0);
 
@@ -262,8 +265,9 @@ impl RecvQueue {
         }
     }
 
-    /// Returns the queue pair that is first in line, if it is not `number`, and a WR is posted or the queue
-    /// pair must begin to look at the ring, as another one, `before`, has been first until now.
+    /// Returns the queue pair that is first in line, if it is not `number`, and a WR is posted or
+    /// the queue pair must begin to look at the ring, as another one, `before`, has been first
+    /// until now.
     fn next_turn(&self, consumer: &mut Consumer, number: u32, before: Option<u32>) -> NextTurn {
         let next = consumer.line.first();
         let begins = self.is_ring() && next != before;
@@ -273,8 +277,8 @@ impl RecvQueue {
         }))
     }
 
-    /// Whether queue pair `number` is the first in line. Any context. After it has become so, its turn is
-    /// passed to it.
+    /// Whether queue pair `number` is the first in line. Any context. After it has become so, its
+    /// turn is passed to it.
     pub(crate) fn is_first_in_line(&self, number: u32) -> bool {
         self.first_waiting.load(ordering::Relaxed) == number
     }
@@ -294,8 +298,8 @@ impl RecvQueue {
         matches!(self.wrs, RecvWrs::Ring(_))
     }
 
-    /// Takes the oldest WR, if there is one, whoever waits for it, and stores its buffers in `buffers`.
-    /// Process context or softirq.
+    /// Takes the oldest WR, if there is one, whoever waits for it, and stores its buffers in
+    /// `buffers`. Process context or softirq.
     pub(crate) fn take(&self, buffers: &mut Buffers) -> Option<TakenWr> {
         self.take_oldest(&mut self.consumer.lock(), buffers)
     }
@@ -315,9 +319,9 @@ impl RecvQueue {
         Some(TakenWr { wr, limit_reached })
     }
 
-    /// Has the poster ring the doorbell for the next WR, when none is posted. Process context or softirq.
-    /// Returns whether one is posted already; `None` if there is no doorbell for receives, and so the
-    /// queue must be checked again.
+    /// Has the poster ring the doorbell for the next WR, when none is posted. Process context or
+    /// softirq. Returns whether one is posted already; `None` if there is no doorbell for receives,
+    /// and so the queue must be checked again.
     pub(crate) fn wake_for_next(&self) -> Option<bool> {
         let consumer = self.consumer.lock();
 
@@ -343,8 +347,8 @@ impl RecvQueue {
         self.wrs.posted(get)
     }
 
-    /// Sets the limit below which the event is due; 0: never. Process context or softirq. Fails with
-    /// `EINVAL` if the limit exceeds the size.
+    /// Sets the limit below which the event is due; 0: never. Process context or softirq. Fails
+    /// with `EINVAL` if the limit exceeds the size.
     pub(crate) fn set_limit(&self, limit: u32) -> Result {
         if limit > self.wrs.len() {
             return Err(EINVAL);
@@ -363,9 +367,9 @@ impl RecvQueue {
     }
 }
 
-/// Creates the receive ring of a process with riw's own ABI, for at least `max_wr` WRs of `max_sge` SGEs,
-/// and offers it for mmap(). Sets `max_sge` to the number of SGEs that an entry has room for. Process
-/// context; may sleep. Fails as [`CountedRing::new`] and [`CountedRing::offer`] do.
+/// Creates the receive ring of a process with riw's own ABI, for at least `max_wr` WRs of `max_sge`
+/// SGEs, and offers it for mmap(). Sets `max_sge` to the number of SGEs that an entry has room for.
+/// Process context; may sleep. Fails as [`CountedRing::new`] and [`CountedRing::offer`] do.
 pub(crate) fn counted_ring(
     max_wr: u32,
     max_sge: &mut u32,

@@ -98,9 +98,9 @@ impl<const W: usize> Ring<W> {
     /// Returns how many entries, from entry `first` on, are marked valid, or not marked, before the
     /// first one for which that is not so. Any context.
     ///
-    /// It halves the range instead of reading every entry, as a ring may have millions. The count is
-    /// right if the ring has one such boundary, which is so unless user space marks entries out of
-    /// order.
+    /// It halves the range instead of reading every entry, as a ring may have millions. The count
+    /// is right if the ring has one such boundary, which is so unless user space marks entries out
+    /// of order.
     pub(crate) fn run(&self, first: u32, valid: bool) -> u32 {
         let (mut low, mut high) = (0, self.len);
 
@@ -116,8 +116,8 @@ impl<const W: usize> Ring<W> {
         low
     }
 
-    /// Returns entry `index` and its control word, if that marks it valid. Any context. User space may
-    /// change the word: use the one that this returns.
+    /// Returns entry `index` and its control word, if that marks it valid. Any context. User space
+    /// may change the word: use the one that this returns.
     pub(crate) fn valid_entry(&self, index: u32) -> Option<(WrEntry<'_>, u64)> {
         // Acquire: words that were written before the flag are read after it.
         let control = self.control(index)?.load(ordering::Acquire);

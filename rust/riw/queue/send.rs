@@ -32,8 +32,8 @@ const CHUNK: u32 = 64;
 ///
 /// A WR leaves the ring when riw begins it. With siw's ABI the process sees that, and by it knows
 /// whether the next WR needs a doorbell. The WR is then in `begun` until it and all WRs before it
-/// are done, as completions come in the order of posting. A WR that is done at once begins when it is done:
-/// if no other is begun, it needs no place in `begun`.
+/// are done, as completions come in the order of posting. A WR that is done at once begins when it
+/// is done: if no other is begun, it needs no place in `begun`.
 #[pin_data]
 pub(crate) struct SendQueue {
     wrs: PostedWrs<SendWr, { siw::SQE_WORDS }>,
@@ -47,16 +47,16 @@ pub(crate) struct SendQueue {
     next: Atomic<u32>,
     /// Whether [`SendState::end`] is set. Changes under `state`, and may be read without it.
     ended: Atomic<bool>,
-    /// The number of WRs in [`SendState::begun`], and of its places. Changes under `state`, and may be read
-    /// without it. Only the holder of the right to transmit adds WRs.
+    /// The number of WRs in [`SendState::begun`], and of its places. Changes under `state`, and may
+    /// be read without it. Only the holder of the right to transmit adds WRs.
     begun: Atomic<u32>,
     places: u32,
     #[pin]
     state: BhSpinLock<SendState>,
 }
 
-/// Counts how often a send queue has been opened: once for each connection. It may wrap: it is compared
-/// only within a call.
+/// Counts how often a send queue has been opened: once for each connection. It may wrap: it is
+/// compared only within a call.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Generation(u32);
 
@@ -65,16 +65,16 @@ struct SendState {
     generation: Generation,
     /// The stream is closing: WRs from this number on are flushed, not begun.
     end: Option<u32>,
-    /// The queue pair, to be named in completions. `None` before it is published, and when it is being
-    /// destroyed: no completions are given then.
+    /// The queue pair, to be named in completions. `None` before it is published, and when it is
+    /// being destroyed: no completions are given then.
     object: Option<ARef<QpObject>>,
 }
 
 /// How WRs are flushed.
 #[derive(Clone, Copy)]
 pub(crate) enum Flush<'a> {
-    /// They are completed. Those that invalidate do so before: consumers that wait for the completion free
-    /// the memory, whatever the status.
+    /// They are completed. Those that invalidate do so before: consumers that wait for the
+    /// completion free the memory, whatever the status.
     Complete(&'a Regions),
     /// They are dropped, without completions.
     Discard,
@@ -114,8 +114,8 @@ impl SendState {
 }
 
 impl SendQueue {
-    /// Creates a queue of `wrs` for queue pair `qp`. Process context; may sleep. Fails with `ENOMEM`
-    /// without memory.
+    /// Creates a queue of `wrs` for queue pair `qp`. Process context; may sleep. Fails with
+    /// `ENOMEM` without memory.
     pub(crate) fn new(
         wrs: PostedWrs<SendWr, { siw::SQE_WORDS }>,
         cq: ARef<CqObject>,
@@ -151,8 +151,8 @@ impl SendQueue {
         self.wrs.post(wr)
     }
 
-    /// Returns the next WR, which keeps its place until [`Self::begin`], and stores its data in `data`. For
-    /// the transmitter: process context.
+    /// Returns the next WR, which keeps its place until [`Self::begin`], and stores its data in
+    /// `data`. For the transmitter: process context.
     pub(crate) fn peek(&self, data: &mut SendData) -> Option<SendWr> {
         let mut wr = self.wrs.peek_or_idle(self.next(), data);
 
@@ -171,14 +171,14 @@ impl SendQueue {
         }
     }
 
-    /// Whether a WR may begin: not too many are begun. Otherwise there is room when an earlier one has
-    /// completed. For the transmitter: process context.
+    /// Whether a WR may begin: not too many are begun. Otherwise there is room when an earlier one
+    /// has completed. For the transmitter: process context.
     pub(crate) fn has_room(&self) -> bool {
         self.begun.load(ordering::Relaxed) < self.places
     }
 
-    /// Returns what the WR that [`Self::peek`] returned will report, a message of `bytes`. It begins, now or when
-    /// it is done. For the transmitter: process context.
+    /// Returns what the WR that [`Self::peek`] returned will report, a message of `bytes`. It
+    /// begins, now or when it is done. For the transmitter: process context.
     pub(crate) fn report(&self, wr: &SendWr, data: &SendData, bytes: u32) -> WrReport {
         trace::wr_begin(self, || trace::Begun {
             wr_id: wr.id.number(),
@@ -198,9 +198,9 @@ impl SendQueue {
         }
     }
 
-    /// Begins the WR that [`Self::peek`] returned. `waits`: its id, if it waits for a response of the peer: that
-    /// may arrive before the send returns. Process context. Returns its number; `None` without
-    /// [room](Self::has_room).
+    /// Begins the WR that [`Self::peek`] returned. `waits`: its id, if it waits for a response of
+    /// the peer: that may arrive before the send returns. Process context. Returns its number;
+    /// `None` without [room](Self::has_room).
     pub(crate) fn begin(&self, report: WrReport, waits: Option<WrId>) -> Option<u32> {
         let mut state = self.state.lock();
         let progress = match waits {
@@ -231,8 +231,8 @@ impl SendQueue {
         self.next.store(next.wrapping_add(1), ordering::Relaxed);
     }
 
-    /// Finishes the WR that the transmitter has, whose `id` it returns: completes it, or notes its status
-    /// until all WRs before it are done. Process context.
+    /// Finishes the WR that the transmitter has, whose `id` it returns: completes it, or notes its
+    /// status until all WRs before it are done. Process context.
     pub(crate) fn finish(&self, place: WrPlace, id: WrId, status: WcStatus) -> PendingNotify {
         let mut state = self.state.lock();
         let progress = WrProgress::Done(id, status);
@@ -259,8 +259,8 @@ impl SendQueue {
         }
     }
 
-    /// Finishes WR `number`, which waits for a response, as [`Self::finish`] does. Process context or
-    /// softirq.
+    /// Finishes WR `number`, which waits for a response, as [`Self::finish`] does. Process context
+    /// or softirq.
     pub(crate) fn finish_waiting(&self, number: u32, status: WcStatus) -> PendingNotify {
         let mut state = self.state.lock();
 
@@ -298,8 +298,8 @@ impl SendQueue {
             return PendingNotify::default();
         };
 
-        // A kernel user that gives a WR no id needs no completion of its flush, and its completion queue
-        // may have no room for one.
+        // A kernel user that gives a WR no id needs no completion of its flush, and its completion
+        // queue may have no room for one.
         let silent = match status {
             WcStatus::Success => true,
             WcStatus::Flushed => id.is_anonymous(),
@@ -376,9 +376,9 @@ impl SendQueue {
         self.state.lock().generation
     }
 
-    /// Flushes every WR, begun or not. The transmitter must have returned the id of the WR that it was
-    /// sending. Process context. Returns whether the consumer posted more than there are places meanwhile:
-    /// the caller then flushes again later.
+    /// Flushes every WR, begun or not. The transmitter must have returned the id of the WR that it
+    /// was sending. Process context. Returns whether the consumer posted more than there are places
+    /// meanwhile: the caller then flushes again later.
     pub(crate) fn flush(&self, flush: Flush<'_>) -> (PendingNotify, bool) {
         let mut pending = PendingNotify::default();
 

@@ -10,7 +10,8 @@ use crate::abi::siw::{self, Rqe, Sqe};
 use iwarp::Stag;
 use riw_abi::wr::Sge;
 
-/// Returns the operation of siw's send queue entry, or `None` if the opcode is unknown or not supported.
+/// Returns the operation of siw's send queue entry, or `None` if the opcode is unknown or not
+/// supported.
 fn send_opcode(raw: u8) -> Option<WcOpcode> {
     Some(match raw {
         siw::OP_SEND => WcOpcode::Send,
@@ -98,8 +99,8 @@ fn buffers<'a>(
         .ok_or(WcStatus::LocalOperation)
 }
 
-/// Copies the inline data, and returns its length. Fails with `LocalOperation` if there are too many SGEs,
-/// `LocalLength` if there is more data than fits.
+/// Copies the inline data, and returns its length. Fails with `LocalOperation` if there are too
+/// many SGEs, `LocalLength` if there is more data than fits.
 fn inline(sqe: &Sqe, entry: &WrEntry<'_>, data: &mut SendData) -> Result<u32, WcStatus> {
     let len = match check_count(sqe.sge_count)? {
         0 => 0,

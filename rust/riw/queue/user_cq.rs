@@ -118,11 +118,13 @@ impl UserCq {
         self.provider == Provider::Own
     }
 
-    /// Makes a ring of at least `len` entries, offers it to the process and responds to it, and moves the
-    /// completions that the process has not taken to it. Process context; may sleep. Returns the new size.
+    /// Makes a ring of at least `len` entries, offers it to the process and responds to it, and
+    /// moves the completions that the process has not taken to it. Process context; may sleep.
+    /// Returns the new size.
     ///
-    /// Fails with `EOPNOTSUPP` for siw's ABI, `EINVAL` if the completions do not fit, `EBUSY` if another
-    /// thread resizes the queue, and as [`Self::offer`] does. The ring stays as it was then.
+    /// Fails with `EOPNOTSUPP` for siw's ABI, `EINVAL` if the completions do not fit, `EBUSY` if
+    /// another thread resizes the queue, and as [`Self::offer`] does. The ring stays as it was
+    /// then.
     pub(super) fn resize(&self, len: u32, udata: &Udata<'_, Riw>) -> Result<u32> {
         if self.provider != Provider::Own {
             return Err(EOPNOTSUPP);
@@ -139,7 +141,8 @@ impl UserCq {
         Ok(len)
     }
 
-    /// Replaces the ring by an empty one. Process context; may sleep. Fails as [`Self::resize`] does.
+    /// Replaces the ring by an empty one. Process context; may sleep. Fails as [`Self::resize`]
+    /// does.
     ///
     /// Ordering: `selftests/litmus/cq_replace.litmus`.
     fn replace(&self, new: Arc<CqRing>) -> Result {
@@ -151,8 +154,9 @@ impl UserCq {
         let first = put.wrapping_sub(old.used(put));
         let mut copied = 0;
 
-        // There may be millions of completions. Nobody changes them: the process waits for this call, and
-        // producers only add some. If the process does not keep to the rules, it gets some twice.
+        // There may be millions of completions. Nobody changes them: the process waits for this
+        // call, and producers only add some. If the process does not keep to the rules, it gets
+        // some twice.
         loop {
             let pending = put.wrapping_sub(first);
 
@@ -249,8 +253,8 @@ impl UserCq {
 }
 
 impl Producer {
-    /// Makes `new` the ring, to which `copied` completions from `first` on are copied already. Process
-    /// context. Fails with `EINVAL` if the others do not fit.
+    /// Makes `new` the ring, to which `copied` completions from `first` on are copied already.
+    /// Process context. Fails with `EINVAL` if the others do not fit.
     ///
     /// Ordering: `selftests/litmus/cq_replace.litmus`.
     fn switch(&mut self, new: &Arc<CqRing>, first: u32, copied: u32) -> Result {

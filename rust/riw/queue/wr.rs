@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests, checked. The stream uses only these, and sees nothing of the user ABI. They come from
-//! ring entries of siw's ABI (`siw_wr.rs`) or riw's own (`own_wr.rs`), or from kernel users
+//! Work requests, checked. The stream uses only these, and sees nothing of the user ABI. They come
+//! from ring entries of siw's ABI (`siw_wr.rs`) or riw's own (`own_wr.rs`), or from kernel users
 //! (`kernel_wr.rs`).
 
 mod buffers;
@@ -149,8 +149,8 @@ pub(crate) struct SendWr {
 }
 
 impl SendWr {
-    /// Whether the WR completes when the peer has answered: an RDMA Read or an atomic operation. Any
-    /// context.
+    /// Whether the WR completes when the peer has answered: an RDMA Read or an atomic operation.
+    /// Any context.
     pub(crate) fn awaits_response(&self) -> bool {
         matches!(
             self.opcode,
@@ -167,7 +167,8 @@ impl SendWr {
         core::mem::replace(&mut self.id, WrId::Process(0))
     }
 
-    /// Takes the request, with the memory that is lent for it. Any context. `None` if the WR is invalid.
+    /// Takes the request, with the memory that is lent for it. Any context. `None` if the WR is
+    /// invalid.
     pub(crate) fn take_request(&mut self) -> Option<SendRequest> {
         let taken = core::mem::replace(&mut self.request, Err(WcStatus::Flushed));
 
@@ -203,8 +204,8 @@ impl SendWr {
         }
     }
 
-    /// Returns the flags of the WR, with its data, in siw's encoding, as far as they mean something for it.
-    /// Any context.
+    /// Returns the flags of the WR, with its data, in siw's encoding, as far as they mean something
+    /// for it. Any context.
     pub(crate) fn flags(&self, data: &SendData) -> u16 {
         let inline = matches!(data, SendData::Inline(_));
         let (inline, solicited) = match &self.request {
@@ -271,9 +272,9 @@ impl SendRequest {
         }
     }
 
-    /// Returns an RDMA Read, whose completion invalidates the sink's STag if `invalidate`, and the length
-    /// of its message. Any context. Fails with `LocalLength` if it is too long, `LocalOperation` if it has
-    /// several buffers.
+    /// Returns an RDMA Read, whose completion invalidates the sink's STag if `invalidate`, and the
+    /// length of its message. Any context. Fails with `LocalLength` if it is too long,
+    /// `LocalOperation` if it has several buffers.
     pub(super) fn read(
         buffers: &Buffers,
         stag: Stag,

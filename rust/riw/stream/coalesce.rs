@@ -2,22 +2,25 @@
 
 //! Coalescing: several small messages share one send.
 //!
-//! A process that streams small messages rings the doorbell for each message. A TCP segment for each message
-//! is the largest part of its cost. So a message may wait for the next messages, until the batch is large
-//! enough or a timer expires (`qp/push.rs`).
+//! A process that streams small messages rings the doorbell for each message. A TCP segment for
+//! each message is the largest part of its cost. So a message may wait for the next messages, until
+//! the batch is large enough or a timer expires (`qp/push.rs`).
 //!
 //! Waiting must not delay other traffic:
 //!
-//! - Messages wait only if the process spends at least two thirds of its time in sends. A process that posts at
-//!   its own pace has free time: its messages would only arrive later.
-//! - Messages do not wait if the peer has sent something since the last doorbell: the process probably waits
-//!   for the next answer.
-//! - A message that wakes the peer's consumer (a solicited event) does not wait, nor do those before it.
-//! - A Read or an atomic operation may wait as a Send does. A process that needs its answer to go on posts the
-//!   next one after the peer has sent something, so it does not wait. One with many outstanding gains by waiting.
-//! - A process may wait for something that riw cannot see, such as data on another queue pair. So messages
-//!   wait only as long as waiting has gained more time than it has lost ([`Coalescer::credit`]). If waiting
-//!   always loses, there is one attempt in hundreds of messages.
+//! - Messages wait only if the process spends at least two thirds of its time in sends. A process
+//!   that posts at its own pace has free time: its messages would only arrive later.
+//! - Messages do not wait if the peer has sent something since the last doorbell: the process
+//!   probably waits for the next answer.
+//! - A message that wakes the peer's consumer (a solicited event) does not wait, nor do those
+//!   before it.
+//! - A Read or an atomic operation may wait as a Send does. A process that needs its answer to go
+//!   on posts the next one after the peer has sent something, so it does not wait. One with many
+//!   outstanding gains by waiting.
+//! - A process may wait for something that riw cannot see, such as data on another queue pair. So
+//!   messages wait only as long as waiting has gained more time than it has lost
+//!   ([`Coalescer::credit`]). If waiting always loses, there is one attempt in hundreds of
+//!   messages.
 //!
 //! Limits are multiples of the measured time of a send, so they suit slow machines, too.
 
@@ -37,15 +40,15 @@ const PATIENCE: i64 = 8;
 /// The limits of this time, in nanoseconds.
 const WAIT_MIN: i64 = 20_000;
 const WAIT_MAX: i64 = 500_000;
-/// The credit that permits waiting, and the limits of the credit, in sends. A wait that no further message
-/// ends costs about [`PATIENCE`].
+/// The credit that permits waiting, and the limits of the credit, in sends. A wait that no further
+/// message ends costs about [`PATIENCE`].
 const ENOUGH: i64 = 8;
 const CREDIT_MAX: i64 = 24;
 const CREDIT_MIN: i64 = -64;
 /// The number of doorbells that earn the time of one send.
 const EARNING: i64 = 64;
-/// One of this many doorbells does not begin a wait, so that its send is timed. A prime number: traffic
-/// often has a period.
+/// One of this many doorbells does not begin a wait, so that its send is timed. A prime number:
+/// traffic often has a period.
 const PERIOD: u32 = 31;
 /// Samples whose minimum is the first average.
 const FIRST_SAMPLES: u32 = 4;
@@ -98,8 +101,8 @@ impl Coalescer {
         self.waiting != 0
     }
 
-    /// Decides about a batch of `bytes`, for a doorbell that was rung at `rung`. `answered`: the peer has
-    /// sent something since the last time. Any context.
+    /// Decides about a batch of `bytes`, for a doorbell that was rung at `rung`. `answered`: the
+    /// peer has sent something since the last time. Any context.
     pub(super) fn doorbell(&mut self, rung: Ktime, bytes: usize, answered: bool) -> Wait {
         let gap = rung.since(core::mem::replace(&mut self.last, rung));
 
@@ -112,8 +115,8 @@ impl Coalescer {
         if self.has_waiting() {
             self.waited = self.waited.saturating_add(gap);
         }
-        // A doorbell whose messages wait takes little time. So the doorbells of a process that only sends
-        // follow each other faster now.
+        // A doorbell whose messages wait takes little time. So the doorbells of a process that only
+        // sends follow each other faster now.
         let quick = match self.waiting {
             0 => self.sends(3) / 2,
             _ => self.cost,
@@ -152,7 +155,8 @@ impl Coalescer {
         Wait::Begins(Delta::from_nanos(time))
     }
 
-    /// Notes that a batch of `bytes` has been sent, for the doorbell that was rung at `rung`. Any context.
+    /// Notes that a batch of `bytes` has been sent, for the doorbell that was rung at `rung`. Any
+    /// context.
     pub(super) fn sent(&mut self, rung: Ktime, bytes: usize) {
         if self.has_waiting() {
             self.settle();
@@ -177,16 +181,17 @@ impl Coalescer {
         self.lose(self.waited.saturating_add(idle));
     }
 
-    /// Notes what the messages that waited have gained: their doorbells took a quarter of the time of a send,
-    /// to gather them.
+    /// Notes what the messages that waited have gained: their doorbells took a quarter of the time
+    /// of a send, to gather them.
     fn settle(&mut self) {
         let shared = core::mem::take(&mut self.waiting);
 
         self.gain(self.sends(i64::from(shared).saturating_mul(3)) / 4);
     }
 
-    /// Notes that a send for one doorbell has taken `time` nanoseconds. It may have been interrupted: so it
-    /// counts for two average sends at most, and the first average is the minimum of some.
+    /// Notes that a send for one doorbell has taken `time` nanoseconds. It may have been
+    /// interrupted: so it counts for two average sends at most, and the first average is the
+    /// minimum of some.
     fn timed(&mut self, time: i64) {
         self.cost = match self.samples {
             0 => time,

@@ -23,7 +23,8 @@ impl From<Denied> for Unplaced {
 }
 
 impl Unplaced {
-    /// Returns the error that ends the stream. `denied` returns the one of a sink that may not be written to.
+    /// Returns the error that ends the stream. `denied` returns the one of a sink that may not be
+    /// written to.
     pub(super) fn error(self, denied: impl FnOnce(Denied) -> Error) -> Error {
         match self {
             Self::Octets => Local::LowerLayer.into(),
@@ -33,8 +34,8 @@ impl Unplaced {
     }
 }
 
-/// Copies the octets `from` to memory, `at` bytes from the start of `sink`. Softirq or process context. `sq` is
-/// for traces.
+/// Copies the octets `from` to memory, `at` bytes from the start of `sink`. Softirq or process
+/// context. `sq` is for traces.
 pub(super) fn place(
     octets: &RxOctets<'_>,
     from: Range<usize>,

@@ -10,7 +10,7 @@
 //! | Immediate Data, received | [`Stream::deliver_immediate`] | a receive WR |
 //! | Read or Atomic Response, received | [`Stream::finish_read`] | the oldest read |
 //! | Send or Write, gathered | [`Stream::complete_sent`] | its send WR |
-//! | any, with an error | [`Stream::finish_wr`], [`Stream::fail_read`], [`Stream::fail_recv`] | its WR |
+//! | an error | [`Stream::finish_wr`], [`Stream::fail_read`], [`Stream::fail_recv`] | its WR |
 //! | none: the queue pair is in error | [`Stream::flush`] | all WRs |
 //!
 //! The consumer is notified by [`Stream::report`], when no lock of the stream is held but `tx`. The
@@ -46,8 +46,8 @@ pub(crate) struct Lost;
 
 impl Stream {
     /// Delivers a Send that is complete: invalidates the region that it names, then completes the
-    /// receive WR `id`. Softirq or process context. Fails if the peer may not invalidate the region;
-    /// the WR has failed then.
+    /// receive WR `id`. Softirq or process context. Fails if the peer may not invalidate the
+    /// region; the WR has failed then.
     pub(super) fn deliver_send(
         &self,
         id: WrId,
@@ -75,8 +75,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Delivers Immediate Data: completes the receive WR `id`, whose buffers stay empty. Softirq or process
-    /// context.
+    /// Delivers Immediate Data: completes the receive WR `id`, whose buffers stay empty. Softirq or
+    /// process context.
     pub(super) fn deliver_immediate(
         &self,
         id: WrId,
@@ -123,9 +123,9 @@ impl Stream {
         core::mem::take(&mut reads.tx_blocked)
     }
 
-    /// Gives up the sink of a read, which the consumer has again with the completion, whatever its status:
-    /// invalidates its STag if the WR does that, or drops the memory that is lent for an original value.
-    /// Softirq or process context.
+    /// Gives up the sink of a read, which the consumer has again with the completion, whatever its
+    /// status: invalidates its STag if the WR does that, or drops the memory that is lent for an
+    /// original value. Softirq or process context.
     pub(super) fn give_up_sink(&self, awaited: AwaitedResponse) {
         if let AwaitedResponse::ReadResponse {
             invalidate: Some(stag),
@@ -137,8 +137,9 @@ impl Stream {
         }
     }
 
-    /// Fails read `number`, which waits for its response, and notifies the consumer. The caller ends
-    /// the stream, so a lost completion changes nothing. Softirq or process context; no lock is held.
+    /// Fails read `number`, which waits for its response, and notifies the consumer. The caller
+    /// ends the stream, so a lost completion changes nothing. Softirq or process context; no lock
+    /// is held.
     pub(super) fn fail_read(&self, number: u32, status: WcStatus) {
         let send = self.sq.finish_waiting(number, status);
 
@@ -192,8 +193,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Flushes the send queue, and the WR that the transmitter has. Process context. Returns whether
-    /// there may be more WRs.
+    /// Flushes the send queue, and the WR that the transmitter has. Process context. Returns
+    /// whether there may be more WRs.
     pub(super) fn flush_sends(&self, active: Option<Active>, unreported: &mut Unreported) -> bool {
         if let Some(Active::Request { place, id, .. }) = active {
             let pending = self.sq.finish(place, id, WcStatus::Flushed);

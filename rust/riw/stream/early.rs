@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Placing before delivery (RFC 5041, section 5.3): the payload of an RDMA Write that has arrived before
-//! an earlier segment of the stream.
+//! Placing before delivery (RFC 5041, section 5.3): the payload of an RDMA Write that has arrived
+//! before an earlier segment of the stream.
 
 use super::{copy::place, Stream};
 use crate::{link::RxOctets, mr::Sink};
 use iwarp::{Access, Segment};
 
 impl Stream {
-    /// Places the payload of an RDMA Write whose turn has not come. Process context. Returns whether it
-    /// is placed. If not, the segment waits for its turn: then it is checked again, and an error is
-    /// reported.
+    /// Places the payload of an RDMA Write whose turn has not come. Process context. Returns
+    /// whether it is placed. If not, the segment waits for its turn: then it is checked again, and
+    /// an error is reported.
     pub(crate) fn place_early(&self, segment: &Segment, payload: &[u8]) -> bool {
         let Segment::Write { stag, to, len, .. } = *segment else {
             return false;

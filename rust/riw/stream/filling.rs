@@ -14,8 +14,8 @@ use crate::{
 use core::ops::Range;
 use iwarp::{Access, Segment};
 
-/// The receive WR that a message is being placed into, if there is one. Its buffers have one place for all
-/// WRs.
+/// The receive WR that a message is being placed into, if there is one. Its buffers have one place
+/// for all WRs.
 pub(super) struct Filling {
     pub(super) buffers: Buffers,
     /// The id of the WR, and the size of its buffers in bytes.
@@ -42,8 +42,8 @@ impl Filling {
         self.wr.as_ref().map_or(0, |(_, room)| *room)
     }
 
-    /// Copies octets to the buffers, `at` bytes from the start of the message. Process context or softirq. `sq` is
-    /// for traces.
+    /// Copies octets to the buffers, `at` bytes from the start of the message. Process context or
+    /// softirq. `sq` is for traces.
     pub(super) fn scatter(
         &self,
         sq: &SendQueue,

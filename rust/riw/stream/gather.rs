@@ -156,8 +156,8 @@ impl Gather for Gatherer<'_, '_> {
     }
 }
 
-/// Checks that a request with its data may use its local buffers. With `at_once` the payload fits into one
-/// FPDU: then gathering checks the buffers, before anything is sent.
+/// Checks that a request with its data may use its local buffers. With `at_once` the payload fits
+/// into one FPDU: then gathering checks the buffers, before anything is sent.
 pub(super) fn check_access(
     regions: &Regions,
     request: &SendRequest,

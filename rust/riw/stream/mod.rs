@@ -4,9 +4,10 @@
 //! connection.
 //!
 //! Transmitting: [`transmit`] fills a batch, [`next`] chooses the next message, [`gather`] copies
-//! its payload, [`coalesce`] lets small messages wait for more. Receiving: [`receive`] pulls segments out of the link,
-//! [`place`] puts them into memory, [`early`] before their turn, [`wait`] holds them back while no receive WR is
-//! posted. [`deliver`] completes WRs in both directions, [`flush`] when the stream is over.
+//! its payload, [`coalesce`] lets small messages wait for more. Receiving: [`receive`] pulls
+//! segments out of the link, [`place`] puts them into memory, [`early`] before their turn, [`wait`]
+//! holds them back while no receive WR is posted. [`deliver`] completes WRs in both directions,
+//! [`flush`] when the stream is over.
 //!
 //! The stream knows neither the state of the queue pair nor connection management. It returns its
 //! results, and [`Qp`](crate::qp::Qp) acts on them.
@@ -70,8 +71,8 @@ pub(crate) struct Stream {
     /// Whether the peer waits for the response to a read. Changes under `reads`, and may be read
     /// without it.
     response_due: Atomic<bool>,
-    /// Whether this side may send. Over TCP, a responder may not before the first FPDU of its peer (RFC
-    /// 5044, section 7.1.2). Changes under `rx`, and may be read without it.
+    /// Whether this side may send. Over TCP, a responder may not before the first FPDU of its peer
+    /// (RFC 5044, section 7.1.2). Changes under `rx`, and may be read without it.
     may_send: Atomic<bool>,
     /// Whether the peer has sent something since the last doorbell.
     answered: Atomic<bool>,
@@ -160,9 +161,10 @@ impl Stream {
         &self.memcg
     }
 
-    /// Stops the stream: nothing more is sent or placed. Returns to the state of a new stream with empty
-    /// queues, without anything that the consumer has lent or registered. On return, no transmit run or
-    /// receive that began earlier is still at work. Process context; may sleep; the caller holds `tx`.
+    /// Stops the stream: nothing more is sent or placed. Returns to the state of a new stream with
+    /// empty queues, without anything that the consumer has lent or registered. On return, no
+    /// transmit run or receive that began earlier is still at work. Process context; may sleep; the
+    /// caller holds `tx`.
     pub(crate) fn reset(&self, tx: &mut Tx) -> NextTurn {
         tx.stop();
         let next = self.rx.lock().stop(&self.rq);
@@ -189,8 +191,8 @@ impl Stream {
         self.may_send.load(ordering::Relaxed)
     }
 
-    /// Whether nothing is outstanding that the peer has yet to send: the stream is between messages,
-    /// no read waits for its response, and no WR waits. Process context or softirq.
+    /// Whether nothing is outstanding that the peer has yet to send: the stream is between
+    /// messages, no read waits for its response, and no WR waits. Process context or softirq.
     pub(crate) fn is_quiet(&self) -> bool {
         let at_boundary = self.rx.lock().at_boundary();
 

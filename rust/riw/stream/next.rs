@@ -40,9 +40,10 @@ impl Stream {
     /// [`NextMessage::Later`] for an atomic operation that did not succeed now.
     ///
     /// An atomic operation is executed here, when its turn comes, and not when its request is
-    /// received: it must not change the data of the response to an earlier read, and it may begin only when
-    /// the response to an earlier atomic operation has been generated (RFC 7306, section 7). The messages
-    /// before its request have been placed, as they were when the request was queued (section 5.4, rule 5).
+    /// received: it must not change the data of the response to an earlier read, and it may begin
+    /// only when the response to an earlier atomic operation has been generated (RFC 7306, section
+    /// 7). The messages before its request have been placed, as they were when the request was
+    /// queued (section 5.4, rule 5).
     fn next_response(&self, sender: &mut Sender) -> Result<NextMessage, StreamError> {
         if !self.response_due.load(ordering::Relaxed) {
             return Ok(NextMessage::Nothing);
@@ -81,8 +82,8 @@ impl Stream {
         Ok(NextMessage::begun(begun))
     }
 
-    /// Begins the next WR that sends a message, if one may begin now, and executes those before it that send
-    /// none.
+    /// Begins the next WR that sends a message, if one may begin now, and executes those before it
+    /// that send none.
     fn next_wr(&self, sender: &mut Sender) -> Result<NextMessage, StreamError> {
         // A process may post WRs without a message as fast as they are executed.
         for _ in 0..MAX_EXECUTED {
@@ -110,7 +111,8 @@ impl Stream {
         Ok(NextMessage::Later)
     }
 
-    /// Checks that a WR may begin now, and may use its local buffers. Returns the length of its message.
+    /// Checks that a WR may begin now, and may use its local buffers. Returns the length of its
+    /// message.
     fn check_wr(&self, sender: &Sender, wr: &SendWr) -> Result<u32, NotStarted> {
         if !self.may_begin() {
             return Err(NotStarted::Blocked);
@@ -232,8 +234,8 @@ impl Stream {
         self.executed(report, id, done, failure)
     }
 
-    /// Starts the message of a WR with payload. A WR whose payload fits into one FPDU begins when that is
-    /// gathered, and then it is done.
+    /// Starts the message of a WR with payload. A WR whose payload fits into one FPDU begins when
+    /// that is gathered, and then it is done.
     fn start_message(
         &self,
         sender: &mut Sender,
@@ -283,8 +285,8 @@ impl Stream {
         }
     }
 
-    /// Completes a WR that sends no message; with status `failure` if it failed. Returns the error that ends
-    /// the stream then.
+    /// Completes a WR that sends no message; with status `failure` if it failed. Returns the error
+    /// that ends the stream then.
     fn executed(
         &self,
         report: WrReport,
@@ -329,8 +331,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether there is room for another WR that has begun. If there is none, the end of a read makes room and
-    /// wakes the transmitter.
+    /// Whether there is room for another WR that has begun. If there is none, the end of a read
+    /// makes room and wakes the transmitter.
     fn may_begin(&self) -> bool {
         self.sq.has_room() || {
             let mut reads = self.reads.lock();
@@ -341,7 +343,8 @@ impl Stream {
         }
     }
 
-    /// Begins a WR, for which there is room. `waits`: its id, if it waits for a response. Returns its number.
+    /// Begins a WR, for which there is room. `waits`: its id, if it waits for a response. Returns
+    /// its number.
     fn begin_wr(&self, report: WrReport, waits: Option<WrId>) -> Result<u32, StreamError> {
         let number = self.sq.begin(report, waits);
 
@@ -400,8 +403,8 @@ pub(super) enum NextMessage {
     Message,
     /// There is none. The event that brings one kicks the queue pair.
     Nothing,
-    /// The next WR waits for the end of a read, which kicks the queue pair. The process need not ring the
-    /// doorbell before.
+    /// The next WR waits for the end of a read, which kicks the queue pair. The process need not
+    /// ring the doorbell before.
     Blocked,
     /// There may be one, but other work comes first.
     Later,

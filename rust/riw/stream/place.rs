@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Placing and delivering: moves the payload of a received segment to registered memory, or a message to a queue.
+//! Placing and delivering: moves the payload of a received segment to registered memory, or a
+//! message to a queue.
 
 use crate::{
     link::{RxOctets, Segments},
@@ -59,8 +60,8 @@ impl<'a> Placer<'a> {
         }
     }
 
-    /// Receives the next segment. Returns why none is taken, or none behind it. Fails if it breaks a rule, or if
-    /// this side fails: the stream must end.
+    /// Receives the next segment. Returns why none is taken, or none behind it. Fails if it breaks
+    /// a rule, or if this side fails: the stream must end.
     #[inline]
     pub(super) fn receive<S: Segments>(
         &mut self,
@@ -94,8 +95,9 @@ impl<'a> Placer<'a> {
         Ok(end)
     }
 
-    /// Takes a receive WR for a message that begins, if it needs one. If there is none, returns whether the message
-    /// waits since now. Fails if its time is over, or if the consumer does not take such a message.
+    /// Takes a receive WR for a message that begins, if it needs one. If there is none, returns
+    /// whether the message waits since now. Fails if its time is over, or if the consumer does not
+    /// take such a message.
     fn admit(&mut self, content: &Content) -> Result<Option<bool>, Error> {
         let Some(taker) = content.takes_receive() else {
             return Ok(None);
@@ -117,8 +119,8 @@ impl<'a> Placer<'a> {
         Ok(None)
     }
 
-    /// Puts off a message for which there is no receive WR. Returns whether it waits since now. Fails if its time is
-    /// over.
+    /// Puts off a message for which there is no receive WR. Returns whether it waits since now.
+    /// Fails if its time is over.
     fn put_off(&mut self) -> Result<bool, Error> {
         let (dev, rq) = (self.stream.sq.device(), &self.stream.rq);
         let begins = self.wait.is_none();
@@ -176,7 +178,8 @@ impl<'a> Placer<'a> {
         }
     }
 
-    /// Copies the octets `runs` to the buffers of the receive WR, `mo` bytes from the start of the message.
+    /// Copies the octets `runs` to the buffers of the receive WR, `mo` bytes from the start of the
+    /// message.
     fn place_send(
         &mut self,
         mo: u32,
@@ -226,7 +229,8 @@ impl<'a> Placer<'a> {
         Ok(())
     }
 
-    /// Completes the receive WR of a Send that cannot be placed. Returns the error that ends the stream.
+    /// Completes the receive WR of a Send that cannot be placed. Returns the error that ends the
+    /// stream.
     fn refuse_send(&mut self, unplaced: Unplaced) -> Error {
         let status = match unplaced {
             // It is flushed.
@@ -256,8 +260,8 @@ impl<'a> Placer<'a> {
         received.kick |= self.stream.finish_read(status, &mut received.unreported);
     }
 
-    /// Delivers the message that a segment completes: a segment with payload that is placed, or a message without
-    /// payload.
+    /// Delivers the message that a segment completes: a segment with payload that is placed, or a
+    /// message without payload.
     fn deliver(&mut self, content: &Content) -> Result<(), Error> {
         let kind = match content {
             Content::Payload(segment) => {

@@ -84,7 +84,8 @@ impl Reads {
         }
     }
 
-    /// Creates queues of these depths. Process context; may sleep. Fails with `ENOMEM` without memory.
+    /// Creates queues of these depths. Process context; may sleep. Fails with `ENOMEM` without
+    /// memory.
     pub(super) fn new(ord: u32, ird: u32) -> Result<Self> {
         Ok(Self {
             outbound: Fifo::new(ord.max(1))?,
@@ -101,9 +102,9 @@ impl Reads {
         (self.outbound.len(), self.inbound.len())
     }
 
-    /// Returns the number in the send queue of the read that a Terminate refuses by quoting `msn`, and the
-    /// response that it has waited for. siw quotes a wrong MSN: if no read has it, the Terminate means the
-    /// oldest read. Any context.
+    /// Returns the number in the send queue of the read that a Terminate refuses by quoting `msn`,
+    /// and the response that it has waited for. siw quotes a wrong MSN: if no read has it, the
+    /// Terminate means the oldest read. Any context.
     pub(super) fn refused(&mut self, msn: u32) -> Option<(u32, AwaitedResponse)> {
         let quoted = (0..self.outbound.len()).find_map(|at| {
             let number = self.outbound.number(at);
@@ -121,8 +122,8 @@ impl Reads {
         Some((number, awaited))
     }
 
-    /// Checks a segment of a Read Response against the oldest read of this side. Any context. Fails if
-    /// that waits for another response.
+    /// Checks a segment of a Read Response against the oldest read of this side. Any context. Fails
+    /// if that waits for another response.
     pub(super) fn accept(&mut self, segment: &Segment) -> Result<(), Error> {
         let oldest = self.outbound.front().map(|oldest| &mut oldest.awaited);
 
@@ -140,8 +141,8 @@ impl Reads {
         }
     }
 
-    /// Checks an Atomic Response against the oldest read of this side. Any context. Returns where the
-    /// original value goes. Fails if that read waits for another response.
+    /// Checks an Atomic Response against the oldest read of this side. Any context. Returns where
+    /// the original value goes. Fails if that read waits for another response.
     pub(super) fn accept_atomic(
         &mut self,
         response: &AtomicResponse,
@@ -168,7 +169,8 @@ impl Reads {
         !self.closing && self.inbound.len() < self.ird
     }
 
-    /// Refuses further reads of the peer. Reads that are here still get their responses. Any context.
+    /// Refuses further reads of the peer. Reads that are here still get their responses. Any
+    /// context.
     pub(super) fn close(&mut self) {
         self.closing = true;
     }

@@ -87,8 +87,8 @@ pub(crate) struct Received {
 }
 
 impl Stream {
-    /// Takes the segments that the link has received, as many as it yields now. Softirq or process context; never
-    /// sleeps. If nothing more may be placed, discards the data.
+    /// Takes the segments that the link has received, as many as it yields now. Softirq or process
+    /// context; never sleeps. If nothing more may be placed, discards the data.
     pub(crate) fn receive(&self, inflow: &mut impl Inflow) -> Received {
         let mut rx = self.rx.lock();
         let Rx {
@@ -130,8 +130,8 @@ impl Stream {
         received
     }
 
-    /// Notes the results of a receive. `began`: it took the first frame of the peer. Ends the receiving side
-    /// if the stream ends.
+    /// Notes the results of a receive. `began`: it took the first frame of the peer. Ends the
+    /// receiving side if the stream ends.
     fn settle(
         &self,
         rx: &mut BhSpinLockGuard<'_, Rx>,
@@ -153,12 +153,13 @@ impl Stream {
         received
     }
 
-    /// Gives the incomplete FPDU a buffer, if it needs one. Process context; may sleep. Without memory, fails
-    /// with the number of failures for this FPDU.
+    /// Gives the incomplete FPDU a buffer, if it needs one. Process context; may sleep. Without
+    /// memory, fails with the number of failures for this FPDU.
     ///
     /// Returns whether it has one now. Then the caller calls [`Self::receive`].
     pub(crate) fn hold(&self) -> Result<bool, u32> {
-        // The FPDU may have become complete since the worker was scheduled, and also during the allocation.
+        // The FPDU may have become complete since the worker was scheduled, and also during the
+        // allocation.
         let size = match &self.rx.lock().open {
             Some(open) => open.link.buffer_size(),
             None => None,
@@ -174,17 +175,17 @@ impl Stream {
         }
     }
 
-    /// Calls `arm` with the time to the next look, if the stream waits for a receive WR. It does not
-    /// begin or end to wait meanwhile. Process context or softirq; `arm` must not sleep.
+    /// Calls `arm` with the time to the next look, if the stream waits for a receive WR. It does
+    /// not begin or end to wait meanwhile. Process context or softirq; `arm` must not sleep.
     pub(crate) fn while_waiting(&self, arm: impl FnOnce(Jiffies)) {
         if let Some(wait) = &mut self.rx.lock().wait {
             arm(wait.next_look(self.rq.is_first_in_line()));
         }
     }
 
-    /// Whether FPDUs that were received before the end of the connection must be consumed first, and will
-    /// be: by a worker, or, if the peer has closed its half only (`graceful`), when there is a receive WR.
-    /// Process context or softirq.
+    /// Whether FPDUs that were received before the end of the connection must be consumed first,
+    /// and will be: by a worker, or, if the peer has closed its half only (`graceful`), when there
+    /// is a receive WR. Process context or softirq.
     pub(crate) fn defers_end(&self, graceful: bool) -> bool {
         let rx = self.rx.lock();
 

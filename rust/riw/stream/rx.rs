@@ -28,8 +28,8 @@ pub(super) struct Rx {
     /// The receive WR that a message is being placed into.
     pub(super) filling: Filling,
     pub(super) written: Written,
-    /// The wait of the message at the front, if there is no receive WR for it. It is not in `filling`
-    /// then.
+    /// The wait of the message at the front, if there is no receive WR for it. It is not in
+    /// `filling` then.
     pub(super) wait: Option<ReceiveWait>,
     /// The counters of the receiving side.
     pub(super) counters: Arc<Counters>,
@@ -58,8 +58,8 @@ impl Rx {
         };
     }
 
-    /// Places nothing more, and leaves the line of `rq`. The receive WR stays, to be flushed. Returns the
-    /// queue pair that waits next for the same queue.
+    /// Places nothing more, and leaves the line of `rq`. The receive WR stays, to be flushed.
+    /// Returns the queue pair that waits next for the same queue.
     pub(super) fn end(&mut self, rq: &QpRecvQueue) -> NextTurn {
         self.open = None;
         match self.wait.take() {

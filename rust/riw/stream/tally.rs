@@ -131,8 +131,8 @@ const RECEIVED: Names = Names {
 };
 
 impl Tally {
-    /// Notes an FPDU with `bytes` of payload, which are counted only for kinds of messages whose length
-    /// differs. `last`: it is the last of its message.
+    /// Notes an FPDU with `bytes` of payload, which are counted only for kinds of messages whose
+    /// length differs. `last`: it is the last of its message.
     #[inline]
     pub(super) fn fpdu(&mut self, kind: Kind, bytes: u32, last: bool) {
         self.fpdus = self.fpdus.wrapping_add(1);
@@ -174,8 +174,8 @@ impl Tally {
         }
     }
 
-    /// Moves the counts to the counters of transmitted messages, and counts the transmit run that sent them
-    /// if it has just begun. Process context or softirq.
+    /// Moves the counts to the counters of transmitted messages, and counts the transmit run that
+    /// sent them if it has just begun. Process context or softirq.
     pub(super) fn count_sent(&mut self, counters: &Counters, run: Option<TxRun>) {
         if let Some(run) = run {
             counters.inc(run.counter());

@@ -32,7 +32,8 @@ pub(crate) enum PassResult {
     Yield,
     /// There is no memory, and no event will report free memory: the next run comes later.
     Retry,
-    /// The batch begins to wait for more messages. The next run must come after this time, or earlier.
+    /// The batch begins to wait for more messages. The next run must come after this time, or
+    /// earlier.
     Coalescing(Delta),
 }
 
@@ -95,8 +96,8 @@ impl Stream {
                 Wait::GoesOn => return Ok(PassResult::Done),
             }
             if filled == Filled::More && room < BATCH {
-                // If the peer's acknowledgments come at once, the send buffer never runs full, and TCP would
-                // keep its initial size, a fraction of a batch.
+                // If the peer's acknowledgments come at once, the send buffer never runs full, and
+                // TCP would keep its initial size, a fraction of a batch.
                 tx.notify_room();
             }
             match tx.send_batch(rung.take()) {
@@ -117,8 +118,8 @@ impl Stream {
         Ok(PassResult::Yield)
     }
 
-    /// Whether the batch, which has all posted messages, waits for more. `rung`: when the doorbell was rung, if
-    /// the run is in its context.
+    /// Whether the batch, which has all posted messages, waits for more. `rung`: when the doorbell
+    /// was rung, if the run is in its context.
     fn coalesce(&self, tx: &mut Tx, rung: Option<Ktime>) -> Wait {
         let Some(rung) = rung else {
             return Wait::No;
@@ -215,8 +216,8 @@ impl Stream {
         }
     }
 
-    /// Fails the message of which `gathered` bytes are on their way. Returns the error that ends the
-    /// stream.
+    /// Fails the message of which `gathered` bytes are on their way. Returns the error that ends
+    /// the stream.
     #[cold]
     fn stop_message(&self, active: Option<Active>, gathered: u32, stop: Stop) -> StreamError {
         let (error, status) = match stop {

@@ -109,7 +109,8 @@ impl Tx {
         self.run = None;
     }
 
-    /// Counts the FPDUs that have been gathered since the last time, and the transmit run that has begun.
+    /// Counts the FPDUs that have been gathered since the last time, and the transmit run that has
+    /// begun.
     pub(crate) fn count(&mut self) {
         let run = self.run.take();
 
@@ -164,8 +165,8 @@ impl Tx {
             .is_some_and(|sender| sender.segmenter.terminated())
     }
 
-    /// Sends the batch, as far as the link takes it. `rung`: when the doorbell was rung, if the run is in its
-    /// context and this is its first batch. Process context; may sleep. Fails as
+    /// Sends the batch, as far as the link takes it. `rung`: when the doorbell was rung, if the run
+    /// is in its context and this is its first batch. Process context; may sleep. Fails as
     /// [`Carrier::send`](crate::link::transport::Carrier::send) does.
     pub(crate) fn send_batch(&mut self, rung: Option<Ktime>) -> Result {
         let Some(sender) = &self.sender else {
@@ -205,8 +206,8 @@ impl Tx {
 }
 
 impl Sender {
-    /// Creates the transmitting side of a stream that starts, charged to the active memory cgroup. Process
-    /// context; may sleep. Fails with `ENOMEM` without memory.
+    /// Creates the transmitting side of a stream that starts, charged to the active memory cgroup.
+    /// Process context; may sleep. Fails with `ENOMEM` without memory.
     pub(super) fn new(start: Start<'_>) -> Result<KBox<Self>> {
         let sender = Self {
             link: start.link.clone(),

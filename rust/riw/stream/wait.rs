@@ -2,14 +2,15 @@
 
 //! Waiting for a receive WR: a message that takes one has arrived, and none is posted.
 //!
-//! The message stays in the link, with all that is behind it, so the receive window closes and holds the
-//! peer back. A FIN behind it takes effect when the message has been delivered: it says that all was sent,
-//! not that nothing is to be delivered any more. A RST ends the wait.
+//! The message stays in the link, with all that is behind it, so the receive window closes and
+//! holds the peer back. A FIN behind it takes effect when the message has been delivered: it says
+//! that all was sent, not that nothing is to be delivered any more. A RST ends the wait.
 //!
-//! The wait ends with a receive WR, with the time of the setting `receive_wait`, or with the stream.
-//! [`Qp`](crate::qp::Qp) lets the stream look again: at once when a call of the driver posts a WR or its
-//! doorbell rings, else at intervals, as with siw's ABI a process only writes to its ring. Of the streams that
-//! wait for one receive queue, only the first in line looks at intervals; the others could not take a WR.
+//! The wait ends with a receive WR, with the time of the setting `receive_wait`, or with the
+//! stream. [`Qp`](crate::qp::Qp) lets the stream look again: at once when a call of the driver
+//! posts a WR or its doorbell rings, else at intervals, as with siw's ABI a process only writes to
+//! its ring. Of the streams that wait for one receive queue, only the first in line looks at
+//! intervals; the others could not take a WR.
 
 use crate::link::Deadline;
 use kernel::time::{msecs_to_jiffies, Jiffies};
@@ -27,8 +28,8 @@ const INTERVAL_MAX_MS: u32 = 16;
 pub(super) struct ReceiveWait {
     /// When the stream ends, if no WR has been posted.
     deadline: Deadline,
-    /// The interval to the next look at the ring, in milliseconds; `None` if WRs are posted by calls
-    /// of the driver.
+    /// The interval to the next look at the ring, in milliseconds; `None` if WRs are posted by
+    /// calls of the driver.
     interval_ms: Option<u32>,
 }
 
@@ -46,8 +47,8 @@ impl ReceiveWait {
         self.deadline.left().is_none()
     }
 
-    /// Returns the time to the next look, at least a jiffy, and makes the interval longer. `first`: the
-    /// stream is the first in line; another one only looks when its time is over. Any context.
+    /// Returns the time to the next look, at least a jiffy, and makes the interval longer. `first`:
+    /// the stream is the first in line; another one only looks when its time is over. Any context.
     pub(super) fn next_look(&mut self, first: bool) -> Jiffies {
         // The link of a stream that is ending may be gone, so that no look ends the wait.
         let left = self.deadline.left().unwrap_or(1);

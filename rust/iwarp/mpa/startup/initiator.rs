@@ -34,8 +34,8 @@ impl Initiator {
     ///
     /// # Errors
     ///
-    /// The policy is invalid: a revision other than 1 and 2, or the peer-to-peer model with revision
-    /// 1 or without any RTR indication.
+    /// The policy is invalid: a revision other than 1 and 2, or the peer-to-peer model with
+    /// revision 1 or without any RTR indication.
     pub fn new(policy: &Policy, ird: u32, ord: u32) -> Result<Self, StartupError> {
         if !matches!(policy.revision, 1 | 2) {
             return Err(StartupError::Revision);

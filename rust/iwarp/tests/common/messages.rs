@@ -88,8 +88,8 @@ pub struct Got {
     pub payload: Vec<u8>,
 }
 
-/// Returns the message of a segment that is `at` octets from its start. Checks its number and offset;
-/// `sends` is the number of Sends before.
+/// Returns the message of a segment that is `at` octets from its start. Checks its number and
+/// offset; `sends` is the number of Sends before.
 fn message_of(segment: &Segment, at: u64, sends: &mut u32) -> Message {
     match *segment {
         Segment::Send {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Embedders that handle one segment after the other. selftests/fuzz has this file as a module, too.
+//! Embedders that handle one segment after the other. selftests/fuzz has this file as a module,
+//! too.
 
 use iwarp::{
     ddp, AtomicRequest, AtomicResponse, CheckedFrame, Content, Deframed, Deframing, Error, Octets,
@@ -13,7 +14,8 @@ use std::ops::Range;
 pub enum Progress {
     /// This many octets are taken.
     Consumed(usize),
-    /// The frame at the front is incomplete. The stream must hold so many octets before the next try.
+    /// The frame at the front is incomplete. The stream must hold so many octets before the next
+    /// try.
     Incomplete { needed: usize },
     /// The message at the front is put off.
     Blocked,
@@ -122,8 +124,8 @@ impl<D: Deframing> Framed<D> {
     }
 }
 
-/// Lets `placement` handle the segment at the front of `stream`, as the driver does. Of a stream that has
-/// ended, all octets are taken.
+/// Lets `placement` handle the segment at the front of `stream`, as the driver does. Of a stream
+/// that has ended, all octets are taken.
 pub fn consume<D: Deframing, P: Placement>(
     rx: &mut Framed<D>,
     stream: &P::Stream<'_>,

@@ -314,8 +314,8 @@ fn receives_ring_only_on_request() {
     assert_eq!(queue.post(7, too_many.into_iter()), Err(Refused::Invalid));
 }
 
-/// The kernel as the table in `riw_abi::ring` describes it: takes entries until it finds none, and then
-/// waits for the doorbell.
+/// The kernel as the table in `riw_abi::ring` describes it: takes entries until it finds none, and
+/// then waits for the doorbell.
 #[test]
 fn no_entry_is_left_behind_while_the_kernel_waits() {
     const TOTAL: u64 = if cfg!(miri) { 300 } else { 10_000 };

@@ -20,18 +20,18 @@ use iwarp::{
 use kernel::{prelude::*, sync::Arc};
 use net::{addr, sctp::Phase, Base, Family, SctpSocket};
 
-/// Bytes of a socket's send buffer, which also holds SCTP's overhead for each chunk. A chunk takes more
-/// than 512 of them, so fewer than 4096 chunks are unacknowledged: Linux drops chunks that are farther
-/// ahead, and RFC 5043 allows 32767.
+/// Bytes of a socket's send buffer, which also holds SCTP's overhead for each chunk. A chunk takes
+/// more than 512 of them, so fewer than 4096 chunks are unacknowledged: Linux drops chunks that are
+/// farther ahead, and RFC 5043 allows 32767.
 const SEND_BUFFER: u32 = 2 * 1024 * 1024;
 /// Bytes that a socket receives into. Half of it is the window.
 const RECEIVE_BUFFER: u32 = 2 * SEND_BUFFER;
-/// The same before the session is accepted. Until then, the peer has one chunk to send, of some 500 bytes,
-/// and nobody has vouched for it.
+/// The same before the session is accepted. Until then, the peer has one chunk to send, of some 500
+/// bytes, and nobody has vouched for it.
 const LISTEN_BUFFER: u32 = 64 * 1024;
 
-/// Heartbeats in the time that the setting `keepalive` gives a silent peer, until the first one is lost:
-/// SCTP then sends them less often. It would take minutes to give the peer up, so riw does.
+/// Heartbeats in the time that the setting `keepalive` gives a silent peer, until the first one is
+/// lost: SCTP then sends them less often. It would take minutes to give the peer up, so riw does.
 const HEARTBEATS: u32 = 5;
 
 /// Makes a socket for DDP that will connect. Process context, may sleep. Fails as
@@ -65,8 +65,8 @@ pub(crate) enum PeerSupport {
     TooManyAddrs,
 }
 
-/// Binds a bound socket to further addresses. One that cannot be used is left out: there are others.
-/// May sleep.
+/// Binds a bound socket to further addresses. One that cannot be used is left out: there are
+/// others. May sleep.
 pub(in crate::link) fn bind_more(socket: &SctpSocket, more: &[SocketAddr]) {
     for addr in more {
         // For example, another socket listens there.
@@ -85,8 +85,8 @@ pub(crate) struct Association {
     pub(in crate::link) inlet: Option<KBox<Inlet>>,
     /// The last chunk of this side, which could not be sent yet.
     last: Option<Encoded<'static>>,
-    /// The association is being shut down: this side has sent its last chunk and expects no more from the peer, or
-    /// the peer has begun to.
+    /// The association is being shut down: this side has sent its last chunk and expects no more
+    /// from the peer, or the peer has begun to.
     shutting_down: bool,
 }
 
@@ -105,22 +105,23 @@ impl Association {
         Ok(KBox::new(this, GFP_KERNEL_ACCOUNT)?)
     }
 
-    /// Notes the seconds of silence after which the peer is probed, and reports the events of an association
-    /// to `owner`. May sleep.
+    /// Notes the seconds of silence after which the peer is probed, and reports the events of an
+    /// association to `owner`. May sleep.
     pub(in crate::link) fn prepare<T: LinkEvents>(&mut self, idle: u16, owner: Arc<T>) -> Result {
         self.heartbeat = u32::from(idle).saturating_mul(1000 / HEARTBEATS);
         self.socket.set_callbacks(Hook::new(owner)?)
     }
 
-    /// Sets the options that depend on an established association, and begins to probe the peer's addresses.
-    /// May sleep.
+    /// Sets the options that depend on an established association, and begins to probe the peer's
+    /// addresses. May sleep.
     pub(super) fn tune(&self) -> Result {
         self.socket.set_heartbeat(self.heartbeat)?;
         self.socket.tune()
     }
 
-    /// Returns the support of the peer, which may have `addrs` addresses: SCTP keeps about 1 KiB for each, and
-    /// takes thousands of them. May sleep. Without an association, fails with the error that ended it.
+    /// Returns the support of the peer, which may have `addrs` addresses: SCTP keeps about 1 KiB
+    /// for each, and takes thousands of them. May sleep. Without an association, fails with the
+    /// error that ended it.
     pub(super) fn peer_support(&self, addrs: u32) -> Result<PeerSupport> {
         let look = self.socket.look();
 
@@ -144,8 +145,8 @@ impl Association {
         Ok(())
     }
 
-    /// Notes whether the peer shuts the association down. It takes no chunk then, also not the last one; SCTP still
-    /// delivers what has been sent.
+    /// Notes whether the peer shuts the association down. It takes no chunk then, also not the last
+    /// one; SCTP still delivers what has been sent.
     fn note_shutdown(&mut self) {
         if self.socket.look().phase == Phase::ShuttingDown {
             self.last = None;
@@ -153,8 +154,9 @@ impl Association {
         }
     }
 
-    /// Whether the last chunk could overtake the Accept of this side, which RFC 5043, section 6.6, forbids:
-    /// nothing says that the initiator has the Accept. If so, a callback follows the next acknowledgment.
+    /// Whether the last chunk could overtake the Accept of this side, which RFC 5043, section 6.6,
+    /// forbids: nothing says that the initiator has the Accept. If so, a callback follows the next
+    /// acknowledgment.
     fn may_overtake(&self) -> bool {
         let unanswered = |inlet: &KBox<Inlet>| inlet.is_accept_unanswered();
 
@@ -283,10 +285,10 @@ impl Carrier for Association {
         })
     }
 
-    /// Ends this side's direction of the session: all has been sent. May sleep. If there is no room for
-    /// the last chunk, or if it is not due, [`Self::progress`] sends it. Fails as [`SctpSocket::send`];
-    /// `ENOTCONN` if a link has the inlet, or if the peer has not answered the Initiate: it would accept a
-    /// session that nobody may end before it is open.
+    /// Ends this side's direction of the session: all has been sent. May sleep. If there is no room
+    /// for the last chunk, or if it is not due, [`Self::progress`] sends it. Fails as
+    /// [`SctpSocket::send`]; `ENOTCONN` if a link has the inlet, or if the peer has not answered
+    /// the Initiate: it would accept a session that nobody may end before it is open.
     fn close_write(&mut self) -> Result {
         self.note_shutdown();
         let ssn = self.next_ssn;
@@ -305,8 +307,8 @@ impl Carrier for Association {
         self.send_last()
     }
 
-    /// Discards the peer's messages, until it has ended its direction of the session, too; then shuts
-    /// the association down, which nobody else uses. May sleep.
+    /// Discards the peer's messages, until it has ended its direction of the session, too; then
+    /// shuts the association down, which nobody else uses. May sleep.
     fn progress(&mut self) -> CloseProgress {
         let mut more = false;
 

@@ -18,7 +18,8 @@ use net::Unread;
 /// A segment chunk.
 pub(super) struct SegmentChunk<'a> {
     deframer: &'a mut ChunkDeframer,
-    /// Its bytes; only the first [`HEAD_LEN`](iwarp::sctp::HEAD_LEN) if the payload has been placed.
+    /// Its bytes; only the first [`HEAD_LEN`](iwarp::sctp::HEAD_LEN) if the payload has been
+    /// placed.
     unread: Unread<'a>,
     is_placed: bool,
     /// The stream does not get it again.
@@ -26,7 +27,8 @@ pub(super) struct SegmentChunk<'a> {
 }
 
 impl<'a> SegmentChunk<'a> {
-    /// A chunk of `len` bytes. `bytes` are all, or those that are kept if the payload has been placed. Any context.
+    /// A chunk of `len` bytes. `bytes` are all, or those that are kept if the payload has been
+    /// placed. Any context.
     pub(super) fn new(deframer: &'a mut ChunkDeframer, bytes: &'a [u8], len: usize) -> Self {
         Self {
             deframer,

@@ -16,7 +16,8 @@ pub(super) struct Held {
     /// Its DDP-SSN.
     pub(super) number: u16,
     pub(super) ppid: u32,
-    /// The first [`HEAD_LEN`](iwarp::sctp::HEAD_LEN) bytes if the payload has been placed; otherwise all.
+    /// The first [`HEAD_LEN`](iwarp::sctp::HEAD_LEN) bytes if the payload has been placed;
+    /// otherwise all.
     pub(super) bytes: RecvBuf,
     /// The length of the chunk in bytes.
     pub(super) len: usize,
@@ -29,8 +30,8 @@ impl Held {
     }
 }
 
-/// Returns the bytes that a chunk of `len` bytes counts against the limit: a buffer of the kernel has a
-/// power of two of bytes.
+/// Returns the bytes that a chunk of `len` bytes counts against the limit: a buffer of the kernel
+/// has a power of two of bytes.
 pub(super) fn cost(len: usize) -> u32 {
     len.checked_next_power_of_two()
         .and_then(|size| u32::try_from(size).ok())
@@ -40,9 +41,9 @@ pub(super) fn cost(len: usize) -> u32 {
 
 /// Held chunks, by DDP-SSN.
 ///
-/// A ring: the slot of a chunk is its DDP-SSN modulo the number of slots, a power of two. That number grows with the
-/// distance of the farthest chunk, so no two chunks have the same slot. It is at most the number of chunks that an
-/// [`iwarp::sctp::Window`] can hold.
+/// A ring: the slot of a chunk is its DDP-SSN modulo the number of slots, a power of two. That
+/// number grows with the distance of the farthest chunk, so no two chunks have the same slot. It is
+/// at most the number of chunks that an [`iwarp::sctp::Window`] can hold.
 pub(super) struct HeldChunks {
     slots: KVVec<Option<Held>>,
     count: usize,
@@ -57,8 +58,8 @@ impl HeldChunks {
         }
     }
 
-    /// Adds a chunk. `next` is the DDP-SSN of the missing chunk: all held ones are ahead of it. Charges the slots to
-    /// `memcg`. May sleep. `ENOMEM` without memory; then nothing has changed.
+    /// Adds a chunk. `next` is the DDP-SSN of the missing chunk: all held ones are ahead of it.
+    /// Charges the slots to `memcg`. May sleep. `ENOMEM` without memory; then nothing has changed.
     pub(super) fn insert(&mut self, next: u16, held: Held, memcg: &MemCgroup) -> Result {
         let ahead = usize::from(held.number.wrapping_sub(next));
 
@@ -90,7 +91,8 @@ impl HeldChunks {
         self.slots.get_mut(usize::from(number) & mask)
     }
 
-    /// Makes slots for a chunk that is `ahead` of the missing one. May sleep. `ENOMEM` without memory.
+    /// Makes slots for a chunk that is `ahead` of the missing one. May sleep. `ENOMEM` without
+    /// memory.
     fn grow(&mut self, ahead: usize, memcg: &MemCgroup) -> Result {
         let slots = ahead
             .saturating_add(1)

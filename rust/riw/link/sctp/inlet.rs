@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The receiving side of an association: its messages in the order of their DDP-SSNs, and the session
-//! that they form.
+//! The receiving side of an association: its messages in the order of their DDP-SSNs, and the
+//! session that they form.
 
 use super::{
     chunk::SegmentChunk,
@@ -26,8 +26,8 @@ use net::{
 
 /// Maximum length of a chunk's user data in bytes, and one more, by which a longer one is known.
 const MESSAGE_MAX: usize = SSN_LEN + u16::MAX as usize + 1;
-/// Parts of a message that are skipped in a row. A message that is too long by more than that is sent to
-/// keep the receiver busy.
+/// Parts of a message that are skipped in a row. A message that is too long by more than that is
+/// sent to keep the receiver busy.
 const SKIPPED_MAX: u32 = 64;
 
 /// Receives the messages of an association.
@@ -130,8 +130,8 @@ impl Inlet {
         *accept_unanswered = false;
     }
 
-    /// Begins a session that an initiator will request. It holds nothing: an initiator sends one chunk
-    /// and waits. May sleep.
+    /// Begins a session that an initiator will request. It holds nothing: an initiator sends one
+    /// chunk and waits. May sleep.
     pub(super) fn listen(&mut self, rtr: RtrTypes) {
         self.begin(Session::listen(rtr));
         self.message_max = FIRST_CHUNK_MAX;
@@ -150,8 +150,8 @@ impl Inlet {
         self.accept_unanswered = true;
     }
 
-    /// Whether this side has accepted the session, and nothing that has arrived says that the initiator
-    /// has the Accept.
+    /// Whether this side has accepted the session, and nothing that has arrived says that the
+    /// initiator has the Accept.
     pub(super) fn is_accept_unanswered(&self) -> bool {
         self.accept_unanswered
     }
@@ -166,10 +166,10 @@ impl Inlet {
         self.broken
     }
 
-    /// Looks for the next chunk. Takes the number of parts that it receives from `budget`, which ends
-    /// the look at 0. `with_socket` calls a function with the socket, if there still is one.
-    /// `place` places the payload of an RDMA Write before its turn, and returns whether it is placed.
-    /// May sleep.
+    /// Looks for the next chunk. Takes the number of parts that it receives from `budget`, which
+    /// ends the look at 0. `with_socket` calls a function with the socket, if there still is one.
+    /// `place` places the payload of an RDMA Write before its turn, and returns whether it is
+    /// placed. May sleep.
     pub(super) fn fetch(
         &mut self,
         budget: &mut usize,
@@ -367,8 +367,8 @@ impl Inlet {
     }
 }
 
-/// Returns the head of a held chunk if the chunk is a segment of an RDMA Write and `place` has placed
-/// its payload: the rest need not be kept.
+/// Returns the head of a held chunk if the chunk is a segment of an RDMA Write and `place` has
+/// placed its payload: the rest need not be kept.
 fn early_head<'a>(
     ppid: u32,
     chunk: &'a [u8],
@@ -380,8 +380,8 @@ fn early_head<'a>(
     place(&segment, chunk.get(payload)?).then_some(head)
 }
 
-/// Returns how an association has ended; `None` if it has not ended. `error` is the error of a receive that has
-/// found nothing. May sleep.
+/// Returns how an association has ended; `None` if it has not ended. `error` is the error of a
+/// receive that has found nothing. May sleep.
 fn ended(
     mut with_socket: impl FnMut(&mut dyn FnMut(&SctpSocket) -> Result) -> Result,
     error: Error,

@@ -3,12 +3,13 @@
 //! DDP over SCTP (RFC 5043): an association, with the session of its one DDP stream.
 //!
 //! - An [`Association`] is one end, as a [`Connection`](super::Connection) is.
-//! - Its [`Inlet`] sorts the received chunks, and passes them to the session in order. [`Reorder`] has
-//!   the treatment of chunks that are ahead of a missing one.
-//! - `session.rs` has the functions of a [`Link`](super::Link) for it, and `startup.rs` what begins it.
+//! - Its [`Inlet`] sorts the received chunks, and passes them to the session in order. [`Reorder`]
+//!   has the treatment of chunks that are ahead of a missing one.
+//! - `session.rs` has the functions of a [`Link`](super::Link) for it, and `startup.rs` what begins
+//!   it.
 //!
-//! Messages are received in process context: SCTP has no other way. The inlet is locked meanwhile, and
-//! the connection only for each message, so that a transmit run goes on.
+//! Messages are received in process context: SCTP has no other way. The inlet is locked meanwhile,
+//! and the connection only for each message, so that a transmit run goes on.
 
 mod association;
 mod chunk;

@@ -16,10 +16,12 @@ use iwarp::{
 use kernel::{prelude::*, sync::Arc};
 use net::sctp::{Look, Phase};
 
-/// Maximum chunks that are handled, and messages that are received, in a row before other work items run.
+/// Maximum chunks that are handled, and messages that are received, in a row before other work
+/// items run.
 const BATCH: usize = 256;
 
-/// All functions need process context and may sleep. Without an association they fail with `ENOTCONN`.
+/// All functions need process context and may sleep. Without an association they fail with
+/// `ENOTCONN`.
 impl Link {
     fn with_association<R>(&self, f: impl FnOnce(&mut Association) -> Result<R>) -> Result<R> {
         self.with(|connection| match connection {
@@ -28,14 +30,16 @@ impl Link {
         })
     }
 
-    /// Returns the support of the peer of an established association, which may have `addrs` addresses.
+    /// Returns the support of the peer of an established association, which may have `addrs`
+    /// addresses.
     pub(in crate::link) fn peer_support(&self, addrs: u32) -> Result<PeerSupport> {
         self.with_association(|association| association.peer_support(addrs))
     }
 
-    /// Begins a session as initiator, with a new Initiate, and sets the options that depend on the association.
-    /// `reorder` applies to the chunks that the session holds. `EINVAL` if the private data does not fit;
-    /// otherwise fails as [`Carrier::send`](super::super::transport::Carrier::send) does.
+    /// Begins a session as initiator, with a new Initiate, and sets the options that depend on the
+    /// association. `reorder` applies to the chunks that the session holds. `EINVAL` if the private
+    /// data does not fit; otherwise fails as
+    /// [`Carrier::send`](super::super::transport::Carrier::send) does.
     pub(in crate::link) fn initiate(
         &self,
         form: Form,
@@ -66,9 +70,10 @@ impl Link {
         Ok(())
     }
 
-    /// Receives the next chunk in order, and calls `f` with the action that the session takes for it.
-    /// Returns `None` if none has arrived; `EAGAIN` if many have that are ahead of it, and there may be more: call
-    /// again later. Otherwise fails with the error that ended the association.
+    /// Receives the next chunk in order, and calls `f` with the action that the session takes for
+    /// it. Returns `None` if none has arrived; `EAGAIN` if many have that are ahead of it, and
+    /// there may be more: call again later. Otherwise fails with the error that ended the
+    /// association.
     pub(in crate::link) fn next_action<R>(
         &self,
         f: impl FnOnce(SessionAction<'_>) -> R,
@@ -89,10 +94,11 @@ impl Link {
         }
     }
 
-    /// Sends the chunk that `event`, an answer to an Initiate, calls for. If it accepts, sets the options that
-    /// depend on the association, and returns the result of the negotiation. `reorder` applies to the chunks that
-    /// the session holds from then on. `EINVAL` if the private data does not fit, or if no Initiate waits;
-    /// otherwise fails as [`Carrier::send`](super::super::transport::Carrier::send) does.
+    /// Sends the chunk that `event`, an answer to an Initiate, calls for. If it accepts, sets the
+    /// options that depend on the association, and returns the result of the negotiation. `reorder`
+    /// applies to the chunks that the session holds from then on. `EINVAL` if the private data does
+    /// not fit, or if no Initiate waits; otherwise fails as
+    /// [`Carrier::send`](super::super::transport::Carrier::send) does.
     pub(in crate::link) fn answer(
         &self,
         event: SessionEvent<'_>,
@@ -129,8 +135,9 @@ impl Link {
         self.with_association(|association| association.send_control(chunk))
     }
 
-    /// Lets `owner` receive the chunks of `inlet`, which is the link's, in order. The owner may use the link only to
-    /// send: it is not taken meanwhile, so what the owner does concerns this connection.
+    /// Lets `owner` receive the chunks of `inlet`, which is the link's, in order. The owner may use
+    /// the link only to send: it is not taken meanwhile, so what the owner does concerns this
+    /// connection.
     pub(in crate::link) fn receive_chunks<T: LinkEvents>(&self, inlet: &mut Inlet, owner: &Arc<T>) {
         let mut budget = BATCH;
 
@@ -182,8 +189,8 @@ impl Link {
         owner.changed();
     }
 
-    /// Ends a receive whose chunk is not taken: an association that is lost is no reason to wait. One that
-    /// the peer has shut down is none to drop what has arrived.
+    /// Ends a receive whose chunk is not taken: an association that is lost is no reason to wait.
+    /// One that the peer has shut down is none to drop what has arrived.
     fn blocked<T: LinkEvents>(&self, owner: &Arc<T>) {
         match self.with_association(|association| Ok(association.socket.look())) {
             Err(e) => self.lost(owner, e),

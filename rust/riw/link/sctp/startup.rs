@@ -170,7 +170,8 @@ pub(in crate::link) fn accept(
     Ok(parameters(&agreed))
 }
 
-/// Receives the next chunk in order, as [`Link::next_action`] does; if there may be more, `owner` is told.
+/// Receives the next chunk in order, as [`Link::next_action`] does; if there may be more, `owner`
+/// is told.
 fn next_action<T: LinkEvents, R>(
     link: &Link,
     owner: &Arc<T>,
@@ -185,7 +186,8 @@ fn next_action<T: LinkEvents, R>(
     }
 }
 
-/// Checks that the peer of an established association supports DDP, and has at most `addrs` addresses.
+/// Checks that the peer of an established association supports DDP, and has at most `addrs`
+/// addresses.
 fn check_support(link: &Link, addrs: u32) -> Result<(), StartupFailure> {
     match link.peer_support(addrs).map_err(StartupFailure::Link)? {
         PeerSupport::Ddp => Ok(()),

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How much one run receives. Without a limit a peer could have 10^5 FPDUs received at once, in a softirq
-//! with the socket locked: it leaves out a segment until the receive buffer is full, or sends a message
-//! that waits for a receive WR.
+//! How much one run receives. Without a limit a peer could have 10^5 FPDUs received at once, in a
+//! softirq with the socket locked: it leaves out a segment until the receive buffer is full, or
+//! sends a message that waits for a receive WR.
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../../kunit/budget.rs"]
 mod kunit;
 
-/// The cost of an FPDU besides its octets, for its headers, its look-ups and a completion: an estimate, in
-/// octets that would be copied and summed in that time.
+/// The cost of an FPDU besides its octets, for its headers, its look-ups and a completion: an
+/// estimate, in octets that would be copied and summed in that time.
 const FPDU_COST: usize = 512;
-/// The cost of a run, after which a worker receives the rest: 8 FPDUs of 64 KiB, 266 of 1460 bytes, or 986
-/// of 20 bytes, the shortest. It must not be less than what TCP usually calls back for, 64 KiB of octets
-/// (`gro_max_size`), since a worker in place of the softirq slows a stream down. All of them fit in one run
-/// unless messages are shorter than 64 bytes.
+/// The cost of a run, after which a worker receives the rest: 8 FPDUs of 64 KiB, 266 of 1460 bytes,
+/// or 986 of 20 bytes, the shortest. It must not be less than what TCP usually calls back for, 64
+/// KiB of octets (`gro_max_size`), since a worker in place of the softirq slows a stream down. All
+/// of them fit in one run unless messages are shorter than 64 bytes.
 const RUN_COST: usize = 512 * 1024;
 
 /// The budget that is left for a receive run.

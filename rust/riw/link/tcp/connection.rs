@@ -49,7 +49,8 @@ impl TcpConnection {
         self.0.set_callbacks(Hook::new(owner)?)
     }
 
-    /// Resets the connection, and returns it as a new one that is bound to the same address. May sleep.
+    /// Resets the connection, and returns it as a new one that is bound to the same address. May
+    /// sleep.
     pub(in crate::link) fn reset(self) -> Result<Self> {
         match self.0.disconnect() {
             Ok(()) => Ok(self),
@@ -73,8 +74,9 @@ impl Carrier for TcpConnection {
 
     fn connect(&self, remote: &SocketAddr) -> Result {
         match self.0.connect(remote) {
-            // The port was chosen as in `bind()`, and an earlier connection to the same peer still has it,
-            // most often in TIME_WAIT. TCP looks for that when it connects, not when it binds.
+            // The port was chosen as in `bind()`, and an earlier connection to the same peer still
+            // has it, most often in TIME_WAIT. TCP looks for that when it connects, not when it
+            // binds.
             Err(e) if e == EADDRNOTAVAIL && self.0.release_ephemeral_port() => {
                 self.0.connect(remote)
             }

@@ -2,13 +2,13 @@
 
 //! FPDUs in the receive queue of a socket.
 //!
-//! An FPDU stays in the socket until it is complete and its CRC is right. The socket has room for the
-//! largest one ([`RX_ROOM`](crate::bounds::RX_ROOM)), and calls back when the FPDU is complete.
-//! Sometimes TCP cannot keep it all (a small `tcp_rmem`, no memory, very small segments). Then a worker
-//! gives the stream a buffer for this one FPDU ([`RxState::hold`]).
+//! An FPDU stays in the socket until it is complete and its CRC is right. The socket has room for
+//! the largest one ([`RX_ROOM`](crate::bounds::RX_ROOM)), and calls back when the FPDU is complete.
+//! Sometimes TCP cannot keep it all (a small `tcp_rmem`, no memory, very small segments). Then a
+//! worker gives the stream a buffer for this one FPDU ([`RxState::hold`]).
 //!
-//! A run is bounded ([`RunBudget`]). When it has spent its budget, a worker receives the rest, one run after the
-//! other, and callbacks of TCP leave it to the worker.
+//! A run is bounded ([`RunBudget`]). When it has spent its budget, a worker receives the rest, one
+//! run after the other, and callbacks of TCP leave it to the worker.
 
 use super::{
     super::{
@@ -36,8 +36,8 @@ use net::{Reader, RecvBuf};
 pub(super) enum RxCause {
     /// TCP has called back for octets.
     Octets,
-    /// TCP has called back for a change of its state: there need be no new octets. It also calls back while
-    /// a worker unlocks the socket, for its backlog.
+    /// TCP has called back for a change of its state: there need be no new octets. It also calls
+    /// back while a worker unlocks the socket, for its backlog.
     State,
     /// A worker looks: there need be no new octets.
     Worker,
@@ -47,14 +47,15 @@ pub(super) enum RxCause {
 enum Incomplete {
     /// In the socket, which keeps it until it is complete.
     InSocket,
-    /// In the socket, which has no room for all of it: it needs a buffer of this size. So many times there was no
-    /// memory for one.
+    /// In the socket, which has no room for all of it: it needs a buffer of this size. So many
+    /// times there was no memory for one.
     NoRoom { size: NonZeroUsize, failures: u32 },
     /// In a buffer of its own.
     InBuffer(RecvBuf),
 }
 
-/// The receiving side of MPA, between two receives. The lock of the stream's receiving side protects it.
+/// The receiving side of MPA, between two receives. The lock of the stream's receiving side
+/// protects it.
 pub(crate) struct RxState {
     deframer: FpduDeframer<crc::Kernel>,
     incomplete: Incomplete,
@@ -62,8 +63,8 @@ pub(crate) struct RxState {
     left: usize,
     /// The message at the front waits for a receive WR.
     blocked: bool,
-    /// The last run has spent its budget, and a worker receives the rest: complete FPDUs may be in the
-    /// socket.
+    /// The last run has spent its budget, and a worker receives the rest: complete FPDUs may be in
+    /// the socket.
     rest: bool,
 }
 
@@ -98,7 +99,8 @@ impl RxState {
         self.deframer.may_end(held.saturating_add(self.left))
     }
 
-    /// Returns the size of the buffer that the FPDU at the front needs; `None` if it needs none. Any context.
+    /// Returns the size of the buffer that the FPDU at the front needs; `None` if it needs none.
+    /// Any context.
     pub(crate) fn buffer_size(&self) -> Option<NonZeroUsize> {
         match self.incomplete {
             Incomplete::NoRoom { size, .. } => Some(size),
@@ -106,8 +108,9 @@ impl RxState {
         }
     }
 
-    /// Gives the FPDU at the front its buffer of `size` bytes, if it still needs one. Any context. Returns whether
-    /// it has one now. Without memory, fails with the number of failures for this FPDU.
+    /// Gives the FPDU at the front its buffer of `size` bytes, if it still needs one. Any context.
+    /// Returns whether it has one now. Without memory, fails with the number of failures for this
+    /// FPDU.
     pub(crate) fn hold(
         &mut self,
         size: NonZeroUsize,
@@ -133,9 +136,9 @@ impl RxState {
         }
     }
 
-    /// Notes that the socket has room for the FPDU that it has, or the size of the buffer that the FPDU needs.
-    /// Returns whether the buffer is to be requested now. `look`: a worker looks. After a failure only a timer sets
-    /// the pace, not the peer, until another size is needed.
+    /// Notes that the socket has room for the FPDU that it has, or the size of the buffer that the
+    /// FPDU needs. Returns whether the buffer is to be requested now. `look`: a worker looks. After
+    /// a failure only a timer sets the pace, not the peer, until another size is needed.
     fn set_room(&mut self, needed: Option<NonZeroUsize>, look: bool) -> bool {
         let this = &mut self.incomplete;
 
@@ -272,8 +275,9 @@ impl Segments for Fpdus<'_> {
             ..
         } = self;
         let is_look = cause == RxCause::Worker;
-        // If TCP had to drop octets, it calls back although it has no new ones. So it may after a wait for a
-        // receive WR, in which nothing was taken: that callback does not count, nor does a look.
+        // If TCP had to drop octets, it calls back although it has no new ones. So it may after a
+        // wait for a receive WR, in which nothing was taken: that callback does not count, nor does
+        // a look.
         let dropped = match cause {
             RxCause::Octets => !rx.blocked,
             RxCause::State | RxCause::Worker => rx.buffer_size().is_some(),

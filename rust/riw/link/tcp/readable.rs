@@ -31,8 +31,8 @@ impl<T: LinkEvents> Callbacks for Hook<T> {
     }
 }
 
-/// Lets `owner` receive what is in the socket, and reports the end of the connection, if it has come. Process context
-/// or softirq.
+/// Lets `owner` receive what is in the socket, and reports the end of the connection, if it has
+/// come. Process context or softirq.
 #[inline]
 pub(super) fn receive<T: LinkEvents>(owner: &Arc<T>, sk: &mut LockedSock<'_>, cause: RxCause) {
     owner.receive(&mut Readable { sk, cause });
@@ -58,7 +58,8 @@ impl Inflow for Readable<'_, '_> {
         is_turn.then(|| Fpdus::new(self.sk.read(), rx, self.cause))
     }
 
-    /// Takes all octets up to urgent data, and requests an event at every octet, so that TCP sees a FIN behind them.
+    /// Takes all octets up to urgent data, and requests an event at every octet, so that TCP sees a
+    /// FIN behind them.
     fn discard(&mut self) {
         self.sk.discard();
     }

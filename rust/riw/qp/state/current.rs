@@ -8,8 +8,8 @@ use kernel::sync::atomic::{ordering, Atomic};
 /// Set when the queue pair is being destroyed.
 const DESTROYED: u32 = 1 << 31;
 
-/// The state of a queue pair. Changes under [`Qp::status`](crate::qp::Qp), and may be read without it: whoever
-/// changes it then has a transmit run make a pass, which sees the change.
+/// The state of a queue pair. Changes under [`Qp::status`](crate::qp::Qp), and may be read without
+/// it: whoever changes it then has a transmit run make a pass, which sees the change.
 pub(in crate::qp) struct CurrentState(Atomic<u32>);
 
 impl CurrentState {

@@ -49,7 +49,8 @@ pub(in crate::qp) struct QpStartup {
 }
 
 impl Status {
-    /// Creates the state of a new queue pair with this place in the sweep of its device. Any context.
+    /// Creates the state of a new queue pair with this place in the sweep of its device. Any
+    /// context.
     pub(in crate::qp) fn new(sweep: SweepPlace) -> Self {
         Self {
             state: State::Idle,

@@ -2,8 +2,8 @@
 
 //! The buffers of a WR.
 //!
-//! [`Buffers`] serve WR after WR: a WR is decoded into them in place, and overwrites only the SGEs that it
-//! has. So the cost of a WR depends on its own SGEs, not on the longest list.
+//! [`Buffers`] serve WR after WR: a WR is decoded into them in place, and overwrites only the SGEs
+//! that it has. So the cost of a WR depends on its own SGEs, not on the longest list.
 
 use super::MAX_SGE;
 use crate::queue::entry::WrEntry;
@@ -27,8 +27,8 @@ impl Sge {
         stag: Stag(0),
     };
 
-    /// Copies SGE `at` of the list at `offset` octets of an entry. Both ABIs have the same SGEs. `None` if
-    /// it exceeds the entry.
+    /// Copies SGE `at` of the list at `offset` octets of an entry. Both ABIs have the same SGEs.
+    /// `None` if it exceeds the entry.
     fn load(entry: &WrEntry<'_>, offset: usize, at: usize) -> Option<Self> {
         let mut words = [0; riw_abi::wr::Sge::WORDS];
         let octets = at.checked_mul(size_of::<riw_abi::wr::Sge>())?;
@@ -67,8 +67,8 @@ impl BufferList {
         count: 0,
     };
 
-    /// Copies `count` SGEs, at `offset` octets of an entry. Any context. Returns `None`, with no SGE, if
-    /// there are too many.
+    /// Copies `count` SGEs, at `offset` octets of an entry. Any context. Returns `None`, with no
+    /// SGE, if there are too many.
     fn load(&mut self, entry: &WrEntry<'_>, offset: usize, count: usize) -> Option<()> {
         self.count = 0;
         for (at, to) in self.sges.get_mut(..count)?.iter_mut().enumerate() {
@@ -96,8 +96,8 @@ impl Buffers {
         Self::Process(BufferList::EMPTY)
     }
 
-    /// Copies `count` SGEs of a process, at `offset` octets of an entry. Any context. Returns `None`, with
-    /// no buffers, if there are too many.
+    /// Copies `count` SGEs of a process, at `offset` octets of an entry. Any context. Returns
+    /// `None`, with no buffers, if there are too many.
     pub(in crate::queue) fn load(
         &mut self,
         entry: &WrEntry<'_>,
@@ -142,8 +142,9 @@ impl Buffers {
         (0..usize::MAX).map_while(|at| self.get(at))
     }
 
-    /// Returns where `len` bytes lie, from `offset` on: parts of the buffers, in order. They end early if the
-    /// buffers do. Fails with [`Denied::Wrap`] at a part whose address exceeds 64 bits.
+    /// Returns where `len` bytes lie, from `offset` on: parts of the buffers, in order. They end
+    /// early if the buffers do. Fails with [`Denied::Wrap`] at a part whose address exceeds 64
+    /// bits.
     #[inline]
     pub(crate) fn parts(
         &self,
@@ -191,8 +192,8 @@ impl Buffers {
             .try_fold(0u32, |sum, sge| sum.checked_add(sge.len))
     }
 
-    /// Returns `len` bytes at `addr` of a kernel user's buffer with the key `stag`. Any context. `None`
-    /// if `stag` names a region.
+    /// Returns `len` bytes at `addr` of a kernel user's buffer with the key `stag`. Any context.
+    /// `None` if `stag` names a region.
     pub(crate) fn memory(&self, stag: Stag, addr: u64, len: u32) -> Option<Memory<'_>> {
         match (self, stag.0) {
             (Self::Kernel(lent), LOCAL_DMA_LKEY) => lent.memory(addr, len),

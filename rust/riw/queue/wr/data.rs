@@ -20,8 +20,8 @@ impl<const N: usize> Inline<N> {
         len: 0,
     };
 
-    /// Copies `len` bytes at `offset` octets of an entry. Any context. Returns `None`, with no data, if
-    /// there is more than fits.
+    /// Copies `len` bytes at `offset` octets of an entry. Any context. Returns `None`, with no
+    /// data, if there is more than fits.
     fn load(&mut self, entry: &WrEntry<'_>, offset: usize, len: u32) -> Option<()> {
         self.len = 0;
         // CAST: A 32-bit number fits.
@@ -39,8 +39,8 @@ impl<const N: usize> Inline<N> {
         Some(())
     }
 
-    /// Copies the data of a kernel user's WR. Fails with `EINVAL` if there is more than fits, or if it is
-    /// not memory of the kernel.
+    /// Copies the data of a kernel user's WR. Fails with `EINVAL` if there is more than fits, or if
+    /// it is not memory of the kernel.
     pub(in crate::queue) fn of_kernel(lent: &Lent) -> Result<Self> {
         let mut inline = Self::EMPTY;
 
@@ -93,8 +93,8 @@ impl<const N: usize> Inline<N> {
     }
 }
 
-/// The data of a send WR. It serves WR after WR, as [`Buffers`] do: only the octets that a WR has are
-/// written.
+/// The data of a send WR. It serves WR after WR, as [`Buffers`] do: only the octets that a WR has
+/// are written.
 pub(crate) enum SendData {
     Buffers(Buffers),
     Inline(Inline),
@@ -106,8 +106,8 @@ impl SendData {
         Self::Buffers(Buffers::none())
     }
 
-    /// Copies `count` SGEs of a process, at `offset` octets of an entry. Any context. Returns the buffers;
-    /// `None` if there are too many.
+    /// Copies `count` SGEs of a process, at `offset` octets of an entry. Any context. Returns the
+    /// buffers; `None` if there are too many.
     pub(in crate::queue) fn load(
         &mut self,
         entry: &WrEntry<'_>,
@@ -125,8 +125,8 @@ impl SendData {
         Some(buffers)
     }
 
-    /// Copies inline data of `len` bytes, at `offset` octets of an entry. Any context. Returns `None` if
-    /// there is more than fits.
+    /// Copies inline data of `len` bytes, at `offset` octets of an entry. Any context. Returns
+    /// `None` if there is more than fits.
     pub(in crate::queue) fn load_inline(
         &mut self,
         entry: &WrEntry<'_>,
