@@ -23,6 +23,7 @@ row=$(awk -v name="$target" '$1 == name' "$repo/selftests/reach/targets")
 	die "no target $target: selftests/reach/targets has $(awk '/^[^#]/ { print $1 }' "$repo/selftests/reach/targets" | xargs)"
 [ "$target" = stock ] || [ "${RIW_KERNEL:-stock}" = stock ] ||
 	die "the kernel $RIW_KERNEL is for the target stock only: leave out RIW_KERNEL=$RIW_KERNEL or RIW_TARGET=$target"
+read -r _ suite architecture _ <<<"$row"
 builddir=build
 [ "$target" = stock ] || builddir=build/reach/$target
 
@@ -86,22 +87,41 @@ hash() {
 # A folder of the cache is named after a hash of its inputs. So a stale folder is not found, and two
 # checkouts with different inputs do not disturb each other.
 here=selftests/lab
-# The targets of a suite share a root, which has all their kernels. The stock kernel has its own.
-lists=($here/packages)
-if [ "$target" = stock ]; then
-	rows=$row
-	lists+=($here/packages-stock)
-	root=stock
-else
-	rows=$(awk -v row="$row" \
-		'BEGIN { split(row, own) } $1 != "stock" && $2 == own[2] && $3 == own[3]' "$repo/selftests/reach/targets")
-	root=$(awk '{ print $2 "-" $3 }' <<<"$row")
-fi
-root=$lab/root-$root-$({ echo "$rows" && hash "${lists[@]}" $here/root; } | sha256sum | cut -c 1-16)
+# The stock kernel has a root of its own. The other targets of a suite and an architecture share one, which has all
+# their kernels. A root of another architecture than this machine's runs in emulation: what is built for its
+# kernels, is cross-built in the suite's root of this machine's architecture, the builder.
+
+# rows_of ARCHITECTURE: prints the rows of the targets to which that root of the suite belongs.
+rows_of() {
+	if [ "$target" = stock ]; then
+		echo "$row"
+	else
+		awk -v suite="$suite" -v architecture="$1" '/^[^#]/ && $1 != "stock" && $2 == suite &&
+			(architecture == "amd64" || $3 == architecture)' "$repo/selftests/reach/targets"
+	fi
+}
+
+# lists_of ARCHITECTURE: prints the files that list the packages of that root.
+lists_of() {
+	echo $here/packages
+	[ "$1" != amd64 ] || echo $here/packages-build
+	[ "$target" != stock ] || echo $here/packages-stock
+}
+
+# root_of ARCHITECTURE: prints the folder of that root.
+root_of() {
+	local lists name=$suite-$1
+	[ "$target" != stock ] || name=stock
+	mapfile -t lists < <(lists_of "$1")
+	echo "$lab/root-$name-$({ rows_of "$1" && hash "${lists[@]}" $here/root; } | sha256sum | cut -c 1-16)"
+}
+
+root=$(root_of "$architecture")
+builder=$(root_of amd64)
 # The release of the target's kernel, in its root.
 release=$({ ls "$root/lib/modules" 2>/dev/null || true; } | awk -v row="$row" \
 	'BEGIN { split(row, own); sub("/.*", "", own[4]) } $0 == own[4] || substr($0, index($0, "-") + 1) == own[4]')
-# What is built in the root depends on the toolchain in it, not on its other packages.
+# What is built in a root depends on the toolchain in it, not on its other packages.
 toolchain=$(cat "$root/toolchain" 2>/dev/null || true)
-kernel=$lab/kernel-$target-$toolchain-$(hash $here/kernel tools/{kernel.sh,rust-metadata})
+kernel=$lab/kernel-$target-$(cat "$builder/toolchain" 2>/dev/null || true)-$(hash $here/kernel tools/{kernel.sh,rust-metadata})
 boot=$lab/boot-$target-$toolchain-$(hash $here/{boot,tsc.c,guest/initrd-init} tools/kernel.sh)

@@ -45,16 +45,16 @@ class MachineDied(Exception):
     """The VM is gone, no longer answers, or is not fit for tests."""
 
 
-Folders = collections.namedtuple("Folders", "root kernel boot emulator")
+Lab = collections.namedtuple("Lab", "root kernel boot libraries emulator")
 
 
 @functools.cache
 def lab():
-    """Returns the folders of the lab. Builds missing ones."""
+    """Returns what the script `prepare` prints: the folders of the lab, and the emulator. Builds missing ones."""
     done = subprocess.run([HERE / "prepare"], stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(1)
-    return Folders(*map(pathlib.Path, done.stdout.splitlines()))
+    return Lab(*map(pathlib.Path, done.stdout.splitlines()))
 
 
 @contextlib.contextmanager
@@ -82,15 +82,23 @@ def writer(stream):
 # twice the threshold.
 PATIENCE = ["watchdog_thresh=30", "rcupdate.rcu_cpu_stall_timeout=60"]
 PARAMETERS = [
-    "console=ttyS0", "loglevel=7", "panic=-1", "log_buf_len=1M",
-    # perftest calibrates against this clock.
-    "tsc=reliable",
+    "loglevel=7", "panic=-1", "log_buf_len=1M",
     # Mitigations are slow in emulation and protect nothing here. With address space randomization,
     # the emulator translates the code of each process again: starting one takes twice as long.
     "mitigations=off", "norandmaps",
-    # An emulated CPU may stop for seconds without a fault of its timer.
-    "no_timer_check", *PATIENCE,
+    *PATIENCE,
 ]
+# Of each emulator: the machine, and further parameters of the kernel.
+MACHINES = {
+    "qemu-system-x86_64": (["-cpu", "max,-erms"], [
+        "console=ttyS0",
+        # perftest calibrates against this clock.
+        "tsc=reliable",
+        # An emulated CPU may stop for seconds without a fault of its timer.
+        "no_timer_check"]),
+    # Its authentication of pointers is the slowest part of an emulated CPU, and checks nothing of ours.
+    "qemu-system-aarch64": (["-machine", "virt", "-cpu", "max,pauth=off"], ["console=ttyAMA0"]),
+}
 
 
 def tsc_khz():
@@ -110,28 +118,34 @@ ACCELERATORS = {
 def emulator():
     """Returns the command that runs the QEMU of the stock kernel's root on the host. Debian 12's own, 7.2, may execute
     code that the kernel has just replaced, which ends in "Oops: int3"; 8.1 mended that."""
-    usr = lab().emulator / "usr"
+    usr = lab().libraries / "usr"
     libraries = usr / "lib/x86_64-linux-gnu"
     return ["env", f"QEMU_MODULE_DIR={libraries}/qemu",
             usr / "lib64/ld-linux-x86-64.so.2", "--library-path", libraries,
-            usr / "bin/qemu-system-x86_64", "-L", usr / "share/qemu", "-L", usr / "share/seabios"]
+            lab().emulator, "-L", usr / "share/qemu", "-L", usr / "share/seabios"]
 
 
 def qemu(accelerator, cpus, append, *more):
     """Returns the command line of QEMU. The kernel puts assignments in `append` that it does not
     know into the environment of its first process."""
-    parameters = [*PARAMETERS, append]
-    if accelerator != "kvm":
+    hardware, its_parameters = MACHINES[lab().emulator.name]
+    parameters = [*its_parameters, *PARAMETERS, append]
+    if native() and accelerator != "kvm":
         khz = "1000000" if accelerator == "icount" else tsc_khz()
         parameters.append(f"tsc_early_khz={khz}")
     return [
         # QEMU must not outlive this process.
         "setpriv", "--pdeathsig", "KILL",
-        *emulator(), *ACCELERATORS[accelerator], "-cpu", "max,-erms",
+        *emulator(), *ACCELERATORS[accelerator], *hardware,
         "-smp", str(cpus), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", lab().boot / "vmlinuz", "-initrd", lab().boot / "initrd",
         "-append", " ".join(parameters),
         *more]
+
+
+def native():
+    """Returns whether the machines have the architecture of this one."""
+    return lab().emulator.name == "qemu-system-x86_64"
 
 
 def kvm_boots():
@@ -150,7 +164,7 @@ def kvm_works():
     """Returns whether KVM runs this kernel. On some hosts with /dev/kvm it does not, so a first
     boot tries it. The result is stored: a "no" for a day, because the host may only have been
     busy."""
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+    if not native() or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
     verdict = lab().boot / "kvm"
     known = verdict.read_text() if verdict.exists() else ""

@@ -18,6 +18,10 @@ programs := $(patsubst $(src)/%.c,$(out)/%,$(wildcard $(src)/*.c)) \
 	$(patsubst $(bench)/%.c,$(out)/%,$(wildcard $(bench)/*.c)) \
 	$(patsubst $(src)/preload/%.c,$(out)/%.so,$(wildcard $(src)/preload/*.c)) \
 	$(patsubst $(src)/mpi/%.c,$(out)/%,$(wildcard $(src)/mpi/*.c))
+# These have instructions of x86: for User-Mode Linux, and for the bench.
+ifneq ($(shell dpkg --print-architecture),amd64)
+programs := $(filter-out $(out)/tsc_clock.so $(out)/bench_machine,$(programs))
+endif
 common := $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/common/*.c))
 first_word = $(firstword $(subst _, ,$(notdir $(1))))
 parts = $(patsubst $(src)/%.c,$(out)/.obj/%.o,$(wildcard $(src)/$(notdir $(1))/*.c $(src)/$(call first_word,$(1))/*.c))
