@@ -87,16 +87,32 @@ kernel_common() {
 	sed -n 's/^include \(.*\)\/Makefile$/\1/p' "$1/Makefile"
 }
 
+# newest_kernel RELEASE: prints the command that installs Debian's newest kernel of the flavour of that kernel, with
+# what the build takes. Debian 13 has it in backports.
+newest_kernel() {
+	local flavour=amd64 suite=
+	[ "$(uname -m)" != aarch64 ] || flavour=arm64
+	[[ $1 != *+deb*-* ]] || flavour=${1#*-}
+	! grep -qsx VERSION_CODENAME=trixie /etc/os-release || suite='-t trixie-backports '
+	echo "apt install ${suite}linux-image-$flavour linux-headers-$flavour linux-source"
+}
+
 # kernel_source HEADERS: prints the archive with the source of the kernel with these headers of Debian.
 kernel_source() {
-	local version name tar found
+	local version name tar found series install
 	version=$(makefile_version "$(kernel_common "$1")/Makefile")
 	name=linux-source-${version%.*}
 	tar=/usr/src/$name.tar.xz
-	[ -e "$tar" ] || unfit "no $tar, for kernel $(release "$1"): apt install $name/trixie-backports"
+	# Debian leaves out a third number of 0. The package linux-source depends on the version of one of the others.
+	install="apt install $name=${version%.0}-*"
+	series=$(dpkg-query --show --showformat='${Version}' linux-source 2>/dev/null || true)
+	[[ $series != "${version%.*}"[.-]* ]] || install+=" linux-source=${version%.0}-*"
+	# The archive does not keep old versions.
+	install+=", or if apt has no such version: $(newest_kernel "$(release "$1")")"
+	[ -e "$tar" ] || unfit "no $tar, for kernel $(release "$1"): $install"
 	found=$(tar --occurrence=1 -xOf "$tar" "$name/Makefile" | makefile_version -)
 	[ "$found" = "$version" ] ||
-		unfit "$tar is Linux $found, the headers of kernel $(release "$1") are $version: apt install both from trixie-backports"
+		unfit "$tar is Linux $found, the headers of kernel $(release "$1") are $version: $install"
 	echo "$tar"
 }
 
@@ -116,10 +132,8 @@ release() {
 
 # check_release RELEASE: fails unless riw supports this release of Linux.
 check_release() {
-	local flavour=amd64
-	[[ $1 != *+deb*-* ]] || flavour=${1#*-}
 	printf '7.2.6\n%s\n' "$1" | sort -CV ||
-		unfit "needs Linux 7.2.6 or later, this is $1: apt install -t trixie-backports linux-image-$flavour linux-headers-$flavour linux-source, and boot it; or give KDIR="
+		unfit "needs Linux 7.2.6 or later, this is $1: $(newest_kernel "$1"), and boot it; or give KDIR="
 }
 
 # check_kernel KDIR: fails unless riw can be built for the kernel in KDIR with the installed compilers.
@@ -130,7 +144,7 @@ check_kernel() {
 	check_release "$release"
 	for name in RUST INFINIBAND INFINIBAND_USER_ACCESS INET; do
 		[[ $(config "$1" $name) = [my] ]] ||
-			unfit "kernel $release is configured without CONFIG_$name: use Debian's from trixie-backports, or give KDIR="
+			unfit "kernel $release is configured without CONFIG_$name, which riw needs: $(newest_kernel "$release"), and boot it; or give KDIR="
 	done
 	for name in bindgen make; do
 		command -v "$name" >/dev/null || unfit "no $name: apt install bindgen make"
