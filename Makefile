@@ -139,7 +139,7 @@ lab-clean:
 	@$(lab)/clean
 
 help:
-	@echo 'For a Debian 13 machine that runs the kernel from trixie-backports:'
+	@echo 'For a machine with Debian 13 and the kernel from trixie-backports, or with Debian 14:'
 	@echo '  make             build riw.ko (KDIR=… for another kernel, RUSTC=… with another rustc)'
 	@echo '  make install     install riw.ko for modprobe (as root); does not sign it for Secure Boot'
 	@echo '  make uninstall   remove the installed riw.ko (as root)'
@@ -149,7 +149,7 @@ help:
 	@echo '  make provider-uninstall'
 	@echo '                   remove the installed library (as root)'
 	@echo '  make clean       remove build/'
-	@echo 'For any Debian 13 machine:'
+	@echo 'For any machine with Debian 13 or 14:'
 	@echo '  make deb         build the packages riw-dkms and libibverbs-provider-riw, in build/deb'
 	@echo 'For any Debian machine, as root; runs in VMs with that kernel:'
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
@@ -157,7 +157,7 @@ help:
 	@echo '  make check       run all tests (CASES="rping_veth mr_*": some; V=1: verbose; TRANSPORT=sctp)'
 	@echo '  make check-full  all cases on the stock kernel, also slow ones, check-install, check-deb, valgrind, litmus, loom, big-endian, mutants'
 	@echo '  make check-install  check what make install, provider-install and their opposites do'
-	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in a clean root'
+	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in clean roots'
 	@echo '  make check-reach build for other kernels and compilers, and try each in a VM (TARGETS="rt 7.2")'
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and check'
 	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1, TRANSPORT=sctp; RIW_KERNEL=check)'
