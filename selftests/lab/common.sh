@@ -87,19 +87,19 @@ hash() {
 # A folder of the cache is named after a hash of its inputs. So a stale folder is not found, and two
 # checkouts with different inputs do not disturb each other.
 here=selftests/lab
-# The stock kernel has a root of its own, in which the lab builds its own kernels, too. The other targets of a suite
-# and an architecture share one, which has all their kernels. A root of another architecture than this machine's runs
-# in emulation: what is built for its kernels, is cross-built in the suite's root of this machine's architecture, the
-# builder.
+# The stock kernel has a root of its own. The other targets of a suite and an architecture share one, which has all
+# their kernels. A root of another architecture than this machine's runs in emulation: what is built for its
+# kernels, is cross-built in the suite's root of this machine's architecture, the builder.
 
-# The name of the target's kernel, if it is the lab's own.
+# The name of the target's kernel, if the lab builds it itself. It does so in the root of the stock kernel, and the VM
+# has that root.
 own=$(awk 'sub("^own/", "", $4) { print $4 }' <<<"$row")
-in_stock=$own
-[ "$target" != stock ] || in_stock=stock
+stock_root=$own
+[ "$target" != stock ] || stock_root=yes
 
 # rows_of ARCHITECTURE: prints the rows of the targets to which that root of the suite belongs.
 rows_of() {
-	if [ -n "$in_stock" ]; then
+	if [ -n "$stock_root" ]; then
 		awk '$1 == "stock"' "$repo/selftests/reach/targets"
 	else
 		awk -v suite="$suite" -v architecture="$1" '/^[^#]/ && $1 != "stock" && $4 !~ "^own/" && $2 == suite &&
@@ -111,13 +111,13 @@ rows_of() {
 lists_of() {
 	echo $here/packages
 	[ "$1" != amd64 ] || echo $here/packages-build
-	[ -z "$in_stock" ] || echo $here/packages-stock
+	[ -z "$stock_root" ] || echo $here/packages-stock
 }
 
 # root_of ARCHITECTURE: prints the folder of that root.
 root_of() {
 	local lists name=$suite-$1
-	[ -z "$in_stock" ] || name=stock
+	[ -z "$stock_root" ] || name=stock
 	mapfile -t lists < <(lists_of "$1")
 	echo "$lab/root-$name-$({ rows_of "$1" && hash "${lists[@]}" $here/root; } | sha256sum | cut -c 1-16)"
 }
@@ -132,6 +132,7 @@ toolchain=$(cat "$root/toolchain" 2>/dev/null || true)
 kernel=$lab/kernel-$target-$(cat "$builder/toolchain" 2>/dev/null || true)-$(hash $here/kernel tools/{kernel.sh,rust-metadata})
 boot=$lab/boot-$target-$toolchain-$(hash $here/{boot,tsc.c,guest/initrd-init} tools/kernel.sh)
 if [ -n "$own" ]; then
-	kernel=$lab/kernel-$target-$toolchain-$(hash $here/own-kernel selftests/reach/"$own".config tools/kernel.sh)
+	# Nothing else: a change builds the whole kernel again.
+	kernel=$lab/kernel-$target-$toolchain-$(hash $here/own-kernel selftests/reach/"$own".config)
 	boot+=-${kernel##*-}
 fi
