@@ -86,7 +86,7 @@ cached() {
 	local folders=("$lab")
 	[ ! -d "$lab/uml" ] || folders+=("$lab/uml")
 	find "${folders[@]}" -mindepth 1 -maxdepth 1 -regextype posix-extended \
-		-regex '.*/(root|kernel|boot|packages|rdma-core|valkey|herd7|big-endian|built|uml/[a-z]+)-[^/]*[0-9a-f]{16}(\.new|\.gone|\.[[:alnum:]]{6})*' "$@"
+		-regex '.*/(root|kernel|boot|packages|rdma-core|valkey|herd7|big-endian|emulator|built|uml/[a-z]+)-[^/]*[0-9a-f]{16}(\.new|\.gone|\.[[:alnum:]]{6})*' "$@"
 }
 
 # remove FOLDER…: renames each folder before it deletes it, so that a partly deleted folder is not
