@@ -88,8 +88,8 @@ hash() {
 # checkouts with different inputs do not disturb each other.
 here=selftests/lab
 # The stock kernel has a root of its own. The other targets of a suite and an architecture share one, which has all
-# their kernels. A root of another architecture than this machine's runs in emulation: what is built for its
-# kernels, is cross-built in the suite's root of this machine's architecture, the builder.
+# their kernels. The programs of a root of another architecture run in emulation here, which is slow. So its modules
+# are cross-built in the builder: the root of the same suite with this machine's architecture.
 
 # The name of the target's kernel, if the lab builds it itself. It does so in the root of the stock kernel, and the VM
 # has that root.
@@ -127,7 +127,7 @@ builder=$(root_of amd64)
 # The release of the target's kernel, in its root.
 release=$({ ls "$root/lib/modules" 2>/dev/null || true; } | awk -v row="$row" \
 	'BEGIN { split(row, own); sub("/.*", "", own[4]) } $0 == own[4] || substr($0, index($0, "-") + 1) == own[4]')
-# What is built in a root depends on the toolchain in it, not on its other packages.
+# The name of a folder that is built in a root has a hash of the root's toolchain. Its other packages do not matter.
 toolchain=$(cat "$root/toolchain" 2>/dev/null || true)
 kernel=$lab/kernel-$target-$(cat "$builder/toolchain" 2>/dev/null || true)-$(hash $here/kernel tools/{kernel.sh,rust-metadata})
 boot=$lab/boot-$target-$toolchain-$(hash $here/{boot,tsc.c,guest/initrd-init} tools/kernel.sh)
