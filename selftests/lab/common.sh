@@ -133,6 +133,6 @@ kernel=$lab/kernel-$target-$(cat "$builder/toolchain" 2>/dev/null || true)-$(has
 boot=$lab/boot-$target-$toolchain-$(hash $here/{boot,tsc.c,guest/initrd-init} tools/kernel.sh)
 if [ -n "$own" ]; then
 	# Nothing else: a change builds the whole kernel again.
-	kernel=$lab/kernel-$target-$toolchain-$(hash $here/own-kernel selftests/reach/"$own".config)
+	kernel=$lab/kernel-$target-$toolchain-$(hash $here/{own-kernel,kernel-source.sh} selftests/reach/"$own".config)
 	boot+=-${kernel##*-}
 fi
