@@ -51,12 +51,13 @@ kernel_arch() {
 }
 
 # kernel_make KDIR: prints make's variables for the compiler and the architecture of the kernel, which need not
-# be those of this machine: the other tools have the compiler's prefix, if it has one.
+# be those of this machine: the other tools have the compiler's prefix, if it has one, or are LLVM's if the linker was.
 kernel_make() {
 	local cc
 	cc=$(kernel_cc "$1")
 	printf 'ARCH=%s CC=%s' "$(kernel_arch "$1")" "$cc"
 	[[ $cc != *-gcc* ]] || printf ' CROSS_COMPILE=%s' "${cc%gcc*}"
+	[ "$(config "$1" LD_IS_LLD)" != y ] || printf ' LLVM=1'
 	echo
 }
 
