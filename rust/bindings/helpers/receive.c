@@ -13,11 +13,17 @@ static size_t riw_rx_size(const struct riw_rx_place *place)
 	return skb_frag_size(&skb_shinfo(place->skb)->frags[place->frag - 1]);
 }
 
-/* Moves to the next piece. Returns false if there is none, or if the CPU cannot read it. */
+/*
+ * Moves to the next piece. Returns false if there is none, or if the CPU cannot read it. Also if an
+ * skb of a frag_list has a frag_list of its own: a segment in IP fragments may, if these came in
+ * fragments themselves. It takes a tunnel in a tunnel, or a hostile peer, and ends the stream.
+ */
 static bool riw_rx_next(struct sock *sk, struct riw_rx_place *place)
 {
 	const struct sk_buff *next;
 
+	if (place->skb != place->head && skb_has_frag_list(place->skb))
+		return false;
 	if (place->frag < skb_shinfo(place->skb)->nr_frags) {
 		/* Not readable: device memory. */
 		if (!skb_frags_readable(place->skb))
