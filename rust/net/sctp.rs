@@ -339,8 +339,9 @@ impl SctpSocket {
 pub enum NoPart {
     /// The buffer has as many bytes as the caller wants: the message is longer, or just as long.
     Full,
-    /// There is no memory for a larger buffer.
-    Memory,
+    /// The message cannot be received: `ENOMEM` if there is no memory for a larger buffer,
+    /// `ECONNRESET` if SCTP has given it up after a part, and something else follows.
+    Broken(Error),
     /// As [`SctpSocket::recv`] says.
     Socket(Error),
 }
@@ -350,6 +351,8 @@ pub struct MessageBuf {
     bytes: KVVec<u8>,
     /// The length of the received message, in bytes.
     used: usize,
+    /// The received message is a notification.
+    is_event: bool,
     memcg: MemCgroup,
 }
 
@@ -362,6 +365,7 @@ impl MessageBuf {
         Self {
             bytes: KVVec::new(),
             used: 0,
+            is_event: false,
             memcg,
         }
     }
@@ -383,11 +387,16 @@ impl MessageBuf {
             return Err(NoPart::Full);
         }
         if self.used == self.bytes.len() {
-            self.grow(max).map_err(|_| NoPart::Memory)?;
+            self.grow(max).map_err(NoPart::Broken)?;
         }
         let room = self.bytes.get_mut(self.used..).ok_or(NoPart::Full)?;
         let part = socket.recv(room).map_err(NoPart::Socket)?;
+        let is_event = part.kind == PartKind::Event;
 
+        if self.used != 0 && is_event != self.is_event {
+            return Err(NoPart::Broken(ECONNRESET));
+        }
+        self.is_event = is_event;
         self.used = self.used.saturating_add(part.len);
         Ok(part)
     }

@@ -191,14 +191,12 @@ impl Inlet {
                 None => return Fetched::Spent,
             }
             match self.receive_part(&mut with_socket) {
-                Ok(part) if self.skips => {
-                    if let Err(e) = self.skip_part(&part) {
-                        self.broken = true;
-                        return Fetched::Closed(e);
-                    }
-                }
                 Ok(part) => {
-                    if let Err(e) = self.take_part(&part, &mut place) {
+                    let taken = match self.skips {
+                        true => self.skip_part(&part),
+                        false => self.take_part(&part, &mut place),
+                    };
+                    if let Err(e) = taken {
                         self.broken = true;
                         return Fetched::Closed(e);
                     }
@@ -209,9 +207,9 @@ impl Inlet {
                     self.skipped = 0;
                     self.current = Some(Current::Bad(Sctp::Length));
                 }
-                Err(NoPart::Memory) => {
+                Err(NoPart::Broken(e)) => {
                     self.broken = true;
-                    return Fetched::Closed(ENOMEM);
+                    return Fetched::Closed(e);
                 }
                 // SCTP also reports errors that the association survives, such as a timer without
                 // memory.
@@ -246,8 +244,12 @@ impl Inlet {
         received
     }
 
-    /// Skips a part of a message that is too long. `ECONNRESET` if there are too many of them.
+    /// Skips a part of a message that is too long. `ECONNRESET` if there are too many of them, or
+    /// if SCTP has given up the message.
     fn skip_part(&mut self, part: &Part) -> Result {
+        if part.kind == PartKind::Event {
+            return Err(ECONNRESET);
+        }
         self.message.clear();
         self.skips = !part.last;
         self.skipped = self.skipped.saturating_add(1);
