@@ -38,8 +38,8 @@ impl MemCgroup {
     }
 
     /// Calls `f` and returns its result. Charges memory that `f` allocates with `__GFP_ACCOUNT` to
-    /// this memory cgroup; without one, to the calling process as usual. Any context that `f`
-    /// allows.
+    /// this memory cgroup; without one, to the calling process as usual. A worker does not wait
+    /// because the memory cgroup is above `memory.high`. Any context that `f` allows.
     pub fn charge<R>(&self, f: impl FnOnce() -> R) -> R {
         // SAFETY: `self` keeps the memory cgroup alive until `before` is restored below. `f` cannot
         // unwind past that: the kernel does not unwind.
@@ -70,6 +70,17 @@ impl MemCgroup {
         // SAFETY: `zeros` allocated it for `len` elements as `KVmalloc` does, and initialised them
         // all; or there is none and it dangles.
         Ok(unsafe { KVVec::from_raw_parts(start.as_ptr(), len, len) })
+    }
+
+    /// Allocates memory for `value` and moves it there. May sleep, and fails as [`Self::vec`] does.
+    pub fn boxed<T>(&self, value: T) -> Result<KVBox<T>> {
+        let start = self.zeros(1)?;
+
+        // SAFETY: `zeros` allocated it for one element.
+        unsafe { start.write(value) };
+        // SAFETY: `zeros` allocated it as `KVmalloc` does, `value` has been written there, and
+        // nobody else has the pointer.
+        Ok(unsafe { KVBox::from_raw(start.as_ptr()) })
     }
 
     /// Allocates memory for a `KVVec` of `len` elements, all zeros. May sleep, and fails as

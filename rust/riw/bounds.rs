@@ -5,9 +5,12 @@
 //!
 //! Besides these, a connection holds
 //!
-//! - in its socket what arrives and what is sent, within the socket's buffers;
-//! - over TCP an FPDU that spans several pieces, [`FPDU_MAX`] bytes (`link/tcp/fpdus.rs`);
-//! - over SCTP a mark for each of the 8191 chunks that may be ahead (`link/sctp/inlet.rs`);
+//! - in its socket what arrives and what is sent, within the socket's buffers; also while it is
+//!   half-open, when the peer sends on behind its Request;
+//! - over TCP an FPDU that spans several pieces, [`FPDU_MAX`] bytes, for which the kernel may take
+//!   128 KiB (`link/tcp/fpdus.rs`);
+//! - over SCTP a mark and 48 bytes for each of the 8191 chunks that may be ahead
+//!   (`link/sctp/inlet.rs`, `held.rs`);
 //! - in its queue pair a Read Request of the peer for each place of the IRD, at most
 //!   [`MAX_READS`](crate::limits::MAX_READS).
 //!
@@ -17,7 +20,8 @@ use iwarp::mpa::fpdu::FPDU_MAX;
 
 // --- a listener
 
-/// Half-open connections of a subscription. Each takes some 5 KiB of TCP and riw together.
+/// Half-open connections of a subscription. Each takes some 5 KiB of TCP and riw together, and what
+/// its socket has received.
 pub(crate) const HALF_OPEN_MAX: usize = 1024;
 
 /// The length of the accept queue; a larger backlog of the consumer makes it longer, although that

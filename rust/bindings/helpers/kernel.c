@@ -88,8 +88,18 @@ void riw_helper_noio_restore(unsigned int flags)
 	memalloc_noio_restore(flags);
 }
 
+/*
+ * A task that charges memory above memory.high has to wait for that: when it returns to user mode,
+ * or if that comes too late, in a charge. A worker never returns there. So it would wait, for
+ * seconds, in the midst of what it does for other users. It does not have to: the processes of the
+ * memory cgroup wait, and its limit holds for all.
+ */
 struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg)
 {
+#ifdef CONFIG_MEMCG
+	if (in_task() && current->flags & PF_KTHREAD)
+		current->memcg_nr_pages_over_high = 0;
+#endif
 	return set_active_memcg(memcg);
 }
 

@@ -3,6 +3,7 @@
 //! A queue of fixed size, which does not allocate in use.
 
 use kernel::prelude::*;
+use kernel_ext::memcg::MemCgroup;
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../kunit/fifo.rs"]
@@ -26,13 +27,18 @@ impl<T> Fifo<T> {
         }
     }
 
+    /// Creates a queue as [`Self::charged_to`] does, charged to the calling process.
+    pub(crate) fn new(size: u32) -> Result<Self> {
+        Self::charged_to(&MemCgroup::none(), size)
+    }
+
     /// Creates a queue for `size` entries, rounded up to a power of two. Process context; may
     /// sleep.
     ///
     /// Fails with `EINVAL` if the size is too large, `ENOMEM` without memory.
-    pub(crate) fn new(size: u32) -> Result<Self> {
+    pub(crate) fn charged_to(memcg: &MemCgroup, size: u32) -> Result<Self> {
         let size = size.checked_next_power_of_two().ok_or(EINVAL)?.try_into()?;
-        let mut slots = KVVec::with_capacity(size, GFP_KERNEL_ACCOUNT)?;
+        let mut slots = memcg.vec(size)?;
 
         for _ in 0..size {
             slots.push_within_capacity(None)?;

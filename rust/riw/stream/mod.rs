@@ -139,11 +139,8 @@ impl Stream {
             ..
         } = start;
         // The caller may be a worker, which is in no memory cgroup.
-        let (reads, sender) = self.memcg.charge(|| -> Result<_> {
-            let reads = Reads::new(parameters.ord, parameters.ird)?;
-
-            Ok((reads, Sender::new(start)?))
-        })?;
+        let reads = Reads::new(&self.memcg, parameters.ord, parameters.ird)?;
+        let sender = self.memcg.boxed(Sender::new(start))?;
 
         self.tx.lock().start(sender);
         self.replace_reads(reads);

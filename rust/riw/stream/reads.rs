@@ -11,6 +11,7 @@ use iwarp::{
     AtomicRequest, AtomicResponse, Error, Outstanding, Quote, Rdmap, ReadRequest, Segment, Stag,
 };
 use kernel::prelude::*;
+use kernel_ext::memcg::MemCgroup;
 
 /// A read of this side.
 pub(super) struct Outbound {
@@ -86,11 +87,11 @@ impl Reads {
 
     /// Creates queues of these depths. Process context; may sleep. Fails with `ENOMEM` without
     /// memory.
-    pub(super) fn new(ord: u32, ird: u32) -> Result<Self> {
+    pub(super) fn new(memcg: &MemCgroup, ord: u32, ird: u32) -> Result<Self> {
         Ok(Self {
-            outbound: Fifo::new(ord.max(1))?,
+            outbound: Fifo::charged_to(memcg, ord.max(1))?,
             ord,
-            inbound: Fifo::new(ird.max(1))?,
+            inbound: Fifo::charged_to(memcg, ird.max(1))?,
             ird,
             closing: false,
             tx_blocked: false,

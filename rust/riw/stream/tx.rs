@@ -20,7 +20,7 @@ use kernel_ext::{memcg::MemCgroup, time::Ktime};
 /// The transmitting side of a stream.
 pub(crate) struct Tx {
     /// In a box, so that `Qp` fits a slab of 2 KiB.
-    pub(super) sender: Option<KBox<Sender>>,
+    pub(super) sender: Option<KVBox<Sender>>,
     pub(super) batch: Batch,
     pub(super) coalescer: Coalescer,
     /// Octets of the batch, or of a message that was begun, have been dropped.
@@ -88,7 +88,7 @@ impl Tx {
     }
 
     /// Starts the transmitting side. Process context.
-    pub(super) fn start(&mut self, mut sender: KBox<Sender>) {
+    pub(super) fn start(&mut self, mut sender: KVBox<Sender>) {
         self.clear_batch(sender.segmenter.framing_mut().has_messages());
         self.cut = false;
         self.sender = Some(sender);
@@ -206,10 +206,9 @@ impl Tx {
 }
 
 impl Sender {
-    /// Creates the transmitting side of a stream that starts, charged to the active memory cgroup.
-    /// Process context; may sleep. Fails with `ENOMEM` without memory.
-    pub(super) fn new(start: Start<'_>) -> Result<KBox<Self>> {
-        let sender = Self {
+    /// Returns the transmitting side of a stream that starts. Any context.
+    pub(super) fn new(start: Start<'_>) -> Self {
+        Self {
             link: start.link.clone(),
             segmenter: Segmenter::new(start.framer),
             active: None,
@@ -220,9 +219,7 @@ impl Sender {
             response_next: true,
             solicits: false,
             retries_memory: start.retries_memory,
-        };
-
-        Ok(KBox::new(sender, GFP_KERNEL_ACCOUNT)?)
+        }
     }
 
     /// Takes the active message: its WR has its buffers no longer.
