@@ -132,6 +132,11 @@ doc:
 	@OUT=build/doc-objects $(lab)/module RUSTC=/riw/tools/rustc-doc
 	@echo 'See build/doc/riw/index.html'
 
+# riw as patches for the source of a kernel.
+series:
+	$(if $(KERNEL),,$(error riw: no KERNEL: give KERNEL=FOLDER, the source of Linux))
+	@series/write_series $(KERNEL) $(or $(OUT),build/series)
+
 lab:
 	@$(lab)/prepare >/dev/null
 
@@ -177,7 +182,8 @@ help:
 	@echo '  make clippy      lint the crates in rust/'
 	@echo '  make fmt         format the code in rust/'
 	@echo '  make doc         build the rustdoc of all crates, in build/doc'
+	@echo '  make series      write riw as patches for the source of a kernel (KERNEL=FOLDER; OUT=build/series)'
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-deb check-reach check-debug soak bench bench-quick profile scale shell module host-test coverage valgrind mutants litmus loom big-endian fuzz clippy fmt doc lab lab-clean help
+.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-deb check-reach check-debug soak bench bench-quick profile scale shell module host-test coverage valgrind mutants litmus loom big-endian fuzz clippy fmt doc series lab lab-clean help
