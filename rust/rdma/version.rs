@@ -34,11 +34,11 @@ impl Version {
     }
 }
 
-/// Defines the module's version as a constant, and adds it to the module's `modinfo` as
-/// `MODULE_VERSION()` (`include/linux/module.h`) does.
+/// Defines the version of the module `$module` as a constant, and adds it to the module's `modinfo`
+/// as `MODULE_VERSION()` (`include/linux/module.h`) does.
 #[macro_export]
 macro_rules! module_version {
-    ($name:ident: $major:literal, $minor:literal, $patch:literal) => {
+    ($module:literal, $name:ident: $major:literal, $minor:literal, $patch:literal) => {
         /// The version of the module.
         const $name: $crate::version::Version = $crate::version::Version {
             major: $major,
@@ -47,7 +47,12 @@ macro_rules! module_version {
         };
 
         const _: () = {
+            #[cfg(MODULE)]
             const TEXT: &str = concat!("version=", $major, ".", $minor, ".", $patch, "\0");
+            // A kernel image has the entries of all modules: each begins with the module's name.
+            #[cfg(not(MODULE))]
+            const TEXT: &str =
+                concat!($module, ".version=", $major, ".", $minor, ".", $patch, "\0");
 
             #[link_section = ".modinfo"]
             #[used(compiler)]

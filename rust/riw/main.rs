@@ -109,7 +109,7 @@ module! {
     },
 }
 
-rdma::module_version!(VERSION: 0, 1, 0);
+rdma::module_version!("riw", VERSION: 0, 1, 0);
 
 /// The resources of the loaded module. Unloading drops the fields in this order: first no device
 /// can be added, then the devices go, then the events, the work items and the sockets.
