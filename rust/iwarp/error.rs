@@ -175,8 +175,8 @@ pub enum Rdmap {
     UnexpectedOpcode,
     /// Operation: the stream cannot continue.
     CatastrophicStream,
-    /// Operation: the address of the target of an Atomic Request is no multiple of 8. RFC 7306 §8.2
-    /// gives it the code of [`Self::CatastrophicStream`].
+    /// Operation: the address of the target of an Atomic Request is no multiple of 8. RFC 7306
+    /// §8.2 gives it the code of [`Self::CatastrophicStream`].
     UnalignedAtomic,
     /// Operation: the peer's RNIC cannot continue.
     CatastrophicGlobal,
@@ -190,8 +190,8 @@ pub enum Rdmap {
 }
 
 impl Error {
-    /// Returns the Terminate code of this error (RFC 5040 §4.8, RFC 5041 §7.2, RFC 5044 §8 with the
-    /// numbering of RFC 6580 §3.3, RFC 6581 §8).
+    /// Returns the Terminate code of this error (RFC 5040 §4.8, RFC 5041 §7.2, RFC 5044 §8 with
+    /// the numbering of RFC 6580 §3.3, RFC 6581 §8).
     pub const fn term(self) -> TermCode {
         match self {
             Self::Mpa(e) => TermCode::new(LAYER_LLP, 0, e.code()),

@@ -406,6 +406,7 @@ static const char *const providers[] = {
 	[RIW_PROVIDER_SIW] = "siw",
 	[RIW_PROVIDER_RIW] = "riw",
 };
+
 static unsigned int provider = RIW_PROVIDER_SIW;
 
 static int provider_set(const char *value, const struct kernel_param *param)
@@ -443,6 +444,7 @@ static const char *const transports[] = {
 	[RIW_TRANSPORT_SCTP] = "sctp",
 	[RIW_TRANSPORT_BOTH] = "both",
 };
+
 static unsigned int transport = RIW_TRANSPORT_TCP;
 
 static int transport_set(const char *value, const struct kernel_param *param)

@@ -33,12 +33,14 @@ int riw_helper_sctp_load(void)
 	sock_release(sock);
 	if (cmpxchg(&riw_sctp_module, NULL, owner))
 		module_put(owner);
+	/* Pairs with riw_helper_sctp_is_loaded(): a caller that sees it may make sockets. */
 	smp_store_release(&riw_sctp_loaded, true);
 	return 0;
 }
 
 bool riw_helper_sctp_is_loaded(void)
 {
+	/* Pairs with riw_helper_sctp_load(). */
 	return smp_load_acquire(&riw_sctp_loaded);
 }
 

@@ -14,6 +14,7 @@ static const char *const riw_slock_name[2][2] = {
 	{ "slock-AF_INET-RDMA", "slock-AF_INET6-RDMA" },
 	{ "slock-AF_INET-RDMA-SCTP", "slock-AF_INET6-RDMA-SCTP" },
 };
+
 static const char *const riw_lock_name[2][2] = {
 	{ "sk_lock-AF_INET-RDMA", "sk_lock-AF_INET6-RDMA" },
 	{ "sk_lock-AF_INET-RDMA-SCTP", "sk_lock-AF_INET6-RDMA-SCTP" },
@@ -165,6 +166,7 @@ size_t riw_helper_tcp_room(struct sock *sk)
 {
 	if (!sk_stream_is_writeable(sk)) {
 		set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+		/* The callback frees room, then looks at the flag. */
 		smp_mb__after_atomic();
 		if (!sk_stream_is_writeable(sk))
 			return 0;

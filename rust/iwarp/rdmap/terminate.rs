@@ -132,9 +132,9 @@ pub type Terminated = Terminate;
 impl Terminate {
     /// Creates the Terminate for `error`, found in the segment that `quote` describes.
     ///
-    /// RFC 5040 §4.8, figure 10, and §7.1 fix how much of `quote` is included: nothing for an error
-    /// of the lower layer or a local error; length and DDP header for the others; the RDMAP header
-    /// too if RDMAP found the error in a Read Request.
+    /// RFC 5040 §4.8, figure 10, and §7.1 fix how much of `quote` is included: nothing for an
+    /// error of the lower layer or a local error; length and DDP header for the others; the RDMAP
+    /// header too if RDMAP found the error in a Read Request.
     pub fn new(error: Error, quote: Quote) -> Self {
         let quote = match error {
             Error::Mpa(_) | Error::Sctp(_) | Error::Local(_) | Error::DdpLocalCatastrophic => {

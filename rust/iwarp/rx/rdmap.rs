@@ -223,8 +223,8 @@ impl RdmapReceiver {
             _ => &self.requests,
         };
         queue.check(h.msn.get(), h.mo.get(), len, last)?;
-        // MULPDU is never below 128 octets (RFC 5044 §4.5; RFC 5043 §9: 516), so these messages fit
-        // in one segment.
+        // MULPDU is never below 128 octets (RFC 5044 §4.5; RFC 5043 §9: 516), so these messages
+        // fit in one segment.
         if len > exact {
             return Err(DdpUntagged::TooLong.into());
         }

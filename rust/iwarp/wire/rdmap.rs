@@ -94,8 +94,8 @@ pub const ATOMIC_FETCH_ADD: u8 = 0x0;
 /// Atomic opcode: masked compare and swap.
 pub const ATOMIC_CMP_SWAP: u8 = 0x2;
 
-/// Atomic Response header (RFC 7306 §5.2.2). RFC 7306 is inconsistent: §4 gives 32 octets, figure 6
-/// shows these 12.
+/// Atomic Response header (RFC 7306 §5.2.2). RFC 7306 is inconsistent: §4 gives 32 octets, figure
+/// 6 shows these 12.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]

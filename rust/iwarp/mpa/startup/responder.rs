@@ -30,8 +30,8 @@ impl Responder {
     /// # Errors
     ///
     /// Incomplete, malformed or of an unsupported revision: close the connection without a Reply
-    /// (RFC 5044 §7.1.1, §7.1.2). The peer requires CRCs and the policy is off: send the rejecting
-    /// Reply, then close.
+    /// (RFC 5044 §7.1.1, §7.1.2). The peer requires CRCs and the policy is off: send the
+    /// rejecting Reply, then close.
     pub fn request(reader: &Reader, policy: &Policy) -> Result<Self, Refusal> {
         let refuse = |error| Refusal { error, reply: None };
         let request = reader
