@@ -3,17 +3,11 @@
 import fnmatch
 import pathlib
 import re
+import textwrap
 
 REPO = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = "drivers/infiniband/sw/riw"
-# The lines that are added to files of the kernel: behind which line, or before which entry.
-MENU = ("drivers/infiniband/Kconfig", 'source "drivers/infiniband/sw/siw/Kconfig"\n',
-        f'source "{FOLDER}/Kconfig"\n')
-BUILD = ("drivers/infiniband/sw/Makefile", "obj-$(CONFIG_RDMA_SIW)\t\t\t+= siw/\n",
-         "obj-$(CONFIG_RDMA_RIW)\t\t\t+= riw/\n")
-
-
-CHANGES = (MENU, BUILD)
+MANUAL = "Documentation/man/riw.4"
 
 
 def rows():
@@ -37,7 +31,7 @@ def files():
 def text(name):
     """Returns the text of a file as the kernel's tree has it."""
     content = (REPO / name).read_text()
-    return in_tree_kbuild(content) if name == "Kbuild" else content
+    return {"Kbuild": in_tree_kbuild, MANUAL: sysfs_abi}.get(name, str)(content)
 
 
 def in_tree_kbuild(content):
@@ -49,10 +43,74 @@ def in_tree_kbuild(content):
     return re.sub(r"(?<!objtree\)/)(?<![A-Za-z])rust/", "", content)
 
 
-def added_line(kernel, change):
-    """Returns the text of a file of the kernel with a line added behind another one."""
-    name, line, new = change
-    content = (kernel / name).read_text()
-    if content.count(line) != 1:
-        raise ValueError(f"{kernel / name} does not have the line {line.strip()!r} once")
-    return content.replace(line, line + new)
+def settings():
+    """Returns the settings of riw and the directory of each: {name: directory}."""
+    source = (REPO / "rust/riw/settings.rs").read_text()
+    found = {}
+    for directory, block in re.findall(r"^    (mpa|llp) \{\n(.*?)^    \}", source, re.DOTALL | re.MULTILINE):
+        found |= dict.fromkeys(re.findall(r"^ +(\w+): [\d_]+\.\.=", block, re.MULTILINE), directory)
+    # Words are about the transport.
+    return found | dict.fromkeys(re.findall(r"Attribute::word\(\s*c\"(\w+)\"", source), "llp")
+
+
+def sysfs_abi(manual):
+    """The settings of the manual page as a file of Documentation/ABI."""
+    section = re.search(r"^\.SH SETTINGS\n(.*?)^\.SH ", manual, re.DOTALL | re.MULTILINE)[1]
+    described = re.findall(r"^\.TP\n\.B (\w+)\n(.*?)(?=^\.TP|\Z)", section, re.DOTALL | re.MULTILINE)
+    directories = settings()
+    if directories.keys() != dict(described).keys():
+        raise ValueError(f"{MANUAL} does not describe the settings of rust/riw/settings.rs")
+    entries = []
+    for name, words in described:
+        # `.IR a ,` is `a,` in italics and roman.
+        plain = re.sub(r"^\.[BI]R? (\w+)(?: (\W))?$", r"\1\2", words, flags=re.MULTILINE)
+        if re.search(r"^\.|\\", plain, re.MULTILINE):
+            raise ValueError(f"{MANUAL}: {name} has markup that series/mapping.py does not know")
+        described = textwrap.fill(" ".join(plain.split()), 80, initial_indent=" " * 16, subsequent_indent=" " * 16,
+                                  break_long_words=False, break_on_hyphens=False).replace(" " * 16, "\t\t")
+        entries.append(f"What:\t\t/sys/class/infiniband/<device>/{directories[name]}/{name}\n"
+                       "Date:\t\t<month and year of the merge>\nKernelVersion:\t<version of the merge>\n"
+                       f"Contact:\tlinux-rdma@vger.kernel.org\nDescription:\n{described}\n")
+    return "sysfs interface of the driver riw: the settings of a device\n" + "-" * 59 + "\n\n" + "\n".join(entries)
+
+
+def add_line(before, line):
+    """Returns a function that adds a line to a text, behind another one."""
+    def change(content):
+        if content.count(before) != 1:
+            raise ValueError(f"the line {before.strip()!r} is not there once")
+        return content.replace(before, before + line)
+    return change
+
+
+def add_maintainer(content):
+    """Adds the entry of series/maintainers to MAINTAINERS, at its place in the alphabet."""
+    lines = (REPO / "series/maintainers").read_text().splitlines(keepends=True)
+    entry = "".join(line for line in lines if not line.startswith("#"))
+    title = entry.partition("\n")[0]
+    # An entry is a title, and lines such as `M:` up to an empty one.
+    others = re.finditer(r"^(.+)\n(?:[A-Z]:\t.*\n)+(?:\n|\Z)", content, re.MULTILINE)
+    titles = {match[1]: match.end() for match in others}
+    place = titles[max(other for other in titles if other < title)]
+    return f"{content[:place]}{entry}\n{content[place:]}"
+
+
+# What is added to files of the kernel.
+CHANGES = {
+    "Documentation/infiniband/index.rst": add_line("   ipoib\n", "   riw\n"),
+    "MAINTAINERS": add_maintainer,
+    "drivers/infiniband/Kconfig": add_line('source "drivers/infiniband/sw/siw/Kconfig"\n',
+                                           f'source "{FOLDER}/Kconfig"\n'),
+    "drivers/infiniband/sw/Makefile": add_line("obj-$(CONFIG_RDMA_SIW)\t\t\t+= siw/\n",
+                                               "obj-$(CONFIG_RDMA_RIW)\t\t\t+= riw/\n"),
+}
+
+
+def changed(kernel, name):
+    """Returns the text of a file of the kernel with what is added to it."""
+    try:
+        return CHANGES[name]((kernel / name).read_text())
+    except FileNotFoundError:
+        raise ValueError(f"{kernel} has no {name}: it must be the whole source of Linux") from None
+    except ValueError as error:
+        raise ValueError(f"{kernel / name}: {error}") from None
