@@ -7,7 +7,6 @@
  *
  * READS: the depth of reads that each asks for, in both directions.
  */
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -28,7 +27,8 @@ static void prepare(struct ibv_context *ctx)
 		tap_bail("resources");
 }
 
-static void connect_one(struct rdma_event_channel *events, struct sockaddr *to, int reads)
+static void connect_one(struct rdma_event_channel *events, const struct side *to, uint16_t port,
+			int reads)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
@@ -38,14 +38,9 @@ static void connect_one(struct rdma_event_channel *events, struct sockaddr *to, 
 		.responder_resources = reads,
 		.initiator_depth = reads,
 	};
-	struct rdma_cm_id *id;
+	const struct side here = {};
+	struct rdma_cm_id *id = cm_resolve(&here, events, to, port);
 
-	if (rdma_create_id(events, &id, NULL, RDMA_PS_TCP) ||
-	    rdma_resolve_addr(id, NULL, to, RESOLVE_MS) ||
-	    !cm_expect(events, RDMA_CM_EVENT_ADDR_RESOLVED, NULL, NULL, NULL) ||
-	    rdma_resolve_route(id, RESOLVE_MS) ||
-	    !cm_expect(events, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, NULL, NULL))
-		tap_bail("resolving: %m");
 	prepare(id->verbs);
 	init.send_cq = init.recv_cq = cq;
 	if (rdma_create_qp(id, pd, &init) || rdma_connect(id, &param))
@@ -54,15 +49,16 @@ static void connect_one(struct rdma_event_channel *events, struct sockaddr *to, 
 
 int main(int argc, char **argv)
 {
-	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST, .ai_port_space = RDMA_PS_TCP };
-	struct rdma_event_channel *events = rdma_create_event_channel();
-	struct rdma_addrinfo *info;
+	struct rdma_event_channel *events;
+	struct side to = {};
 
-	if (argc != 5 || !events || rdma_getaddrinfo(argv[2], argv[3], &hints, &info))
+	if (argc != 5)
 		return 2;
+	to.addr = argv[2];
+	events = cm_new_channel();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (int i = 0; i < atoi(argv[1]); i++)
-		connect_one(events, info->ai_dst_addr, atoi(argv[4]));
+		connect_one(events, &to, atoi(argv[3]), atoi(argv[4]));
 	puts("pending");
 	pause();
 	return 0;

@@ -5,8 +5,6 @@
  *
  *     unread_writes QPS ADDRESS PORT
  */
-#include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +34,7 @@ static void prepare(struct ibv_context *ctx)
 		tap_bail("resources");
 }
 
-static void connect_one(struct rdma_event_channel *events, struct sockaddr *to)
+static void connect_one(struct rdma_event_channel *events, const struct side *to, uint16_t port)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
@@ -44,14 +42,9 @@ static void connect_one(struct rdma_event_channel *events, struct sockaddr *to)
 	};
 	struct ibv_sge sge = { (uintptr_t)memory, LENGTH, 0 };
 	struct rdma_conn_param param = {};
-	struct rdma_cm_id *id;
+	const struct side here = {};
+	struct rdma_cm_id *id = cm_resolve(&here, events, to, port);
 
-	if (rdma_create_id(events, &id, NULL, RDMA_PS_TCP) ||
-	    rdma_resolve_addr(id, NULL, to, RESOLVE_MS) ||
-	    !cm_expect(events, RDMA_CM_EVENT_ADDR_RESOLVED, NULL, NULL, NULL) ||
-	    rdma_resolve_route(id, RESOLVE_MS) ||
-	    !cm_expect(events, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, NULL, NULL))
-		tap_bail("resolving: %m");
 	prepare(id->verbs);
 	sge.lkey = mr->lkey;
 	init.send_cq = init.recv_cq = cq;
@@ -65,15 +58,16 @@ static void connect_one(struct rdma_event_channel *events, struct sockaddr *to)
 
 int main(int argc, char **argv)
 {
-	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST, .ai_port_space = RDMA_PS_TCP };
-	struct rdma_event_channel *events = rdma_create_event_channel();
-	struct rdma_addrinfo *info;
+	struct rdma_event_channel *events;
+	struct side to = {};
 
-	if (argc != 4 || !events || rdma_getaddrinfo(argv[2], argv[3], &hints, &info))
+	if (argc != 4)
 		return 2;
+	to.addr = argv[2];
+	events = cm_new_channel();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (int i = 0; i < atoi(argv[1]); i++)
-		connect_one(events, info->ai_dst_addr);
+		connect_one(events, &to, atoi(argv[3]));
 	puts("posted");
 	pause();
 	return 0;
