@@ -95,7 +95,7 @@ def add_maintainer(content):
     return f"{content[:place]}{entry}\n{content[place:]}"
 
 
-# What is added to files of the kernel.
+# The lines that files of the kernel get.
 CHANGES = {
     "Documentation/infiniband/index.rst": add_line("   ipoib\n", "   riw\n"),
     "MAINTAINERS": add_maintainer,

@@ -34,7 +34,7 @@ pub(crate) trait Segments {
     fn finish(self, blocked: bool) -> Result<Pause, Error>;
 }
 
-/// What continues a receive that has stopped.
+/// What a receive that has stopped waits for.
 #[derive(Default)]
 pub(crate) enum Pause {
     /// The next event of the link.
