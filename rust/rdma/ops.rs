@@ -197,7 +197,7 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
     ) -> Result<impl PinInit<Self::Mr>>;
     /// Prepares a region for its end (`dereg_mr`), or for being replaced (`rereg_user_mr`). It
     /// stays as it was if this fails.
-    fn retire_mr(mr: &Mr<Self>) -> Result;
+    fn retire_mr(dev: &Device<Self>, mr: &Mr<Self>) -> Result;
     /// Undoes [`Self::retire_mr`]: the region could not be replaced.
     fn keep_mr(mr: &Mr<Self>);
     /// Prepares the region of a process for its end (`dereg_mr`), as uverbs undoes its creation.

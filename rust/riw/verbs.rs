@@ -304,8 +304,8 @@ impl rdma::Driver for Riw {
         old.replacement(pd, change)
     }
 
-    fn retire_mr(mr: &mr::MrObject) -> Result {
-        mr.retire()
+    fn retire_mr(dev: &Device<Self>, mr: &mr::MrObject) -> Result {
+        mr.retire(dev)
     }
 
     fn keep_mr(mr: &mr::MrObject) {

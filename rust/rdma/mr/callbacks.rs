@@ -139,7 +139,7 @@ impl<T: Driver> Callbacks<T> {
 
             // This pins memory, which takes long: windows can still be bound to the old region.
             let data = T::rereg_user_mr(old, pd, &change)?;
-            T::retire_mr(old)?;
+            T::retire_mr(pd.device(), old)?;
             let new = Self::new_mr(pd, stag, extent, data).inspect_err(|_| T::keep_mr(old))?;
 
             // SAFETY: Both are alive, and only the verbs for them access the fields.
@@ -259,7 +259,7 @@ impl<T: Driver> Callbacks<T> {
         if undone {
             T::abandon_mr(dev, region);
         } else if !replaced {
-            if let Err(e) = T::retire_mr(region) {
+            if let Err(e) = T::retire_mr(dev, region) {
                 return e.to_errno();
             }
         }

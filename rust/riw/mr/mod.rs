@@ -141,10 +141,14 @@ impl Mr {
         Ok(Self::of(pd, MrMemory::Window(window), charge))
     }
 
-    /// Keeps windows from being bound to the region. Any context. Fails with `EBUSY` if there is
-    /// one.
-    pub(crate) fn retire(&self) -> Result {
-        self.windows.retire()
+    /// Keeps windows from being bound to the region. Process context; does not sleep. Fails with
+    /// `EBUSY` if there is one. Takes time for each region of the device if it finds any.
+    pub(crate) fn retire(&self, dev: &Device<Riw>) -> Result {
+        self.windows.retire().or_else(|_| {
+            // A binding that has ended with its stream is counted until it is dropped.
+            for_each_window(dev, |window| window.drop_ended_binding_to(self));
+            self.windows.retire()
+        })
     }
 
     /// Undoes [`Self::retire`]. Any context.
@@ -159,11 +163,7 @@ impl Mr {
             return;
         }
         // A bind counts under the lock of its window. So from here on one fails, or is met.
-        dev.mrs().for_each(|mr| {
-            if let MrMemory::Window(window) = &mr.memory {
-                window.end_binding_to(self);
-            }
-        });
+        for_each_window(dev, |window| window.end_binding_to(self));
     }
 
     fn of(pd: &Pd<Riw>, memory: MrMemory, charge: ObjectCharge) -> impl PinInit<Self> {
@@ -216,4 +216,13 @@ impl Mr {
             MrMemory::Window(window) => window.details(),
         }
     }
+}
+
+/// Calls `f` with each window of the device. Process context.
+fn for_each_window(dev: &Device<Riw>, f: impl Fn(&Window)) {
+    dev.mrs().for_each(|mr| {
+        if let MrMemory::Window(window) = &mr.memory {
+            f(window);
+        }
+    });
 }

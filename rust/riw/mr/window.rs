@@ -274,11 +274,19 @@ impl Window {
         let _old = {
             let mut current = self.current.lock();
 
-            match &current.binding {
-                Some(binding) if core::ptr::eq::<Mr>(&**binding.region, region) => {
-                    current.binding.take()
-                }
-                _ => None,
+            current.binding.take_if(|binding| binding.is_to(region))
+        };
+    }
+
+    /// Drops the binding if it is one to `region`, and has ended with its stream. Process context
+    /// or softirq.
+    pub(super) fn drop_ended_binding_to(&self, region: &Mr) {
+        let _old = {
+            let mut current = self.current.lock();
+
+            match self.in_force(&current) {
+                Some(_) => None,
+                None => current.binding.take_if(|binding| binding.is_to(region)),
             }
         };
     }
@@ -357,6 +365,11 @@ impl Window {
 }
 
 impl Binding {
+    /// Whether the region is this one.
+    fn is_to(&self, region: &Mr) -> bool {
+        core::ptr::eq::<Mr>(&**self.region, region)
+    }
+
     /// Whether `stag` names the binding, and the queue pair `grantor` has made it.
     fn may_end(&self, stag: Stag, grantor: &Arc<Grantor>) -> Result<(), Denied> {
         if self.stag != stag {

@@ -584,6 +584,29 @@ static void busy(void)
 	tap_point("a region with windows can be neither deregistered nor re-registered");
 }
 
+static void busy_until_end(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_mw *mw;
+	struct setup s;
+	struct ibv_wc wc;
+
+	begin(&s, WINDOWED);
+	mw = window(s.pair.passive.pd, IBV_MW_TYPE_2);
+	bound(&s, mw);
+	tap_check(!post_recv(s.pair.passive.qp, 80, NULL, 0), "ibv_post_recv");
+	tap_check(!ibv_modify_qp(s.pair.passive.qp, &attr, IBV_QP_STATE), "ERROR: %m");
+	tap_check(cq_next(s.pair.passive.rcq, &wc, PATIENCE) && wc.status == IBV_WC_WR_FLUSH_ERR,
+		  "the receive is not flushed");
+	tap_check(!ibv_rereg_mr(s.remote.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL),
+		  "ibv_rereg_mr: %m");
+	tap_check(!ibv_dereg_mr(s.remote.mr), "ibv_dereg_mr");
+	s.remote.mr = NULL;
+	tap_check(!ibv_dealloc_mw(mw), "ibv_dealloc_mw");
+	setup_close(&s);
+	tap_point("a window of type 2B that has ended keeps no region from being deregistered");
+}
+
 static void invalidated_regions(void)
 {
 	struct setup s;
@@ -725,6 +748,7 @@ int main(int argc, char **argv)
 	bad_binds_of_type_2();
 	local_use();
 	busy();
+	busy_until_end();
 	invalidated_regions();
 	invalidated_with_window();
 	new_interface();
