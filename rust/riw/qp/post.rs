@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! WRs that kernel users post, and the doorbell of receive queues. Kernel users post in any
-//! context, also with interrupts off: nothing here sleeps, transmits, or calls the consumer. A
+//! context, also with interrupts off: posting neither sleeps, transmits, nor calls the consumer. A
 //! worker does that.
 
 use super::{receive_wait::receive_posted, Qp};
 use crate::{
     driver::Riw,
     queue::{kernel_wr::PostedSend, wr::RecvWr},
+    stream::tx::TxRun,
 };
 use iwarp::qp::State;
 use kernel::{prelude::*, sync::Arc};
@@ -42,30 +43,34 @@ impl Qp {
             trace::wr_post(&**self, || RecvWr::traced(wr));
         });
 
-        self.receive_posted();
+        if self.flushes_posted() {
+            self.kick();
+        }
         posted
     }
 
     /// Handles the doorbell of the receive queue: a process has posted a WR for which riw has
     /// requested it
-    /// ([`RecvQueue::wake_for_next`](crate::queue::receive::RecvQueue::wake_for_next)). Any
-    /// context. Fails with `EINVAL` if the queue is shared.
+    /// ([`RecvQueue::wake_for_next`](crate::queue::receive::RecvQueue::wake_for_next)). Process
+    /// context; may sleep. In error the caller flushes the queue, so that the time is its own.
+    /// Fails with `EINVAL` if the queue is shared.
     pub(crate) fn ring_recv_doorbell(self: &Arc<Self>) -> Result {
         if self.stream.rq.is_shared() {
             return Err(EINVAL);
         }
         trace::recv_doorbell(&**self);
-        self.receive_posted();
+        if self.flushes_posted() && self.runner.want() {
+            self.transmit(TxRun::Doorbell);
+        }
         Ok(())
     }
 
-    /// Notes that a WR has been posted to the receive queue. Any context.
-    fn receive_posted(self: &Arc<Self>) {
+    /// Notes that a WR has been posted to the receive queue. Any context. Returns whether it needs
+    /// a transmit run, which flushes it.
+    fn flushes_posted(self: &Arc<Self>) -> bool {
         // A full barrier, so that the WR is posted before the check: either this sees the error, or
         // the flush, which a full barrier in `kick` precedes, sees the WR.
         receive_posted(self.device(), self.stream.rq.queue());
-        if self.is_in_error() {
-            self.kick();
-        }
+        self.is_in_error()
     }
 }
