@@ -112,15 +112,17 @@ module! {
 rdma::module_version!("riw", VERSION: 0, 1, 0);
 
 /// The resources of the loaded module. Unloading drops the fields in this order: first no device
-/// can be added, then the devices go, then the events, the work items and the sockets.
+/// can be added, then the devices go, then the events, the work items and the sockets. The timer of
+/// a connection, an item of `riw_stream`, may queue the item that sets it up: so the queue of those
+/// is drained later.
 struct Module {
     _link: Pin<KBox<Registration<RiwLink>>>,
     _devices: RemoveOnDrop,
     _watcher: Pin<KBox<net::Notifier<NetdevNotifier>>>,
     _queue: DrainOnDrop,
     _kernel_queue: DrainOnDrop,
-    _setup_queue: DrainOnDrop,
     _stream_queue: DrainOnDrop,
+    _setup_queue: DrainOnDrop,
     _pernet: Arc<Pernet>,
 }
 
