@@ -11,6 +11,7 @@ use crate::{
         fifo::Fifo,
         kernel_wr::PostedSend,
         posted::PostedWrs,
+        send_state::{BegunWr, Generation, SendState, WrProgress},
         wr::{SendData, SendWr, WcStatus, WrId, WrPlace, WrReport},
         QpObject,
     },
@@ -25,7 +26,8 @@ use kernel::{
 use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
 use rdma::Device;
 
-/// Maximum entries to check or flush in one critical section: it runs with bottom halves off.
+/// Maximum entries to check, complete or flush in one critical section: it runs with bottom halves
+/// off.
 const CHUNK: u32 = 64;
 
 /// The send queue of a queue pair.
@@ -51,23 +53,11 @@ pub(crate) struct SendQueue {
     /// be read without it. Only the holder of the right to transmit adds WRs.
     begun: Atomic<u32>,
     places: u32,
+    /// Whether the oldest WRs in [`SendState::begun`] may be done and not completed. Changes under
+    /// `state`, and may be read without it.
+    has_rest: Atomic<bool>,
     #[pin]
     state: BhSpinLock<SendState>,
-}
-
-/// Counts how often a send queue has been opened: once for each connection. It may wrap: it is
-/// compared only within a call.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) struct Generation(u32);
-
-struct SendState {
-    begun: Fifo<BegunWr>,
-    generation: Generation,
-    /// The stream is closing: WRs from this number on are flushed, not begun.
-    end: Option<u32>,
-    /// The queue pair, to be named in completions. `None` before it is published, and when it is
-    /// being destroyed: no completions are given then.
-    object: Option<ARef<QpObject>>,
 }
 
 /// How WRs are flushed.
@@ -86,31 +76,6 @@ pub(crate) struct SendDepth {
     pub(crate) posted: u32,
     /// WRs that are begun and not completed.
     pub(crate) begun: u32,
-}
-
-/// A WR that was begun.
-struct BegunWr {
-    report: WrReport,
-    progress: WrProgress,
-}
-
-/// How far a WR is.
-enum WrProgress {
-    /// The transmitter has it.
-    Sending,
-    /// It is sent, and waits for the peer's response.
-    Waiting(WrId),
-    /// It is done, and waits for the WRs before it.
-    Done(WrId, WcStatus),
-}
-
-impl SendState {
-    /// Whether WR `next` is at the end or behind it. It can be behind: the transmitter begins a
-    /// WR that it peeked at before the end was set.
-    fn is_past_end(&self, next: u32) -> bool {
-        self.end
-            .is_some_and(|end| next.wrapping_sub(end) <= u32::MAX / 2)
-    }
 }
 
 impl SendQueue {
@@ -134,6 +99,7 @@ impl SendQueue {
             ended: Atomic::new(false),
             begun: Atomic::new(0),
             places,
+            has_rest: Atomic::new(false),
             state <- new_bh_spinlock!(
                 SendState { begun: queue, generation: Generation(0), end: None, object: None },
                 "riw::SendQueue::state"
@@ -254,13 +220,17 @@ impl SendQueue {
                 if let Some(begun) = state.begun.get(number) {
                     begun.progress = progress;
                 }
-                self.complete(&mut state)
+                let pending = self.complete(&mut state);
+
+                drop(state);
+                pending.and(self.complete_rest())
             }
         }
     }
 
     /// Finishes WR `number`, which waits for a response, as [`Self::finish`] does. Process context
-    /// or softirq.
+    /// or softirq. Many WRs may wait for this one: the transmitter completes those that
+    /// [`Self::has_rest`] tells of.
     pub(crate) fn finish_waiting(&self, number: u32, status: WcStatus) -> PendingNotify {
         let mut state = self.state.lock();
 
@@ -273,17 +243,47 @@ impl SendQueue {
         self.complete(&mut state)
     }
 
-    /// Completes the oldest WRs, up to the first one that is not done.
+    /// Whether WRs may be left to [`Self::complete_rest`]. Any context.
+    pub(crate) fn has_rest(&self) -> bool {
+        self.has_rest.load(ordering::Relaxed)
+    }
+
+    /// Completes the oldest WRs, up to the first one that is not done. For the transmitter: process
+    /// context.
+    pub(crate) fn complete_rest(&self) -> PendingNotify {
+        let mut pending = PendingNotify::default();
+
+        while self.has_rest() {
+            pending = pending.and(self.complete(&mut self.state.lock()));
+        }
+        pending
+    }
+
+    /// Completes the oldest WRs, up to the first one that is not done, a limited number.
     fn complete(&self, state: &mut SendState) -> PendingNotify {
         let mut pending = PendingNotify::default();
 
-        while let Some(WrProgress::Done(..)) = state.begun.front().map(|begun| &begun.progress) {
+        for _ in 0..CHUNK {
+            match state.begun.front() {
+                Some(begun) if matches!(begun.progress, WrProgress::Done(..)) => {}
+                _ => {
+                    self.note_completed(state, false);
+                    return pending;
+                }
+            }
             if let Some(begun) = state.begun.pop() {
                 pending = pending.and(self.add(state, begun));
             }
         }
-        self.note_begun(state);
+        self.note_completed(state, true);
         pending
+    }
+
+    /// Notes how many WRs are begun after some were completed, and whether more of them may be
+    /// done. The caller holds `state`.
+    fn note_completed(&self, state: &SendState, has_rest: bool) {
+        self.note_begun(state);
+        self.has_rest.store(has_rest, ordering::Relaxed);
     }
 
     /// Adds the completion of a WR, if there is to be one. A WR that is not done is flushed.

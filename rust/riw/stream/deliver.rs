@@ -104,7 +104,7 @@ impl Stream {
     }
 
     /// Finishes the oldest read of this side. Softirq or process context. Returns whether the
-    /// transmitter waits for the end of a read.
+    /// transmitter waits for the end of a read, or has to complete WRs that waited for this one.
     pub(super) fn finish_read(&self, status: WcStatus, unreported: &mut Unreported) -> bool {
         // Under the lock: to the transmitter, a read that has left the queue is complete.
         let mut reads = self.reads.lock();
@@ -120,7 +120,22 @@ impl Stream {
                 unreported.send = unreported.send.and(pending);
             }
         }
-        core::mem::take(&mut reads.tx_blocked)
+        core::mem::take(&mut reads.tx_blocked) || self.sq.has_rest()
+    }
+
+    /// Completes the WRs that a receiver has left to the transmitter. Process context; no lock but
+    /// `tx` is held. Fails if a completion is lost.
+    pub(super) fn complete_rest(&self) -> Result<(), StreamError> {
+        if !self.sq.has_rest() {
+            return Ok(());
+        }
+        let send = self.sq.complete_rest();
+
+        self.report(&Unreported {
+            send,
+            ..Unreported::default()
+        })
+        .map_err(|Lost| StreamError::local(Local::Completion))
     }
 
     /// Gives up the sink of a read, which the consumer has again with the completion, whatever its

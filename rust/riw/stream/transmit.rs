@@ -65,6 +65,8 @@ impl Stream {
         // Later batches of the run are parts of long messages.
         let mut rung = tx.rung();
 
+        self.complete_rest()?;
+
         for _ in 0..BATCHES {
             let Some(sender) = &mut tx.sender else {
                 return Ok(PassResult::Done);

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the lock of a send queue protects.
+
+use super::{
+    fifo::Fifo,
+    wr::{WcStatus, WrId, WrReport},
+    QpObject,
+};
+use kernel::sync::aref::ARef;
+
+/// Counts how often a send queue has been opened: once for each connection. It may wrap: it is
+/// compared only within a call.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct Generation(pub(super) u32);
+
+pub(super) struct SendState {
+    pub(super) begun: Fifo<BegunWr>,
+    pub(super) generation: Generation,
+    /// The stream is closing: WRs from this number on are flushed, not begun.
+    pub(super) end: Option<u32>,
+    /// The queue pair, to be named in completions. `None` before it is published, and when it is
+    /// being destroyed: no completions are given then.
+    pub(super) object: Option<ARef<QpObject>>,
+}
+
+/// A WR that was begun.
+pub(super) struct BegunWr {
+    pub(super) report: WrReport,
+    pub(super) progress: WrProgress,
+}
+
+/// How far a WR is.
+pub(super) enum WrProgress {
+    /// The transmitter has it.
+    Sending,
+    /// It is sent, and waits for the peer's response.
+    Waiting(WrId),
+    /// It is done, and waits for the WRs before it.
+    Done(WrId, WcStatus),
+}
+
+impl SendState {
+    /// Whether WR `next` is at the end or behind it. It can be behind: the transmitter begins a
+    /// WR that it peeked at before the end was set.
+    pub(super) fn is_past_end(&self, next: u32) -> bool {
+        self.end
+            .is_some_and(|end| next.wrapping_sub(end) <= u32::MAX / 2)
+    }
+}
