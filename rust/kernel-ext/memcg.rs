@@ -117,6 +117,14 @@ impl MemCgroup {
     }
 }
 
+/// Lets the running worker forget what it has charged above `memory.high`, for the users of earlier
+/// work items and by sockets: it waits for that in a later charge, when it serves somebody else.
+/// For the begin of a work item. Any context.
+pub fn forget_excess() {
+    // SAFETY: The function changes a counter of the running task, and has no other requirements.
+    unsafe { bindings::forget_excess() };
+}
+
 impl Clone for MemCgroup {
     fn clone(&self) -> Self {
         // INVARIANT: The result is null, or comes with a new reference.

@@ -94,12 +94,17 @@ void riw_helper_noio_restore(unsigned int flags)
  * seconds, in the midst of what it does for other users. It does not have to: the processes of the
  * memory cgroup wait, and its limit holds for all.
  */
-struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg)
+void riw_helper_forget_excess(void)
 {
 #ifdef CONFIG_MEMCG
 	if (in_task() && current->flags & PF_KTHREAD)
 		current->memcg_nr_pages_over_high = 0;
 #endif
+}
+
+struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg)
+{
+	riw_helper_forget_excess();
 	return set_active_memcg(memcg);
 }
 

@@ -23,6 +23,7 @@ void riw_helper_noreclaim_restore(unsigned int flags);
 unsigned int riw_helper_noio_save(void);
 void riw_helper_noio_restore(unsigned int flags);
 struct mem_cgroup *riw_helper_current_memcg(void);
+void riw_helper_forget_excess(void);
 struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg);
 struct mem_cgroup *riw_helper_get_memcg(struct mem_cgroup *memcg);
 void riw_helper_put_memcg(struct mem_cgroup *memcg);

@@ -14,9 +14,10 @@ use super::{
     Endpoint,
 };
 use crate::{
-    limits::{self, check_depths},
+    limits,
     link::{AwaitedRequest, Connection, Deadline, Prepared, ReceivedRequest, Responder},
     qp::{Qp, Role},
+    stream::StartRoom,
 };
 use kernel::{
     prelude::*,
@@ -122,7 +123,7 @@ pub(super) fn incoming(connection: Connection, subscription: Arc<Subscription>) 
         }
     };
 
-    let mut phase = endpoint.phase.lock();
+    let mut phase = endpoint.lock_phase();
     let begun = match dev.add(endpoint.token, Member::Endpoint(endpoint.clone())) {
         Ok(()) => endpoint.await_request(connection, incoming),
         Err(e) => {
@@ -264,7 +265,7 @@ impl Endpoint {
     /// Reports the request, if it is queued, as
     /// [`CmConnection::offer`](super::member::CmConnection::offer) says. May sleep.
     pub(super) fn offer_queued(self: &Arc<Self>) {
-        self.step_and_arm(&mut self.phase.lock(), |phase| match phase {
+        self.step_and_arm(&mut self.lock_phase(), |phase| match phase {
             Phase::Queued(undecided) if !self.events.has(PendingEvent::Evicted) => {
                 self.report_request(undecided)
             }
@@ -298,8 +299,11 @@ impl Endpoint {
         id: &CmId,
         param: &ConnParam<'_>,
     ) -> Result {
-        self.step(&mut self.phase.lock(), |phase| match phase {
-            Phase::Reported(undecided) => self.accept_reported(undecided, qp, id, param),
+        // Before the phase is locked.
+        let room = qp.start_room(param, Role::Responder);
+
+        self.step(&mut self.lock_phase(), |phase| match phase {
+            Phase::Reported(undecided) => self.accept_reported(undecided, qp, id, param, room),
             phase => (Step::Next(phase), Err(ECONNRESET)),
         })
     }
@@ -310,10 +314,13 @@ impl Endpoint {
         qp: &Arc<Qp>,
         id: &CmId,
         param: &ConnParam<'_>,
+        room: Result<StartRoom>,
     ) -> (Step, Result) {
         reported.decided();
         // Until the Reply is sent, a rejecting one can be sent instead.
-        let prepared = match self.prepare(&reported.responder, qp, param) {
+        let prepared =
+            room.and_then(|room| Ok((self.prepare(&reported.responder, qp, param)?, room)));
+        let (prepared, room) = match prepared {
             Ok(prepared) => prepared,
             Err(e) => {
                 let step = self.refuse_with(reported, Phase::Reported, EndReason::Local(e));
@@ -324,7 +331,7 @@ impl Endpoint {
         let started = prepared
             .send(&self.link, self.dev.reorder(qp))
             .and_then(|parameters| {
-                self.start(&parameters, Role::Responder, reported.incoming.addrs)?;
+                self.start(&parameters, Role::Responder, reported.incoming.addrs, room)?;
                 Ok(parameters)
             });
         let parameters = match started {
@@ -361,7 +368,6 @@ impl Endpoint {
         qp: &Arc<Qp>,
         param: &ConnParam<'a>,
     ) -> Result<Prepared<'a>> {
-        check_depths(param)?;
         let prepared = responder.accept(param.into())?;
 
         self.attach(qp)?;
@@ -371,7 +377,7 @@ impl Endpoint {
     /// Ends the connection that was accepted by `id`, as
     /// [`CmOperations::abandon`](rdma::iw::CmOperations::abandon) says. May sleep.
     pub(super) fn abandon_accept(self: &Arc<Self>, id: &CmId) -> bool {
-        let mut phase = self.phase.lock();
+        let mut phase = self.lock_phase();
         let (own, established) = match &*phase {
             Phase::AwaitFirst { id, .. } => (id, false),
             Phase::Rdma { id, .. } => (id, true),
@@ -393,7 +399,7 @@ impl Endpoint {
 
     /// Rejects, as [`CmOperations::reject`](rdma::iw::CmOperations::reject) says. May sleep.
     pub(super) fn reject_by(self: &Arc<Self>, rejection: &Rejection<'_>) -> Result {
-        self.step(&mut self.phase.lock(), |phase| match phase {
+        self.step(&mut self.lock_phase(), |phase| match phase {
             Phase::Reported(undecided) if rejection.by_handler => {
                 (self.reject_by_handler(undecided), Ok(()))
             }

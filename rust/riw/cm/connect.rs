@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{
     counters::Counter,
-    limits::check_depths,
     link::{
         AddrPair, Answer, Connection, Deadline, LinkState, Site, Startup, StartupFailure, Transport,
     },
@@ -78,6 +77,7 @@ impl Opening {
             },
             startup,
             fallback,
+            room: Some(qp.start_room(param, Role::Initiator)?),
             deadline: Deadline::new(time),
             limit: Deadline::new(connect_time.saturating_add(dev.settings.startup_time())),
         };
@@ -168,13 +168,12 @@ pub(super) fn connect(
     remote: &SocketAddr,
     param: &ConnParam<'_>,
 ) -> Result {
-    check_depths(param)?;
     // Held until the device knows of the connections.
     let ns = dev.netns_of(home)?;
     let (mut opening, connection) = Opening::new(dev, &ns, qp, id, setup, remote, param)?;
     let endpoint = Endpoint::new(dev, qp.is_below_reclaim(Role::Initiator))?;
 
-    let mut phase = endpoint.phase.lock();
+    let mut phase = endpoint.lock_phase();
     let begun = dev
         .add(endpoint.token, Member::Endpoint(endpoint.clone()))
         .map_err(EndReason::Local)
@@ -318,12 +317,12 @@ impl Endpoint {
     }
 
     /// Starts the stream and reports the connection. May sleep.
-    fn connected(self: &Arc<Self>, opening: KBox<Opening>, parameters: &Parameters) -> Step {
-        let started = if opening.startup.private_data().len() > CmId::PRIVATE_DATA_MAX {
+    fn connected(self: &Arc<Self>, mut opening: KBox<Opening>, parameters: &Parameters) -> Step {
+        let started = match opening.room.take() {
             // iw_cm would get only a part of them.
-            Err(EMSGSIZE)
-        } else {
-            self.start(parameters, Role::Initiator, opening.addrs)
+            _ if opening.startup.private_data().len() > CmId::PRIVATE_DATA_MAX => Err(EMSGSIZE),
+            Some(room) => self.start(parameters, Role::Initiator, opening.addrs, room),
+            None => Err(ENOTCONN),
         };
         if let Err(e) = started {
             let error = Mpa::LocalCatastrophic.into();

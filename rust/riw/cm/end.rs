@@ -8,7 +8,7 @@ use super::{
     reason::EndReason,
     Endpoint,
 };
-use crate::qp::Closed;
+use crate::{link::LinkState, qp::Closed};
 use kernel::sync::Arc;
 use kernel_ext::workqueue::cancel_delayed_work;
 use rdma::iw::{CmEvent, Offer};
@@ -58,7 +58,7 @@ impl Endpoint {
             last,
             Phase::AwaitRequest(_) | Phase::Queued(_) | Phase::Reported(_)
         );
-        self.disconnect(end.how, refused);
+        self.disconnect(end, refused);
         self.release_qp(end.reason);
         last.report_end(end.reason);
         self.dev.remove(self.token);
@@ -67,16 +67,26 @@ impl Endpoint {
 
     /// Closes the connection. Resets it if the queue pair has unsent data: completions may have
     /// been given for them, and the peer would take a FIN for an orderly end. May sleep.
-    fn disconnect(&self, how: Disconnect, refused: bool) {
+    fn disconnect(&self, end: &End, refused: bool) {
         let Some(connection) = self.link.take() else {
             return;
         };
-        // The link is empty, so that nothing is sent meanwhile and the result holds. This waits for
-        // a transmit pass, which a reset need not do.
-        let has_unsent = || self.qp.as_ref().is_some_and(|qp| qp.has_unsent());
+        // The link is empty, so that nothing is sent meanwhile and the result holds.
+        let has_unsent = || match (self.qp.as_ref(), end.reason) {
+            (None, _) => false,
+            // Do not wait for the transmit pass that has not ended in time: the process may have to
+            // wait for memory. It has unsent data then.
+            (Some(qp), EndReason::Timeout) => qp.may_have_unsent(),
+            (Some(qp), _) => qp.has_unsent(),
+        };
 
-        match how {
-            Disconnect::Graceful if !has_unsent() => self.dev.lingers.close(connection, refused),
+        // One that has ended sends nothing: there is no need to wait for a pass.
+        let has_ended = matches!(connection.state(), LinkState::Closed(_));
+
+        match end.how {
+            Disconnect::Graceful if has_ended || !has_unsent() => {
+                self.dev.lingers.close(connection, refused);
+            }
             _ => connection.abort(),
         }
     }

@@ -6,7 +6,8 @@ use super::{
     device::CmDevice,
     member::CmConnection,
     pending::{PendingEvent, PendingEvents},
-    phase::{End, Phase},
+    phase::End,
+    phase_lock::PhaseLock,
     reason::EndReason,
 };
 use crate::{
@@ -15,11 +16,11 @@ use crate::{
 };
 use iwarp::Segment;
 use kernel::{
-    impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
+    impl_has_delayed_work, impl_has_work, new_delayed_work, new_work,
     prelude::*,
     sync::{
         atomic::{ordering, Atomic},
-        Arc, ArcBorrow, Mutex, SetOnce,
+        Arc, ArcBorrow, SetOnce,
     },
     workqueue::{DelayedWork, Work},
 };
@@ -46,7 +47,7 @@ pub(super) struct Endpoint {
     /// probes and for the watch over their answers.
     pub(super) keepalive: SetOnce<u16>,
     #[pin]
-    pub(super) phase: Mutex<Phase>,
+    pub(super) phase: PhaseLock,
     pub(super) link: Arc<Link>,
     /// Acts on events until the stream is active.
     #[pin]
@@ -92,7 +93,7 @@ impl Endpoint {
                 qp: SetOnce::new(),
                 addrs: SetOnce::new(),
                 keepalive: SetOnce::new(),
-                phase <- new_mutex!(Phase::New, "riw::cm::Endpoint::phase"),
+                phase <- PhaseLock::new(),
                 link,
                 setup_work <- new_work!("riw::cm::Endpoint::setup_work"),
                 stream_work <- new_work!("riw::cm::Endpoint::stream_work"),
@@ -200,7 +201,7 @@ impl CmConnection for Endpoint {
         let this = Arc::from(self);
 
         this.end(
-            &mut this.phase.lock(),
+            &mut this.lock_phase(),
             &End::abort(EndReason::Local(ENETDOWN)),
         );
     }
@@ -238,11 +239,10 @@ impl QpConnection for Endpoint {
     fn teardown(self: ArcBorrow<'_, Self>) {
         let this = Arc::from(self);
 
-        // A work item of `riw_setup`, which also serves connections that I/O waits for, may wait
-        // for `phase`. It finds the end.
+        // It takes locks that connections share, also one that I/O waits for.
         without_io(|| {
             this.end(
-                &mut this.phase.lock(),
+                &mut this.lock_phase(),
                 &End::graceful(EndReason::Local(ECONNABORTED)),
             );
         });

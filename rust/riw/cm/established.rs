@@ -12,6 +12,7 @@ use crate::{
     counters::Counter,
     link::{AddrPair, Deadline, Link},
     qp::Role,
+    stream::StartRoom,
 };
 use iwarp::startup::Parameters;
 use kernel::{
@@ -59,19 +60,21 @@ impl PeerWatch {
 }
 
 impl Endpoint {
-    /// Hands the stream over to the queue pair. Process context, may sleep. `ENOTCONN` if the
-    /// connection has ended or has no queue pair; otherwise fails as `Qp::start` does.
+    /// Hands the stream over to the queue pair, with memory for it. Process context, may sleep.
+    /// `ENOTCONN` if the connection has ended or has no queue pair; otherwise fails as `Qp::start`
+    /// does.
     pub(super) fn start(
         self: &Arc<Self>,
         parameters: &Parameters,
         role: Role,
         addrs: AddrPair,
+        room: StartRoom,
     ) -> Result {
         let qp = self.qp.as_ref().ok_or(ENOTCONN)?;
 
         // It is empty: a stream starts once.
         self.addrs.populate(addrs);
-        qp.start(parameters, role)?;
+        qp.start(parameters, role, room)?;
         self.set_stream_active();
         // The queue pair may have filled the link already, and the event for its room have gone
         // elsewhere.

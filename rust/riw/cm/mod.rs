@@ -6,7 +6,7 @@
 //!   through the phases of `phase.rs`. `connect.rs` and `accept.rs` have the phases before the
 //!   stream is active, `opening.rs` and `incoming.rs` their data. `established.rs` has the phases
 //!   after, `end.rs` has the end and `reason.rs` its reasons. `steps.rs` has the work items,
-//!   `note.rs` counts, traces and logs.
+//!   `phase_lock.rs` the lock that they and iw_cm's calls take, `note.rs` counts, traces and logs.
 //! - A `Listener` accepts connections (`listen.rs`). It has a `Subscription` for each listening id
 //!   of iw_cm.
 //! - A [`CmDevice`] knows all endpoints and subscriptions of a device, its members (`member.rs`),
@@ -54,6 +54,7 @@ mod opening;
 mod ops;
 mod pending;
 mod phase;
+mod phase_lock;
 mod reason;
 mod steps;
 mod subscription;

@@ -2,7 +2,10 @@
 
 //! The state of a connection that is being opened.
 
-use crate::link::{AddrPair, Connection, Deadline, Startup};
+use crate::{
+    link::{AddrPair, Connection, Deadline, Startup},
+    stream::StartRoom,
+};
 use kernel::sync::aref::ARef;
 use rdma::iw::CmId;
 
@@ -15,6 +18,8 @@ pub(super) struct Opening {
     pub(super) startup: Startup,
     /// To be tried if the first transport does not connect, and the connection for it.
     pub(super) fallback: Option<(Startup, Connection)>,
+    /// Memory for the stream, until that starts.
+    pub(super) room: Option<StartRoom>,
     /// The deadline of the phase.
     pub(super) deadline: Deadline,
     /// When the consumer, which may wait, gets the connect reply at the latest, over all attempts.

@@ -4,16 +4,14 @@
 
 use super::{
     phase::{End, Phase, Step},
+    phase_lock::PhaseGuard,
     reason::EndReason,
     Endpoint,
 };
-use kernel::{
-    prelude::*,
-    sync::{Arc, MutexGuard},
-    workqueue::WorkItem,
-};
+use kernel::{prelude::*, sync::Arc, workqueue::WorkItem};
 use kernel_ext::{
     memalloc::without_io,
+    memcg::forget_excess,
     workqueue::{cancel_delayed_work, mod_delayed_work},
 };
 
@@ -22,7 +20,7 @@ impl Endpoint {
     /// the error of `begun`. May sleep.
     pub(super) fn proceed(
         self: &Arc<Self>,
-        mut phase: MutexGuard<'_, Phase>,
+        mut phase: PhaseGuard<'_>,
         begun: Result<(), EndReason>,
     ) -> Result {
         match begun {
@@ -113,13 +111,18 @@ impl WorkItem<0> for Endpoint {
 
     /// Sets the connection up. May sleep, but must not wait for a peer or a stream.
     fn run(this: Arc<Self>) {
-        // `start` has queued `stream_work`, which may hold `phase` for long.
+        // `start` has queued `stream_work`.
         if this.is_stream_active() {
             return;
         }
-        // The next item may be of a connection that I/O waits for.
+        // The next item may be of a connection that I/O waits for, and of another user.
+        forget_excess();
         without_io(|| {
-            this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
+            let Some(mut phase) = this.try_lock_phase() else {
+                return;
+            };
+
+            this.step_and_arm(&mut phase, |phase| match phase {
                 Phase::Connecting(_) | Phase::AwaitReply(_) => this.step_connect(phase),
                 Phase::AwaitRequest(_) | Phase::Queued(_) | Phase::Reported(_) => {
                     this.step_accept(phase)
@@ -136,7 +139,11 @@ impl WorkItem<1> for Endpoint {
     /// Ends the stream, and the connection with it. May sleep, but must not wait for a peer.
     fn run(this: Arc<Self>) {
         without_io(|| {
-            this.step_and_arm(&mut this.phase.lock(), |phase| match phase {
+            let Some(mut phase) = this.try_lock_phase() else {
+                return;
+            };
+
+            this.step_and_arm(&mut phase, |phase| match phase {
                 Phase::AwaitFirst { .. } | Phase::Rdma { .. } => this.step_stream(phase),
                 phase => Step::Next(phase),
             });

@@ -11,11 +11,12 @@ use super::{
 };
 use crate::{
     driver::Riw,
+    limits::{check_depths, MAX_READS},
     link::{Framer, Inflow, Pause},
     queue::QpObject,
     stream::{
         receive::{Received, RxEnd, RxPause},
-        Start, StreamError,
+        Start, StartRoom, StreamError,
     },
 };
 use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote, Segment, TxConfig};
@@ -61,9 +62,29 @@ impl Qp {
         self.owner.is_kernel() && role == Role::Initiator
     }
 
-    /// Starts the stream: the startup has succeeded. Process context; may sleep. Fails with
-    /// `ENOTCONN` if the connection has ended, `ENOMEM` without memory.
-    pub(crate) fn start(self: &Arc<Self>, parameters: &Parameters, role: Role) -> Result {
+    /// Allocates memory for a stream, for whoever requests or accepts a connection with `param`.
+    /// Process context; may sleep. Fails with `EINVAL` if the depths are too large, `ENOMEM`
+    /// without memory.
+    pub(crate) fn start_room(&self, param: &ConnParam<'_>, role: Role) -> Result<StartRoom> {
+        check_depths(param)?;
+        // A responder that requests more than the initiator offers may get it.
+        let ird_max = match role {
+            Role::Initiator => MAX_READS,
+            Role::Responder => param.ird,
+        };
+
+        self.stream.start_room(param.ord, param.ird, ird_max)
+    }
+
+    /// Starts the stream, in the memory of `room`: the startup has succeeded. Process context; may
+    /// sleep. Fails with `ENOTCONN` if the connection has ended, `EINVAL` if the room is not for
+    /// these depths.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        parameters: &Parameters,
+        role: Role,
+        room: StartRoom,
+    ) -> Result {
         let connection = self.connection().ok_or(ENOTCONN)?;
         let first = match role {
             Role::Initiator => parameters.rtr.map(|rtr| rtr.message()),
@@ -99,7 +120,7 @@ impl Qp {
             retries_memory: below_reclaim,
         };
 
-        self.in_worker(|| self.stream.start(start))?;
+        self.stream.start(start, room)?;
         self.set_startup(QpStartup {
             transport,
             parameters: *parameters,
@@ -216,6 +237,11 @@ impl Qp {
     /// [`Stream::has_unsent`](crate::stream::Stream::has_unsent) says. Process context; may sleep.
     pub(crate) fn has_unsent(&self) -> bool {
         self.stream.has_unsent()
+    }
+
+    /// As [`Self::has_unsent`], but does not wait for a transmit pass: it may have unsent data.
+    pub(crate) fn may_have_unsent(&self) -> bool {
+        self.stream.may_have_unsent()
     }
 
     /// Sends the gathered batch, and the Terminate that is due, as far as the socket takes them

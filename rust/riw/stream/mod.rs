@@ -31,7 +31,7 @@ pub(crate) mod transmit;
 pub(crate) mod tx;
 mod wait;
 
-pub(crate) use start::Start;
+pub(crate) use start::{Start, StartRoom};
 
 use crate::{
     counters::Counters,
@@ -53,7 +53,7 @@ use kernel_ext::{
 };
 use reads::Reads;
 use rx::Rx;
-use tx::{Sender, Tx};
+use tx::Tx;
 
 /// The stream of a queue pair, with the queues that it serves.
 #[pin_data]
@@ -130,17 +130,16 @@ impl Stream {
         drop(old);
     }
 
-    /// Starts the stream. The caller lets nothing transmit or receive before this returns. Process
-    /// context; may sleep. Fails with `ENOMEM` without memory.
-    pub(crate) fn start(&self, start: Start<'_>) -> Result {
+    /// Starts the stream, in the memory of `room`. The caller lets nothing transmit or receive
+    /// before this returns. Process context; may sleep. Fails with `EINVAL` if the room is not for
+    /// these depths.
+    pub(crate) fn start(&self, start: Start<'_>, room: StartRoom) -> Result {
         let Start {
             parameters,
             may_send,
             ..
         } = start;
-        // The caller may be a worker, which is in no memory cgroup.
-        let reads = Reads::new(&self.memcg, parameters.ord, parameters.ird)?;
-        let sender = self.memcg.boxed(Sender::new(start))?;
+        let (reads, sender) = room.fill(start)?;
 
         self.tx.lock().start(sender);
         self.replace_reads(reads);

@@ -72,6 +72,53 @@ pub(super) struct Reads {
     pub(super) tx_blocked: bool,
 }
 
+/// Memory for the queues of a stream that starts later.
+pub(super) struct ReadsRoom {
+    outbound: Fifo<Outbound>,
+    inbound: Fifo<Inbound>,
+    /// For a peer that requests a larger IRD.
+    inbound_max: Fifo<Inbound>,
+}
+
+impl ReadsRoom {
+    /// Allocates queues of at most these depths. `ird_max`: as of
+    /// [`Stream::start_room`](super::Stream::start_room). Process context; may sleep. Fails with
+    /// `ENOMEM` without memory.
+    pub(super) fn new(memcg: &MemCgroup, ord: u32, ird: u32, ird_max: u32) -> Result<Self> {
+        let inbound = Fifo::charged_to(memcg, ird.max(1))?;
+
+        Ok(Self {
+            outbound: Fifo::charged_to(memcg, ord.max(1))?,
+            inbound_max: match ird_max > inbound.size() {
+                true => Fifo::charged_to(memcg, ird_max)?,
+                false => Fifo::empty(),
+            },
+            inbound,
+        })
+    }
+
+    /// Returns the queues for these depths, and frees what they do not need. Process context. Fails
+    /// with `EINVAL` if there is no room for them.
+    pub(super) fn take(self, ord: u32, ird: u32) -> Result<Reads> {
+        let inbound = match ird > self.inbound.size() {
+            true => self.inbound_max,
+            false => self.inbound,
+        };
+
+        if ord > self.outbound.size() || ird > inbound.size() {
+            return Err(EINVAL);
+        }
+        Ok(Reads {
+            outbound: self.outbound,
+            ord,
+            inbound,
+            ird,
+            closing: false,
+            tx_blocked: false,
+        })
+    }
+}
+
 impl Reads {
     /// Creates queues for a stream that is not connected. Any context.
     pub(super) const fn none() -> Self {
@@ -83,19 +130,6 @@ impl Reads {
             closing: false,
             tx_blocked: false,
         }
-    }
-
-    /// Creates queues of these depths. Process context; may sleep. Fails with `ENOMEM` without
-    /// memory.
-    pub(super) fn new(memcg: &MemCgroup, ord: u32, ird: u32) -> Result<Self> {
-        Ok(Self {
-            outbound: Fifo::charged_to(memcg, ord.max(1))?,
-            ord,
-            inbound: Fifo::charged_to(memcg, ird.max(1))?,
-            ird,
-            closing: false,
-            tx_blocked: false,
-        })
     }
 
     /// Returns the number of reads of this side, and of the peer. Any context.

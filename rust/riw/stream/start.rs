@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The parameters with which a stream starts.
+//! The parameters and the memory with which a stream starts.
 
+use super::{
+    reads::{Reads, ReadsRoom},
+    tx::Sender,
+    Stream,
+};
 use crate::link::{Framer, Link};
+use core::mem::MaybeUninit;
 use iwarp::{startup::Parameters, Message};
-use kernel::sync::Arc;
+use kernel::{prelude::*, sync::Arc};
 
 /// How a stream starts.
 pub(crate) struct Start<'a> {
@@ -17,4 +23,38 @@ pub(crate) struct Start<'a> {
     pub(crate) may_send: bool,
     /// Without memory to send from, a transmit run is repeated. Otherwise the stream ends.
     pub(crate) retries_memory: bool,
+}
+
+/// Memory for a stream that starts later. Whoever connects or accepts allocates it: the stream may
+/// start in a worker that all connections share, and which must not wait for the memory of a
+/// process.
+pub(crate) struct StartRoom {
+    reads: ReadsRoom,
+    /// In a box, so that `Qp` fits a slab of 2 KiB.
+    sender: KVBox<MaybeUninit<Sender>>,
+}
+
+impl Stream {
+    /// Allocates memory for a stream that starts with an ORD of at most `ord`, and an IRD of at
+    /// most `ird`, or of at most `ird_max` if the peer requests that. Process context; may sleep.
+    /// Fails with `ENOMEM` without memory.
+    pub(crate) fn start_room(&self, ord: u32, ird: u32, ird_max: u32) -> Result<StartRoom> {
+        Ok(StartRoom {
+            reads: ReadsRoom::new(&self.memcg, ord, ird, ird_max)?,
+            sender: self.memcg.boxed(MaybeUninit::uninit())?,
+        })
+    }
+}
+
+impl StartRoom {
+    /// Fills the memory. Frees what the stream does not need. Process context. Fails with `EINVAL`
+    /// if the depths exceed those that it was allocated for.
+    pub(super) fn fill(self, start: Start<'_>) -> Result<(Reads, KVBox<Sender>)> {
+        let Parameters { ord, ird, .. } = *start.parameters;
+
+        Ok((
+            self.reads.take(ord, ird)?,
+            KVBox::write(self.sender, Sender::new(start)),
+        ))
+    }
 }

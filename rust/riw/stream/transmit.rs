@@ -266,6 +266,12 @@ impl Stream {
         self.tx.lock().is_cut()
     }
 
+    /// As [`Self::has_unsent`], and true while a transmit pass is at work. Process context; does
+    /// not sleep.
+    pub(crate) fn may_have_unsent(&self) -> bool {
+        self.tx.try_lock().map_or(true, |tx| tx.is_cut())
+    }
+
     /// Whether nothing is left to send or to wait for. Process context. If reads are outstanding,
     /// their end wakes the transmitter.
     pub(crate) fn is_drained(&self, tx: &Tx) -> bool {

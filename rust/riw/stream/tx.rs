@@ -19,7 +19,7 @@ use kernel_ext::{memcg::MemCgroup, time::Ktime};
 
 /// The transmitting side of a stream.
 pub(crate) struct Tx {
-    /// In a box, so that `Qp` fits a slab of 2 KiB.
+    /// In a box: see [`StartRoom`](super::StartRoom).
     pub(super) sender: Option<KVBox<Sender>>,
     pub(super) batch: Batch,
     pub(super) coalescer: Coalescer,
