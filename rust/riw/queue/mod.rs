@@ -18,7 +18,7 @@ pub(crate) mod qp_receive;
 pub(crate) mod receive;
 pub(crate) mod ring;
 pub(crate) mod send;
-mod send_state;
+pub(crate) mod send_state;
 mod siw_wr;
 mod user_cq;
 pub(crate) mod wr;

@@ -11,7 +11,7 @@ use crate::{
         fifo::Fifo,
         kernel_wr::PostedSend,
         posted::PostedWrs,
-        send_state::{BegunWr, Generation, SendState, WrProgress},
+        send_state::{BegunWr, Generation, SendDepth, SendState, WrProgress},
         wr::{SendData, SendWr, WcStatus, WrId, WrPlace, WrReport},
         QpObject,
     },
@@ -68,14 +68,6 @@ pub(crate) enum Flush<'a> {
     Complete(&'a Regions),
     /// They are dropped, without completions.
     Discard,
-}
-
-/// How full a send queue is.
-pub(crate) struct SendDepth {
-    /// WRs that are posted and not begun.
-    pub(crate) posted: u32,
-    /// WRs that are begun and not completed.
-    pub(crate) begun: u32,
 }
 
 impl SendQueue {
@@ -438,9 +430,22 @@ impl SendQueue {
     /// Whether no WR is begun and none is to be. Process context or softirq.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state.lock();
+
+        state.begun.is_empty() && self.begins_none(&state)
+    }
+
+    /// As [`Self::is_idle`], and true also if all WRs that are begun are done and not completed.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let mut state = self.state.lock();
+
+        state.all_done() && self.begins_none(&state)
+    }
+
+    /// Whether no other WR is to begin.
+    fn begins_none(&self, state: &SendState) -> bool {
         let next = self.next();
 
-        state.begun.is_empty() && (state.is_past_end(next) || !self.wrs.is_posted(next, next))
+        state.is_past_end(next) || !self.wrs.is_posted(next, next)
     }
 
     /// Returns how full the queue is. Process context or softirq.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the lock of a send queue protects.
+//! What the lock of a send queue protects, and how full it is.
 
 use super::{
     fifo::Fifo,
@@ -24,6 +24,14 @@ pub(super) struct SendState {
     pub(super) object: Option<ARef<QpObject>>,
 }
 
+/// How full a send queue is.
+pub(crate) struct SendDepth {
+    /// WRs that are posted and not begun.
+    pub(crate) posted: u32,
+    /// WRs that are begun and not completed.
+    pub(crate) begun: u32,
+}
+
 /// A WR that was begun.
 pub(super) struct BegunWr {
     pub(super) report: WrReport,
@@ -41,6 +49,16 @@ pub(super) enum WrProgress {
 }
 
 impl SendState {
+    /// Whether all WRs that were begun are done.
+    pub(super) fn all_done(&mut self) -> bool {
+        (0..self.begun.len()).all(|at| {
+            let number = self.begun.number(at);
+
+            (self.begun.get(number))
+                .is_some_and(|begun| matches!(begun.progress, WrProgress::Done(..)))
+        })
+    }
+
     /// Whether WR `next` is at the end or behind it. It can be behind: the transmitter begins a
     /// WR that it peeked at before the end was set.
     pub(super) fn is_past_end(&self, next: u32) -> bool {

@@ -3,7 +3,7 @@
 //! How far a stream and its queues are, for an administrator to see.
 
 use super::Stream;
-use crate::queue::send::SendDepth;
+use crate::queue::send_state::SendDepth;
 use rdma::restrack::{Details, DetailsWriter, MessageFull};
 
 /// The work of a stream. The parts are taken one after the other, so they may be of slightly

@@ -192,7 +192,7 @@ impl Stream {
     pub(crate) fn is_quiet(&self) -> bool {
         let at_boundary = self.rx.lock().at_boundary();
 
-        at_boundary && self.reads.lock().outbound.is_empty() && self.sq.is_idle()
+        at_boundary && self.reads.lock().outbound.is_empty() && self.sq.is_quiet()
     }
 
     /// Refuses further reads of the peer, as the stream is closing. Process context or softirq.
