@@ -114,3 +114,8 @@ def changed(kernel, name):
         raise ValueError(f"{kernel} has no {name}: it must be the whole source of Linux") from None
     except ValueError as error:
         raise ValueError(f"{kernel / name}: {error}") from None
+
+
+def tree(kernel):
+    """Returns the files to which the whole series leads, {place: text}."""
+    return {place: text(name) for name, place in files()} | {name: changed(kernel, name) for name in CHANGES}

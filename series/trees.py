@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A tree of a kernel to which riw is added: a copy of hard links, whose files are replaced, not written."""
+import os
+import shutil
+import subprocess
+
+import mapping
+
+
+def put(tree, place, content):
+    """Replaces a file of the tree, unless it has this content. So it keeps its time, and make keeps its objects."""
+    path = tree / place
+    if path.is_file() and path.read_text() == content:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.write_text(content)
+
+
+def link(kernel, tree):
+    """Makes a copy of the kernel's source, with hard links: on the same file system. Keeps a copy of that source."""
+    if (tree / "Makefile").exists() and os.path.samefile(kernel / "Makefile", tree / "Makefile"):
+        return
+    new = tree.with_name(f"{tree.name}.new")
+    for folder in new, tree:
+        shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run(["cp", "-al", kernel, new], check=True)
+    new.rename(tree)
+
+
+def fill(kernel, tree, texts):
+    """Puts these files into a copy of the kernel's source, {place: text}, and removes others of riw."""
+    ours = [tree / place for _, place in mapping.files()] + list((tree / mapping.FOLDER).rglob("*"))
+    for path in ours:
+        if path.is_file() and str(path.relative_to(tree)) not in texts:
+            path.unlink()
+    for name in mapping.CHANGES.keys() - texts.keys():
+        put(tree, name, (kernel / name).read_text())
+    for place, content in texts.items():
+        put(tree, place, content)
