@@ -28,12 +28,21 @@ def link(kernel, tree):
     new.rename(tree)
 
 
-def fill(kernel, tree, texts):
-    """Puts these files into a copy of the kernel's source, {place: text}, and removes others of riw."""
-    ours = [tree / place for _, place in mapping.files()] + list((tree / mapping.FOLDER).rglob("*"))
-    for path in ours:
+def fill_folder(tree, texts):
+    """Makes the driver's folder in the tree have its files of these, {place: text}, and no others."""
+    for path in (tree / mapping.FOLDER).rglob("*"):
         if path.is_file() and str(path.relative_to(tree)) not in texts:
             path.unlink()
+    for place, content in texts.items():
+        if place.startswith(mapping.FOLDER):
+            put(tree, place, content)
+
+
+def fill(kernel, tree, texts):
+    """Makes a copy of the kernel's source have these files, {place: text}, and no others of riw."""
+    fill_folder(tree, texts)
+    for place in {place for _, place in mapping.files()} - texts.keys():
+        (tree / place).unlink(missing_ok=True)
     for name in mapping.CHANGES.keys() - texts.keys():
         put(tree, name, (kernel / name).read_text())
     for place, content in texts.items():
