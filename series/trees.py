@@ -15,6 +15,8 @@ def put(tree, place, content):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     path.write_text(content)
+    if content.startswith("#!"):
+        path.chmod(0o755)
 
 
 def link(kernel, tree):

@@ -126,7 +126,7 @@ class Peer:
         return struct.unpack("i", fcntl.ioctl(self.sock, request, bytes(4)))[0]
 
     def unacknowledged(self):
-        """Returns the number of bytes whose acknowledgement it lacks."""
+        """Returns the number of bytes whose acknowledgment it lacks."""
         return self._queued(SIOCOUTQ)
 
     def unsent(self):
