@@ -18,6 +18,8 @@ TRACING = "/sys/kernel/tracing"
 LOCKDEP = "/proc/lockdep_stats"
 # riw's user library, as libibverbs wants it: without the number of its private interface.
 LIBRIW = "/riw/build/lab/provider/libriw"
+# The parameters of riw that a case can choose.
+DEFAULTS = {"provider": "siw", "transport": "tcp"}
 # Time limit for each removal (of namespaces, devices, modules), in seconds.
 LIMIT = 30
 
@@ -71,9 +73,30 @@ def remove_netdevs():
     return None if back else "lab0 did not come back from its namespace"
 
 
+def built_in(name):
+    """Whether the kernel has a driver built in: then it can be neither loaded nor removed."""
+    return os.path.exists(f"/sys/module/{name}") and not os.path.exists(f"/sys/module/{name}/initstate")
+
+
 def remove_module(name):
-    if os.path.exists(f"/sys/module/{name}"):
+    if os.path.exists(f"/sys/module/{name}") and not built_in(name):
         return call("rmmod", name)
+    return None
+
+
+def insert_module(name, choice):
+    """Loads a driver with the parameters that differ from its defaults. Sets those of a driver that is built in.
+    Returns a complaint if that fails."""
+    if not built_in(name):
+        parameters = [f"{parameter}={value}" for parameter, value in choice.items()
+                      if name == "riw" and value != DEFAULTS[parameter]]
+        return call("insmod", os.environ[f"{name.upper()}_KO"], *parameters)
+    try:
+        for parameter, value in choice.items():
+            with open(f"/sys/module/{name}/parameters/{parameter}", "w", encoding="ascii") as file:
+                file.write(value)
+    except OSError as error:
+        return f"the parameters of {name} cannot be set: {error}"
     return None
 
 
@@ -152,10 +175,7 @@ def setup(module=None, link=False, provider="siw", transport="tcp"):
     if provider == "riw":
         os.environ["IBV_DRIVERS"] = LIBRIW
     if module:
-        parameters = [f"{name}={value}" for name, value, default in
-                      (("provider", provider, "siw"), ("transport", transport, "tcp"))
-                      if module == "riw" and value != default]
-        complaints.append(call("insmod", os.environ[f"{module.upper()}_KO"], *parameters))
+        complaints.append(insert_module(module, {"provider": provider, "transport": transport}))
     if has_peer():
         number = 2 if os.uname().nodename == "peer" else 1
         complaints += [
