@@ -42,7 +42,7 @@ check: lab
 # All cases on the stock kernel, and the slow checks. If one fails, the next still runs.
 check-full: lab
 	@status=0; RIW_KERNEL=stock selftests/run_tests --full $(if $(V),-v) || status=1; \
-		for check in check-install check-deb valgrind litmus loom big-endian mutants; do \
+		for check in check-install check-deb check-series valgrind litmus loom big-endian mutants; do \
 			$(MAKE) --no-print-directory $$check || status=1; \
 		done; exit $$status
 
@@ -137,6 +137,16 @@ series:
 	$(if $(KERNEL),,$(error riw: no KERNEL: give KERNEL=FOLDER, the source of Linux))
 	@series/write_series $(KERNEL) $(or $(OUT),build/series)
 
+# The texts of its patches, and the kernel to which it leads, which has riw built in: some cases there.
+check-series: lab
+	@status=0; series/check_in_lab || status=1; \
+		RIW_KERNEL=series selftests/run_tests $(if $(V),-v) \
+			$(or $(CASES),kunit rping_veth rping_one_device) || status=1; exit $$status
+
+# The driver builds with each patch. FIRST=NUMBER: from that patch on.
+check-patches: lab
+	@series/check_in_lab --each $(FIRST)
+
 lab:
 	@$(lab)/prepare >/dev/null
 
@@ -160,7 +170,7 @@ help:
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
 	@echo '  make shell       a shell in a VM, with riw0 and riw1'
 	@echo '  make check       run all tests (CASES="rping_veth mr_*": some; V=1: verbose; TRANSPORT=sctp)'
-	@echo '  make check-full  all cases on the stock kernel, also slow ones, check-install, check-deb, valgrind, litmus, loom, big-endian, mutants'
+	@echo '  make check-full  all cases on the stock kernel, also slow ones, check-install, check-deb, check-series, valgrind, litmus, loom, big-endian, mutants'
 	@echo '  make check-install  check what make install, provider-install and their opposites do'
 	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in clean roots'
 	@echo '  make check-reach build for other kernels and compilers, and try each in a VM (TARGETS="rt 7.2")'
@@ -183,7 +193,9 @@ help:
 	@echo '  make fmt         format the code in rust/'
 	@echo '  make doc         build the rustdoc of all crates, in build/doc'
 	@echo '  make series      write riw as patches for the source of a kernel (KERNEL=FOLDER; OUT=build/series)'
+	@echo '  make check-series   check the patches, and boot a User-Mode Linux with riw built in (CASES="rping_veth kunit")'
+	@echo '  make check-patches  build the driver with each patch of the series (FIRST=90: from that one on)'
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-deb check-reach check-debug soak bench bench-quick profile scale shell module host-test coverage valgrind mutants litmus loom big-endian fuzz clippy fmt doc series lab lab-clean help
+.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-deb check-reach check-debug check-series check-patches soak bench bench-quick profile scale shell module host-test coverage valgrind mutants litmus loom big-endian fuzz clippy fmt doc series lab lab-clean help
