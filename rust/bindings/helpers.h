@@ -4,3 +4,4 @@
 #include "helpers/rdma.h"
 #include "helpers/net.h"
 #include "helpers/sctp.h"
+#include "helpers/tls.h"

@@ -6,3 +6,4 @@
 #include <linux/uio.h>
 #include <net/sock.h>
 #include <net/tcp.h>
+#include <uapi/linux/tls.h>

@@ -6,7 +6,7 @@
 //! [`include/net/sock.h`](srctree/include/net/sock.h)
 
 use crate::{addr, callbacks, hook, pernet::Counted, Netns, Pernet};
-use core::{net::SocketAddr, ptr::NonNull};
+use core::{mem::ManuallyDrop, net::SocketAddr, ptr::NonNull};
 use kernel::{
     bindings::{sock, socket},
     error::to_result,
@@ -42,7 +42,8 @@ pub(crate) enum Protocol {
 
 /// A kernel socket.
 ///
-/// It has no file and **holds no reference to its network namespace**. The teardown of the
+/// It has no file, unless it is a [`TlsSocket`](crate::TlsSocket), and **holds no reference to its
+/// network namespace**. The teardown of the
 /// namespace waits for its last socket ([`Pernet`]), without a timeout. So drop the socket when its
 /// network device goes away, before the callback for
 /// [`NetdevEvent::Unregister`](crate::NetdevEvent::Unregister) returns.
@@ -53,7 +54,7 @@ pub(crate) enum Protocol {
 /// # Invariants
 ///
 /// This object owns `sock`, a socket of the protocol that it was made for, with a `struct sock`.
-/// `original` are the callbacks that it had at first.
+/// `original` are the callbacks that it had at first, or has had since TLS is in use.
 pub struct Base {
     sock: NonNull<socket>,
     original: bindings::riw_sk_callbacks,
@@ -259,6 +260,55 @@ impl Base {
         // callbacks. A callback cannot call this: it runs in atomic context, and no method of this
         // type may be called there. See `remove` for what would happen.
         unsafe { hook::remove(self.sk(), &self.original) }
+    }
+
+    /// Gives the socket a file, so that a process can get it, and a reference to its namespace,
+    /// which must be `ns`. Removes the callbacks. May sleep. `EINVAL` if it is in another
+    /// namespace; then, and without memory or at a limit of open files, the socket is released.
+    ///
+    /// The drop of such a socket ends the connection at once. The socket itself may last until the
+    /// process closes its file, and keeps its namespace until then.
+    pub(crate) fn share(self, ns: &Netns) -> Result<Self> {
+        if !self.counted.is_in(ns) {
+            return Err(EINVAL);
+        }
+        self.clear_callbacks();
+        // Nobody holds the namespace for an orderly end of a socket that fails to get a file.
+        self.set_no_linger();
+        // SAFETY: By the type's invariants the socket is valid, and this object owns it. It has no
+        // file yet: only this function gives it one, and takes the object. `ns` holds its
+        // namespace.
+        match to_result(unsafe { bindings::socket_share(self.sock.as_ptr()) }) {
+            Ok(()) => Ok(self),
+            Err(e) => {
+                let this = ManuallyDrop::new(self);
+
+                // The socket has been released, so only the count is left.
+                // SAFETY: `this` is not used after this, nor dropped.
+                drop(unsafe { core::ptr::read(&this.counted) });
+                Err(e)
+            }
+        }
+    }
+
+    /// Takes the callbacks that the socket has as those that [`Self::clear_callbacks`] restores.
+    ///
+    /// # Safety
+    ///
+    /// The callbacks must have been removed, and be those of the transport or of TLS.
+    pub(crate) unsafe fn note_callbacks(&mut self) {
+        // SAFETY: By the type's invariants the socket is valid.
+        unsafe { bindings::sk_callbacks(self.sk().as_ptr(), &mut self.original) }
+    }
+
+    /// Returns the callbacks that [`Self::clear_callbacks`] restores.
+    pub(crate) fn original(&self) -> &bindings::riw_sk_callbacks {
+        &self.original
+    }
+
+    /// Notes that a handshake begins on the socket: see [`Counted::note_handshake`].
+    pub(crate) fn note_handshake(&self) {
+        self.counted.note_handshake();
     }
 
     /// Makes the socket listen, with up to `backlog` connections in the accept queue. Fails as

@@ -36,9 +36,14 @@ struct Operations {
 struct Hook<T> {
     operations: &'static Operations,
     owner: Arc<T>,
+    /// The callback `sk_write_space` of TLS, if it is in use: TLS sends records that have waited.
+    below: WriteSpace,
     /// Dropped with the hook, before the socket is released.
     _watch: Option<RoomWatch<T>>,
 }
+
+/// A callback `sk_write_space`, or none.
+type WriteSpace = Option<unsafe extern "C" fn(*mut sock)>;
 
 /// An entry in the wait queue of an SCTP socket.
 ///
@@ -96,11 +101,13 @@ impl<T: Send + Sync + 'static> Hook<T> {
     fn new(
         owner: Arc<T>,
         operations: &'static Operations,
+        below: WriteSpace,
         watch: Option<RoomWatch<T>>,
     ) -> Result<KBox<Self>> {
         let hook = Self {
             operations,
             owner,
+            below,
             _watch: watch,
         };
 
@@ -255,6 +262,34 @@ impl<T: AnyEvent> Hook<T> {
         release: Self::release,
     };
 
+    /// The operations for a TLS socket, or one that will be one.
+    const TLS: Operations = Operations {
+        data_ready: Self::changed,
+        state_change: Self::changed,
+        write_space: Self::tls_write_space,
+        error_report: Self::changed,
+        release: Self::release,
+    };
+
+    /// Calls TLS, and then [`AnyEvent::room`] if there is enough room.
+    ///
+    /// # Safety
+    ///
+    /// As for an [`Operation`], of the callback `sk_write_space`.
+    unsafe fn tls_write_space(hook: *const c_void, sk: NonNull<sock>) {
+        // SAFETY: The hook is a `Hook<T>`, as this is one of its operations, and is valid under
+        // `sk_callback_lock`. `below` is the callback that the socket had before, and is called as
+        // that callback. It does not take `sk_callback_lock`.
+        unsafe {
+            if let Some(below) = (*hook.cast::<Self>()).below {
+                below(sk.as_ptr());
+            }
+            if bindings::sk_stream_writeable(sk.as_ptr()) {
+                Self::owner(hook).room();
+            }
+        }
+    }
+
     /// Calls [`AnyEvent::changed`].
     ///
     /// # Safety
@@ -299,7 +334,7 @@ pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callb
 /// `sk` must be a valid TCP socket, not listening.
 pub(crate) unsafe fn install<T: Callbacks>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
     // SAFETY: The caller promises a valid TCP socket that does not listen. `CONNECTION` is for `T`.
-    unsafe { Hook::install(sk, Hook::new(owner, &Hook::<T>::CONNECTION, None)?) }
+    unsafe { Hook::install(sk, Hook::new(owner, &Hook::<T>::CONNECTION, None, None)?) }
 }
 
 /// The callback of a listening socket, not installed yet.
@@ -308,7 +343,7 @@ pub struct ListenerHook<T>(KBox<Hook<T>>);
 impl<T: Listener> ListenerHook<T> {
     /// Creates a hook for `owner`. May sleep. `ENOMEM` if there is no memory.
     pub fn new(owner: Arc<T>) -> Result<Self> {
-        Ok(Self(Hook::new(owner, &Hook::<T>::LISTENER, None)?))
+        Ok(Self(Hook::new(owner, &Hook::<T>::LISTENER, None, None)?))
     }
 
     /// Installs the callback. May sleep, but allocates nothing. `EBUSY` if the socket has user
@@ -334,8 +369,28 @@ pub(crate) unsafe fn install_any_event<T: AnyEvent>(sk: NonNull<sock>, owner: Ar
     unsafe {
         let watch = RoomWatch::new(sk, owner.clone())?;
 
-        Hook::install(sk, Hook::new(owner, &Hook::<T>::ANY_EVENT, Some(watch))?)
+        Hook::install(
+            sk,
+            Hook::new(owner, &Hook::<T>::ANY_EVENT, None, Some(watch))?,
+        )
     }
+}
+
+/// Installs the callbacks of a TCP socket that has TLS or will have it, as [`install`] does.
+/// `below` are the callbacks that it has.
+///
+/// # Safety
+///
+/// `sk` must be a valid TCP socket, not listening.
+pub(crate) unsafe fn install_tls<T: AnyEvent>(
+    sk: NonNull<sock>,
+    owner: Arc<T>,
+    below: &bindings::riw_sk_callbacks,
+) -> Result {
+    let hook = Hook::new(owner, &Hook::<T>::TLS, below.write_space, None)?;
+
+    // SAFETY: The caller promises a valid TCP socket that does not listen. `TLS` is for `T`.
+    unsafe { Hook::install(sk, hook) }
 }
 
 /// Runs an operation of the socket's hook, if it has a hook, under `sk_callback_lock`.

@@ -5,7 +5,8 @@
 //! For transport protocols over kernel TCP, such as iWARP, NVMe over TCP or RDS: a [`Socket`] in
 //! the network namespace of a device, its [`Callbacks`], access to received data in place
 //! ([`LockedSock::read`]), and a send buffer that hands its pages to TCP ([`SendBuf`]). An
-//! [`SctpSocket`] sends and receives messages in process context.
+//! [`SctpSocket`] sends and receives messages in process context. A [`TlsSocket`] is a TCP socket
+//! whose octets the kernel encrypts.
 //!
 //! C headers: [`include/net/sock.h`](srctree/include/net/sock.h),
 //! [`include/net/tcp.h`](srctree/include/net/tcp.h),
@@ -27,6 +28,7 @@ pub mod receive;
 pub mod sctp;
 pub mod sendbuf;
 pub mod socket;
+pub mod tls;
 
 pub use base::{Base, Family};
 pub use callbacks::{AnyEvent, Callbacks, Finished, Listener, LockedSock, Reader, TcpState};
@@ -40,6 +42,7 @@ pub use receive::{Fragment, RecvBuf, Unread};
 pub use sctp::{MessageBuf, SctpListenSocket, SctpSocket};
 pub use sendbuf::{Room, SendBuf};
 pub use socket::{ListenSocket, Socket};
+pub use tls::TlsSocket;
 
 /// The prefix of this crate's log messages.
 const __LOG_PREFIX: &[u8] = b"net\0";

@@ -29,7 +29,10 @@ static REGISTERED: Atomic<bool> = Atomic::new(false);
 /// Dropping it waits for the sockets of all namespaces: process context, may sleep; not in a netdev
 /// notifier callback. Each socket holds a reference; the owner must keep its own reference longest,
 /// so that the drop does not run in a socket's context.
-pub struct Pernet(());
+pub struct Pernet {
+    /// There may be callbacks of handshakes to wait for.
+    has_handshakes: Atomic<bool>,
+}
 
 impl Pernet {
     /// Registers the subsystem. Process context, may sleep; RTNL must not be held. `EBUSY` if a
@@ -45,7 +48,10 @@ impl Pernet {
             return Err(e);
         }
         // If the allocation fails, `Self` is dropped and unregisters.
-        Ok(Arc::new(Self(()), GFP_KERNEL)?)
+        let this = Self {
+            has_handshakes: Atomic::new(false),
+        };
+        Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
     /// Loads SCTP, and keeps it loaded as long as this registration exists. Process context; waits
@@ -68,6 +74,10 @@ impl Pernet {
 
 impl Drop for Pernet {
     fn drop(&mut self) {
+        if self.has_handshakes.load(ordering::Relaxed) {
+            // SAFETY: The function has no preconditions but the context.
+            unsafe { bindings::tls_wait_for_callbacks() };
+        }
         // SAFETY: A `Pernet` exists only after a successful `register_pernet()`, and is dropped
         // once.
         unsafe { bindings::unregister_pernet() };
@@ -104,6 +114,16 @@ impl Counted {
             net: ns.raw(),
             pernet: pernet.clone(),
         }
+    }
+
+    /// Whether the socket is in `ns`. Any context.
+    pub(crate) fn is_in(&self, ns: &Netns) -> bool {
+        self.net == ns.raw()
+    }
+
+    /// Notes that a handshake begins, whose callback is code of this module. Any context.
+    pub(crate) fn note_handshake(&self) {
+        self.pernet.has_handshakes.store(true, ordering::Relaxed);
     }
 }
 

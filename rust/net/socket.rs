@@ -54,6 +54,22 @@ impl Socket {
         unsafe { bindings::sock_set_reuseaddr(self.sk().as_ptr()) }
     }
 
+    /// Gives the socket a file, as [`Base::share`] does.
+    pub(crate) fn share(self, ns: &Netns) -> Result<Self> {
+        // INVARIANT: It is the same socket.
+        self.0.share(ns).map(Self)
+    }
+
+    /// Takes the present callbacks, as [`Base::note_callbacks`] does.
+    ///
+    /// # Safety
+    ///
+    /// The callbacks must have been removed, and be those of TCP or of TLS.
+    pub(crate) unsafe fn note_callbacks(&mut self) {
+        // SAFETY: The caller promises the same.
+        unsafe { self.0.note_callbacks() }
+    }
+
     /// Turns Nagle's algorithm off: every `send` goes out at once.
     pub fn set_nodelay(&self) {
         // SAFETY: By the type's invariants it is a valid TCP socket. The function locks it.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* C wrappers for rust/net: TCP sockets, and what SCTP sockets share with them. */
+#include <linux/file.h>
 #include <net/inet_ecn.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
@@ -22,7 +23,8 @@ static const char *const riw_lock_name[2][2] = {
 
 /*
  * Own lock classes: these socket locks nest inside the locks of verbs objects, and user memory is
- * never accessed under them. The lock order that lockdep learns from other sockets does not apply.
+ * never accessed under them, but that of tlshd while it makes a handshake. The lock order that
+ * lockdep learns from other sockets does not apply.
  */
 void riw_helper_sk_reclassify(struct sock *sk, bool sctp)
 {
@@ -376,7 +378,7 @@ void riw_helper_sk_inherit_user(struct socket *child, const struct sock *listene
 }
 
 /*
- * Releases a socket.
+ * Releases a socket, which riw_helper_socket_share() may have given a file.
  *
  * Not sk_clear_memalloc(): a packet from the reserves that passed the socket's filter earlier may
  * be in the backlog, and __sk_backlog_rcv() has a BUG_ON() for a socket without SOCK_MEMALLOC. So
@@ -387,7 +389,19 @@ void riw_helper_socket_release(struct socket *sock)
 {
 	bool memalloc = sock_flag(sock->sk, SOCK_MEMALLOC);
 
-	sock_release(sock);
+	if (sock->file) {
+		/*
+		 * A process may have the file, too, so the connection is ended here. Without the
+		 * connection, and with a reference to its namespace, the socket may last longer.
+		 *
+		 * Not __fput_sync(): it locks the inode, under which other sockets take the RTNL,
+		 * which the caller may hold.
+		 */
+		tcp_abort(sock->sk, ECONNABORTED);
+		fput(sock->file);
+	} else {
+		sock_release(sock);
+	}
 	if (memalloc)
 		static_branch_dec(&memalloc_socks_key);
 }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * C wrappers for rust/net: TLS by the kernel (kTLS), with handshakes by a process (tlshd).
+ *
+ * A kernel without one of them gets -EOPNOTSUPP for each handshake, and nothing else is called.
+ */
+#include <linux/file.h>
+#include <linux/key.h>
+#include <linux/rcupdate.h>
+#include <net/tcp.h>
+/* It needs the headers above. */
+#include <net/handshake.h>
+#include <net/tls.h>
+#include <net/tls_prot.h>
+
+#include "net.h"
+#include "tls.h"
+
+/*
+ * Gives a socket a file, so that a process can get it, and a reference to its namespace, which the
+ * caller holds. If that fails, the socket has been released.
+ */
+int riw_helper_socket_share(struct socket *sock)
+{
+	bool memalloc = sock_flag(sock->sk, SOCK_MEMALLOC);
+	struct file *file;
+
+	file = sock_alloc_file(sock, O_NONBLOCK, NULL);
+	if (IS_ERR(file)) {
+		/* As riw_helper_socket_release() does. */
+		if (memalloc)
+			static_branch_dec(&memalloc_socks_key);
+		return PTR_ERR(file);
+	}
+	sk_net_refcnt_upgrade(sock->sk);
+	return 0;
+}
+
+#if IS_ENABLED(CONFIG_TLS) && IS_ENABLED(CONFIG_NET_HANDSHAKE)
+/*
+ * Requests a handshake from tlshd. `peer` and `ctx` must stay valid until `done` is called, once,
+ * or riw_helper_tls_cancel() returns true. Neither happens if this fails.
+ */
+int riw_helper_tls_handshake(struct socket *sock, bool server, const char *peer,
+			     unsigned int timeout_ms, riw_tls_done_t done, void *ctx)
+{
+	struct tls_handshake_args args = {
+		.ta_sock = sock,
+		.ta_done = done,
+		.ta_data = ctx,
+		.ta_peername = peer,
+		.ta_timeout_ms = timeout_ms,
+		.ta_keyring = TLS_NO_KEYRING,
+		.ta_my_cert = TLS_NO_CERT,
+		.ta_my_privkey = TLS_NO_PRIVKEY,
+	};
+	void (*destruct)(struct sock *sk) = sock->sk->sk_destruct;
+	int ret;
+
+	if (server)
+		ret = tls_server_hello_x509(&args, GFP_KERNEL);
+	else
+		ret = tls_client_hello_x509(&args, GFP_KERNEL);
+	/* Some kernels leave the destructor of a request that they have refused. */
+	if (ret)
+		sock->sk->sk_destruct = destruct;
+	return ret;
+}
+
+bool riw_helper_tls_cancel(struct sock *sk)
+{
+	return tls_handshake_cancel(sk);
+}
+
+static struct tls_context *riw_tls_context(const struct sock *sk)
+{
+	const struct inet_connection_sock *icsk = inet_csk(sk);
+
+	if (!icsk->icsk_ulp_ops || strcmp(icsk->icsk_ulp_ops->name, "tls"))
+		return NULL;
+	return tls_get_ctx(sk);
+}
+
+/* Returns the cipher (TLS_CIPHER_*) if both directions are encrypted by TLS 1.3; otherwise 0. */
+u16 riw_helper_tls_cipher(struct sock *sk)
+{
+	const struct tls_context *ctx;
+	u16 cipher = 0;
+
+	lock_sock(sk);
+	ctx = riw_tls_context(sk);
+	if (ctx && ctx->tx_conf != TLS_BASE && ctx->rx_conf != TLS_BASE &&
+	    ctx->prot_info.version == TLS_1_3_VERSION)
+		cipher = ctx->prot_info.cipher_type;
+	release_sock(sk);
+	return cipher;
+}
+
+/* Whether TCP has not taken all records: a FIN would cut them off. */
+bool riw_helper_tls_has_unsent(struct sock *sk)
+{
+	struct tls_context *ctx;
+	bool unsent = false;
+
+	lock_sock(sk);
+	ctx = riw_tls_context(sk);
+	if (ctx)
+		unsent = ctx->partially_sent_record || ctx->pending_open_record_frags ||
+			 (ctx->tx_conf == TLS_SW && !list_empty(&tls_sw_ctx_tx(ctx)->tx_list));
+	release_sock(sk);
+	return unsent;
+}
+
+/* Receives octets of one type of record, as recv() with MSG_DONTWAIT does. */
+int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_record *record)
+{
+	union {
+		struct cmsghdr header;
+		u8 space[CMSG_SPACE(sizeof(u8))];
+	} control = {};
+	struct msghdr msg = { .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct kvec vec = { .iov_base = to, .iov_len = len };
+	int ret;
+
+	iov_iter_kvec(&msg.msg_iter, ITER_DEST, &vec, 1, len);
+	ret = sock_recvmsg(sock, &msg, MSG_DONTWAIT);
+	if (ret <= 0)
+		return ret;
+
+	switch (tls_get_record_type(sock->sk, &control.header)) {
+	case TLS_RECORD_TYPE_DATA:
+		*record = RIW_TLS_DATA;
+		break;
+	case TLS_RECORD_TYPE_ALERT:
+		*record = RIW_TLS_ALERT;
+		break;
+	case TLS_RECORD_TYPE_HANDSHAKE:
+		*record = RIW_TLS_HANDSHAKE;
+		break;
+	default:
+		*record = RIW_TLS_OTHER;
+	}
+	return ret;
+}
+
+/*
+ * Sends the alert that ends this side's direction (RFC 8446, section 6.1). Not
+ * tls_handshake_close(), which does not say whether there was room for it.
+ */
+int riw_helper_tls_send_close_notify(struct socket *sock)
+{
+	u8 alert[] = { TLS_ALERT_LEVEL_WARNING, TLS_ALERT_DESC_CLOSE_NOTIFY };
+	union {
+		struct cmsghdr header;
+		u8 space[CMSG_SPACE(sizeof(u8))];
+	} control = {
+		.header = {
+			.cmsg_len = CMSG_LEN(sizeof(u8)),
+			.cmsg_level = SOL_TLS,
+			.cmsg_type = TLS_SET_RECORD_TYPE,
+		},
+	};
+	struct msghdr msg = {
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+		.msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL,
+	};
+	struct kvec vec = { .iov_base = alert, .iov_len = sizeof(alert) };
+
+	*(u8 *)CMSG_DATA(&control.header) = TLS_RECORD_TYPE_ALERT;
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &vec, 1, sizeof(alert));
+	return sock_sendmsg(sock, &msg);
+}
+#else
+int riw_helper_tls_handshake(struct socket *sock, bool server, const char *peer,
+			     unsigned int timeout_ms, riw_tls_done_t done, void *ctx)
+{
+	return -EOPNOTSUPP;
+}
+
+bool riw_helper_tls_cancel(struct sock *sk)
+{
+	return true;
+}
+
+u16 riw_helper_tls_cipher(struct sock *sk)
+{
+	return 0;
+}
+
+bool riw_helper_tls_has_unsent(struct sock *sk)
+{
+	return false;
+}
+
+int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_record *record)
+{
+	return -EOPNOTSUPP;
+}
+
+int riw_helper_tls_send_close_notify(struct socket *sock)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
+/*
+ * Waits until the code of no callback of an ended handshake runs any more. Its last act is to wake
+ * whoever waits for it; a few instructions follow, and the module must not go before them.
+ */
+void riw_helper_tls_wait_for_callbacks(void)
+{
+	synchronize_rcu_tasks();
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef RIW_HELPERS_TLS_H
+#define RIW_HELPERS_TLS_H
+
+#include <linux/net.h>
+#include <net/sock.h>
+
+/* What a read of a TLS socket has returned. */
+enum riw_tls_record {
+	RIW_TLS_DATA,
+	RIW_TLS_ALERT,
+	RIW_TLS_HANDSHAKE,
+	/* A record of another type, or octets that were not encrypted. */
+	RIW_TLS_OTHER,
+};
+
+/* A handshake has ended: `status` is 0 or negative, `peer` the key of the peer's certificate. */
+typedef void (*riw_tls_done_t)(void *ctx, int status, int peer);
+
+int riw_helper_socket_share(struct socket *sock);
+int riw_helper_tls_handshake(struct socket *sock, bool server, const char *peer,
+			     unsigned int timeout_ms, riw_tls_done_t done, void *ctx);
+bool riw_helper_tls_cancel(struct sock *sk);
+void riw_helper_tls_wait_for_callbacks(void);
+u16 riw_helper_tls_cipher(struct sock *sk);
+bool riw_helper_tls_has_unsent(struct sock *sk);
+int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_record *record);
+int riw_helper_tls_send_close_notify(struct socket *sock);
+
+#endif

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! TCP sockets with TLS 1.3: the kernel encrypts and decrypts (kTLS), and a process makes the
+//! handshake (tlshd), with the certificates of its configuration.
+//!
+//! C headers: [`include/net/handshake.h`](srctree/include/net/handshake.h),
+//! [`include/net/tls.h`](srctree/include/net/tls.h)
+
+use crate::{
+    callbacks::{AnyEvent, TcpState},
+    hook, Base, Netns, SendBuf, Socket,
+};
+use core::{
+    fmt::{self, Write},
+    net::IpAddr,
+    ops::Deref,
+    ptr::NonNull,
+};
+use kernel::{
+    bindings::sock,
+    error::to_result,
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc, ArcBorrow, Completion,
+    },
+};
+use riw_bindings as bindings;
+
+/// Maximum octets of a record's content.
+pub const RECORD_MAX: u32 = 16_384;
+
+/// The side of a handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsRole {
+    /// Sends the ClientHello, and checks the certificate of the peer.
+    Client,
+    /// Waits for it, and requests a certificate of the peer.
+    Server,
+}
+
+/// The cipher of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Cipher {
+    Aes128Gcm,
+    Aes256Gcm,
+    Aes128Ccm,
+    ChaCha20Poly1305,
+    Other,
+}
+
+impl Cipher {
+    /// Returns the cipher of this number; `None` if it is 0.
+    fn new(number: u16) -> Option<Self> {
+        Some(match number.into() {
+            0 => return None,
+            bindings::TLS_CIPHER_AES_GCM_128 => Self::Aes128Gcm,
+            bindings::TLS_CIPHER_AES_GCM_256 => Self::Aes256Gcm,
+            bindings::TLS_CIPHER_AES_CCM_128 => Self::Aes128Ccm,
+            bindings::TLS_CIPHER_CHACHA20_POLY1305 => Self::ChaCha20Poly1305,
+            _ => Self::Other,
+        })
+    }
+
+    /// Returns the name. Any context.
+    pub fn name(self) -> &'static CStr {
+        match self {
+            Self::Aes128Gcm => c"aes-128-gcm",
+            Self::Aes256Gcm => c"aes-256-gcm",
+            Self::Aes128Ccm => c"aes-128-ccm",
+            Self::ChaCha20Poly1305 => c"chacha20-poly1305",
+            Self::Other => c"other",
+        }
+    }
+}
+
+/// What a socket has received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsRecord {
+    /// So many octets of data.
+    Data(usize),
+    /// The alert that ends the peer's direction: all that it has sent has been received.
+    CloseNotify,
+    /// Another alert, with this description (RFC 8446, section 6).
+    Alert(u8),
+    /// The peer's FIN without an alert before it: anybody may have sent it.
+    Truncation,
+    /// The peer uses new keys, which this side has no way to agree on.
+    KeyUpdate,
+    /// Another handshake message, such as a ticket. It is of no use here.
+    Handshake,
+}
+
+/// Receives the end of a handshake.
+pub trait HandshakeDone: Send + Sync + 'static {
+    /// [`TlsSocket::poll_handshake`] is to be called. Process context. Must only mark and schedule:
+    /// the drop of the socket may wait for it.
+    fn handshake_done(self: ArcBorrow<'_, Self>);
+}
+
+/// A TCP socket that gets TLS: [`Base`] has the part that all protocols share.
+///
+/// First it is a TCP socket to connect by. Once [`poll_handshake`](Self::poll_handshake) has
+/// returned success, it sends and receives, only encrypted.
+///
+/// It has a file, since a process makes the handshake, and a reference to its network namespace. So
+/// its drop resets the connection, and cancels the handshake, but the socket may last until that
+/// process closes the file.
+pub struct TlsSocket {
+    /// The handshake that is under way. Dropped before the socket.
+    handshake: Option<PendingHandshake>,
+    /// `None` before the handshake has succeeded.
+    cipher: Option<Cipher>,
+    socket: Socket,
+}
+
+impl Deref for TlsSocket {
+    type Target = Base;
+
+    fn deref(&self) -> &Base {
+        &self.socket
+    }
+}
+
+impl TlsSocket {
+    /// Takes a socket of the namespace `ns`, connected or not, and removes its callbacks. May
+    /// sleep.
+    /// `ENOMEM` without memory, `ENFILE` at the limit of open files; the socket is released then.
+    pub fn new(socket: Socket, ns: &Netns) -> Result<Self> {
+        Ok(Self {
+            handshake: None,
+            cipher: None,
+            socket: socket.share(ns)?,
+        })
+    }
+
+    /// Requests a handshake on a connection, which takes `timeout` milliseconds at most, and
+    /// removes the callbacks. `peer` is the address that the certificate of the peer must have,
+    /// unless this is the server; for IPv6, it must have the name that the process finds for the
+    /// address. May sleep.
+    ///
+    /// `owner` is told when the handshake has ended. It is not if this fails: `ESRCH` if no process
+    /// takes requests in the namespace, `EOPNOTSUPP` if the kernel lacks TLS, `EAGAIN` if too many
+    /// requests wait for that process, `EBUSY` if a handshake is under way or has been; `ENOMEM`.
+    pub fn begin_handshake(
+        &mut self,
+        role: TlsRole,
+        peer: IpAddr,
+        timeout: u32,
+        owner: Arc<dyn HandshakeDone>,
+    ) -> Result {
+        if self.handshake.is_some() || self.cipher.is_some() {
+            return Err(EBUSY);
+        }
+        // That process polls the socket.
+        self.clear_callbacks();
+        self.note_handshake();
+        let state = KBox::pin_init(Handshake::new(peer, owner), GFP_KERNEL_ACCOUNT)?;
+        let ctx: *const Handshake = &*state;
+
+        // SAFETY: By the invariants of `Socket` the socket is valid, and it has a file. The name is
+        // a string, and `ctx` a `Handshake`, as `done` requires. Both are valid until `done` has
+        // been called or the handshake is canceled: see the drop of `PendingHandshake`.
+        to_result(unsafe {
+            bindings::tls_handshake(
+                self.sock().as_ptr(),
+                role == TlsRole::Server,
+                match peer {
+                    IpAddr::V4(_) => state.peer.as_ptr(),
+                    // GnuTLS refuses it as a name. The process then looks up the name.
+                    IpAddr::V6(_) => core::ptr::null(),
+                },
+                timeout,
+                Some(Handshake::done),
+                ctx.cast_mut().cast(),
+            )
+        })?;
+        // INVARIANT: The handshake has been requested. `self.socket` is dropped after it.
+        self.handshake = Some(PendingHandshake {
+            sk: self.sk(),
+            state,
+        });
+        Ok(())
+    }
+
+    /// Returns the result of the handshake once it has ended; otherwise `None`. May sleep.
+    ///
+    /// After success, returns whether the peer has presented a certificate, which is valid. A
+    /// server lets a peer without one pass: the caller decides. After a failure, the connection is
+    /// of no use: the error is that of the process, such as `EACCES` for a certificate that it does
+    /// not accept, or `EPROTO` if the connection has no TLS 1.3 all the same.
+    pub fn poll_handshake(&mut self) -> Option<Result<bool>> {
+        let ended = self.handshake.take_if(|handshake| handshake.has_ended())?;
+        let result = ended.result();
+
+        // The callback is over after this.
+        drop(ended);
+        // SAFETY: `begin_handshake` has removed the callbacks, and `set_callbacks` has installed
+        // none meanwhile. So these are those of TCP or TLS.
+        unsafe { self.socket.note_callbacks() };
+        Some(result.and_then(|has_certificate| {
+            // SAFETY: By the invariants of `Socket` it is a valid TCP socket. The helper locks it.
+            let cipher = unsafe { bindings::tls_cipher(self.sk().as_ptr()) };
+
+            self.cipher = Cipher::new(cipher);
+            self.cipher.map(|_| has_certificate).ok_or(EPROTO)
+        }))
+    }
+
+    /// Returns the cipher; `None` before the handshake has succeeded.
+    pub fn cipher(&self) -> Option<Cipher> {
+        self.cipher
+    }
+
+    /// Installs `owner` for the callbacks of the connection. `EBUSY` if callbacks are installed or
+    /// a handshake is under way. Otherwise as [`Socket::set_callbacks`].
+    pub fn set_callbacks<T: AnyEvent>(&self, owner: Arc<T>) -> Result {
+        if self.handshake.is_some() {
+            return Err(EBUSY);
+        }
+        // SAFETY: By the invariants of `Socket` it is a valid TCP socket, which does not listen.
+        // `original` are the callbacks that it has without a hook.
+        unsafe { hook::install_tls(self.sk(), owner, self.original()) }
+    }
+
+    /// Sends the bytes of `buf`, as [`Socket::send`] does. `ENOTCONN` before the handshake has
+    /// succeeded.
+    pub fn send(&self, buf: &mut SendBuf) -> Result {
+        self.cipher.ok_or(ENOTCONN)?;
+        match self.socket.send(buf) {
+            // A worker of TLS is sending, and the task has a signal: TLS waits for a lock then.
+            Err(e) if e == EINTR => Err(ENOBUFS),
+            other => other,
+        }
+    }
+
+    /// Receives available octets of one type. May sleep. `to` must not be empty; with 2 octets, it
+    /// has room for each alert.
+    ///
+    /// `EAGAIN` if no octets are available, `ENOTCONN` before the handshake has succeeded;
+    /// otherwise the error that ended the connection, such as `EBADMSG` for a record that is not
+    /// authentic.
+    pub fn recv(&self, to: &mut [u8]) -> Result<TlsRecord> {
+        let mut record = bindings::riw_tls_record_RIW_TLS_OTHER;
+
+        self.cipher.ok_or(ENOTCONN)?;
+        // SAFETY: By the invariants of `Socket` it is a valid TCP socket. `to` is borrowed
+        // exclusively and so valid for writes of its length.
+        let ret = unsafe {
+            bindings::tls_recv(self.sock().as_ptr(), to.as_mut_ptr(), to.len(), &mut record)
+        };
+        let len = usize::try_from(ret).map_err(|_| Error::from_errno(ret))?;
+
+        /// RFC 8446, section 6.
+        const CLOSE_NOTIFY: u8 = 0;
+        /// RFC 8446, section 4.
+        const KEY_UPDATE: u8 = 24;
+
+        Ok(match (record, to.get(..len).unwrap_or_default()) {
+            (_, []) => TlsRecord::Truncation,
+            (bindings::riw_tls_record_RIW_TLS_DATA, _) => TlsRecord::Data(len),
+            (bindings::riw_tls_record_RIW_TLS_ALERT, [_, CLOSE_NOTIFY]) => TlsRecord::CloseNotify,
+            (bindings::riw_tls_record_RIW_TLS_ALERT, [_, description]) => {
+                TlsRecord::Alert(*description)
+            }
+            (bindings::riw_tls_record_RIW_TLS_HANDSHAKE, [KEY_UPDATE, ..]) => TlsRecord::KeyUpdate,
+            (bindings::riw_tls_record_RIW_TLS_HANDSHAKE, _) => TlsRecord::Handshake,
+            _ => return Err(EBADMSG),
+        })
+    }
+
+    /// Ends this side's direction behind all that was sent, by an alert. A FIN may follow once
+    /// [`has_unsent`](Self::has_unsent) is false. May sleep. `EAGAIN` if there is no room:
+    /// [`AnyEvent::room`] reports room later. `ENOTCONN` before the handshake has succeeded.
+    pub fn send_close_notify(&self) -> Result {
+        self.cipher.ok_or(ENOTCONN)?;
+        // SAFETY: By the invariants of `Socket` it is a valid TCP socket, with TLS.
+        let ret = unsafe { bindings::tls_send_close_notify(self.sock().as_ptr()) };
+
+        to_result(ret.min(0))
+    }
+
+    /// Whether records wait until TCP takes them. May sleep.
+    pub fn has_unsent(&self) -> bool {
+        // SAFETY: By the invariants of `Socket` it is a valid TCP socket. The helper locks it.
+        unsafe { bindings::tls_has_unsent(self.sk().as_ptr()) }
+    }
+
+    /// Turns Nagle's algorithm off, as [`Socket::set_nodelay`] does.
+    pub fn set_nodelay(&self) {
+        self.socket.set_nodelay();
+    }
+
+    /// Turns keepalive on, as [`Socket::set_keepalive`] does.
+    pub fn set_keepalive(&self, idle: u16, interval: u16, probes: u16) -> Result {
+        self.socket.set_keepalive(idle, interval, probes)
+    }
+
+    /// Gives up the local port, as [`Socket::release_ephemeral_port`] does.
+    pub fn release_ephemeral_port(&self) -> bool {
+        self.socket.release_ephemeral_port()
+    }
+
+    /// Makes the receive buffer larger, as [`Socket::reserve`] does.
+    pub fn reserve(&self, count: u32) {
+        self.socket.reserve(count);
+    }
+
+    /// Returns the current state of the TCP connection.
+    pub fn state(&self) -> TcpState {
+        self.socket.state()
+    }
+
+    /// Returns the maximum payload of a TCP segment, as [`Socket::mss`] does.
+    pub fn mss(&self) -> u32 {
+        self.socket.mss()
+    }
+
+    /// Returns the free space in the send buffer, as [`Socket::room`] does; for records, which are
+    /// a little longer than their content.
+    pub fn room(&self) -> usize {
+        self.socket.room()
+    }
+
+    /// Lets [`AnyEvent::room`] report the next acknowledgment, as [`Socket::notify_room`] does.
+    pub fn notify_room(&self) {
+        self.socket.notify_room();
+    }
+
+    /// Returns the bytes of TCP that the peer has not acknowledged, and those of them that are not
+    /// sent yet. May sleep.
+    pub fn unacknowledged(&self) -> (u32, u32) {
+        self.socket
+            .with_locked(|sk| (sk.unacknowledged(), sk.unsent()))
+    }
+
+    /// Returns a number that grows while bytes move, as [`LockedSock::moved`] does. May sleep.
+    ///
+    /// [`LockedSock::moved`]: crate::LockedSock::moved
+    pub fn moved(&self) -> u64 {
+        self.socket.with_locked(|sk| sk.moved())
+    }
+}
+
+/// A handshake that has been requested.
+///
+/// # Invariants
+///
+/// The request is of the socket `sk`, which outlives this object, and refers to `state`.
+struct PendingHandshake {
+    sk: NonNull<sock>,
+    state: Pin<KBox<Handshake>>,
+}
+
+// SAFETY: Any thread may cancel a handshake.
+unsafe impl Send for PendingHandshake {}
+// SAFETY: Shared access only reads atomics.
+unsafe impl Sync for PendingHandshake {}
+
+impl PendingHandshake {
+    /// Whether it has ended. Its callback may still run.
+    fn has_ended(&self) -> bool {
+        self.state.has_ended.load(ordering::Acquire)
+    }
+
+    /// Returns the result of a handshake that has ended: whether the peer has a certificate.
+    fn result(&self) -> Result<bool> {
+        match self.state.status.load(ordering::Relaxed) {
+            0 => Ok(self.state.certificate.load(ordering::Relaxed) != 0),
+            // Any privileged process could report any status.
+            status if (-4095..0).contains(&status) => Err(Error::from_errno(status)),
+            _ => Err(EIO),
+        }
+    }
+}
+
+impl Drop for PendingHandshake {
+    fn drop(&mut self) {
+        // SAFETY: By the type's invariants the socket is alive.
+        if !unsafe { bindings::tls_cancel(self.sk.as_ptr()) } {
+            // There is exactly one callback for a request that is not canceled, and it has begun.
+            // It does not wait.
+            self.state.done.wait_for_completion();
+        }
+    }
+}
+
+/// What a request refers to.
+#[pin_data]
+struct Handshake {
+    owner: Arc<dyn HandshakeDone>,
+    peer: AddrText,
+    status: Atomic<i32>,
+    /// The key of the peer's certificate, or 0.
+    certificate: Atomic<i32>,
+    /// Both of the above have been set.
+    has_ended: Atomic<bool>,
+    /// The callback is over.
+    #[pin]
+    done: Completion,
+}
+
+impl Handshake {
+    fn new(peer: IpAddr, owner: Arc<dyn HandshakeDone>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            owner,
+            peer: AddrText::new(peer),
+            status: Atomic::new(0),
+            certificate: Atomic::new(0),
+            has_ended: Atomic::new(false),
+            done <- Completion::new(),
+        })
+    }
+
+    /// Notes the end of the handshake.
+    ///
+    /// # Safety
+    ///
+    /// Only the kernel may call it, once, as the callback of the request that `ctx` was given to.
+    unsafe extern "C" fn done(ctx: *mut c_void, status: c_int, certificate: c_int) {
+        // SAFETY: `ctx` is a `Handshake`. It is freed by the drop of its `PendingHandshake`, which
+        // waits for `done` below, as this call shows that the request was not canceled.
+        let this = unsafe { &*ctx.cast::<Self>() };
+
+        this.status.store(status, ordering::Relaxed);
+        this.certificate.store(certificate, ordering::Relaxed);
+        this.has_ended.store(true, ordering::Release);
+        this.owner.as_arc_borrow().handshake_done();
+        // `this` may be freed as soon as this has woken the drop. C code does that, and does not
+        // use it afterwards.
+        this.done.complete_all();
+    }
+}
+
+/// An address as text, with a NUL behind it.
+struct AddrText {
+    /// Long enough for each address.
+    bytes: [u8; 48],
+    len: usize,
+}
+
+impl AddrText {
+    fn new(addr: IpAddr) -> Self {
+        let mut this = Self {
+            bytes: [0; 48],
+            len: 0,
+        };
+
+        // There is room.
+        let _ = write!(this, "{addr}");
+        this
+    }
+
+    fn as_ptr(&self) -> *const c_char {
+        self.bytes.as_ptr().cast()
+    }
+}
+
+impl Write for AddrText {
+    /// The last byte stays 0.
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.len.saturating_add(text.len());
+        let last = self.bytes.len().saturating_sub(1);
+        let room = self.bytes.get_mut(..last).ok_or(fmt::Error)?;
+
+        room.get_mut(self.len..end)
+            .ok_or(fmt::Error)?
+            .copy_from_slice(text.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}
