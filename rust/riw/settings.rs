@@ -14,8 +14,8 @@
 //! 3. Describe it in the table of `README.md` and in `Documentation/man/riw.4`:
 //!    `selftests/check_documents` fails otherwise.
 //!
-//! A setting that is a word, such as `transport`, needs [`Attribute::word`], and a parameter of its
-//! own in `rust/bindings/helpers/rdma.c`, since `module!` has only numbers.
+//! A setting that is a word, as `transport` and `tls` are, needs [`Attribute::word`], and a
+//! parameter of its own in `rust/bindings/helpers/rdma.c`, since `module!` has only numbers.
 
 use crate::{driver::Riw, link::Transport, module_parameters};
 use core::{borrow::Borrow, ops::RangeInclusive};
@@ -24,7 +24,7 @@ use kernel::{
     prelude::*,
     sync::atomic::{ordering, Atomic},
 };
-use rdma::attr::{chosen_transport, Attribute, Attributes};
+use rdma::attr::{chosen_tls, chosen_transport, Attribute, Attributes};
 
 /// Defines `Settings`: the name of each setting and its range, by directory.
 macro_rules! settings {
@@ -38,6 +38,8 @@ macro_rules! settings {
             $($(#[$llp_doc])* $llp: Atomic<u32>,)*
             /// A number of [`TRANSPORTS`].
             transport: Atomic<u32>,
+            /// A number of [`TLS_WORDS`].
+            tls: Atomic<u32>,
         }
 
         impl Settings {
@@ -48,6 +50,7 @@ macro_rules! settings {
                     $($mpa: settings!(@initial $mpa, $mpa_range),)*
                     $($llp: settings!(@initial $llp, $llp_range),)*
                     transport: Atomic::new(chosen_transport()),
+                    tls: Atomic::new(chosen_tls()),
                 })
             }
         }
@@ -59,8 +62,9 @@ macro_rules! settings {
         ];
 
         /// The files about the transport.
-        static LLP_FILES: [Option<&Attribute<Riw>>; 2 + [$(stringify!($llp)),*].len()] = [
+        static LLP_FILES: [Option<&Attribute<Riw>>; 3 + [$(stringify!($llp)),*].len()] = [
             Some(&TRANSPORT),
+            Some(&TLS),
             $(Some(settings!(@file $llp, $llp_range)),)*
             None,
         ];
@@ -157,6 +161,21 @@ static TRANSPORT: Attribute<Riw> = Attribute::word(
     },
 );
 
+/// The words for the setting `tls`, in the order of the module parameter's.
+const TLS_WORDS: &[&CStr] = &[c"off", c"required"];
+
+/// The file of TLS: connections that are made afterwards use it.
+static TLS: Attribute<Riw> = Attribute::word(
+    c"tls",
+    TLS_WORDS,
+    |dev| dev.cm.settings.requires_tls().into(),
+    |dev, number| {
+        // CAST: A small number.
+        (dev.cm.settings.tls).store(number as u32, ordering::Relaxed);
+        Ok(())
+    },
+);
+
 static MPA: Attributes<Riw> = Attributes::new(c"mpa", &MPA_FILES);
 static LLP: Attributes<Riw> = Attributes::new(c"llp", &LLP_FILES);
 
@@ -197,10 +216,18 @@ impl Settings {
     /// Returns the transports of a connection or listener that is made now, the one to connect by
     /// first. Any context.
     pub(crate) fn transports(&self) -> &'static [Transport] {
+        if self.requires_tls() {
+            return &[Transport::Tls];
+        }
         // CAST: A 32-bit number fits.
         let number = self.transport.load(ordering::Relaxed) as usize;
 
         TRANSPORTS.get(number).copied().unwrap_or(TRANSPORTS[0])
+    }
+
+    /// Whether each connection needs TLS, which only TCP can have. Any context.
+    pub(crate) fn requires_tls(&self) -> bool {
+        self.tls.load(ordering::Relaxed) != 0
     }
 
     /// Whether connections and listeners have all addresses of the netdev. Any context.

@@ -399,79 +399,82 @@ void *riw_helper_iw_cm_id_consumer(struct iw_cm_id *id)
 }
 
 /*
- * The parameter `provider`. The module! macro of Linux 7.3 has numbers only, and no parameters in
- * sysfs. In the order of RIW_PROVIDER_*.
+ * A parameter that is one of several words. The module! macro of Linux 7.3 has numbers only, and no
+ * parameters in sysfs.
  */
+struct riw_word {
+	const char *const *words;
+	size_t count;
+	unsigned int chosen;
+};
+
+static int riw_word_set(const char *value, const struct kernel_param *param)
+{
+	struct riw_word *word = param->arg;
+	int found = __sysfs_match_string(word->words, word->count, value);
+
+	if (found < 0)
+		return found;
+	WRITE_ONCE(word->chosen, found);
+	return 0;
+}
+
+static int riw_word_get(char *to, const struct kernel_param *param)
+{
+	struct riw_word *word = param->arg;
+
+	return sysfs_emit(to, "%s\n", word->words[READ_ONCE(word->chosen)]);
+}
+
+static const struct kernel_param_ops riw_word_ops = {
+	.set = riw_word_set,
+	.get = riw_word_get,
+};
+
 static const char *const providers[] = {
 	[RIW_PROVIDER_SIW] = "siw",
 	[RIW_PROVIDER_RIW] = "riw",
 };
 
-static unsigned int provider = RIW_PROVIDER_SIW;
+static struct riw_word provider = { providers, ARRAY_SIZE(providers), RIW_PROVIDER_SIW };
 
-static int provider_set(const char *value, const struct kernel_param *param)
-{
-	int found = sysfs_match_string(providers, value);
-
-	if (found < 0)
-		return found;
-	WRITE_ONCE(provider, found);
-	return 0;
-}
-
-static int provider_get(char *to, const struct kernel_param *param)
-{
-	return sysfs_emit(to, "%s\n", providers[READ_ONCE(provider)]);
-}
-
-static const struct kernel_param_ops provider_ops = {
-	.set = provider_set,
-	.get = provider_get,
-};
-
-module_param_cb(provider, &provider_ops, NULL, 0644);
+module_param_cb(provider, &riw_word_ops, &provider, 0644);
 MODULE_PARM_DESC(provider,
 		 "user ABI of new devices: siw, for rdma-core's libsiw, or riw, for libriw");
 
 unsigned int riw_helper_provider(void)
 {
-	return READ_ONCE(provider);
+	return READ_ONCE(provider.chosen);
 }
 
-/* The parameter `transport`, as `provider`. In the order of RIW_TRANSPORT_*. */
 static const char *const transports[] = {
 	[RIW_TRANSPORT_TCP] = "tcp",
 	[RIW_TRANSPORT_SCTP] = "sctp",
 	[RIW_TRANSPORT_BOTH] = "both",
 };
 
-static unsigned int transport = RIW_TRANSPORT_TCP;
+static struct riw_word transport = { transports, ARRAY_SIZE(transports), RIW_TRANSPORT_TCP };
 
-static int transport_set(const char *value, const struct kernel_param *param)
-{
-	int found = sysfs_match_string(transports, value);
-
-	if (found < 0)
-		return found;
-	WRITE_ONCE(transport, found);
-	return 0;
-}
-
-static int transport_get(char *to, const struct kernel_param *param)
-{
-	return sysfs_emit(to, "%s\n", transports[READ_ONCE(transport)]);
-}
-
-static const struct kernel_param_ops transport_ops = {
-	.set = transport_set,
-	.get = transport_get,
-};
-
-module_param_cb(transport, &transport_ops, NULL, 0644);
+module_param_cb(transport, &riw_word_ops, &transport, 0644);
 MODULE_PARM_DESC(transport,
 		 "transport of new devices: tcp, sctp, or both: SCTP, or else TCP");
 
 unsigned int riw_helper_transport(void)
 {
-	return READ_ONCE(transport);
+	return READ_ONCE(transport.chosen);
+}
+
+static const char *const tls_modes[] = {
+	[RIW_TLS_OFF] = "off",
+	[RIW_TLS_REQUIRED] = "required",
+};
+
+static struct riw_word tls = { tls_modes, ARRAY_SIZE(tls_modes), RIW_TLS_OFF };
+
+module_param_cb(tls, &riw_word_ops, &tls, 0644);
+MODULE_PARM_DESC(tls, "TLS of new devices: off, or required, over TCP");
+
+unsigned int riw_helper_tls_mode(void)
+{
+	return READ_ONCE(tls.chosen);
 }

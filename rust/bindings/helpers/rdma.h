@@ -25,6 +25,12 @@ enum riw_transport {
 	RIW_TRANSPORT_BOTH,
 };
 
+/* The values of the parameter `tls`. */
+enum riw_tls_mode {
+	RIW_TLS_OFF,
+	RIW_TLS_REQUIRED,
+};
+
 /* A dma-buf that is mapped for the CPU. */
 struct riw_dmabuf_mapped {
 	void *buf;
@@ -76,5 +82,6 @@ struct net *riw_helper_iw_cm_id_net(struct iw_cm_id *id);
 void *riw_helper_iw_cm_id_consumer(struct iw_cm_id *id);
 unsigned int riw_helper_provider(void);
 unsigned int riw_helper_transport(void);
+unsigned int riw_helper_tls_mode(void);
 
 #endif

@@ -4,6 +4,7 @@
 
 use super::{
     backlog::Share,
+    device::CmDevice,
     half_open::Source,
     incoming::{Incoming, Request, Undecided},
     member::Member,
@@ -108,6 +109,10 @@ impl Undecided {
 /// fails. May sleep.
 pub(super) fn incoming(connection: Connection, subscription: Arc<Subscription>) -> Result {
     let dev = subscription.dev.clone();
+    let connection = match dev.settings.requires_tls() {
+        true => require_tls(connection, &dev)?,
+        false => connection,
+    };
     let made = connection.addrs().and_then(|addrs| {
         let incoming = Incoming {
             addrs,
@@ -136,6 +141,17 @@ pub(super) fn incoming(connection: Connection, subscription: Arc<Subscription>) 
         endpoint.note_phase(CmPhase::New, &phase);
     });
     endpoint.proceed(phase, begun)
+}
+
+/// Requires TLS of a connection, as [`Connection::require_tls`] does. May sleep.
+fn require_tls(connection: Connection, dev: &CmDevice) -> Result<Connection> {
+    match dev.netns() {
+        Ok(ns) => connection.require_tls(&ns),
+        Err(e) => {
+            connection.abort();
+            Err(e)
+        }
+    }
 }
 
 impl Endpoint {

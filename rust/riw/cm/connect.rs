@@ -277,7 +277,10 @@ impl Endpoint {
     }
 
     /// Returns whether the transport has connected and the request is sent. May sleep.
-    fn try_send_request(&self, opening: &mut Opening) -> Result<bool, EndReason> {
+    fn try_send_request(self: &Arc<Self>, opening: &mut Opening) -> Result<bool, EndReason> {
+        if !self.link.secure(self)? {
+            return Ok(false);
+        }
         match self.link.state() {
             LinkState::Connecting => return Ok(false),
             LinkState::ShuttingDown => return Err(EndReason::Unreachable(ECONNRESET)),

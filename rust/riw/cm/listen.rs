@@ -146,6 +146,7 @@ struct Candidate {
 impl Candidate {
     /// May sleep. Fails as `socket()` does.
     fn new(transport: Transport, dev: &Arc<CmDevice>, ns: &Netns, setup: &Setup) -> Result<Self> {
+        let transport = transport.listener();
         let site = Site {
             pernet: &dev.shared.pernet,
             ns,

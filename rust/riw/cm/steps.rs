@@ -50,11 +50,17 @@ impl Endpoint {
 
     /// Sets the timer for `phase`, which is the endpoint's, locked. Process context.
     fn arm(self: &Arc<Self>, phase: &Phase) {
-        match phase.deadline() {
-            // If it has passed in the meantime, the timer expires at once.
-            Some(deadline) => mod_delayed_work::<Self, 2>(self, deadline.left().unwrap_or(0)),
-            None => cancel_delayed_work::<Self, 2>(self),
-        }
+        let Some(deadline) = phase.deadline() else {
+            return cancel_delayed_work::<Self, 2>(self);
+        };
+        // If it has passed in the meantime, the timer expires at once.
+        let left = deadline.left().unwrap_or(0);
+        let retry = match phase {
+            Phase::Connecting(_) | Phase::AwaitRequest(_) => self.link.retry_time(),
+            _ => None,
+        };
+
+        mod_delayed_work::<Self, 2>(self, retry.map_or(left, |retry| left.min(retry)));
     }
 
     /// The step of a phase whose deadline has passed. May sleep.

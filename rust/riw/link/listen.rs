@@ -42,7 +42,9 @@ impl UnboundLink {
         more: KVec<SocketAddr>,
     ) -> Result<Self> {
         let this = match transport {
-            Transport::Tcp => Self::Tcp(Socket::new(site.pernet, site.ns, Family::from(addr))?),
+            Transport::Tcp | Transport::Tls => {
+                Self::Tcp(Socket::new(site.pernet, site.ns, Family::from(addr))?)
+            }
             Transport::Sctp => Self::Sctp(sctp::new_listener(site, addr)?, more),
         };
 

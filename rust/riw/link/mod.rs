@@ -12,8 +12,8 @@
 //! - A [`LingerSet`] closes connections in an orderly way, with no owner any more.
 //!
 //! Only this module uses sockets, and it imports no other folder of the driver. Each transport has
-//! a folder: [`tcp`] and [`sctp`]. `transport.rs`, `startup.rs` and `listen.rs` have one variant
-//! for each.
+//! a folder: [`tcp`], [`tls`] and [`sctp`]. `transport.rs`, `startup.rs` and `listen.rs` have one
+//! variant for each.
 //!
 //! # Contexts
 //!
@@ -43,6 +43,7 @@ mod sctp;
 mod segments;
 mod startup;
 mod tcp;
+mod tls;
 mod transport;
 mod types;
 
@@ -59,6 +60,7 @@ pub(crate) use startup::{
     StartupFault, Terms,
 };
 pub(crate) use tcp::RxState;
+use transport::AnyInlet;
 pub(crate) use transport::{Connection, Framer, Transport};
 pub(crate) use types::{AddrPair, LinkDetails, LinkState, Site};
 
@@ -78,7 +80,7 @@ pub(crate) struct Link {
     /// Receives, if the connection has one. It is not part of the connection, so that a transmit
     /// run goes on.
     #[pin]
-    inlet: Mutex<Option<KBox<sctp::Inlet>>>,
+    inlet: Mutex<Option<AnyInlet>>,
     /// `None` before the connection begins and after it has been taken away.
     #[pin]
     connection: Mutex<Option<Connection>>,
@@ -104,7 +106,7 @@ impl Link {
     ) -> Result {
         match connection.prepare(idle, owner) {
             Ok(()) => {
-                *self.inlet.lock() = connection.inlet().and_then(Option::take);
+                *self.inlet.lock() = connection.take_inlet();
                 *self.connection.lock() = Some(connection);
                 Ok(())
             }
@@ -120,10 +122,8 @@ impl Link {
         let mut connection = self.connection.lock().take()?;
 
         connection.base().clear_callbacks();
-        if let Some(inlet) = connection.inlet() {
-            // Waits for data that is being handled.
-            *inlet = self.inlet.lock().take();
-        }
+        // Waits for data that is being handled.
+        connection.return_inlet(self.inlet.lock().take());
         Some(connection)
     }
 
@@ -142,12 +142,12 @@ impl Link {
             .unwrap_or_else(LinkState::Closed)
     }
 
-    /// Whether neither side has closed the connection, and nothing has been received that has not
-    /// been read.
+    /// Whether neither side has closed the connection, no handshake can begin, and nothing has been
+    /// received that has not been read.
     pub(crate) fn has_received_nothing(&self) -> bool {
         self.with(|connection| {
             Ok(match connection.state() {
-                LinkState::Connecting => true,
+                LinkState::Connecting => !connection.is_handshake_due(),
                 LinkState::Established => !connection.has_received(),
                 _ => false,
             })
@@ -158,8 +158,10 @@ impl Link {
     /// Lets `owner` receive what has arrived: calls [`LinkEvents::receive`], and
     /// [`LinkEvents::ended`] if the connection has ended.
     pub(crate) fn poll<T: LinkEvents>(&self, owner: &Arc<T>) {
-        if let Some(inlet) = Option::as_mut(&mut self.inlet.lock()) {
-            return self.receive_chunks(inlet, owner);
+        match Option::as_mut(&mut self.inlet.lock()) {
+            Some(AnyInlet::Tls(inlet)) => return self.receive_records(inlet, owner),
+            Some(AnyInlet::Sctp(inlet)) => return self.receive_chunks(inlet, owner),
+            None => {}
         }
         // Without a connection there is nothing to read.
         let _ = self.with(|connection| {

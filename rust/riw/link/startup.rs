@@ -11,6 +11,7 @@
 use super::{
     sctp::{self, Reorder, SctpStartup},
     tcp::{self, MpaStartup},
+    tls::TlsFault,
     Batch, Framer, Link, LinkEvents, LinkState, Transport,
 };
 use iwarp::{
@@ -47,6 +48,8 @@ pub(crate) enum StartupFault {
     Adaptation,
     /// It has too many addresses.
     TooManyAddrs,
+    /// There is no TLS: this is a fault of either side, or of its certificates.
+    Tls(TlsFault),
 }
 
 impl StartupFault {
@@ -57,6 +60,7 @@ impl StartupFault {
             Self::Session(error) => error.rule(),
             Self::Adaptation => "the peer does not announce DDP over SCTP",
             Self::TooManyAddrs => "the peer has too many addresses",
+            Self::Tls(fault) => fault.rule(),
         }
     }
 }
@@ -74,6 +78,12 @@ pub(crate) enum StartupFailure {
 impl From<StartupFault> for StartupFailure {
     fn from(fault: StartupFault) -> Self {
         Self::Fault(fault)
+    }
+}
+
+impl From<TlsFault> for StartupFailure {
+    fn from(fault: TlsFault) -> Self {
+        Self::Fault(StartupFault::Tls(fault))
     }
 }
 
@@ -110,7 +120,7 @@ impl Startup {
         reorder: Reorder,
     ) -> Result<Self> {
         Ok(match transport {
-            Transport::Tcp => Self::Mpa(MpaStartup::new(policy, terms)?),
+            Transport::Tcp | Transport::Tls => Self::Mpa(MpaStartup::new(policy, terms)?),
             Transport::Sctp => Self::Sctp(SctpStartup::new(policy, terms, reorder)?),
         })
     }
@@ -186,21 +196,24 @@ impl AwaitedRequest {
             .with(|connection| Ok(connection.transport()))
             .map_err(StartupFailure::Local)?
         {
-            Transport::Tcp => tcp::new_reader(Kind::Request)
+            Transport::Tcp | Transport::Tls => tcp::new_reader(Kind::Request)
                 .map(Self::Mpa)
                 .map_err(StartupFailure::Local),
             Transport::Sctp => sctp::listen(link, policy).map(|()| Self::Sctp),
         }
     }
 
-    /// Receives the request, or a part of it, on the link of `owner`. Returns `None` if it is not
-    /// complete, or why it never will be.
+    /// Receives the request, or a part of it, on the link of `owner`, after a handshake if the
+    /// connection needs one. Returns `None` if it is not complete, or why it never will be.
     pub(crate) fn receive<T: LinkEvents>(
         &mut self,
         link: &Link,
         owner: &Arc<T>,
         policy: &Policy,
     ) -> Result<Option<ReceivedRequest>, StartupFailure> {
+        if !link.secure(owner)? {
+            return Ok(None);
+        }
         match self {
             Self::Mpa(reader) => tcp::receive_request(link, reader, policy),
             Self::Sctp => sctp::receive_request(link, owner),

@@ -9,6 +9,7 @@ use super::{
     linger::CloseProgress,
     sctp::{self, Association},
     tcp::TcpConnection,
+    tls::{RecordInlet, TlsConnection},
     types::{AddrPair, LinkDetails, LinkState, Site},
 };
 use core::{
@@ -17,6 +18,7 @@ use core::{
 };
 use iwarp::{mpa::FpduFramer, sctp::ChunkFramer, startup::Parameters, Framing, Gather, TxConfig};
 use kernel::{prelude::*, sync::Arc};
+use kernel_ext::memcg::MemCgroup;
 use net::{AnyEvent, Base, Callbacks, Netns};
 
 /// A transport protocol.
@@ -24,6 +26,8 @@ use net::{AnyEvent, Base, Callbacks, Netns};
 pub(crate) enum Transport {
     /// TCP, with MPA above it.
     Tcp,
+    /// TCP with TLS, and MPA above it.
+    Tls,
     /// SCTP, with DDP's adaptation to it.
     Sctp,
 }
@@ -33,6 +37,7 @@ impl Transport {
     pub(crate) fn name(self) -> &'static CStr {
         match self {
             Self::Tcp => c"tcp",
+            Self::Tls => c"tls",
             Self::Sctp => c"sctp",
         }
     }
@@ -44,7 +49,16 @@ impl Transport {
 
     /// Whether the startup negotiates CRC, markers and a revision of MPA.
     pub(crate) fn has_mpa(self) -> bool {
-        self == Self::Tcp
+        self != Self::Sctp
+    }
+
+    /// Returns the transport of a listener whose connections may have this one.
+    pub(crate) fn listener(self) -> Self {
+        match self {
+            // A connection gets TLS once its device is known.
+            Self::Tcp | Self::Tls => Self::Tcp,
+            Self::Sctp => Self::Sctp,
+        }
     }
 
     /// Whether a responder may send before it has received something: over TCP not (RFC 5044,
@@ -57,7 +71,7 @@ impl Transport {
     /// Whether the transport gives up a peer that does not answer its probes in the time of the
     /// setting `keepalive`.
     pub(crate) fn gives_up_peer(self) -> bool {
-        self == Self::Tcp
+        self != Self::Sctp
     }
 
     /// Whether a connection can have several addresses at each end.
@@ -89,6 +103,11 @@ pub(crate) trait Carrier {
     /// Whether something has been received that has not been read.
     fn has_received(&self) -> bool;
 
+    /// Whether a handshake can begin, without which the connection is not established.
+    fn is_handshake_due(&self) -> bool {
+        false
+    }
+
     /// Returns the local address.
     fn local_addr(&self) -> Result<SocketAddr> {
         Ok(self.addrs()?.local)
@@ -101,6 +120,9 @@ pub(crate) trait Carrier {
     /// Makes the receive buffer large enough for frames of any size, within the limits of the
     /// network namespace.
     fn reserve(&self) {}
+
+    /// Charges the memory that the connection needs to receive to `memcg`.
+    fn charge_to(&mut self, _memcg: &MemCgroup) {}
 
     /// Sends the frames of `batch`, as many as the connection takes now, and removes them from
     /// `batch`.
@@ -156,7 +178,14 @@ pub(crate) trait Carrier {
 /// All functions need process context and may sleep.
 pub(crate) enum Connection {
     Tcp(TcpConnection),
+    Tls(KBox<TlsConnection>),
     Sctp(KBox<Association>),
+}
+
+/// Receives for a connection that does so in process context.
+pub(super) enum AnyInlet {
+    Tls(KBox<RecordInlet>),
+    Sctp(KBox<sctp::Inlet>),
 }
 
 impl Deref for Connection {
@@ -166,6 +195,7 @@ impl Deref for Connection {
     fn deref(&self) -> &Self::Target {
         match self {
             Self::Tcp(connection) => connection,
+            Self::Tls(connection) => &**connection,
             Self::Sctp(association) => &**association,
         }
     }
@@ -176,6 +206,7 @@ impl DerefMut for Connection {
     fn deref_mut(&mut self) -> &mut Self::Target {
         match self {
             Self::Tcp(connection) => connection,
+            Self::Tls(connection) => &mut **connection,
             Self::Sctp(association) => &mut **association,
         }
     }
@@ -195,6 +226,7 @@ impl Connection {
     ) -> Result<Self> {
         Ok(match transport {
             Transport::Tcp => Self::Tcp(TcpConnection::new(site, local, remote, tos)?),
+            Transport::Tls => Self::Tls(TlsConnection::new(site, local, remote, tos)?),
             Transport::Sctp => {
                 let socket = sctp::new_socket(site, remote)?;
 
@@ -205,10 +237,21 @@ impl Connection {
         })
     }
 
+    /// Requires TLS of a connection in the namespace `ns` that a listener has accepted. Only TCP
+    /// can have it; otherwise `EPROTONOSUPPORT`. If it fails, the connection is reset.
+    pub(crate) fn require_tls(self, ns: &Netns) -> Result<Self> {
+        match self {
+            Self::Tcp(connection) => TlsConnection::accepted(connection.0, ns).map(Self::Tls),
+            Self::Tls(_) => Ok(self),
+            Self::Sctp(_) => Err(EPROTONOSUPPORT),
+        }
+    }
+
     /// Sets the options of a connection, and reports its events to `owner`.
     pub(super) fn prepare<T: LinkEvents>(&mut self, idle: u16, owner: Arc<T>) -> Result {
         match self {
             Self::Tcp(connection) => connection.prepare(idle, owner),
+            Self::Tls(connection) => connection.prepare(idle, owner),
             Self::Sctp(association) => association.prepare(idle, owner),
         }
     }
@@ -217,6 +260,7 @@ impl Connection {
     pub(super) fn set_callbacks<T: Callbacks + AnyEvent>(&self, owner: Arc<T>) -> Result {
         match self {
             Self::Tcp(connection) => connection.0.set_callbacks(owner),
+            Self::Tls(connection) => connection.set_callbacks(owner),
             Self::Sctp(association) => association.socket.set_callbacks(owner),
         }
     }
@@ -228,11 +272,21 @@ impl Connection {
         }
     }
 
-    /// Returns the place of the inlet, if the connection has one.
-    pub(super) fn inlet(&mut self) -> Option<&mut Option<KBox<sctp::Inlet>>> {
+    /// Takes the inlet, if the connection has one.
+    pub(super) fn take_inlet(&mut self) -> Option<AnyInlet> {
         match self {
             Self::Tcp(_) => None,
-            Self::Sctp(association) => Some(&mut association.inlet),
+            Self::Tls(connection) => connection.inlet.take().map(AnyInlet::Tls),
+            Self::Sctp(association) => association.inlet.take().map(AnyInlet::Sctp),
+        }
+    }
+
+    /// Gives the connection back the inlet that was taken from it.
+    pub(super) fn return_inlet(&mut self, inlet: Option<AnyInlet>) {
+        match (self, inlet) {
+            (Self::Tls(tls), Some(AnyInlet::Tls(inlet))) => tls.inlet = Some(inlet),
+            (Self::Sctp(sctp), Some(AnyInlet::Sctp(inlet))) => sctp.inlet = Some(inlet),
+            _ => {}
         }
     }
 
@@ -246,6 +300,7 @@ impl Connection {
     pub(crate) fn transport(&self) -> Transport {
         match self {
             Self::Tcp(_) => Transport::Tcp,
+            Self::Tls(_) => Transport::Tls,
             Self::Sctp(_) => Transport::Sctp,
         }
     }
@@ -255,7 +310,7 @@ impl Connection {
         match self {
             Self::Tcp(connection) => connection.0.abort(),
             // So does the drop.
-            Self::Sctp(_) => {}
+            Self::Tls(_) | Self::Sctp(_) => {}
         }
     }
 
@@ -264,7 +319,7 @@ impl Connection {
     pub(crate) fn reset(self) -> Result<Self> {
         match self {
             Self::Tcp(connection) => connection.reset().map(Self::Tcp),
-            Self::Sctp(_) => Err(EOPNOTSUPP),
+            Self::Tls(_) | Self::Sctp(_) => Err(EOPNOTSUPP),
         }
     }
 }
@@ -304,7 +359,7 @@ impl Framer {
     /// precedence over the payload of a full TCP segment.
     pub(crate) fn new(transport: Transport, config: TxConfig, fpdu_max: Option<u32>) -> Self {
         match transport {
-            Transport::Tcp => Self::Mpa {
+            Transport::Tcp | Transport::Tls => Self::Mpa {
                 framer: FpduFramer::new(TxConfig {
                     emss: fpdu_max.unwrap_or(config.emss),
                     ..config

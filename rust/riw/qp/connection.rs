@@ -93,6 +93,7 @@ impl Qp {
 
         let (transport, mss) = connection.link().with(|connection| {
             connection.reserve();
+            connection.charge_to(self.memcg());
             if self.owner.is_kernel() {
                 connection.base().avoid_io();
             }

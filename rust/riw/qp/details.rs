@@ -54,7 +54,11 @@ impl Details for LinkDetails {
         to.display(c"remote_addr", &self.remote)?;
         to.u32(c"mss", self.mss)?;
         to.u32(c"unacked_bytes", self.unacked)?;
-        to.u32(c"unsent_bytes", self.unsent)
+        to.u32(c"unsent_bytes", self.unsent)?;
+        if let Some(cipher) = self.cipher {
+            to.text(c"cipher", cipher.name())?;
+        }
+        Ok(())
     }
 }
 

@@ -282,6 +282,7 @@ impl Carrier for Association {
             mss: look.chunk,
             unacked: look.unacknowledged,
             unsent: look.unsent,
+            cipher: None,
         })
     }
 

@@ -3,7 +3,7 @@
 //! The functions of a link for the session of its association.
 
 use super::{
-    super::{Connection, Link, LinkEnd, LinkEvents},
+    super::{transport::AnyInlet, Connection, Link, LinkEnd, LinkEvents},
     inlet::{Fetched, Inlet},
     Association, PeerSupport, Reorder,
 };
@@ -20,13 +20,21 @@ use net::sctp::{Look, Phase};
 /// items run.
 const BATCH: usize = 256;
 
+/// Returns the inlet of a link. `ENOTCONN` if its connection is no association.
+fn own(inlet: &mut Option<AnyInlet>) -> Result<&mut Inlet> {
+    match inlet {
+        Some(AnyInlet::Sctp(inlet)) => Ok(inlet),
+        _ => Err(ENOTCONN),
+    }
+}
+
 /// All functions need process context and may sleep. Without an association they fail with
 /// `ENOTCONN`.
 impl Link {
     fn with_association<R>(&self, f: impl FnOnce(&mut Association) -> Result<R>) -> Result<R> {
         self.with(|connection| match connection {
             Connection::Sctp(association) => f(association),
-            Connection::Tcp(_) => Err(ENOTCONN),
+            Connection::Tcp(_) | Connection::Tls(_) => Err(ENOTCONN),
         })
     }
 
@@ -50,7 +58,7 @@ impl Link {
         let (ird, ord) = depths;
         let (session, chunk) = Session::initiate(form, ird, ord, private).map_err(|_| EINVAL)?;
         let mut inlet = self.inlet.lock();
-        let inlet = Option::as_mut(&mut inlet).ok_or(ENOTCONN)?;
+        let inlet = own(&mut inlet)?;
 
         inlet.begin(session);
         inlet.hold(reorder);
@@ -66,7 +74,7 @@ impl Link {
     pub(in crate::link) fn listen_session(&self, rtr: RtrTypes) -> Result {
         let mut inlet = self.inlet.lock();
 
-        Option::as_mut(&mut inlet).ok_or(ENOTCONN)?.listen(rtr);
+        own(&mut inlet)?.listen(rtr);
         Ok(())
     }
 
@@ -79,7 +87,7 @@ impl Link {
         f: impl FnOnce(SessionAction<'_>) -> R,
     ) -> Result<Option<R>> {
         let mut inlet = self.inlet.lock();
-        let inlet = Option::as_mut(&mut inlet).ok_or(ENOTCONN)?;
+        let inlet = own(&mut inlet)?;
 
         match inlet.fetch(
             &mut { BATCH },
@@ -105,7 +113,7 @@ impl Link {
         reorder: Reorder,
     ) -> Result<Option<Agreed>> {
         let mut inlet = self.inlet.lock();
-        let inlet = Option::as_mut(&mut inlet).ok_or(ENOTCONN)?;
+        let inlet = own(&mut inlet)?;
         let before = inlet.session;
         let (chunk, agreed) = match inlet.session.handle(event).map_err(|_| EINVAL)? {
             SessionAction::Accept { chunk, agreed } => (chunk, Some(agreed)),

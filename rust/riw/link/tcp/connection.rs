@@ -145,6 +145,7 @@ impl Carrier for TcpConnection {
             mss: self.0.mss(),
             unacked,
             unsent,
+            cipher: None,
         })
     }
 

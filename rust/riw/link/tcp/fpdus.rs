@@ -59,7 +59,8 @@ enum Incomplete {
 pub(crate) struct RxState {
     deframer: FpduDeframer<crc::Kernel>,
     incomplete: Incomplete,
-    /// Octets in the socket: of an incomplete FPDU, or all from a waiting message on.
+    /// Octets in the socket, or with TLS in the inlet: of an incomplete FPDU, or all from a waiting
+    /// message on.
     left: usize,
     /// The message at the front waits for a receive WR.
     blocked: bool,
@@ -81,6 +82,17 @@ impl RxState {
             blocked: false,
             rest: false,
         }
+    }
+
+    /// Returns the deframer, for octets that are not in the socket. Any context.
+    pub(in crate::link) fn deframer(&mut self) -> &mut FpduDeframer<crc::Kernel> {
+        &mut self.deframer
+    }
+
+    /// Notes the octets of an incomplete FPDU, or all from a waiting message on, that are not in
+    /// the socket. Any context.
+    pub(in crate::link) fn set_left(&mut self, octets: usize) {
+        self.left = octets;
     }
 
     /// Whether a worker receives the rest of a run. Any context.

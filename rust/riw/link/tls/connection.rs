@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One end of a connection with TLS.
+
+use super::{
+    super::{
+        batch::Batch,
+        events::{Hook, LinkEvents},
+        linger::CloseProgress,
+        transport::{bind, Carrier},
+        types::{AddrPair, LinkDetails, LinkState, Site},
+    },
+    inlet::RecordInlet,
+};
+use crate::bounds::RX_ROOM;
+use core::net::SocketAddr;
+use kernel::{prelude::*, sync::Arc};
+use kernel_ext::memcg::MemCgroup;
+use net::{
+    addr,
+    tls::{TlsRecord, TlsRole, RECORD_MAX},
+    AnyEvent, Base, Family, Netns, Socket, TcpState, TlsSocket,
+};
+
+/// Reads of a connection that is being closed, before other work items run.
+const DRAIN_BATCH: usize = 64;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TlsStage {
+    /// TCP connects, or the handshake has yet to begin.
+    Connecting,
+    /// The handshake cannot begin yet: too many others wait.
+    Queued,
+    /// The handshake is under way.
+    Handshake,
+    /// The handshake has succeeded.
+    Secured,
+}
+
+/// How far the end of this side's half is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CloseStage {
+    /// It has not begun.
+    Open,
+    /// The alert is due, and then the FIN.
+    Alert,
+    /// The FIN is due, behind the records that TCP has not taken.
+    Fin,
+    /// The FIN is sent.
+    Closed,
+}
+
+/// One end of a connection with TLS, or of one to be made.
+pub(crate) struct TlsConnection {
+    pub(super) socket: TlsSocket,
+    pub(super) role: TlsRole,
+    pub(super) stage: TlsStage,
+    /// `None` while a link has it.
+    pub(in crate::link) inlet: Option<KBox<RecordInlet>>,
+    /// The memory of the inlet is charged to this cgroup.
+    pub(super) memcg: MemCgroup,
+    close: CloseStage,
+}
+
+impl TlsConnection {
+    /// Creates a connection that is bound to `local` and not connected yet, as
+    /// [`Connection::new`](super::super::Connection::new) says.
+    pub(in crate::link) fn new(
+        site: &Site<'_>,
+        local: &SocketAddr,
+        remote: &SocketAddr,
+        tos: Option<u8>,
+    ) -> Result<KBox<Self>> {
+        let socket = Socket::new(site.pernet, site.ns, Family::from(remote))?;
+
+        socket.set_reuseaddr();
+        bind(&socket, site, local, tos)?;
+        Self::with(socket, site.ns, TlsRole::Client)
+    }
+
+    /// Takes a connection of TCP in the namespace `ns` that a listener has accepted. May sleep. If
+    /// that fails, the connection is reset.
+    pub(in crate::link) fn accepted(socket: Socket, ns: &Netns) -> Result<KBox<Self>> {
+        Self::with(socket, ns, TlsRole::Server)
+    }
+
+    fn with(socket: Socket, ns: &Netns, role: TlsRole) -> Result<KBox<Self>> {
+        let this = Self {
+            socket: TlsSocket::new(socket, ns)?,
+            role,
+            stage: TlsStage::Connecting,
+            inlet: Some(KBox::new(RecordInlet::new(), GFP_KERNEL_ACCOUNT)?),
+            memcg: MemCgroup::none(),
+            close: CloseStage::Open,
+        };
+
+        Ok(KBox::new(this, GFP_KERNEL_ACCOUNT)?)
+    }
+
+    /// Sets the options of a connection, and reports its events to `owner`. May sleep.
+    pub(in crate::link) fn prepare<T: LinkEvents>(&self, idle: u16, owner: Arc<T>) -> Result {
+        /// As over TCP alone.
+        const PROBES: u16 = 5;
+
+        self.socket.set_nodelay();
+        if idle != 0 {
+            self.socket
+                .set_keepalive(idle, (idle / PROBES).max(1), PROBES)?;
+        }
+        self.socket.set_callbacks(Hook::new(owner)?)
+    }
+
+    /// Reports the events of the connection to `owner`. May sleep. `ENOTCONN` before the handshake
+    /// has succeeded: a process polls the socket meanwhile.
+    pub(in crate::link) fn set_callbacks<T: AnyEvent>(&self, owner: Arc<T>) -> Result {
+        if self.stage != TlsStage::Secured {
+            return Err(ENOTCONN);
+        }
+        self.socket.set_callbacks(owner)
+    }
+
+    /// Returns TCP's state.
+    pub(super) fn tcp_state(&self) -> LinkState {
+        LinkState::new(self.socket.state(), || self.socket.error())
+    }
+
+    /// Continues to end this side's half, as far as there is room. Fails as
+    /// [`TlsSocket::send_close_notify`] does, but not for lack of room.
+    fn continue_close(&mut self) -> Result {
+        if self.close == CloseStage::Alert {
+            match self.socket.send_close_notify() {
+                Err(e) if e == EAGAIN => return Ok(()),
+                other => other?,
+            }
+            self.close = CloseStage::Fin;
+        }
+        // TLS sends the rest when it is told of room, and this side when it looks next.
+        if self.close == CloseStage::Fin && !self.socket.has_unsent() {
+            self.socket.shutdown_write()?;
+            self.close = CloseStage::Closed;
+        }
+        Ok(())
+    }
+
+    /// Discards what has arrived. Returns whether there may be more; `None` if the connection is of
+    /// no use any more.
+    fn drain(&self) -> Option<bool> {
+        let mut bytes = [0; 512];
+
+        for _ in 0..DRAIN_BATCH {
+            match self.socket.recv(&mut bytes) {
+                Ok(TlsRecord::Data(_) | TlsRecord::Handshake) => {}
+                Ok(TlsRecord::CloseNotify | TlsRecord::Truncation) => return Some(false),
+                Err(e) if e == EAGAIN => return Some(false),
+                Ok(TlsRecord::Alert(_) | TlsRecord::KeyUpdate) | Err(_) => return None,
+            }
+        }
+        Some(true)
+    }
+}
+
+impl Carrier for TlsConnection {
+    fn base(&self) -> &Base {
+        &self.socket
+    }
+
+    fn connect(&self, remote: &SocketAddr) -> Result {
+        match self.socket.connect(remote) {
+            // As over TCP alone: the port was chosen as in `bind()`.
+            Err(e) if e == EADDRNOTAVAIL && self.socket.release_ephemeral_port() => {
+                self.socket.connect(remote)
+            }
+            result => result,
+        }
+    }
+
+    /// The connection is established once the handshake has succeeded. As long as it is under way,
+    /// only its result counts, which has the reason of a failure.
+    fn state(&self) -> LinkState {
+        match (self.stage, self.tcp_state()) {
+            (TlsStage::Secured, state) => state,
+            (TlsStage::Handshake, _) => LinkState::Connecting,
+            (_, state @ LinkState::Closed(_)) => state,
+            _ => LinkState::Connecting,
+        }
+    }
+
+    /// TLS does not say. Without the handshake nothing can be read, and afterwards the caller
+    /// looks.
+    fn has_received(&self) -> bool {
+        true
+    }
+
+    fn is_handshake_due(&self) -> bool {
+        self.stage == TlsStage::Connecting && self.tcp_state() != LinkState::Connecting
+    }
+
+    fn local_addr(&self) -> Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    fn addrs(&self) -> Result<AddrPair> {
+        Ok(AddrPair {
+            local: addr::unmapped(self.socket.local_addr()?),
+            remote: addr::unmapped(self.socket.peer_addr()?),
+        })
+    }
+
+    /// TLS needs room for one record only. But more lets the peer send on.
+    fn reserve(&self) {
+        self.socket.reserve(RX_ROOM);
+    }
+
+    fn charge_to(&mut self, memcg: &MemCgroup) {
+        self.memcg = memcg.clone();
+    }
+
+    #[inline]
+    fn send(&mut self, batch: &mut Batch) -> Result {
+        self.socket.send(&mut batch.buf)
+    }
+
+    /// An alert or a FIN is the end, and the reason does not matter before the stream runs.
+    fn receive(&self, buf: &mut [u8]) -> Result<usize> {
+        loop {
+            match self.socket.recv(buf)? {
+                TlsRecord::Data(count) => return Ok(count),
+                TlsRecord::Handshake => {}
+                TlsRecord::CloseNotify
+                | TlsRecord::Truncation
+                | TlsRecord::Alert(_)
+                | TlsRecord::KeyUpdate => return Ok(0),
+            }
+        }
+    }
+
+    /// Segments of TCP do not matter to the peer, which sees records.
+    #[inline]
+    fn room_and_mss(&self) -> (usize, u32) {
+        (self.socket.room(), RECORD_MAX)
+    }
+
+    fn notify_room(&self) {
+        self.socket.notify_room();
+    }
+
+    fn mss(&self) -> u32 {
+        RECORD_MAX
+    }
+
+    fn moved(&self) -> u64 {
+        self.socket.moved()
+    }
+
+    fn details(&self) -> Result<LinkDetails> {
+        let (unacked, unsent) = self.socket.unacknowledged();
+
+        Ok(LinkDetails {
+            local: self.socket.local_addr()?,
+            remote: self.socket.peer_addr()?,
+            mss: self.socket.mss(),
+            unacked,
+            unsent,
+            cipher: self.socket.cipher(),
+        })
+    }
+
+    /// Sends the alert that ends this side's half, and the FIN. If there is no room,
+    /// [`Self::progress`] does.
+    fn close_write(&mut self) -> Result {
+        self.close = CloseStage::Alert;
+        self.continue_close()
+    }
+
+    fn progress(&mut self) -> CloseProgress {
+        if self.continue_close().is_err() {
+            return CloseProgress::Closed;
+        }
+        let Some(more) = self.drain() else {
+            return CloseProgress::Closed;
+        };
+
+        match self.socket.state() {
+            TcpState::Closed => CloseProgress::Closed,
+            _ => CloseProgress::Open {
+                unacknowledged: self.socket.unacknowledged().0,
+                more,
+            },
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Receiving from a connection with TLS.
+
+use super::{
+    super::{
+        events::{LinkEnd, LinkEvents},
+        transport::Connection,
+        types::LinkState,
+        Link,
+    },
+    connection::TlsConnection,
+    inlet::RecordInlet,
+};
+use iwarp::Local;
+use kernel::{prelude::*, sync::Arc};
+use net::tls::TlsRecord;
+
+/// Octets that are received in a row, or a few more, before other work items run.
+const RUN_OCTETS: usize = 512 * 1024;
+
+/// The result of a read.
+enum RecordRead {
+    /// So many octets, or a record that counts as one but has none for the stream.
+    Octets(usize),
+    /// Nothing has arrived.
+    Nothing,
+    /// The connection or the peer's half has ended.
+    End(LinkEnd),
+}
+
+/// All functions need process context and may sleep.
+impl Link {
+    fn with_tls<R>(&self, f: impl FnOnce(&mut TlsConnection) -> Result<R>) -> Result<R> {
+        self.with(|connection| match connection {
+            Connection::Tls(tls) => f(tls),
+            Connection::Tcp(_) | Connection::Sctp(_) => Err(ENOTCONN),
+        })
+    }
+
+    /// Lets `owner` receive what is in `inlet`, which is the link's, and what has arrived. The
+    /// owner may use the link only to send: it is not taken meanwhile.
+    pub(in crate::link) fn receive_records<T: LinkEvents>(
+        &self,
+        inlet: &mut RecordInlet,
+        owner: &Arc<T>,
+    ) {
+        let mut octets = 0usize;
+
+        while octets < RUN_OCTETS {
+            if !inlet.is_empty() {
+                owner.receive(inlet);
+            }
+            if inlet.is_blocked() || inlet.is_closed {
+                return self.report_state(inlet, owner);
+            }
+            match self.read(inlet) {
+                Ok(RecordRead::Octets(count)) => octets = octets.saturating_add(count),
+                Ok(RecordRead::Nothing) => return,
+                Ok(RecordRead::End(end)) => return owner.ended(end),
+                // Whoever has taken the connection away ends the stream.
+                Err(e) if e == ENOTCONN => return,
+                Err(e) if e == ENOMEM => {
+                    return owner.ended(LinkEnd::Failed(Local::Memory.into()));
+                }
+                Err(e) => return owner.ended(LinkEnd::Closed(e)),
+            }
+        }
+        // Other work items run before the rest is received.
+        owner.changed();
+    }
+
+    /// Reads into `inlet`. `ENOTCONN` without a connection, `ENOMEM` without memory; otherwise
+    /// fails with the error that ended the connection.
+    fn read(&self, inlet: &mut RecordInlet) -> Result<RecordRead> {
+        self.with_tls(|connection| {
+            if !inlet.has_memory() {
+                inlet.allocate(&connection.memcg)?;
+            }
+            let count = match connection.socket.recv(inlet.room()) {
+                Ok(TlsRecord::Data(count)) => count,
+                Ok(TlsRecord::Handshake) => return Ok(RecordRead::Octets(1)),
+                Ok(TlsRecord::CloseNotify) => {
+                    inlet.is_closed = true;
+                    return Ok(RecordRead::End(LinkEnd::PeerClosed));
+                }
+                // Anybody on the way may have sent the FIN. The others end the session.
+                Ok(TlsRecord::Truncation | TlsRecord::Alert(_) | TlsRecord::KeyUpdate) => {
+                    return Ok(RecordRead::End(LinkEnd::Closed(ECONNRESET)));
+                }
+                Err(e) if e == EAGAIN => return Ok(RecordRead::Nothing),
+                // Not the error for a link without a connection.
+                Err(e) if e == ENOTCONN => return Err(ECONNRESET),
+                Err(e) => return Err(e),
+            };
+
+            inlet.add(count);
+            Ok(RecordRead::Octets(count))
+        })
+    }
+
+    /// Reports the end of a connection that is not read from: it ends the wait of a stream that
+    /// does not take an FPDU. So does nothing else, as what has arrived has to be delivered.
+    fn report_state<T: LinkEvents>(&self, inlet: &RecordInlet, owner: &Arc<T>) {
+        match self.with_tls(|connection| Ok(connection.tcp_state())) {
+            Ok(LinkState::Closed(e)) => owner.ended(LinkEnd::Closed(e)),
+            Ok(_) if inlet.is_closed => owner.ended(LinkEnd::PeerClosed),
+            _ => {}
+        }
+    }
+}
