@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0
+"""TLS below MPA: certificates, the process that makes the kernel's handshakes (tlshd), and a peer that is not riw."""
+
+import itertools
+import os
+import re
+import ssl
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import lab
+from iwarp.peer import Peer
+from ksft import PACE
+from netns import NetNSEnter
+from target import Target
+from utils import bkg, cmd, wait_until
+
+_serial = itertools.count()
+CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+
+
+class Certificate:
+    """A certificate with its key, in files."""
+
+    def __init__(self, name):
+        self.cert, self.key = f"{name}.crt", f"{name}.key"
+
+
+class Authority(Certificate):
+    """A certificate authority."""
+
+    def __init__(self):
+        self._name = f"ca{next(_serial)}"
+        super().__init__(self._name)
+        cmd(["openssl", "req", "-x509", *CURVE, "-keyout", self.key, "-out", self.cert, "-days", 2,
+             "-subj", f"/CN={self._name}"])
+
+    def issue(self, *addrs, name=""):
+        """Returns a `Certificate` for these addresses, and a name."""
+        made = Certificate(f"{self._name}.{next(_serial)}")
+        names = [*(f"IP:{addr}" for addr in addrs), *([f"DNS:{name}"] if name else [])]
+        Path("extensions").write_text("subjectAltName=" + ",".join(names), "ascii")
+        cmd(["openssl", "req", *CURVE, "-keyout", made.key, "-out", "request", "-subj", "/CN=riw"])
+        cmd(["openssl", "x509", "-req", "-in", "request", "-CA", self.cert, "-CAkey", self.key, "-days", 2,
+             "-extfile", "extensions", "-out", made.cert])
+        os.chmod(made.key, 0o600)
+        return made
+
+
+def configuration(trust, certificate):
+    """Writes a configuration of tlshd, which trusts one authority. Returns its path."""
+    folder = Path.cwd()
+    lines = ["[debug]", "loglevel=1", "tls=0", "nl=0", "[authenticate]"]
+    for side in ("client", "server"):
+        lines += [f"[authenticate.{side}]", f"x509.truststore={folder / trust.cert}"]
+        if certificate:
+            lines += [f"x509.certificate={folder / certificate.cert}",
+                      f"x509.private_key={folder / certificate.key}"]
+    path = folder / f"tlshd.{next(_serial)}.conf"
+    path.write_text("\n".join(lines) + "\n", "ascii")
+    return path
+
+
+def _listens(node):
+    """Whether a process of the namespace of a node has a socket of generic netlink."""
+    with NetNSEnter(node.netns):
+        text = Path("/proc/thread-self/net/netlink").read_text("ascii")
+    return re.search(r"^\S+ +16 +[1-9]", text, re.MULTILINE)
+
+
+@contextmanager
+def tlshd(node, trust, certificate):
+    """Runs tlshd in the namespace of a node. Without a certificate, it has none to present."""
+    with bkg(["tlshd", "-s", "-c", configuration(trust, certificate)], host=node) as daemon:
+        wait_until(lambda: _listens(node) or not daemon.running, 20, f"tlshd listens: {daemon.output}")
+        # It joins the group a moment later, which no file shows: the group's number is above 32.
+        time.sleep(0.5 * PACE)
+        yield daemon
+
+
+@contextmanager
+def required(*nodes):
+    """Sets `tls` to `required` meanwhile."""
+    for node in nodes:
+        lab.setting(node.dev, "tls", "required")
+    try:
+        yield
+    finally:
+        for node in nodes:
+            lab.setting(node.dev, "tls", "off")
+
+
+class TlsTarget(Target):
+    """As a `Target`, reached by TLS: OpenSSL's, in this process."""
+
+    def __init__(self, node, raw_netns, trust, certificate, *options):
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._context.minimum_version = ssl.TLSVersion.TLSv1_3
+        self._context.load_verify_locations(trust.cert)
+        self._context.load_cert_chain(certificate.cert, certificate.key)
+        super().__init__(node, raw_netns, *options)
+
+    def connect(self):
+        plain = super().connect()
+        return Peer(self._context.wrap_socket(plain.sock, server_hostname=self.node.addr))
