@@ -46,24 +46,7 @@ impl Opening {
         remote: &SocketAddr,
         param: &ConnParam<'_>,
     ) -> Result<(KBox<Self>, Connection)> {
-        let policy = dev.settings.policy();
-        let below_reclaim = qp.is_below_reclaim(Role::Initiator);
-        let bind = |transport| bind(transport, dev, ns, setup, remote, below_reclaim);
-
-        // The request has to suit each transport. One that has no socket is left out.
-        let transports = dev.settings.transports().iter();
-        let mut attempts = transports.map(|transport| -> Result<_> {
-            let startup = Startup::new(*transport, &policy, param.into(), dev.reorder(qp))?;
-
-            Ok((startup, bind(*transport)))
-        });
-        let (startup, first) = attempts.next().ok_or(EINVAL)??;
-        let second = attempts.next().transpose()?;
-        let ((startup, connection), fallback) = match (first, second) {
-            (Ok(first), Some((other, Ok(second)))) => ((startup, first), Some((other, second))),
-            (Err(_), Some((other, second))) => ((other, second?), None),
-            (first, _) => ((startup, first?), None),
-        };
+        let ((startup, connection), fallback) = attempts(dev, ns, qp, setup, remote, param)?;
         let connect_time = dev.settings.connect_time();
         let time = match fallback {
             Some(_) => (connect_time / 2).min(FALLBACK_TIME),
@@ -130,6 +113,41 @@ impl Opening {
             let _ = self.report(Err(error), Offer::default());
         }
     }
+}
+
+/// An attempt to connect.
+type Attempt = (Startup, Connection);
+
+/// Prepares the attempts, over the transports in their order: the first one, and another one if
+/// there is. May sleep. Not in the frame of the caller, below which TCP connects.
+#[inline(never)]
+fn attempts(
+    dev: &CmDevice,
+    ns: &Netns,
+    qp: &Qp,
+    setup: &Setup,
+    remote: &SocketAddr,
+    param: &ConnParam<'_>,
+) -> Result<(Attempt, Option<Attempt>)> {
+    let policy = dev.settings.policy();
+    let below_reclaim = qp.is_below_reclaim(Role::Initiator);
+    let bind = |transport| bind(transport, dev, ns, setup, remote, below_reclaim);
+
+    // The request has to suit each transport. One that has no socket is left out.
+    let transports = dev.settings.transports().iter();
+    let mut attempts = transports.map(|transport| -> Result<_> {
+        let startup = Startup::new(*transport, &policy, param.into(), dev.reorder(qp))?;
+
+        Ok((startup, bind(*transport)))
+    });
+    let (startup, first) = attempts.next().ok_or(EINVAL)??;
+    let second = attempts.next().transpose()?;
+
+    Ok(match (first, second) {
+        (Ok(first), Some((other, Ok(second)))) => ((startup, first), Some((other, second))),
+        (Err(_), Some((other, second))) => ((other, second?), None),
+        (first, _) => ((startup, first?), None),
+    })
 }
 
 /// Makes a connection that is bound to the address of this end. May sleep.
