@@ -464,9 +464,12 @@ impl Write for AddrText {
         let last = self.bytes.len().saturating_sub(1);
         let room = self.bytes.get_mut(..last).ok_or(fmt::Error)?;
 
-        room.get_mut(self.len..end)
-            .ok_or(fmt::Error)?
-            .copy_from_slice(text.as_bytes());
+        let to = room.get_mut(self.len..end).ok_or(fmt::Error)?;
+
+        // They are of the same length, which the compiler does not know.
+        for (to, byte) in to.iter_mut().zip(text.bytes()) {
+            *to = byte;
+        }
         self.len = end;
         Ok(())
     }

@@ -67,9 +67,16 @@ impl Batch {
     #[inline]
     pub(crate) fn end_frame(&mut self, len: u32) {
         if self.has_messages {
-            // CAST: A 32-bit number fits. `begin_frame` has made room.
-            let _ = self.lens.push_within_capacity(len as usize);
+            self.note_len(len);
         }
+    }
+
+    /// Notes the length of a frame. A function of its own: what rarely runs is not inlined into its
+    /// caller as a whole, and would have code that panics.
+    #[inline(never)]
+    fn note_len(&mut self, len: u32) {
+        // CAST: A 32-bit number fits. `begin_frame` has made room.
+        let _ = self.lens.push_within_capacity(len as usize);
     }
 
     /// Returns the length of the first frame in bytes, if the lower layer sends it as a message.
