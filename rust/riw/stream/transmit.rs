@@ -269,7 +269,7 @@ impl Stream {
     /// As [`Self::has_unsent`], and true while a transmit pass is at work. Process context; does
     /// not sleep.
     pub(crate) fn may_have_unsent(&self) -> bool {
-        self.tx.try_lock().map_or(true, |tx| tx.is_cut())
+        self.tx.try_lock().is_none_or(|tx| tx.is_cut())
     }
 
     /// Whether nothing is left to send or to wait for. Process context. If reads are outstanding,
