@@ -38,6 +38,7 @@ pub mod code {
     codes! {
         EADDRINUSE: "Address already in use.",
         EADDRNOTAVAIL: "Cannot assign requested address.",
+        EBADMSG: "Not a data message.",
         EAFNOSUPPORT: "Address family not supported by protocol.",
         ECONNABORTED: "Software caused connection abort.",
         ECONNREFUSED: "Connection refused.",
