@@ -19,7 +19,7 @@ use core::{
 use iwarp::{mpa::FpduFramer, sctp::ChunkFramer, startup::Parameters, Framing, Gather, TxConfig};
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::memcg::MemCgroup;
-use net::{AnyEvent, Base, Callbacks, Netns};
+use net::{addr, AnyEvent, Base, Callbacks, Netns};
 
 /// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,7 +115,12 @@ pub(crate) trait Carrier {
 
     /// Returns the addresses of both sides. An IPv4-mapped address is returned as IPv4. `ENOTCONN`
     /// if there is no peer.
-    fn addrs(&self) -> Result<AddrPair>;
+    fn addrs(&self) -> Result<AddrPair> {
+        Ok(AddrPair {
+            local: addr::unmapped(self.base().local_addr()?),
+            remote: addr::unmapped(self.base().peer_addr()?),
+        })
+    }
 
     /// Makes the receive buffer large enough for frames of any size, within the limits of the
     /// network namespace.

@@ -7,19 +7,17 @@ use super::{
         batch::Batch,
         events::{Hook, LinkEvents},
         linger::CloseProgress,
-        transport::{bind, Carrier},
-        types::{AddrPair, LinkDetails, LinkState, Site},
+        transport::Carrier,
+        types::{LinkDetails, LinkState, Site},
     },
-    receive, RxCause,
+    receive,
+    socket::{connect_from_any_port, keepalive, new_socket},
+    RxCause,
 };
 use crate::bounds::RX_ROOM;
 use core::net::SocketAddr;
 use kernel::{prelude::*, sync::Arc};
-use net::{addr, Base, Family, Socket, TcpState};
-
-/// Keepalive probes to an idle peer. All of them together take as long as the silence before the
-/// first one.
-const PROBES: u16 = 5;
+use net::{Base, Socket, TcpState};
 
 /// One end of a TCP connection, or of one to be made.
 pub(crate) struct TcpConnection(pub(in crate::link) Socket);
@@ -33,18 +31,16 @@ impl TcpConnection {
         remote: &SocketAddr,
         tos: Option<u8>,
     ) -> Result<Self> {
-        let socket = Socket::new(site.pernet, site.ns, Family::from(remote))?;
-
-        socket.set_reuseaddr();
-        bind(&socket, site, local, tos)?;
-        Ok(Self(socket))
+        new_socket(site, local, remote, tos).map(Self)
     }
 
     /// Sets the options of a connection, and reports its events to `owner`. May sleep.
     pub(in crate::link) fn prepare<T: LinkEvents>(&self, idle: u16, owner: Arc<T>) -> Result {
         self.0.set_nodelay();
         if idle != 0 {
-            self.0.set_keepalive(idle, (idle / PROBES).max(1), PROBES)?;
+            let (idle, interval, probes) = keepalive(idle);
+
+            self.0.set_keepalive(idle, interval, probes)?;
         }
         self.0.set_callbacks(Hook::new(owner)?)
     }
@@ -73,15 +69,10 @@ impl Carrier for TcpConnection {
     }
 
     fn connect(&self, remote: &SocketAddr) -> Result {
-        match self.0.connect(remote) {
-            // The port was chosen as in `bind()`, and an earlier connection to the same peer still
-            // has it, most often in TIME_WAIT. TCP looks for that when it connects, not when it
-            // binds.
-            Err(e) if e == EADDRNOTAVAIL && self.0.release_ephemeral_port() => {
-                self.0.connect(remote)
-            }
-            result => result,
-        }
+        connect_from_any_port(
+            || self.0.connect(remote),
+            || self.0.release_ephemeral_port(),
+        )
     }
 
     fn state(&self) -> LinkState {
@@ -95,13 +86,6 @@ impl Carrier for TcpConnection {
 
     fn local_addr(&self) -> Result<SocketAddr> {
         self.0.local_addr()
-    }
-
-    fn addrs(&self) -> Result<AddrPair> {
-        Ok(AddrPair {
-            local: addr::unmapped(self.0.local_addr()?),
-            remote: addr::unmapped(self.0.peer_addr()?),
-        })
     }
 
     /// The buffer is as large as the limits of the network namespace allow.

@@ -7,8 +7,9 @@ use super::{
         batch::Batch,
         events::{Hook, LinkEvents},
         linger::CloseProgress,
-        transport::{bind, Carrier},
-        types::{AddrPair, LinkDetails, LinkState, Site},
+        tcp::{connect_from_any_port, keepalive, new_socket},
+        transport::Carrier,
+        types::{LinkDetails, LinkState, Site},
     },
     inlet::RecordInlet,
 };
@@ -17,9 +18,8 @@ use core::net::SocketAddr;
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::memcg::MemCgroup;
 use net::{
-    addr,
     tls::{TlsRecord, TlsRole, RECORD_MAX},
-    AnyEvent, Base, Family, Netns, Socket, TcpState, TlsSocket,
+    AnyEvent, Base, Netns, Socket, TcpState, TlsSocket,
 };
 
 /// Reads of a connection that is being closed, before other work items run.
@@ -72,10 +72,8 @@ impl TlsConnection {
         remote: &SocketAddr,
         tos: Option<u8>,
     ) -> Result<KBox<Self>> {
-        let socket = Socket::new(site.pernet, site.ns, Family::from(remote))?;
+        let socket = new_socket(site, local, remote, tos)?;
 
-        socket.set_reuseaddr();
-        bind(&socket, site, local, tos)?;
         Self::with(socket, site.ns, TlsRole::Client)
     }
 
@@ -100,13 +98,11 @@ impl TlsConnection {
 
     /// Sets the options of a connection, and reports its events to `owner`. May sleep.
     pub(in crate::link) fn prepare<T: LinkEvents>(&self, idle: u16, owner: Arc<T>) -> Result {
-        /// As over TCP alone.
-        const PROBES: u16 = 5;
-
         self.socket.set_nodelay();
         if idle != 0 {
-            self.socket
-                .set_keepalive(idle, (idle / PROBES).max(1), PROBES)?;
+            let (idle, interval, probes) = keepalive(idle);
+
+            self.socket.set_keepalive(idle, interval, probes)?;
         }
         self.socket.set_callbacks(Hook::new(owner)?)
     }
@@ -166,13 +162,10 @@ impl Carrier for TlsConnection {
     }
 
     fn connect(&self, remote: &SocketAddr) -> Result {
-        match self.socket.connect(remote) {
-            // As over TCP alone: the port was chosen as in `bind()`.
-            Err(e) if e == EADDRNOTAVAIL && self.socket.release_ephemeral_port() => {
-                self.socket.connect(remote)
-            }
-            result => result,
-        }
+        connect_from_any_port(
+            || self.socket.connect(remote),
+            || self.socket.release_ephemeral_port(),
+        )
     }
 
     /// The connection is established once the handshake has succeeded. As long as it is under way,
@@ -198,13 +191,6 @@ impl Carrier for TlsConnection {
 
     fn local_addr(&self) -> Result<SocketAddr> {
         self.socket.local_addr()
-    }
-
-    fn addrs(&self) -> Result<AddrPair> {
-        Ok(AddrPair {
-            local: addr::unmapped(self.socket.local_addr()?),
-            remote: addr::unmapped(self.socket.peer_addr()?),
-        })
     }
 
     /// TLS needs room for one record only. But more lets the peer send on.
