@@ -46,6 +46,8 @@ impl Opening {
         remote: &SocketAddr,
         param: &ConnParam<'_>,
     ) -> Result<(KBox<Self>, Connection)> {
+        // First: this also checks the depths, before any socket is made.
+        let room = qp.start_room(param, Role::Initiator)?;
         let ((startup, connection), fallback) = attempts(dev, ns, qp, setup, remote, param)?;
         let connect_time = dev.settings.connect_time();
         let time = match fallback {
@@ -60,7 +62,7 @@ impl Opening {
             },
             startup,
             fallback,
-            room: Some(qp.start_room(param, Role::Initiator)?),
+            room: Some(room),
             deadline: Deadline::new(time),
             limit: Deadline::new(connect_time.saturating_add(dev.settings.startup_time())),
         };
