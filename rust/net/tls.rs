@@ -75,7 +75,7 @@ impl Cipher {
     }
 }
 
-/// What a socket has received.
+/// The result of a receive: octets of data, or a control record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsRecord {
     /// So many octets of data.
@@ -386,7 +386,7 @@ impl Drop for PendingHandshake {
     }
 }
 
-/// What a request refers to.
+/// The state of a handshake, to which the kernel's request has a pointer.
 #[pin_data]
 struct Handshake {
     owner: Arc<dyn HandshakeDone>,

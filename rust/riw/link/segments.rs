@@ -34,7 +34,7 @@ pub(crate) trait Segments {
     fn finish(self, blocked: bool) -> Result<Pause, Error>;
 }
 
-/// What a receive that has stopped waits for.
+/// The event, or the worker, that resumes a receive.
 #[derive(Default)]
 pub(crate) enum Pause {
     /// The next event of the link.

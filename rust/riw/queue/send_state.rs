@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the lock of a send queue protects, and how full it is.
+//! The state of a send queue, under its lock.
 
 use super::{
     fifo::Fifo,
