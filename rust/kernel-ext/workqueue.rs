@@ -69,10 +69,10 @@ impl Queue {
         // SAFETY: Both strings are NUL-terminated, and `%s` takes the one argument, a string.
         let queue = unsafe {
             bindings::alloc_workqueue_noprof(
-                c"%s".as_ptr().cast(),
+                c"%s".as_char_ptr(),
                 flags,
                 max_active,
-                name.as_ptr().cast::<c_char>(),
+                name.as_char_ptr(),
             )
         };
 

@@ -10,6 +10,7 @@ use kernel::{
     error::{from_result, to_result},
     ffi::c_char,
     prelude::*,
+    str::as_char_ptr_in_const_context,
 };
 use riw_bindings as bindings;
 
@@ -82,7 +83,7 @@ impl<T: Driver> Attribute<T> {
         // callbacks.
         let mut raw: bindings::device_attribute = unsafe { core::mem::zeroed() };
 
-        raw.attr.name = name.as_ptr().cast();
+        raw.attr.name = as_char_ptr_in_const_context(name);
         raw.attr.mode = 0o644;
         raw.__bindgen_anon_1.show = Some(Self::show);
         raw.__bindgen_anon_2.store = Some(Self::store);
@@ -90,6 +91,9 @@ impl<T: Driver> Attribute<T> {
         Self { raw, value }
     }
 
+    /// # Safety
+    ///
+    /// Only sysfs may call it, as `show` of an attribute of this type, for a device of driver `T`.
     unsafe extern "C" fn show(
         dev: *mut bindings::device,
         attr: *mut bindings::device_attribute,
@@ -107,20 +111,23 @@ impl<T: Driver> Attribute<T> {
             // SAFETY: sysfs passes a buffer of one page, as sysfs_emit() requires. The format takes
             // one `unsigned int`, which is the argument.
             Value::Number { get, .. } => unsafe {
-                bindings::sysfs_emit(buf, c"%u\n".as_ptr().cast(), get(dev))
+                bindings::sysfs_emit(buf, c"%u\n".as_char_ptr(), get(dev))
             },
             Value::Word { words, get, .. } => {
                 let word = words.get(get(dev)).copied().unwrap_or(c"");
 
                 // SAFETY: sysfs passes a buffer of one page, as sysfs_emit() requires. The format
                 // takes one string, which is the argument.
-                unsafe { bindings::sysfs_emit(buf, c"%s\n".as_ptr().cast(), word.as_ptr()) }
+                unsafe { bindings::sysfs_emit(buf, c"%s\n".as_char_ptr(), word.as_char_ptr()) }
             }
         };
         // CAST: At most one page.
         written as isize
     }
 
+    /// # Safety
+    ///
+    /// Only sysfs may call it, as `store` of an attribute of this type, for a device of driver `T`.
     unsafe extern "C" fn store(
         dev: *mut bindings::device,
         attr: *mut bindings::device_attribute,
@@ -148,7 +155,7 @@ impl<T: Driver> Attribute<T> {
                 Value::Word { words, set, .. } => {
                     let found = words.iter().position(|word| {
                         // SAFETY: sysfs adds a NUL to the written bytes, so both are strings.
-                        unsafe { bindings::sysfs_streq(buf, word.as_ptr().cast()) }
+                        unsafe { bindings::sysfs_streq(buf, word.as_char_ptr()) }
                     });
 
                     set(dev, found.ok_or(EINVAL)?)?;
@@ -188,7 +195,7 @@ impl<T: Driver> Attributes<T> {
         // SAFETY: All-zero bytes are a valid `attribute_group`: null pointers, no attributes.
         let mut raw: bindings::attribute_group = unsafe { core::mem::zeroed() };
 
-        raw.name = name.as_ptr().cast();
+        raw.name = as_char_ptr_in_const_context(name);
         // An `Attribute` begins with its `struct attribute`, and `None` is null. So `list` has the
         // layout of a null-terminated array of pointers to `struct attribute`. sysfs does not write
         // to it.

@@ -129,6 +129,10 @@ impl<T: Driver> Callbacks<T> {
     }
 
     /// The variant for kernel users.
+    ///
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `create_cq` of a device of driver `T`.
     unsafe extern "C" fn create_cq(
         cq: *mut bindings::ib_cq,
         attr: *const bindings::ib_cq_init_attr,
@@ -139,6 +143,9 @@ impl<T: Driver> Callbacks<T> {
         unsafe { Self::new_cq(cq, attr, None) }
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `create_user_cq` of a device of driver `T`.
     unsafe extern "C" fn create_user_cq(
         cq: *mut bindings::ib_cq,
         attr: *const bindings::ib_cq_init_attr,
@@ -150,6 +157,9 @@ impl<T: Driver> Callbacks<T> {
         unsafe { Self::new_cq(cq, attr, Udata::from_raw(bundle.cast())) }
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `resize_user_cq` of a device of driver `T`.
     unsafe extern "C" fn resize_user_cq(
         cq: *mut bindings::ib_cq,
         len: c_uint,
@@ -172,6 +182,9 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `destroy_cq` of a device of driver `T`.
     unsafe extern "C" fn destroy_cq(
         cq: *mut bindings::ib_cq,
         _udata: *mut bindings::ib_udata,
@@ -183,6 +196,9 @@ impl<T: Driver> Callbacks<T> {
         0
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `req_notify_cq` of a device of driver `T`.
     unsafe extern "C" fn req_notify_cq(
         cq: *mut bindings::ib_cq,
         flags: bindings::ib_cq_notify_flags,
@@ -195,6 +211,9 @@ impl<T: Driver> Callbacks<T> {
         (missed && flags & bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS != 0).into()
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `poll_cq` of a device of driver `T`.
     unsafe extern "C" fn poll_cq(
         cq: *mut bindings::ib_cq,
         entries: c_int,

@@ -190,6 +190,9 @@ impl<T: Driver> Device<T> {
         }
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `query_device` of a device of driver `T`.
     unsafe extern "C" fn query_device_callback(
         dev: *mut bindings::ib_device,
         attr: *mut bindings::ib_device_attr,
@@ -210,6 +213,9 @@ impl<T: Driver> Device<T> {
         })
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `get_dev_fw_str` of a device of driver `T`.
     unsafe extern "C" fn get_dev_fw_str_callback(
         dev: *mut bindings::ib_device,
         to: *mut kernel::ffi::c_char,
@@ -236,6 +242,9 @@ impl<T: Driver> Device<T> {
         };
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `dealloc_driver` of a device of driver `T`.
     unsafe extern "C" fn dealloc_driver_callback(dev: *mut bindings::ib_device) {
         // SAFETY: ib_core calls this once, as the last callback of a device whose ops are set, so
         // `data` is initialized until it is dropped below.

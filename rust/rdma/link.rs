@@ -78,7 +78,7 @@ impl<L: Link> Registration<L> {
     /// Fails with `EBUSY` if the type is registered already, `ENOMEM` without memory.
     pub fn new(target: L) -> Result<Pin<KBox<Self>>> {
         let ops = bindings::rdma_link_ops {
-            type_: L::TYPE.as_ptr().cast(),
+            type_: L::TYPE.as_char_ptr(),
             newlink: Some(Self::newlink),
             ..Default::default()
         };
@@ -118,6 +118,9 @@ impl<L: Link> Registration<L> {
         (&raw const self.target).cast_mut()
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `newlink` of the registration of an `L`.
     unsafe extern "C" fn newlink(name: *const c_char, netdev: *mut bindings::net_device) -> c_int {
         from_result(|| {
             // SAFETY: By the invariant of the slot, whichever it is, the pointer is null or points

@@ -42,6 +42,9 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
 }
 
 impl<T: Driver> Callbacks<T> {
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `alloc_mw` of a device of driver `T`.
     unsafe extern "C" fn alloc_mw(
         mw: *mut bindings::ib_mw,
         udata: *mut bindings::ib_udata,
@@ -69,6 +72,9 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `dealloc_mw` of a device of driver `T`.
     unsafe extern "C" fn dealloc_mw(mw: *mut bindings::ib_mw) -> c_int {
         // SAFETY: `alloc_mw` has stored the region, which `new_mr` created, and ib_core deallocates
         // a window once. It is in the table of its device.

@@ -136,6 +136,10 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
 
 impl<T: Driver> Callbacks<T> {
     /// Fails for all that `get_perf_mad()` does not request.
+    ///
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `process_mad` of a device of driver `T`.
     unsafe extern "C" fn process_mad(
         dev: *mut bindings::ib_device,
         _flags: c_int,

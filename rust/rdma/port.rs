@@ -90,6 +90,9 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
 }
 
 impl<T: Driver> Callbacks<T> {
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `query_port` of a device of driver `T`.
     unsafe extern "C" fn query_port(
         dev: *mut bindings::ib_device,
         _port: u32,
@@ -103,6 +106,9 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `query_gid` of a device of driver `T`.
     unsafe extern "C" fn query_gid(
         dev: *mut bindings::ib_device,
         _port: u32,
@@ -118,6 +124,10 @@ impl<T: Driver> Callbacks<T> {
 
     /// iWARP has no partitions, but rdma_cm queries the first one when it resolves a loopback
     /// address.
+    ///
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `query_pkey` of a device of driver `T`.
     unsafe extern "C" fn query_pkey(
         _dev: *mut bindings::ib_device,
         _port: u32,
@@ -132,6 +142,9 @@ impl<T: Driver> Callbacks<T> {
         0
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `get_port_immutable` of a device of driver `T`.
     unsafe extern "C" fn get_port_immutable(
         dev: *mut bindings::ib_device,
         port: u32,

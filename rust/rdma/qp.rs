@@ -4,24 +4,22 @@
 //!
 //! C sources: `core/uverbs_cmd.c`, `core/uverbs_std_types_qp.c`, `core/verbs.c`, `core/iwcm.c`
 
+pub(crate) mod callbacks;
 mod state;
 
 pub use state::QpState;
 
 use crate::{
     cq::Cq,
-    device::{Callbacks, Device},
+    device::Device,
     event::{self, AsyncEvent},
     object::Object,
-    pd::Pd,
     srq::Srq,
-    wr::{RecvWrs, SendWrs},
-    Driver, Exchange, Udata,
+    Driver,
 };
-use core::{marker::PhantomData, ptr::NonNull};
+use core::marker::PhantomData;
 use kernel::{
-    error::from_result,
-    ffi::{c_int, c_uint},
+    ffi::c_int,
     prelude::*,
     sync::aref::ARef,
 };
@@ -77,7 +75,7 @@ impl<'a, T: Driver> QpInitAttr<'a, T> {
 
         // SAFETY: `raw` is not null, so by the type invariant it is a queue of driver `T`. ib_core
         // holds it during the `create_qp` call, which `'a` does not outlive.
-        (!raw.is_null()).then(|| unsafe { Cq::<T>::from_base(raw) }.into())
+        (!raw.is_null()).then(|| unsafe { Cq::<T>::from_base(raw.cast()) }.into())
     }
 
     /// Returns the completion queue of the receive queue.
@@ -86,7 +84,7 @@ impl<'a, T: Driver> QpInitAttr<'a, T> {
 
         // SAFETY: `raw` is not null, so by the type invariant it is a queue of driver `T`. ib_core
         // holds it during the `create_qp` call, which `'a` does not outlive.
-        (!raw.is_null()).then(|| unsafe { Cq::<T>::from_base(raw) }.into())
+        (!raw.is_null()).then(|| unsafe { Cq::<T>::from_base(raw.cast()) }.into())
     }
 
     /// Returns the shared receive queue, if any.
@@ -240,237 +238,5 @@ impl<T: Driver> Qp<T> {
                 bindings::ib_event__bindgen_ty_1 { qp },
             );
         }
-    }
-}
-
-/// Attributes by which user space passes its own memory for the queues. They are refused: see
-/// [`crate::cq`].
-const BUFFER_ATTRS: [u32; 3] = [
-    bindings::uverbs_attrs_create_qp_cmd_attr_ids_UVERBS_ATTR_CREATE_QP_BUF_UMEM,
-    bindings::uverbs_attrs_create_qp_cmd_attr_ids_UVERBS_ATTR_CREATE_QP_RQ_BUF_UMEM,
-    bindings::uverbs_attrs_create_qp_cmd_attr_ids_UVERBS_ATTR_CREATE_QP_SQ_BUF_UMEM,
-];
-
-/// Sets the callbacks of this file in a `struct ib_device_ops`.
-pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
-    ops.size_ib_qp = Qp::<T>::SIZE;
-    ops.create_qp = Some(Callbacks::<T>::create_qp);
-    ops.modify_qp = Some(Callbacks::<T>::modify_qp);
-    ops.query_qp = Some(Callbacks::<T>::query_qp);
-    ops.destroy_qp = Some(Callbacks::<T>::destroy_qp);
-    ops.post_send = Some(Callbacks::<T>::post_send);
-    ops.post_recv = Some(Callbacks::<T>::post_recv);
-    ops.iw_get_qp = Some(Callbacks::<T>::iw_get_qp);
-    ops.iw_add_ref = Some(Callbacks::<T>::iw_add_ref);
-    ops.iw_rem_ref = Some(Callbacks::<T>::iw_rem_ref);
-    ops
-}
-
-/// Whether a process has created the queue pair.
-///
-/// # Safety
-///
-/// `qp` must be a created queue pair.
-unsafe fn is_of_process(qp: *mut bindings::ib_qp) -> bool {
-    // SAFETY: By the caller's promise `qp` is valid. ib_core sets the field before it creates the
-    // queue pair, and does not change it.
-    unsafe { !(*qp).uobject.is_null() }
-}
-
-impl<T: Driver> Callbacks<T> {
-    unsafe extern "C" fn create_qp(
-        qp: *mut bindings::ib_qp,
-        attr: *mut bindings::ib_qp_init_attr,
-        udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        from_result(|| {
-            // SAFETY: ib_core passes attributes that only this call accesses, and null or the
-            // `udata` of a bundle with a context of this driver. Both are valid during the call.
-            let (attr, udata) = unsafe { (&mut *attr, Udata::<T>::from_raw(udata)) };
-
-            if let Some(udata) = &udata {
-                udata.refuse(&BUFFER_ATTRS)?;
-            }
-            // INVARIANT: `raw` is valid during the call. uverbs takes the queues from the context
-            // of the domain, and a kernel user from the same device, so they belong to driver `T`.
-            let mut attr = QpInitAttr {
-                raw: attr,
-                _driver: PhantomData,
-            };
-
-            // SAFETY: ib_core passes a new object of `size_ib_qp` bytes, and holds its domain
-            // during the call. It frees the object after an error, or after `destroy_qp`, which
-            // calls `destroy`. Nothing after `create` fails.
-            unsafe {
-                let pd = Pd::<T>::from_base((*qp).pd);
-                Qp::<T>::create(qp, T::create_qp(pd, &mut attr, udata)?);
-                (*qp).qp_num = T::publish_qp(Qp::<T>::from_base(qp));
-            }
-            Ok(0)
-        })
-    }
-
-    unsafe extern "C" fn modify_qp(
-        qp: *mut bindings::ib_qp,
-        attr: *mut bindings::ib_qp_attr,
-        mask: c_int,
-        udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        from_result(|| {
-            // SAFETY: ib_core passes null or a `udata` that is valid during the call.
-            unsafe { Exchange::check_empty(udata)? };
-            // CAST: A bit mask.
-            let mask = mask as u32;
-            // SAFETY: ib_core passes a valid struct in which the attributes of the mask are
-            // initialized.
-            let mut modifiable = unsafe { QpAttr::copy_modifiable(attr, mask) };
-            let attr = QpAttr {
-                raw: &mut modifiable,
-                mask,
-                signal_all: false,
-            };
-
-            attr.check_modifiable()?;
-            // SAFETY: uverbs holds the queue pair during the call. iw_cm holds a reference, except
-            // in iw_cm_disconnect(): there it does not check that it still has one, and races with
-            // the destruction of the queue pair. That is a bug of iw_cm, which affects every
-            // driver.
-            T::modify_qp(unsafe { Qp::<T>::from_base(qp) }, &attr)?;
-            Ok(0)
-        })
-    }
-
-    unsafe extern "C" fn query_qp(
-        qp: *mut bindings::ib_qp,
-        attr: *mut bindings::ib_qp_attr,
-        mask: c_int,
-        init_attr: *mut bindings::ib_qp_init_attr,
-    ) -> c_int {
-        // SAFETY: ib_core passes valid pointers, of which only this call accesses `attr` and
-        // `init_attr`, and a created queue pair. ib_core has not cleared the two, and copies them
-        // to user space afterwards, so they are initialized whole before references to them exist.
-        unsafe {
-            attr.write(bindings::ib_qp_attr::default());
-            init_attr.write(bindings::ib_qp_init_attr::default());
-            // CAST: A bit mask.
-            let mut attr = QpAttr {
-                raw: &mut *attr,
-                mask: mask as u32,
-                signal_all: false,
-            };
-
-            T::query_qp(Qp::<T>::from_base(qp), &mut attr);
-            (*init_attr).qp_type = (*qp).qp_type;
-            (*init_attr).send_cq = (*qp).send_cq;
-            (*init_attr).recv_cq = (*qp).recv_cq;
-            (*init_attr).srq = (*qp).srq;
-            (*init_attr).cap = attr.raw.cap;
-            (*init_attr).sq_sig_type = match attr.signal_all {
-                true => bindings::ib_sig_type_IB_SIGNAL_ALL_WR,
-                false => bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
-            };
-        }
-        0
-    }
-
-    unsafe extern "C" fn destroy_qp(
-        qp: *mut bindings::ib_qp,
-        _udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        // SAFETY: ib_core calls this once for a queue pair that was created, and calls no other
-        // verb for it. All other users hold an `ARef`, which `destroy` waits for, except iw_cm
-        // in the race that `modify_qp` describes. ib_core's part stays valid until this
-        // function returns, and so does the device.
-        unsafe {
-            T::destroy_qp(Qp::<T>::from_base(qp));
-            Qp::<T>::destroy(qp);
-            T::release_qp_number(Device::from_raw((*qp).device), (*qp).qp_num);
-        }
-        0
-    }
-
-    /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of
-    /// a kernel user: WRs of a process could name any memory of the kernel, and are refused.
-    unsafe extern "C" fn post_send(
-        qp: *mut bindings::ib_qp,
-        wr: *const bindings::ib_send_wr,
-        bad_wr: *mut *const bindings::ib_send_wr,
-    ) -> c_int {
-        // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for it
-        // runs.
-        let (this, of_process) = unsafe { (Qp::<T>::from_base(qp), is_of_process(qp)) };
-
-        from_result(|| {
-            if of_process && wr.is_null() {
-                T::ring_doorbell(this)?;
-                return Ok(0);
-            }
-            // SAFETY: The consumer passes a list of valid WRs, and keeps the memory that they name
-            // until they are complete. The list is used only if the consumer is in the kernel.
-            let mut wrs = unsafe { SendWrs::<T>::new(wr) };
-            let posted = match of_process {
-                true => Err(EOPNOTSUPP),
-                false => T::post_send(this, &mut wrs),
-            };
-
-            // SAFETY: The consumer passes a valid pointer for the WR that failed.
-            posted.inspect_err(|_| unsafe { *bad_wr = wrs.taken_last() })?;
-            Ok(0)
-        })
-    }
-
-    /// The doorbell of a user process, or WRs of a kernel user, as for `post_send`.
-    unsafe extern "C" fn post_recv(
-        qp: *mut bindings::ib_qp,
-        wr: *const bindings::ib_recv_wr,
-        bad_wr: *mut *const bindings::ib_recv_wr,
-    ) -> c_int {
-        // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for it
-        // runs.
-        let (this, of_process) = unsafe { (Qp::<T>::from_base(qp), is_of_process(qp)) };
-
-        from_result(|| {
-            if of_process && wr.is_null() {
-                T::ring_recv_doorbell(this)?;
-                return Ok(0);
-            }
-            // SAFETY: The consumer passes a list of valid WRs and a valid pointer for the one that
-            // fails, and keeps the memory that the WRs name until they are complete. The list is
-            // used only if the consumer is in the kernel.
-            unsafe {
-                RecvWrs::post(wr, bad_wr, |wrs| match of_process {
-                    true => Err(EOPNOTSUPP),
-                    false => T::post_recv(this, wrs),
-                })
-            }
-        })
-    }
-
-    /// Finds a queue pair and takes iw_cm's reference. iw_cm takes it by `iw_add_ref` only after
-    /// this has returned: a process that destroys the queue pair in between would leave iw_cm with
-    /// a dangling pointer. iw_cm calls `iw_add_ref` once after each successful `iw_get_qp`, so that
-    /// one does nothing.
-    unsafe extern "C" fn iw_get_qp(
-        dev: *mut bindings::ib_device,
-        number: c_int,
-    ) -> *mut bindings::ib_qp {
-        // SAFETY: iw_cm passes the device of a live id. Ids are destroyed before their device is
-        // unregistered, so its data is initialized.
-        let dev = unsafe { Device::<T>::from_raw(dev) };
-
-        // CAST: Queue pair numbers have 24 bits.
-        match T::qp_by_number(dev, number as c_uint) {
-            Some(qp) => ARef::into_raw(qp).as_ptr().cast(),
-            None => core::ptr::null_mut(),
-        }
-    }
-
-    /// Does nothing: `iw_get_qp` has taken the reference.
-    unsafe extern "C" fn iw_add_ref(_qp: *mut bindings::ib_qp) {}
-
-    unsafe extern "C" fn iw_rem_ref(qp: *mut bindings::ib_qp) {
-        // SAFETY: iw_cm drops a reference that `iw_get_qp` took from an `ARef`, so `qp` is not null
-        // and owns one count.
-        drop(unsafe { ARef::<Qp<T>>::from_raw(NonNull::new_unchecked(qp.cast())) });
     }
 }

@@ -75,7 +75,7 @@ pub struct DetailsWriter<'a> {
 impl DetailsWriter<'_> {
     /// Writes a number (`rdma_nl_put_driver_u32()`, `core/nldev.c`).
     pub fn u32(&mut self, name: &CStr, value: u32) -> Result<(), MessageFull> {
-        let (msg, name) = (self.msg.as_ptr(), name.as_ptr().cast());
+        let (msg, name) = (self.msg.as_ptr(), name.as_char_ptr());
 
         // SAFETY: `add` lends the message to `self` alone. `name` is a NUL-terminated string, and
         // the function copies it.
@@ -85,7 +85,7 @@ impl DetailsWriter<'_> {
     /// Writes a number that is shown in hexadecimal digits (`rdma_nl_put_driver_u32_hex()`,
     /// `core/nldev.c`).
     pub fn u32_hex(&mut self, name: &CStr, value: u32) -> Result<(), MessageFull> {
-        let (msg, name) = (self.msg.as_ptr(), name.as_ptr().cast());
+        let (msg, name) = (self.msg.as_ptr(), name.as_char_ptr());
 
         // SAFETY: `add` lends the message to `self` alone. `name` is a NUL-terminated string, and
         // the function copies it.
@@ -94,7 +94,7 @@ impl DetailsWriter<'_> {
 
     /// Writes a number (`rdma_nl_put_driver_u64()`, `core/nldev.c`).
     pub fn u64(&mut self, name: &CStr, value: u64) -> Result<(), MessageFull> {
-        let (msg, name) = (self.msg.as_ptr(), name.as_ptr().cast());
+        let (msg, name) = (self.msg.as_ptr(), name.as_char_ptr());
 
         // SAFETY: `add` lends the message to `self` alone. `name` is a NUL-terminated string, and
         // the function copies it.
@@ -103,12 +103,12 @@ impl DetailsWriter<'_> {
 
     /// Writes a text (`rdma_nl_put_driver_string()`, `core/nldev.c`).
     pub fn text(&mut self, name: &CStr, value: &CStr) -> Result<(), MessageFull> {
-        let (msg, name) = (self.msg.as_ptr(), name.as_ptr().cast());
+        let (msg, name) = (self.msg.as_ptr(), name.as_char_ptr());
 
         // SAFETY: `add` lends the message to `self` alone. `name` and `value` are NUL-terminated
         // strings, and the function copies them.
         Self::check(unsafe {
-            bindings::rdma_nl_put_driver_string(msg, name, value.as_ptr().cast())
+            bindings::rdma_nl_put_driver_string(msg, name, value.as_char_ptr())
         })
     }
 
@@ -179,6 +179,9 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
 }
 
 impl<T: Driver> Callbacks<T> {
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `fill_res_qp_entry` of a device of driver `T`.
     unsafe extern "C" fn fill_res_qp_entry(
         msg: *mut bindings::sk_buff,
         qp: *mut bindings::ib_qp,
@@ -189,6 +192,9 @@ impl<T: Driver> Callbacks<T> {
         unsafe { add(msg, &T::qp_details(Qp::<T>::from_base(qp))) }
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `fill_res_cq_entry` of a device of driver `T`.
     unsafe extern "C" fn fill_res_cq_entry(
         msg: *mut bindings::sk_buff,
         cq: *mut bindings::ib_cq,
@@ -196,9 +202,12 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: nldev holds a reference to the entry of a completion queue that was created.
         // ib_destroy_cq_user() waits for it in rdma_restrack_begin_del(), before `destroy_cq`.
         // nldev lends its message.
-        unsafe { add(msg, &T::cq_details(Cq::<T>::from_base(cq))) }
+        unsafe { add(msg, &T::cq_details(Cq::<T>::from_base(cq.cast()))) }
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `fill_res_srq_entry` of a device of driver `T`.
     unsafe extern "C" fn fill_res_srq_entry(
         msg: *mut bindings::sk_buff,
         srq: *mut bindings::ib_srq,
@@ -209,6 +218,9 @@ impl<T: Driver> Callbacks<T> {
         unsafe { add(msg, &T::srq_details(Srq::<T>::from_base(srq))) }
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `fill_res_mr_entry` of a device of driver `T`.
     unsafe extern "C" fn fill_res_mr_entry(
         msg: *mut bindings::sk_buff,
         mr: *mut bindings::ib_mr,

@@ -74,6 +74,9 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
 }
 
 impl<T: Driver> Callbacks<T> {
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `create_srq` of a device of driver `T`.
     unsafe extern "C" fn create_srq(
         srq: *mut bindings::ib_srq,
         attr: *mut bindings::ib_srq_init_attr,
@@ -101,6 +104,9 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `modify_srq` of a device of driver `T`.
     unsafe extern "C" fn modify_srq(
         srq: *mut bindings::ib_srq,
         attr: *mut bindings::ib_srq_attr,
@@ -122,6 +128,9 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `query_srq` of a device of driver `T`.
     unsafe extern "C" fn query_srq(
         srq: *mut bindings::ib_srq,
         attr: *mut bindings::ib_srq_attr,
@@ -132,6 +141,9 @@ impl<T: Driver> Callbacks<T> {
         0
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `destroy_srq` of a device of driver `T`.
     unsafe extern "C" fn destroy_srq(
         srq: *mut bindings::ib_srq,
         _udata: *mut bindings::ib_udata,
@@ -145,6 +157,10 @@ impl<T: Driver> Callbacks<T> {
 
     /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of
     /// a kernel user.
+    ///
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `post_srq_recv` of a device of driver `T`.
     unsafe extern "C" fn post_srq_recv(
         srq: *mut bindings::ib_srq,
         wr: *const bindings::ib_recv_wr,

@@ -30,6 +30,7 @@ use kernel::{
     error::from_result,
     ffi::c_int,
     prelude::*,
+    str::as_char_ptr_in_const_context,
     sync::atomic::{ordering, Atomic},
     types::Opaque,
 };
@@ -78,7 +79,7 @@ impl StatDesc {
     const fn unnamed() -> Self {
         // INVARIANT: The string is static.
         Self(bindings::rdma_stat_desc {
-            name: c"".as_ptr().cast(),
+            name: as_char_ptr_in_const_context(c""),
             flags: 0,
             priv_: core::ptr::null(),
         })
@@ -197,6 +198,9 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
 }
 
 impl<T: Driver> Callbacks<T> {
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `alloc_hw_port_stats` of a device of driver `T`.
     unsafe extern "C" fn alloc_hw_port_stats(
         _dev: *mut bindings::ib_device,
         _port: u32,
@@ -205,6 +209,10 @@ impl<T: Driver> Callbacks<T> {
     }
 
     /// Sets all values, not only `index`: ib_core then uses them for the lifespan of 10 ms.
+    ///
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `get_hw_stats` of a device of driver `T`.
     unsafe extern "C" fn get_hw_stats(
         dev: *mut bindings::ib_device,
         stats: *mut bindings::rdma_hw_stats,
@@ -219,12 +227,18 @@ impl<T: Driver> Callbacks<T> {
         }
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `counter_init` of a device of driver `T`.
     unsafe extern "C" fn counter_init(counter: *mut bindings::rdma_counter) {
         // SAFETY: ib_core passes a new object of `size_rdma_counter` bytes that nothing else
         // accesses.
         unsafe { (&raw mut (*counter.cast::<Counter<T>>()).data).write(None) };
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `counter_alloc_stats` of a device of driver `T`.
     unsafe extern "C" fn counter_alloc_stats(
         _counter: *mut bindings::rdma_counter,
     ) -> *mut bindings::rdma_hw_stats {
@@ -242,6 +256,9 @@ impl<T: Driver> Callbacks<T> {
         stats
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `counter_update_stats` of a device of driver `T`.
     unsafe extern "C" fn counter_update_stats(counter: *mut bindings::rdma_counter) -> c_int {
         // SAFETY: ib_core holds the counter and its lock during the call. `counter_init` was called
         // for it, and its values are from `counter_alloc_stats`.
@@ -255,6 +272,9 @@ impl<T: Driver> Callbacks<T> {
         0
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `counter_bind_qp` of a device of driver `T`.
     unsafe extern "C" fn counter_bind_qp(
         counter: *mut bindings::rdma_counter,
         qp: *mut bindings::ib_qp,
@@ -296,6 +316,9 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `counter_unbind_qp` of a device of driver `T`.
     unsafe extern "C" fn counter_unbind_qp(qp: *mut bindings::ib_qp, _port: u32) -> c_int {
         from_result(|| {
             // SAFETY: ib_core holds the queue pair, which is created. Only this function and
@@ -312,6 +335,9 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `counter_dealloc` of a device of driver `T`.
     unsafe extern "C" fn counter_dealloc(counter: *mut bindings::rdma_counter) -> c_int {
         // SAFETY: ib_core calls this once for a counter that no queue pair is bound to and that
         // nothing else uses any more. It frees the memory afterwards.

@@ -160,6 +160,9 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
 }
 
 impl<T: Driver> Callbacks<T> {
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `alloc_ucontext` of a device of driver `T`.
     unsafe extern "C" fn alloc_ucontext(
         ctx: *mut bindings::ib_ucontext,
         udata: *mut bindings::ib_udata,
@@ -182,6 +185,9 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `dealloc_ucontext` of a device of driver `T`.
     unsafe extern "C" fn dealloc_ucontext(ctx: *mut bindings::ib_ucontext) {
         // SAFETY: ib_core calls this once for a context that was created, after its objects are
         // destroyed, and calls no other verb with it. `destroy` waits for the `Mapping`s.
@@ -193,8 +199,15 @@ impl<T: Driver> Callbacks<T> {
     /// Present so that ib_core can take a device away from processes that have it open; their
     /// objects are destroyed by the usual callbacks. Processes have mapped memory, not registers,
     /// so mappings may stay.
+    ///
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `disassociate_ucontext` of a device of driver `T`.
     unsafe extern "C" fn disassociate_ucontext(_ctx: *mut bindings::ib_ucontext) {}
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `mmap` of a device of driver `T`.
     unsafe extern "C" fn mmap(
         ctx: *mut bindings::ib_ucontext,
         vma: *mut bindings::vm_area_struct,
@@ -220,6 +233,9 @@ impl<T: Driver> Callbacks<T> {
         ret
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `mmap_free` of a device of driver `T`.
     unsafe extern "C" fn mmap_free(base: *mut bindings::rdma_user_mmap_entry) {
         // SAFETY: ib_core calls this once, when the last reference to the entry is dropped. `offer`
         // made the entry from `KBox::into_raw()`.

@@ -44,6 +44,10 @@ pub struct Udata<'a, T: Driver> {
 impl<'a> Exchange<'a> {
     /// Wraps ib_core's pointer. Any context. Returns `None` for a null pointer: the verb is called
     /// by a kernel user.
+    ///
+    /// # Safety
+    ///
+    /// `raw` must be null or valid for `'a`: the `driver_udata` of a `struct uverbs_attr_bundle`.
     pub(crate) unsafe fn from_raw(raw: *mut bindings::ib_udata) -> Option<Self> {
         // INVARIANT: `raw` is not null, so by the caller's promise it is valid for `'a`.
         (!raw.is_null()).then_some(Self {

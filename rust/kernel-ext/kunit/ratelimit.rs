@@ -33,10 +33,10 @@ mod tests {
         let limit = KBox::pin_init(RateLimit::new(), GFP_KERNEL)?;
         let (first, missed) = make_events(&limit);
 
-        assert!(first >= BURST && first <= 2 * BURST);
+        assert!((BURST..=2 * BURST).contains(&first));
         fsleep(Delta::from_secs(i64::from(RateLimit::INTERVAL) + 1));
         let (second, missed_later) = make_events(&limit);
-        assert!(second >= BURST && second <= 2 * BURST);
+        assert!((BURST..=2 * BURST).contains(&second));
         assert!(missed + missed_later >= MANY - first);
         assert!(missed + missed_later <= 2 * MANY - first - second);
         Ok(())

@@ -127,7 +127,7 @@ impl<T: iw::CmOperations> Device<T> {
         // SAFETY: By the caller's promise the ops, the netdev and all fields that ib_core requires
         // are set. `name` is a NUL-terminated string.
         let ret = unsafe {
-            bindings::ib_register_device(raw, name.as_ptr().cast(), core::ptr::null_mut())
+            bindings::ib_register_device(raw, name.as_char_ptr(), core::ptr::null_mut())
         };
 
         to_result(ret).inspect_err(|_| {
@@ -149,7 +149,7 @@ impl<T: iw::CmOperations> Device<T> {
         ops = pd::fill::<T>(ops);
         ops = cq::fill::<T>(ops);
         ops = srq::fill::<T>(ops);
-        ops = qp::fill::<T>(ops);
+        ops = qp::callbacks::fill::<T>(ops);
         ops = iw::callbacks::fill::<T>(ops);
         ops = stats::fill::<T>(ops);
         ops = restrack::fill::<T>(ops);

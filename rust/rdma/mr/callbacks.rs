@@ -29,6 +29,9 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
 }
 
 impl<T: Driver> Callbacks<T> {
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `reg_user_mr` of a device of driver `T`.
     #[allow(clippy::too_many_arguments)]
     unsafe extern "C" fn reg_user_mr(
         pd: *mut bindings::ib_pd,
@@ -66,6 +69,9 @@ impl<T: Driver> Callbacks<T> {
         made.unwrap_or_else(Error::to_ptr)
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `reg_user_mr_dmabuf` of a device of driver `T`.
     #[allow(clippy::too_many_arguments)]
     unsafe extern "C" fn reg_user_mr_dmabuf(
         pd: *mut bindings::ib_pd,
@@ -104,6 +110,10 @@ impl<T: Driver> Callbacks<T> {
 
     /// Makes a new region with the STag of the old one. uverbs then deregisters the old one, which
     /// nobody finds any more.
+    ///
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `rereg_user_mr` of a device of driver `T`.
     #[allow(clippy::too_many_arguments)]
     unsafe extern "C" fn rereg_user_mr(
         old: *mut bindings::ib_mr,
@@ -154,6 +164,10 @@ impl<T: Driver> Callbacks<T> {
     }
 
     /// Creates a region of a kernel user. Only memory of the kernel is mapped to it.
+    ///
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `alloc_mr` of a device of driver `T`.
     unsafe extern "C" fn alloc_mr(
         pd: *mut bindings::ib_pd,
         kind: bindings::ib_mr_type,
@@ -173,6 +187,9 @@ impl<T: Driver> Callbacks<T> {
         made.unwrap_or_else(Error::to_ptr)
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `map_mr_sg` of a device of driver `T`.
     unsafe extern "C" fn map_mr_sg(
         mr: *mut bindings::ib_mr,
         sg: *mut bindings::scatterlist,
@@ -236,6 +253,9 @@ impl<T: Driver> Callbacks<T> {
         }
     }
 
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `dereg_mr` of a device of driver `T`.
     unsafe extern "C" fn dereg_mr(
         ib: *mut bindings::ib_mr,
         udata: *mut bindings::ib_udata,
@@ -291,6 +311,10 @@ impl<T: Driver> Callbacks<T> {
     /// Refuses a region of all memory of the kernel that peers may access
     /// (`IB_PD_UNSAFE_GLOBAL_RKEY`). Kernel users name local memory by
     /// [`LOCAL_DMA_LKEY`](crate::wr::LOCAL_DMA_LKEY) instead, which needs no region.
+    ///
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `get_dma_mr` of a device of driver `T`.
     unsafe extern "C" fn get_dma_mr(
         _pd: *mut bindings::ib_pd,
         _access: c_int,
