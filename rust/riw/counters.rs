@@ -2,8 +2,8 @@
 
 //! The counters that users see: `rdma statistic`, and `hw_counters/` in sysfs.
 //!
-//! To add one, add its line to the list below, call [`Counters::inc`] or [`Counters::add`] where it
-//! happens, and describe it in `Documentation/operating.md`.
+//! To add one, add its line to the list below, call [`Counters::inc`] or
+//! [`Counters::add_several`] where it happens, and describe it in `Documentation/operating.md`.
 
 use iwarp::{
     error::{LAYER_DDP, LAYER_RDMAP},

@@ -166,8 +166,8 @@ impl Tx {
     }
 
     /// Sends the batch, as far as the link takes it. `rung`: when the doorbell was rung, if the run
-    /// is in its context and this is its first batch. Process context; may sleep. Fails as
-    /// [`Carrier::send`](crate::link::transport::Carrier::send) does.
+    /// is in its context and this is its first batch. Process context; may sleep. Fails as `send`
+    /// of a [`Connection`](crate::link::Connection) does.
     pub(crate) fn send_batch(&mut self, rung: Option<Ktime>) -> Result {
         let Some(sender) = &self.sender else {
             return Ok(());
