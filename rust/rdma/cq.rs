@@ -16,11 +16,52 @@ use kernel::{
     ffi::{c_int, c_uint},
     prelude::*,
     sync::atomic::{ordering, Atomic},
+    types::Opaque,
 };
 use riw_bindings as bindings;
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "kunit/cq.rs"]
+mod kunit;
+
+/// ib_core's part of a completion queue (`struct ib_cq`, `include/rdma/ib_verbs.h`), and the calls
+/// of its handler. ib_core allocates it zeroed.
+#[repr(C)]
+pub struct CqBase {
+    ib: Opaque<bindings::ib_cq>,
+    calls: HandlerCalls,
+}
+
 /// A completion queue (`struct ib_cq`, `include/rdma/ib_verbs.h`).
-pub type Cq<T> = Object<bindings::ib_cq, T, <T as Driver>::Cq>;
+pub type Cq<T> = Object<CqBase, T, <T as Driver>::Cq>;
+
+/// The calls of the handler of a kernel user, which expects that it never runs twice at a time
+/// (`Documentation/infiniband/core_locking.rst`). Zero octets are a valid value.
+struct HandlerCalls(Atomic<u32>);
+
+impl HandlerCalls {
+    const IDLE: u32 = 0;
+    /// A caller is in the handler.
+    const RUNNING: u32 = 1;
+    /// A call has been requested since then.
+    const REQUESTED: u32 = 2;
+
+    /// Calls `handler`, or if another caller is in it, has that one call it once more. Any context.
+    fn request(&self, handler: impl Fn()) {
+        // Full: a call sees what was written before its request.
+        if self.0.xchg(Self::REQUESTED, ordering::Full) != Self::IDLE {
+            return;
+        }
+        loop {
+            self.0.xchg(Self::RUNNING, ordering::Full);
+            handler();
+            let ended = self.0.cmpxchg(Self::RUNNING, Self::IDLE, ordering::Full);
+            if ended.is_ok() {
+                return;
+            }
+        }
+    }
+}
 
 /// The attributes of a new completion queue (`struct ib_cq_init_attr`, `include/rdma/ib_verbs.h`).
 /// `cqe` counts entries.
@@ -37,30 +78,42 @@ impl<T: Driver> Cq<T> {
         // SAFETY: `self` is alive, so its `struct ib_cq` is valid, and its device is a device of
         // this driver. ib_core frees a device after its objects are destroyed, which waits for
         // `self`.
-        unsafe { Device::from_raw((*self.base()).device) }
+        unsafe { Device::from_raw((*self.raw()).device) }
     }
 
-    /// Calls the completion handler of the consumer (`ib_cq::comp_handler`). Any context; the
-    /// caller holds no lock that a verb could take, since the handler may call verbs. No two calls
-    /// for the queue of a kernel user may run at a time.
-    pub fn notify(&self) {
-        let cq = self.base();
+    /// Returns ib_core's struct. Any context.
+    pub fn raw(&self) -> *mut bindings::ib_cq {
+        // It is at the start.
+        self.base().cast()
+    }
 
+    /// Calls the completion handler of the consumer (`ib_cq::comp_handler`). If a kernel user's
+    /// handler is running, its caller calls it once more instead. Any context; the caller holds no
+    /// lock that a verb could take, since the handler may call verbs.
+    pub fn notify(&self) {
+        let cq = self.raw();
         // SAFETY: `self` is alive, so its `struct ib_cq` is valid. Handler and context are set
-        // before the queue is armed for the first time, and do not change afterwards. The driver
-        // calls a handler as its consumer expects ("Handlers", see the crate); the handler of
-        // uverbs takes locks.
-        unsafe {
+        // before the queue is armed for the first time, and do not change afterwards. A handler of
+        // a kernel user runs once at a time: see below. The handler of uverbs takes locks.
+        let call = || unsafe {
             if let Some(handler) = (*cq).comp_handler {
                 handler(cq, (*cq).cq_context);
             }
+        };
+
+        // SAFETY: `self` is alive, and so is its part of ib_core. ib_core sets `uobject` before it
+        // creates the queue, and only for a process.
+        if unsafe { !(*cq).uobject.is_null() } {
+            return call();
         }
+        // SAFETY: The same; ib_core has allocated it zeroed, and only this function uses the field.
+        unsafe { &(*self.base()).calls }.request(call);
     }
 
     /// Reports an overflow to the event handler of the consumer (`ib_cq::event_handler`). Any
     /// context; the caller holds no lock that a verb could take.
     pub fn error(&self) {
-        let cq = self.base();
+        let cq = self.raw();
 
         // SAFETY: `self` is alive, and so is its device, which ib_core unregisters after its
         // objects are destroyed. Handler, context and element are of this queue.
@@ -121,7 +174,7 @@ impl<T: Driver> Callbacks<T> {
             // `destroy`.
             unsafe {
                 let dev = Device::from_raw((*cq).device);
-                Cq::<T>::create(cq, T::create_cq(dev, &mut attr, udata)?);
+                Cq::<T>::create(cq.cast(), T::create_cq(dev, &mut attr, udata)?);
                 (*cq).cqe = attr.cqe.try_into().unwrap_or(c_int::MAX);
             }
             Ok(0)
@@ -171,7 +224,7 @@ impl<T: Driver> Callbacks<T> {
             let udata = unsafe { Udata::from_raw(udata) }.ok_or(EINVAL)?;
             // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it
             // runs.
-            let len = T::resize_cq(unsafe { Cq::<T>::from_base(cq) }, len, &udata)?;
+            let len = T::resize_cq(unsafe { Cq::<T>::from_base(cq.cast()) }, len, &udata)?;
 
             // uverbs lets threads resize a queue at the same time. It only reports the number.
             // SAFETY: `cq` is valid, and the field is aligned. Rust accesses it by atomic stores
@@ -192,7 +245,7 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: ib_core calls this once for a queue that was created, after the queue pairs
         // that use it are destroyed. Their remaining work holds
         // [`ARef`](kernel::sync::aref::ARef)s, which `destroy` waits for.
-        unsafe { Cq::<T>::destroy(cq) };
+        unsafe { Cq::<T>::destroy(cq.cast()) };
         0
     }
 
@@ -206,7 +259,7 @@ impl<T: Driver> Callbacks<T> {
         let solicited = flags & bindings::ib_cq_notify_flags_IB_CQ_SOLICITED_MASK
             == bindings::ib_cq_notify_flags_IB_CQ_SOLICITED;
         // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it runs.
-        let missed = T::req_notify_cq(unsafe { Cq::<T>::from_base(cq) }, solicited);
+        let missed = T::req_notify_cq(unsafe { Cq::<T>::from_base(cq.cast()) }, solicited);
 
         (missed && flags & bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS != 0).into()
     }
@@ -227,7 +280,7 @@ impl<T: Driver> Callbacks<T> {
 
             // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it
             // runs.
-            T::poll_cq(unsafe { Cq::<T>::from_base(cq) }, &mut room)?;
+            T::poll_cq(unsafe { Cq::<T>::from_base(cq.cast()) }, &mut room)?;
             // CAST: At most `entries`.
             Ok(entries.saturating_sub(room.left()) as c_int)
         })

@@ -35,9 +35,6 @@
 //!   it from its shared receive queue, and adds that only to the completion queue for this queue of
 //!   the queue pair. Once [`Driver::destroy_qp`] has returned, no completion queue has a completion
 //!   of the queue pair.
-//! - **Handlers.** Kernel users expect that their completion handler does not run twice at a time.
-//!   The driver does not call [`cq::Cq::notify`] for a queue while a call for it is in progress,
-//!   unless the queue is of a process.
 //! - **Connections.** iw_cm trusts the events of a driver: see the rules in [`iw`].
 //!
 //! Comments name the C function that an item wraps, and its file; `core/` stands for

@@ -16,6 +16,5 @@ pub(crate) struct Riw;
 //   `Stream::give_up_sink`, `Stream::refuse_wr`, `SendQueue::flush`.
 // - Completions: each queue of a queue pair has the one completion queue that it uses.
 //   `Qp::destroy` ends completions, and `Cq::forget` removes those that are not polled.
-// - Handlers: `KernelCq::must_call`.
 // - Connections: the phases of an endpoint (`cm/phase.rs`).
 rdma::unsafe_keeps_duties!(Riw);

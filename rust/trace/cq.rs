@@ -10,7 +10,7 @@ use rdma::{cq::Cq, Driver};
 pub fn cq_arm<T: Driver>(cq: &Cq<T>, solicited: bool) {
     if tracepoint::cq_arm_enabled() {
         // SAFETY: `cq` is borrowed, so its `struct ib_cq` and its device are alive.
-        unsafe { tracepoint::cq_arm(cq.base(), solicited) }
+        unsafe { tracepoint::cq_arm(cq.raw(), solicited) }
     }
 }
 
@@ -19,7 +19,7 @@ pub fn cq_arm<T: Driver>(cq: &Cq<T>, solicited: bool) {
 pub fn cq_notify<T: Driver>(cq: &Cq<T>) {
     if tracepoint::cq_notify_enabled() {
         // SAFETY: `cq` is borrowed, so its `struct ib_cq` and its device are alive.
-        unsafe { tracepoint::cq_notify(cq.base()) }
+        unsafe { tracepoint::cq_notify(cq.raw()) }
     }
 }
 
@@ -50,6 +50,6 @@ pub fn wr_complete<T: Driver>(cq: &Cq<T>, completed: impl FnOnce() -> Completed)
         } = completed();
 
         // SAFETY: `cq` is borrowed, so its `struct ib_cq` and its device are alive.
-        unsafe { tracepoint::wr_complete(cq.base(), qpn, wr_id, opcode, status, bytes) }
+        unsafe { tracepoint::wr_complete(cq.raw(), qpn, wr_id, opcode, status, bytes) }
     }
 }

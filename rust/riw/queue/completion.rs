@@ -239,24 +239,11 @@ impl Cq {
 
 /// Calls the completion handler of the consumer. Process context or softirq; no lock is held.
 fn call_consumer(cq: &CqObject) {
-    let call = || {
-        trace::cq_notify(cq);
-        cq.notify();
-    };
-
+    trace::cq_notify(cq);
     match &cq.entries {
-        Entries::User(_) => call(),
+        Entries::User(_) => cq.notify(),
         // A handler that raises a softirq then runs it here, and need not wake ksoftirqd.
-        Entries::Kernel(queue) => without_softirqs(|| {
-            if queue.must_call() {
-                loop {
-                    call();
-                    if queue.called() {
-                        break;
-                    }
-                }
-            }
-        }),
+        Entries::Kernel(_) => without_softirqs(|| cq.notify()),
     }
 }
 

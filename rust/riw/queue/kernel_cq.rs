@@ -35,7 +35,6 @@ struct KernelCqState {
     /// A completion was lost, because the consumer did not keep up. No more are added.
     overflowed: bool,
     arm: Option<Arm>,
-    handler: Handler,
 }
 
 /// A completion, and the queue pair that it names. It must be removed before the queue pair is
@@ -43,17 +42,6 @@ struct KernelCqState {
 struct KernelCqe {
     completion: Completion,
     qp: ARef<QpObject>,
-}
-
-/// The state of the consumer's handler. It never runs twice at a time
-/// (`Documentation/infiniband/core_locking.rst`).
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Handler {
-    Idle,
-    /// A producer calls it.
-    Running,
-    /// The same, and the queue has been armed and met once more.
-    RunAgain,
 }
 
 impl KernelCq {
@@ -64,7 +52,6 @@ impl KernelCq {
             entries: Fifo::new(len)?,
             overflowed: false,
             arm: None,
-            handler: Handler::Idle,
         };
 
         Ok(pin_init!(Self {
@@ -103,31 +90,6 @@ impl KernelCq {
             pending.event = true;
         }
         pending
-    }
-
-    /// Requests a call of the consumer's handler. Any context. Returns whether the caller must call
-    /// it, and [`Self::called`] afterwards. Otherwise another caller does so.
-    pub(super) fn must_call(&self) -> bool {
-        let mut state = self.state.lock();
-        let idle = state.handler == Handler::Idle;
-
-        state.handler = match idle {
-            true => Handler::Running,
-            false => Handler::RunAgain,
-        };
-        idle
-    }
-
-    /// Notes that the handler has returned. Any context. Returns false if it must be called again.
-    pub(super) fn called(&self) -> bool {
-        let mut state = self.state.lock();
-        let again = state.handler == Handler::RunAgain;
-
-        state.handler = match again {
-            true => Handler::Running,
-            false => Handler::Idle,
-        };
-        !again
     }
 
     /// Moves completions to `to`, as far as there is room. Any context. Fails only if there is
