@@ -88,6 +88,17 @@ unsigned int riw_helper_num_possible_cpus(void)
 	return num_possible_cpus();
 }
 
+/* Inline functions if CONFIG_MODULES is not set. */
+bool riw_helper_try_module_get(struct module *module)
+{
+	return try_module_get(module);
+}
+
+void riw_helper_module_put(struct module *module)
+{
+	module_put(module);
+}
+
 u64 riw_helper_get_random_u64(void)
 {
 	return get_random_u64();

@@ -46,6 +46,8 @@ void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu);
 void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state *rs,
 				  const void *line);
 unsigned int riw_helper_num_possible_cpus(void);
+bool riw_helper_try_module_get(struct module *module);
+void riw_helper_module_put(struct module *module);
 u64 riw_helper_get_random_u64(void);
 u64 riw_helper_hash_3u64(u64 a, u64 b, u64 c);
 u32 riw_helper_hash_secret(u64 secret);
