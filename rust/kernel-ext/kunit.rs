@@ -111,11 +111,12 @@ impl WorkItem for Worker {
     }
 }
 
-/// Yields the CPU: not every kernel preempts a kernel thread. Process context, may sleep. Call it
-/// at least once in some thousand steps.
+/// Yields the CPU: not every kernel preempts a kernel thread. `schedule()` alone would go on with
+/// this one until the next tick. Process context, may sleep. Call it at least once in some thousand
+/// steps.
 pub fn yield_cpu() {
-    // SAFETY: `schedule()` only needs process context, in which tests and workers run.
-    unsafe { bindings::schedule() };
+    // SAFETY: `yield()` only needs process context, in which tests and workers run.
+    unsafe { bindings::yield_() };
 }
 
 /// Polls until another thread has made `condition` true. Process context, may sleep. Returns false
