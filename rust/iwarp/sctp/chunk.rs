@@ -2,11 +2,11 @@
 
 //! The chunks (RFC 5043 §5.2, RFC 6581 §7), parsed and built without copying private data.
 
+use super::wire;
 use crate::error::Sctp;
 use crate::negotiation::Words;
 use crate::types::{copy, split};
 use crate::wire::enhanced::ENHANCED_LEN;
-use crate::wire::sctp as wire;
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy::{FromBytes, IntoBytes};
 

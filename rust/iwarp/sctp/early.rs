@@ -3,12 +3,12 @@
 //! Placement before delivery (RFC 5041 §5.3): which held chunks have payload that can be placed
 //! before their turn.
 
+use super::wire::SSN_LEN;
 use crate::ddp::{Header, PREFIX_LEN};
 use crate::rdmap::segment::Segment;
 use crate::types::{count, Stag};
 use crate::wire::ddp as wire_ddp;
 use crate::wire::rdmap as wire;
-use crate::wire::sctp::SSN_LEN;
 use core::ops::Range;
 
 /// Octets at the front of a segment chunk that [`Receiver::next`](crate::Receiver::next) copies, at

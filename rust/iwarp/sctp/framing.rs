@@ -4,11 +4,11 @@
 
 use super::chunk::ssn;
 use super::session::FIRST_SSN;
+use super::wire::SSN_LEN;
 use crate::ddp::{FrameHead, Runs, Ulpdu, HEAD_LEN};
 use crate::error::{Error, Local, Sctp};
 use crate::traits::{Deframed, Deframing, Framing, Gather, Octets};
 use crate::types::{copy, count};
-use crate::wire::sctp::SSN_LEN;
 
 /// Minimum MULPDU, however small the packets (RFC 5043 §9).
 pub const MULPDU_MIN: u16 = 516;

@@ -29,8 +29,8 @@
 //! [`ChunkFramer::next_ssn`].
 //!
 //! The embedder also keeps the rules about sockets and associations: the Adaptation Indication
-//! ([`ADAPTATION_DDP`](crate::wire::sctp::ADAPTATION_DDP)), unordered chunks, stream counts, and at
-//! most 32767 unacknowledged chunks of a stream.
+//! ([`ADAPTATION_DDP`](wire::ADAPTATION_DDP)), unordered chunks, stream counts, and at most 32767
+//! unacknowledged chunks of a stream.
 //!
 //! # Readings of the RFCs
 //!
@@ -67,6 +67,7 @@ mod early;
 mod framing;
 mod session;
 mod window;
+pub mod wire;
 
 pub use chunk::{ssn, Body, Chunk, Control, Encoded};
 pub use early::{early_write, HEAD_LEN};

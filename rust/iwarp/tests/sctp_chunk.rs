@@ -7,8 +7,8 @@ use common::pattern;
 use common::sctp::octets;
 use iwarp::negotiation::RtrTypes;
 use iwarp::negotiation::{Depths, Words};
+use iwarp::sctp::wire;
 use iwarp::sctp::*;
-use iwarp::wire::sctp as wire;
 use iwarp::Sctp;
 
 const WORDS: Words = Words {

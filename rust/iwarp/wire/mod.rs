@@ -7,5 +7,4 @@ pub mod ddp;
 pub mod enhanced;
 pub mod mpa;
 pub mod rdmap;
-pub mod sctp;
 pub mod terminate;

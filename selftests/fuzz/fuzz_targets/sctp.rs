@@ -12,7 +12,7 @@ use iwarp::sctp::{
     early_write, ssn, Arrival, Chunk, ChunkDeframer, Encoded, Form, Session, SessionAction,
     SessionEvent, Window,
 };
-use iwarp::wire::sctp::{PPID_CONTROL, PPID_SEGMENT};
+use iwarp::sctp::wire::{PPID_CONTROL, PPID_SEGMENT};
 use iwarp::{Error, Quote};
 use iwarp_fuzz::{placement::{consume, Framed}, Embedder, Input, Unread};
 use libfuzzer_sys::fuzz_target;

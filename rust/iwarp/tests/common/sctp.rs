@@ -4,8 +4,8 @@
 
 use super::{consume, Copy, Framed, Progress, Recorder, Unread};
 use iwarp::negotiation::{Agreed, Words};
+use iwarp::sctp::wire::{PPID_CONTROL, PPID_SEGMENT};
 use iwarp::sctp::*;
-use iwarp::wire::sctp::{PPID_CONTROL, PPID_SEGMENT};
 use iwarp::*;
 use std::collections::BTreeMap;
 

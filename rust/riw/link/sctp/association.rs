@@ -13,9 +13,9 @@ use super::{
     inlet::{Fetched, Inlet},
 };
 use core::net::SocketAddr;
-use iwarp::{
-    sctp::{Encoded, Session, SessionAction, SessionEvent},
-    wire::sctp::{ADAPTATION_DDP, PPID_CONTROL, PPID_SEGMENT},
+use iwarp::sctp::{
+    wire::{ADAPTATION_DDP, PPID_CONTROL, PPID_SEGMENT},
+    Encoded, Session, SessionAction, SessionEvent,
 };
 use kernel::{prelude::*, sync::Arc};
 use net::{addr, sctp::Phase, Base, Family, SctpSocket};

@@ -11,11 +11,11 @@ use super::{
 use crate::bounds::{FIRST_CHUNK_MAX, HELD_MAX};
 use iwarp::{
     sctp::{
-        early_write, ssn, Arrival, Chunk, ChunkDeframer, Session, SessionAction, SessionEvent,
-        Window, HEAD_LEN,
+        early_write, ssn,
+        wire::{PPID_SEGMENT, SSN_LEN},
+        Arrival, Chunk, ChunkDeframer, Session, SessionAction, SessionEvent, Window, HEAD_LEN,
     },
     startup::RtrTypes,
-    wire::sctp::{PPID_SEGMENT, SSN_LEN},
     Sctp, Segment,
 };
 use kernel::prelude::*;
