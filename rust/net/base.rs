@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The common part of the kernel sockets of TCP and SCTP.
+//! The common part of kernel sockets of all protocols.
 //!
 //! C headers: [`include/linux/net.h`](srctree/include/linux/net.h),
 //! [`include/net/sock.h`](srctree/include/net/sock.h)
@@ -33,19 +33,11 @@ impl From<&SocketAddr> for Family {
     }
 }
 
-/// A transport protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Tcp,
-    Sctp,
-}
-
 /// A kernel socket.
 ///
-/// It has no file, unless it is a [`TlsSocket`](crate::TlsSocket), and **holds no reference to its
-/// network namespace**. The teardown of the
-/// namespace waits for its last socket ([`Pernet`]), without a timeout. So drop the socket when its
-/// network device goes away, before the callback for
+/// It has no file, unless it gets TLS, and **holds no reference to its network namespace**. The
+/// teardown of the namespace waits for its last socket ([`Pernet`]), without a timeout. So drop the
+/// socket when its network device goes away, before the callback for
 /// [`NetdevEvent::Unregister`](crate::NetdevEvent::Unregister) returns.
 ///
 /// All methods, and the drop, need process context. They may sleep to wait for other users of the
@@ -69,23 +61,20 @@ unsafe impl Send for Base {}
 unsafe impl Sync for Base {}
 
 impl Base {
-    /// Makes a socket in a network namespace. Process context, may sleep; may load the module of
-    /// the protocol. `EAFNOSUPPORT` if the kernel lacks the address family, `EPROTONOSUPPORT` or
-    /// `ESOCKTNOSUPPORT` if it lacks the protocol; otherwise the errors of `sock_create_kern()`.
+    /// Makes a socket of `protocol` (`IPPROTO_*`) in a network namespace. Process context, may
+    /// sleep; may load the module of the protocol. `EAFNOSUPPORT` if the kernel lacks the address
+    /// family, `EPROTONOSUPPORT` or `ESOCKTNOSUPPORT` if it lacks the protocol; otherwise the
+    /// errors of `sock_create_kern()`.
     pub(crate) fn new(
         pernet: &Arc<Pernet>,
         ns: &Netns,
         family: Family,
-        protocol: Protocol,
+        protocol: u32,
     ) -> Result<Self> {
         let counted = Counted::new(pernet, ns);
         let family = match family {
             Family::V4 => bindings::AF_INET,
             Family::V6 => bindings::AF_INET6,
-        };
-        let number = match protocol {
-            Protocol::Tcp => bindings::IPPROTO_TCP,
-            Protocol::Sctp => bindings::IPPROTO_SCTP,
         };
         let mut sock = core::ptr::null_mut();
 
@@ -96,7 +85,7 @@ impl Base {
                 ns.as_raw(),
                 family as c_int,
                 bindings::sock_type_SOCK_STREAM as c_int,
-                number as c_int,
+                protocol as c_int,
                 &mut sock,
             )
         })?;
@@ -108,7 +97,7 @@ impl Base {
         unsafe {
             let sk = (*sock.as_ptr()).sk;
 
-            bindings::sk_reclassify(sk, protocol == Protocol::Sctp);
+            bindings::sk_reclassify(sk);
             bindings::sk_setup(sk);
             bindings::sk_callbacks(sk, &mut original);
         }
@@ -237,8 +226,8 @@ impl Base {
         unsafe { callbacks::error_of(self.sk()) }
     }
 
-    /// Ends the sending side after all sent data: TCP sends a FIN (half-close), SCTP shuts the
-    /// association down in both directions. `ENOTCONN` if there is no connection.
+    /// Ends the sending side after all sent data (half-close); both sides if the protocol knows no
+    /// half-close. `ENOTCONN` if there is no connection.
     pub fn shutdown_write(&self) -> Result {
         // SAFETY: By the type's invariants the socket is valid.
         to_result(unsafe {
@@ -304,11 +293,6 @@ impl Base {
     /// Returns the callbacks that [`Self::clear_callbacks`] restores.
     pub(crate) fn original(&self) -> &bindings::riw_sk_callbacks {
         &self.original
-    }
-
-    /// Notes that a handshake begins on the socket: see [`Counted::note_handshake`].
-    pub(crate) fn note_handshake(&self) {
-        self.counted.note_handshake();
     }
 
     /// Makes the socket listen, with up to `backlog` connections in the accept queue. Fails as

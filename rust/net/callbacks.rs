@@ -8,9 +8,9 @@
 //! that arrive while a task owns the socket, that task calls them when it releases the socket (the
 //! backlog in `release_sock()`). In both cases the caller has exclusive use of the socket;
 //! [`LockedSock`] stands for that. Listening sockets are the exception: TCP reports a new
-//! connection without holding the listener's lock. So they have their own trait, [`Listener`]. SCTP
-//! sockets have [`AnyEvent`]: SCTP calls with or without the socket's lock, and reports room in the
-//! send buffer under the lock of a wait queue.
+//! connection without holding the listener's lock. So they have their own trait, [`Listener`].
+//! Protocols that call with or without the socket's lock have [`AnyEvent`]. One of them reports
+//! room in the send buffer under the lock of a wait queue.
 //!
 //! Each callback takes `sk_callback_lock` as a reader and looks up its owner under it.
 //! [`Base::clear_callbacks`] removes the owner as the writer: it waits for running callbacks, and
@@ -60,7 +60,7 @@ pub trait Listener: Sized + Send + Sync + 'static {
     fn connection_ready(self: &Arc<Self>);
 }
 
-/// Receives the events of a connection that is looked at in process context only: an SCTP socket.
+/// Receives the events of a connection that is looked at in process context only.
 pub trait AnyEvent: Sized + Send + Sync + 'static {
     /// Data or an event can be read, or the state has changed. Atomic context, with softirqs
     /// disabled: must not sleep. The socket's lock may or may not be held.
@@ -69,9 +69,8 @@ pub trait AnyEvent: Sized + Send + Sync + 'static {
     /// There is room in the send buffer again. Any context, with interrupts disabled, under the
     /// lock of a wait queue: must only mark and schedule.
     ///
-    /// Called only after [`SctpSocket::send`](crate::SctpSocket::send) has failed with `EAGAIN`,
-    /// [`SctpSocket::room`](crate::SctpSocket::room) has returned 0, or
-    /// [`SctpSocket::notify_room`](crate::SctpSocket::notify_room) was called.
+    /// Called only after a send on the socket has failed with `EAGAIN`, its `room()` has returned
+    /// 0, or its `notify_room()` was called.
     fn room(self: &Arc<Self>);
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Networking: TCP and SCTP sockets with callbacks, network devices and their events.
+//! Networking: sockets with callbacks, network devices and their events.
 //!
 //! For transport protocols over kernel TCP, such as iWARP, NVMe over TCP or RDS: a [`Socket`] in
 //! the network namespace of a device, its [`Callbacks`], access to received data in place
-//! ([`LockedSock::read`]), and a send buffer that hands its pages to TCP ([`SendBuf`]). An
-//! [`SctpSocket`] sends and receives messages in process context. A [`TlsSocket`] is a TCP socket
-//! whose octets the kernel encrypts.
+//! ([`LockedSock::read`]), and a send buffer that hands its pages to TCP ([`SendBuf`]). The sockets
+//! of [`sctp`] send and receive messages in process context. Those of [`tls`] are TCP sockets whose
+//! octets the kernel encrypts.
 //!
 //! C headers: [`include/net/sock.h`](srctree/include/net/sock.h),
 //! [`include/net/tcp.h`](srctree/include/net/tcp.h),
@@ -39,10 +39,8 @@ pub use netns::Netns;
 pub use notifier::{NetdevEvent, Notifier, Notify};
 pub use pernet::Pernet;
 pub use receive::{Fragment, RecvBuf, Unread};
-pub use sctp::{MessageBuf, SctpListenSocket, SctpSocket};
 pub use sendbuf::{Room, SendBuf};
 pub use socket::{ListenSocket, Socket};
-pub use tls::TlsSocket;
 
 /// The prefix of this crate's log messages.
 const __LOG_PREFIX: &[u8] = b"net\0";

@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/net/net_namespace.h`](srctree/include/net/net_namespace.h)
 
-use crate::Netns;
+use crate::{sctp, tls, Netns};
 use core::ptr::NonNull;
 use kernel::{
     error::to_result,
@@ -29,10 +29,7 @@ static REGISTERED: Atomic<bool> = Atomic::new(false);
 /// Dropping it waits for the sockets of all namespaces: process context, may sleep; not in a netdev
 /// notifier callback. Each socket holds a reference; the owner must keep its own reference longest,
 /// so that the drop does not run in a socket's context.
-pub struct Pernet {
-    /// There may be callbacks of handshakes to wait for.
-    has_handshakes: Atomic<bool>,
-}
+pub struct Pernet(());
 
 impl Pernet {
     /// Registers the subsystem. Process context, may sleep; RTNL must not be held. `EBUSY` if a
@@ -48,42 +45,19 @@ impl Pernet {
             return Err(e);
         }
         // If the allocation fails, `Self` is dropped and unregisters.
-        let this = Self {
-            has_handshakes: Atomic::new(false),
-        };
-        Ok(Arc::new(this, GFP_KERNEL)?)
-    }
-
-    /// Loads SCTP, and keeps it loaded as long as this registration exists. Process context; waits
-    /// for `modprobe`. The module waits until network namespaces are dismantled, and these for
-    /// their netdevs. So the caller may hold no lock, and nothing that the unregistration of a
-    /// netdev waits for, such as a file of sysfs that is being written to. `EPROTONOSUPPORT` or
-    /// `ESOCKTNOSUPPORT` if the kernel has no SCTP; otherwise the errors of `sock_create_kern()`.
-    pub fn load_sctp(&self) -> Result {
-        // SAFETY: The function has no preconditions but the context. `unload` is called in the drop
-        // of the only registration, so not at the same time.
-        to_result(unsafe { bindings::sctp_load() })
-    }
-
-    /// Whether [`load_sctp`](Self::load_sctp) has succeeded. Any context.
-    pub(crate) fn has_sctp(&self) -> bool {
-        // SAFETY: The function reads a flag.
-        unsafe { bindings::sctp_is_loaded() }
+        Ok(Arc::new(Self(()), GFP_KERNEL)?)
     }
 }
 
 impl Drop for Pernet {
     fn drop(&mut self) {
-        if self.has_handshakes.load(ordering::Relaxed) {
-            // SAFETY: The function has no preconditions but the context.
-            unsafe { bindings::tls_wait_for_callbacks() };
-        }
+        tls::wait_for_callbacks();
         // SAFETY: A `Pernet` exists only after a successful `register_pernet()`, and is dropped
         // once.
         unsafe { bindings::unregister_pernet() };
-        // SAFETY: Each socket has a reference to the registration, so there is none. The other
-        // functions are called with a registration only, and there is one at most.
-        unsafe { bindings::sctp_unload() };
+        // SAFETY: This is the drop of the registration. Each socket has a reference to it, so there
+        // is none.
+        unsafe { sctp::unload() };
         REGISTERED.store(false, ordering::Release);
     }
 }
@@ -119,11 +93,6 @@ impl Counted {
     /// Whether the socket is in `ns`. Any context.
     pub(crate) fn is_in(&self, ns: &Netns) -> bool {
         self.net == ns.raw()
-    }
-
-    /// Notes that a handshake begins, whose callback is code of this module. Any context.
-    pub(crate) fn note_handshake(&self) {
-        self.pernet.has_handshakes.store(true, ordering::Relaxed);
     }
 }
 

@@ -6,7 +6,7 @@
 //! [`include/net/tcp.h`](srctree/include/net/tcp.h)
 
 use crate::{
-    base::{Base, Family, Protocol},
+    base::{Base, Family},
     callbacks::{self, Callbacks, Listener, LockedSock, TcpState},
     hook::{self, ListenerHook},
     Netns, Pernet, SendBuf,
@@ -45,7 +45,7 @@ impl Socket {
     /// kernel lacks the address family; otherwise the errors of `sock_create_kern()`.
     pub fn new(pernet: &Arc<Pernet>, ns: &Netns, family: Family) -> Result<Self> {
         // INVARIANT: It is new, of TCP.
-        Base::new(pernet, ns, family, Protocol::Tcp).map(Self)
+        Base::new(pernet, ns, family, bindings::IPPROTO_TCP).map(Self)
     }
 
     /// Allows binding to an address that old connections still use (`SO_REUSEADDR`).

@@ -32,7 +32,7 @@ struct riw_rx_place {
 /* Called with received data, which may change during the call. Must not sleep. */
 typedef void (*riw_rx_actor_t)(void *ctx, const u8 *data, size_t len);
 
-void riw_helper_sk_reclassify(struct sock *sk, bool sctp);
+void riw_helper_sk_reclassify(struct sock *sk);
 void riw_helper_sk_setup(struct sock *sk);
 void riw_helper_sk_callbacks(struct sock *sk, struct riw_sk_callbacks *callbacks);
 int riw_helper_sk_hook(struct sock *sk, void *user_data, const struct riw_sk_callbacks *callbacks);

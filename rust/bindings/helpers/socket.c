@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* C wrappers for rust/net: TCP sockets, and what SCTP sockets share with them. */
+/* C wrappers for rust/net: TCP sockets, and functions for the sockets of all protocols. */
 #include <linux/file.h>
 #include <net/inet_ecn.h>
 #include <net/ip.h>
@@ -26,8 +26,9 @@ static const char *const riw_lock_name[2][2] = {
  * never accessed under them, but that of tlshd while it makes a handshake. The lock order that
  * lockdep learns from other sockets does not apply.
  */
-void riw_helper_sk_reclassify(struct sock *sk, bool sctp)
+void riw_helper_sk_reclassify(struct sock *sk)
 {
+	bool sctp = sk->sk_protocol == IPPROTO_SCTP;
 	bool v6 = sk->sk_family == AF_INET6;
 
 	if (!sock_allow_reclassification(sk))
@@ -36,7 +37,7 @@ void riw_helper_sk_reclassify(struct sock *sk, bool sctp)
 				      riw_lock_name[sctp][v6], &riw_lock_key[sctp][v6]);
 }
 #else
-void riw_helper_sk_reclassify(struct sock *sk, bool sctp)
+void riw_helper_sk_reclassify(struct sock *sk)
 {
 }
 #endif

@@ -11,7 +11,8 @@ use super::{
 use core::net::SocketAddr;
 use kernel::prelude::*;
 use net::{
-    Base, Family, ListenSocket, Listener, ListenerHook, SctpListenSocket, SctpSocket, Socket,
+    sctp::{SctpListenSocket, SctpSocket},
+    Base, Family, ListenSocket, Listener, ListenerHook, Socket,
 };
 
 /// A link that will listen.

@@ -18,7 +18,11 @@ use iwarp::sctp::{
     Encoded, Session, SessionAction, SessionEvent,
 };
 use kernel::{prelude::*, sync::Arc};
-use net::{addr, sctp::Phase, Base, Family, SctpSocket};
+use net::{
+    addr,
+    sctp::{Phase, SctpSocket},
+    Base, Family,
+};
 
 /// Bytes of a socket's send buffer, which also holds SCTP's overhead for each chunk. A chunk takes
 /// more than 512 of them, so fewer than 4096 chunks are unacknowledged: Linux drops chunks that are

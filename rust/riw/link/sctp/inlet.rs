@@ -20,8 +20,8 @@ use iwarp::{
 };
 use kernel::prelude::*;
 use net::{
-    sctp::{is_restart, NoPart, Part, PartKind, Phase},
-    MessageBuf, RecvBuf, SctpSocket,
+    sctp::{is_restart, MessageBuf, NoPart, Part, PartKind, Phase, SctpSocket},
+    RecvBuf,
 };
 
 /// Maximum length of a chunk's user data in bytes, and one more, by which a longer one is known.

@@ -18,8 +18,8 @@ use core::net::SocketAddr;
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::memcg::MemCgroup;
 use net::{
-    tls::{TlsRecord, TlsRole, RECORD_MAX},
-    AnyEvent, Base, Netns, Socket, TcpState, TlsSocket,
+    tls::{TlsRecord, TlsRole, TlsSocket, RECORD_MAX},
+    AnyEvent, Base, Netns, Socket, TcpState,
 };
 
 /// Reads of a connection that is being closed, before other work items run.

@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Kernel SCTP sockets, in the one-to-one style: a socket has one association.
-//!
-//! Messages are sent unordered, on the only stream, and received in process context; callbacks only
-//! report that one has arrived ([`AnyEvent`]).
-//!
-//! C headers: [`include/net/sctp/structs.h`](srctree/include/net/sctp/structs.h),
-//! [`include/uapi/linux/sctp.h`](srctree/include/uapi/linux/sctp.h)
+//! Sockets.
 
-use crate::{
-    addr,
-    base::{Base, Family, Protocol},
-    callbacks::{AnyEvent, Listener},
-    hook::{self, ListenerHook},
-    Netns, Pernet, SendBuf,
-};
+use super::watch;
+use crate::{addr, AnyEvent, Base, Family, Listener, ListenerHook, Netns, Pernet, SendBuf};
 use core::{mem::MaybeUninit, net::SocketAddr, ops::Deref};
 use kernel::{bindings::bio_vec, error::to_result, prelude::*, sync::Arc};
-use kernel_ext::memcg::MemCgroup;
 use riw_bindings as bindings;
 
 /// The state of an association.
@@ -128,7 +116,7 @@ impl SctpSocket {
             return Err(EPROTONOSUPPORT);
         }
         // INVARIANT: It is new, of SCTP and SOCK_STREAM.
-        let this = Self(Base::new(pernet, ns, family, Protocol::Sctp)?);
+        let this = Self(Base::new(pernet, ns, family, bindings::IPPROTO_SCTP)?);
 
         // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
         to_result(unsafe {
@@ -330,87 +318,7 @@ impl SctpSocket {
     pub fn set_callbacks<T: AnyEvent>(&self, owner: Arc<T>) -> Result {
         // SAFETY: By the type's invariants it is a valid SCTP socket; the drop of `Base` removes
         // the callbacks before it releases the socket.
-        unsafe { hook::install_any_event(self.sk(), owner) }
-    }
-}
-
-/// Why no part of a message was received.
-#[derive(Clone, Copy, Debug)]
-pub enum NoPart {
-    /// The buffer has as many bytes as the caller wants: the message is longer, or just as long.
-    Full,
-    /// The message cannot be received: `ENOMEM` if there is no memory for a larger buffer,
-    /// `ECONNRESET` if SCTP has given it up after a part, and something else follows.
-    Broken(Error),
-    /// As [`SctpSocket::recv`] says.
-    Socket(Error),
-}
-
-/// A buffer for one message. It grows with the messages.
-pub struct MessageBuf {
-    bytes: KVVec<u8>,
-    /// The length of the received message, in bytes.
-    used: usize,
-    /// The received message is a notification.
-    is_event: bool,
-    memcg: MemCgroup,
-}
-
-impl MessageBuf {
-    /// The initial size of the buffer in bytes.
-    const SIZE_MIN: usize = 2048;
-
-    /// Makes an empty buffer, whose memory is charged to `memcg`. Any context.
-    pub fn new(memcg: MemCgroup) -> Self {
-        Self {
-            bytes: KVVec::new(),
-            used: 0,
-            is_event: false,
-            memcg,
-        }
-    }
-
-    /// Returns the received message. Any context.
-    pub fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.used).unwrap_or_default()
-    }
-
-    /// Drops the received message, and keeps the memory. Any context.
-    pub fn clear(&mut self) {
-        self.used = 0;
-    }
-
-    /// Receives the next part of a message from `socket`, of which at most `max` bytes are kept.
-    /// May sleep.
-    pub fn receive(&mut self, socket: &SctpSocket, max: usize) -> Result<Part, NoPart> {
-        if self.used >= max {
-            return Err(NoPart::Full);
-        }
-        if self.used == self.bytes.len() {
-            self.grow(max).map_err(NoPart::Broken)?;
-        }
-        let room = self.bytes.get_mut(self.used..).ok_or(NoPart::Full)?;
-        let part = socket.recv(room).map_err(NoPart::Socket)?;
-        let is_event = part.kind == PartKind::Event;
-
-        if self.used != 0 && is_event != self.is_event {
-            return Err(NoPart::Broken(ECONNRESET));
-        }
-        self.is_event = is_event;
-        self.used = self.used.saturating_add(part.len);
-        Ok(part)
-    }
-
-    fn grow(&mut self, max: usize) -> Result {
-        let size = self.used.saturating_mul(2).max(Self::SIZE_MIN).min(max);
-        let mut bytes = self.memcg.zeroed(size)?;
-
-        bytes
-            .get_mut(..self.used)
-            .ok_or(ENOMEM)?
-            .copy_from_slice(self.bytes());
-        self.bytes = bytes;
-        Ok(())
+        unsafe { watch::install(self.sk(), owner) }
     }
 }
 
