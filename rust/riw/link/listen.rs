@@ -3,23 +3,19 @@
 //! Listening links.
 
 use super::{
-    sctp::{self, Association},
+    sctp::{SctpListener, UnboundSctp},
     tcp::TcpConnection,
     transport::{Connection, Transport},
     types::Site,
 };
 use core::net::SocketAddr;
 use kernel::prelude::*;
-use net::{
-    sctp::{SctpListenSocket, SctpSocket},
-    Base, Family, ListenSocket, Listener, ListenerHook, Socket,
-};
+use net::{Base, Family, ListenSocket, Listener, ListenerHook, Socket};
 
 /// A link that will listen.
 pub(crate) enum UnboundLink {
     Tcp(Socket),
-    /// With further addresses to listen at.
-    Sctp(SctpSocket, KVec<SocketAddr>),
+    Sctp(UnboundSctp),
 }
 
 /// A link that listens.
@@ -29,13 +25,13 @@ pub(crate) enum UnboundLink {
 /// sleep.
 pub(crate) enum ListenLink {
     Tcp(ListenSocket),
-    Sctp(SctpListenSocket),
+    Sctp(SctpListener),
 }
 
 impl UnboundLink {
-    /// Creates a link for a local address like `addr`; over SCTP also for the addresses of `more`
-    /// that can be used. Process context, may sleep; may load the module of the address family.
-    /// Fails as `socket()` does.
+    /// Creates a link for a local address like `addr`; if connections can have several addresses,
+    /// also for those of `more` that can be used. Process context, may sleep; may load the module
+    /// of the address family. Fails as `socket()` does.
     pub(crate) fn new(
         transport: Transport,
         site: &Site<'_>,
@@ -46,7 +42,7 @@ impl UnboundLink {
             Transport::Tcp | Transport::Tls => {
                 Self::Tcp(Socket::new(site.pernet, site.ns, Family::from(addr))?)
             }
-            Transport::Sctp => Self::Sctp(sctp::new_listener(site, addr)?, more),
+            Transport::Sctp => Self::Sctp(UnboundSctp::new(site, addr, more)?),
         };
 
         site.bind_to_vrf(this.base())?;
@@ -57,7 +53,7 @@ impl UnboundLink {
     fn base(&self) -> &Base {
         match self {
             Self::Tcp(socket) => socket,
-            Self::Sctp(socket, _) => socket,
+            Self::Sctp(socket) => socket,
         }
     }
 
@@ -83,28 +79,17 @@ impl UnboundLink {
         if let Some(tos) = tos {
             base.set_tos(tos);
         }
-        match &self {
+        match self {
             Self::Tcp(socket) => {
                 socket.set_reuseaddr();
                 socket.bind(addr)?;
-            }
-            Self::Sctp(socket, _) => socket.bind_listener(addr)?,
-        }
-        Ok(match self {
-            Self::Tcp(socket) => {
                 let socket = ListenSocket::new(socket, backlog)?;
 
                 socket.set_listener(hook)?;
-                ListenLink::Tcp(socket)
+                Ok(ListenLink::Tcp(socket))
             }
-            Self::Sctp(socket, more) => {
-                sctp::bind_more(&socket, &more);
-                let socket = SctpListenSocket::new(socket, backlog)?;
-
-                socket.set_listener(hook)?;
-                ListenLink::Sctp(socket)
-            }
-        })
+            Self::Sctp(socket) => Ok(ListenLink::Sctp(socket.listen(addr, backlog, hook)?)),
+        }
     }
 }
 
@@ -114,7 +99,7 @@ impl ListenLink {
     pub(crate) fn accept(&self) -> Result<Connection> {
         match self {
             Self::Tcp(socket) => Ok(Connection::Tcp(TcpConnection(socket.accept()?))),
-            Self::Sctp(socket) => Ok(Connection::Sctp(Association::new(socket.accept()?)?)),
+            Self::Sctp(listener) => Ok(Connection::Sctp(listener.accept()?)),
         }
     }
 }

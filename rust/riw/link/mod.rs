@@ -39,6 +39,7 @@ mod events;
 mod linger;
 mod listen;
 mod octets;
+mod reorder;
 mod sctp;
 mod segments;
 mod startup;
@@ -53,7 +54,7 @@ pub(crate) use events::{LinkEnd, LinkEvents};
 pub(crate) use linger::LingerSet;
 pub(crate) use listen::{ListenLink, UnboundLink};
 pub(crate) use octets::RxOctets;
-pub(crate) use sctp::Reorder;
+pub(crate) use reorder::Reorder;
 pub(crate) use segments::{Inflow, Pause, Segments};
 pub(crate) use startup::{
     Answer, AwaitedRequest, Prepared, ReceivedRequest, Responder, Startup, StartupFailure,
@@ -159,8 +160,8 @@ impl Link {
     /// [`LinkEvents::ended`] if the connection has ended.
     pub(crate) fn poll<T: LinkEvents>(&self, owner: &Arc<T>) {
         match Option::as_mut(&mut self.inlet.lock()) {
-            Some(AnyInlet::Tls(inlet)) => return self.receive_records(inlet, owner),
-            Some(AnyInlet::Sctp(inlet)) => return self.receive_chunks(inlet, owner),
+            Some(AnyInlet::Tls(inlet)) => return inlet.receive(self, owner),
+            Some(AnyInlet::Sctp(inlet)) => return inlet.receive(self, owner),
             None => {}
         }
         // Without a connection there is nothing to read.

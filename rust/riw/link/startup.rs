@@ -9,18 +9,16 @@
 //! Functions need process context and may sleep, but never wait for the peer.
 
 use super::{
-    sctp::{self, Reorder, SctpStartup},
+    sctp::{self, AwaitedInitiate, SctpResponder, SctpStartup},
     tcp::{self, MpaStartup},
     tls::TlsFault,
-    Batch, Framer, Link, LinkEvents, LinkState, Transport,
+    Batch, Connection, Framer, Link, LinkEvents, LinkState, Reorder, Transport,
 };
 use iwarp::{
-    negotiation,
-    sctp::SessionEvent,
     startup::{self, Kind, OutFrame, Parameters, Policy, Reader, StartupError},
     Crc, Gather, Message, Quote, Segmenter, Terminate, TxConfig,
 };
-use kernel::{prelude::*, sync::Arc};
+use kernel::{prelude::*, sync::Arc, time::Jiffies};
 use kernel_ext::memcg::MemCgroup;
 use net::SendBuf;
 
@@ -129,7 +127,7 @@ impl Startup {
     pub(crate) fn send_request(&self, link: &Link) -> Result<(), StartupFailure> {
         match self {
             Self::Mpa(mpa) => mpa.send_request(link),
-            Self::Sctp(sctp) => sctp.send_initiate(link),
+            Self::Sctp(sctp) => sctp.send_request(link),
         }
     }
 
@@ -175,7 +173,7 @@ impl Startup {
 /// Waits for the request of the peer.
 pub(crate) enum AwaitedRequest {
     Mpa(KBox<Reader>),
-    Sctp,
+    Sctp(AwaitedInitiate),
 }
 
 /// The outcome of a request that is complete.
@@ -199,7 +197,7 @@ impl AwaitedRequest {
             Transport::Tcp | Transport::Tls => tcp::new_reader(Kind::Request)
                 .map(Self::Mpa)
                 .map_err(StartupFailure::Local),
-            Transport::Sctp => sctp::listen(link, policy).map(|()| Self::Sctp),
+            Transport::Sctp => AwaitedInitiate::new(link, policy).map(Self::Sctp),
         }
     }
 
@@ -216,7 +214,7 @@ impl AwaitedRequest {
         }
         match self {
             Self::Mpa(reader) => tcp::receive_request(link, reader, policy),
-            Self::Sctp => sctp::receive_request(link, owner),
+            Self::Sctp(initiate) => initiate.receive(link, owner),
         }
     }
 }
@@ -246,7 +244,7 @@ pub(crate) struct Responder {
 /// A valid request without its private data.
 pub(super) enum ValidRequest {
     Mpa(startup::Responder),
-    Sctp(negotiation::Request),
+    Sctp(SctpResponder),
 }
 
 /// An answer that accepts and is not sent.
@@ -263,13 +261,9 @@ impl Responder {
         link: &Link,
         owner: &Arc<T>,
     ) -> Result<Option<(bool, StartupFault)>, StartupFailure> {
-        if let ValidRequest::Sctp(_) = self.request {
-            match sctp::receive_request(link, owner)? {
-                Some(ReceivedRequest::Refused { answered, reason }) => {
-                    return Ok(Some((answered, reason)));
-                }
-                // The session reports one request.
-                Some(ReceivedRequest::Request(_)) | None => {}
+        if let ValidRequest::Sctp(sctp) = &self.request {
+            if let Some(fault) = sctp.check(link, owner)? {
+                return Ok(Some(fault));
             }
         }
         match link.state() {
@@ -282,7 +276,7 @@ impl Responder {
     pub(crate) fn peer_depths(&self) -> PeerDepths {
         match &self.request {
             ValidRequest::Mpa(mpa) => (mpa.peer_ird(), mpa.peer_ord()),
-            ValidRequest::Sctp(request) => (request.peer_ird(), request.peer_ord()),
+            ValidRequest::Sctp(sctp) => sctp.peer_depths(),
         }
     }
 
@@ -305,23 +299,15 @@ impl Responder {
             ValidRequest::Mpa(mpa) => mpa
                 .reject(private)
                 .is_ok_and(|reply| link.send_octets(reply.parts()).is_ok()),
-            ValidRequest::Sctp(_) => link
-                .answer(SessionEvent::Reject { private }, Reorder::none())
-                .is_ok(),
+            ValidRequest::Sctp(sctp) => sctp.reject(link, private),
         }
     }
 
     /// Sends the answer for a consumer that does not decide. Returns whether it is sent.
-    ///
-    /// Over SCTP that is a Terminate (RFC 5043, section 6.3). But an initiator that has sent an
-    /// enhanced Initiate would take it for the answer of a peer that does not know it, and try a
-    /// session without read depths. So it gets a Reject.
     pub(crate) fn refuse(&self, link: &Link) -> bool {
         match &self.request {
-            ValidRequest::Sctp(request) if !request.enhanced() => {
-                link.answer(SessionEvent::Refuse, Reorder::none()).is_ok()
-            }
-            _ => self.reject(link, &[]),
+            ValidRequest::Mpa(_) => self.reject(link, &[]),
+            ValidRequest::Sctp(sctp) => sctp.refuse(link),
         }
     }
 }
@@ -349,6 +335,29 @@ pub(super) fn copy_of(private_data: &[u8]) -> Result<KVec<u8>> {
 }
 
 impl Link {
+    /// Makes the handshake on the connection, if it needs one, as far as that is possible now.
+    /// `owner` gets the events of the link. Returns whether no handshake is left to wait for, or
+    /// why it has failed.
+    pub(crate) fn secure<T: LinkEvents>(&self, owner: &Arc<T>) -> Result<bool, StartupFailure> {
+        let mut secured = Ok(false);
+
+        self.with(|connection| {
+            secured = match connection {
+                Connection::Tls(tls) => tls.secure(owner),
+                Connection::Tcp(_) | Connection::Sctp(_) => Ok(true),
+            };
+            Ok(())
+        })
+        .map_err(StartupFailure::Local)?;
+        secured
+    }
+
+    /// Returns the time after which to call [`Self::secure`] again, if no event will follow.
+    pub(crate) fn retry_time(&self) -> Option<Jiffies> {
+        self.with(|connection| Ok(connection.handshake_retry()))
+            .unwrap_or(None)
+    }
+
     /// Sends a startup frame, which `parts` make up. `ENOBUFS` if there is no memory for it;
     /// otherwise fails as [`Carrier::send`](super::transport::Carrier::send).
     pub(super) fn send_octets(&self, parts: [&[u8]; 2]) -> Result {

@@ -7,7 +7,7 @@ use super::{
     crc,
     events::LinkEvents,
     linger::CloseProgress,
-    sctp::{self, Association},
+    sctp::{Association, Inlet},
     tcp::TcpConnection,
     tls::{RecordInlet, TlsConnection},
     types::{AddrPair, LinkDetails, LinkState, Site},
@@ -17,7 +17,7 @@ use core::{
     ops::{Deref, DerefMut},
 };
 use iwarp::{mpa::FpduFramer, sctp::ChunkFramer, startup::Parameters, Framing, Gather, TxConfig};
-use kernel::{prelude::*, sync::Arc};
+use kernel::{prelude::*, sync::Arc, time::Jiffies};
 use kernel_ext::memcg::MemCgroup;
 use net::{addr, AnyEvent, Base, Callbacks, Netns};
 
@@ -108,6 +108,11 @@ pub(crate) trait Carrier {
         false
     }
 
+    /// Returns the time after which the handshake can be tried again, if no event will follow.
+    fn handshake_retry(&self) -> Option<Jiffies> {
+        None
+    }
+
     /// Returns the local address.
     fn local_addr(&self) -> Result<SocketAddr> {
         Ok(self.addrs()?.local)
@@ -190,7 +195,7 @@ pub(crate) enum Connection {
 /// Receives for a connection that does so in process context.
 pub(super) enum AnyInlet {
     Tls(KBox<RecordInlet>),
-    Sctp(KBox<sctp::Inlet>),
+    Sctp(KBox<Inlet>),
 }
 
 impl Deref for Connection {
@@ -232,13 +237,7 @@ impl Connection {
         Ok(match transport {
             Transport::Tcp => Self::Tcp(TcpConnection::new(site, local, remote, tos)?),
             Transport::Tls => Self::Tls(TlsConnection::new(site, local, remote, tos)?),
-            Transport::Sctp => {
-                let socket = sctp::new_socket(site, remote)?;
-
-                bind(&socket, site, local, tos)?;
-                sctp::bind_more(&socket, more);
-                Self::Sctp(Association::new(socket)?)
-            }
+            Transport::Sctp => Self::Sctp(Association::connecting(site, local, more, remote, tos)?),
         })
     }
 
@@ -266,7 +265,7 @@ impl Connection {
         match self {
             Self::Tcp(connection) => connection.0.set_callbacks(owner),
             Self::Tls(connection) => connection.set_callbacks(owner),
-            Self::Sctp(association) => association.socket.set_callbacks(owner),
+            Self::Sctp(association) => association.set_callbacks(owner),
         }
     }
 
@@ -281,16 +280,16 @@ impl Connection {
     pub(super) fn take_inlet(&mut self) -> Option<AnyInlet> {
         match self {
             Self::Tcp(_) => None,
-            Self::Tls(connection) => connection.inlet.take().map(AnyInlet::Tls),
-            Self::Sctp(association) => association.inlet.take().map(AnyInlet::Sctp),
+            Self::Tls(connection) => connection.take_inlet().map(AnyInlet::Tls),
+            Self::Sctp(association) => association.take_inlet().map(AnyInlet::Sctp),
         }
     }
 
     /// Gives the connection back the inlet that was taken from it.
     pub(super) fn return_inlet(&mut self, inlet: Option<AnyInlet>) {
         match (self, inlet) {
-            (Self::Tls(tls), Some(AnyInlet::Tls(inlet))) => tls.inlet = Some(inlet),
-            (Self::Sctp(sctp), Some(AnyInlet::Sctp(inlet))) => sctp.inlet = Some(inlet),
+            (Self::Tls(tls), Some(AnyInlet::Tls(inlet))) => tls.return_inlet(inlet),
+            (Self::Sctp(sctp), Some(AnyInlet::Sctp(inlet))) => sctp.return_inlet(inlet),
             _ => {}
         }
     }

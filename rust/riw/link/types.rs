@@ -4,7 +4,7 @@
 
 use core::net::SocketAddr;
 use kernel::{fmt, prelude::*, sync::Arc};
-use net::{tls::Cipher, Base, Netns, Pernet, TcpState};
+use net::{Base, Netns, Pernet, TcpState};
 
 /// Where the sockets of a device are made.
 pub(crate) struct Site<'a> {
@@ -49,8 +49,8 @@ pub(crate) struct LinkDetails {
     pub(crate) unacked: u32,
     /// The part of `unacked` that the socket has not sent.
     pub(crate) unsent: u32,
-    /// The cipher of TLS.
-    pub(crate) cipher: Option<Cipher>,
+    /// The name of the cipher of TLS.
+    pub(crate) cipher: Option<&'static CStr>,
 }
 
 /// The state of a connection.

@@ -56,7 +56,7 @@ impl Details for LinkDetails {
         to.u32(c"unacked_bytes", self.unacked)?;
         to.u32(c"unsent_bytes", self.unsent)?;
         if let Some(cipher) = self.cipher {
-            to.text(c"cipher", cipher.name())?;
+            to.text(c"cipher", cipher)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::{
         batch::Batch,
         events::{Hook, LinkEvents},
         linger::CloseProgress,
-        transport::Carrier,
+        transport::{bind, Carrier},
         types::{AddrPair, LinkDetails, LinkState, Site},
     },
     inlet::{Fetched, Inlet},
@@ -21,7 +21,7 @@ use kernel::{prelude::*, sync::Arc};
 use net::{
     addr,
     sctp::{Phase, SctpSocket},
-    Base, Family,
+    AnyEvent, Base, Family,
 };
 
 /// Bytes of a socket's send buffer, which also holds SCTP's overhead for each chunk. A chunk takes
@@ -38,18 +38,13 @@ const LISTEN_BUFFER: u32 = 64 * 1024;
 /// lost: SCTP then sends them less often. It would take minutes to give the peer up, so riw does.
 const HEARTBEATS: u32 = 5;
 
-/// Makes a socket for DDP that will connect. Process context, may sleep. Fails as
+/// Makes a socket for DDP that will listen. Process context, may sleep. Fails as
 /// [`SctpSocket::new`] does.
-pub(in crate::link) fn new_socket(site: &Site<'_>, addr: &SocketAddr) -> Result<SctpSocket> {
-    make_socket(site, addr, RECEIVE_BUFFER)
+pub(super) fn new_listener(site: &Site<'_>, addr: &SocketAddr) -> Result<SctpSocket> {
+    new_socket(site, addr, LISTEN_BUFFER)
 }
 
-/// Makes a socket for DDP that will listen, as [`new_socket`] does.
-pub(in crate::link) fn new_listener(site: &Site<'_>, addr: &SocketAddr) -> Result<SctpSocket> {
-    make_socket(site, addr, LISTEN_BUFFER)
-}
-
-fn make_socket(site: &Site<'_>, addr: &SocketAddr, receive: u32) -> Result<SctpSocket> {
+fn new_socket(site: &Site<'_>, addr: &SocketAddr, receive: u32) -> Result<SctpSocket> {
     let (pernet, ns, family) = (site.pernet, site.ns, Family::from(addr));
     let socket = SctpSocket::new(pernet, ns, family, ADAPTATION_DDP, SEND_BUFFER, receive)?;
 
@@ -71,7 +66,7 @@ pub(crate) enum PeerSupport {
 
 /// Binds a bound socket to further addresses. One that cannot be used is left out: there are
 /// others. May sleep.
-pub(in crate::link) fn bind_more(socket: &SctpSocket, more: &[SocketAddr]) {
+pub(super) fn bind_more(socket: &SctpSocket, more: &[SocketAddr]) {
     for addr in more {
         // For example, another socket listens there.
         let _ = socket.bind_more(addr);
@@ -80,13 +75,13 @@ pub(in crate::link) fn bind_more(socket: &SctpSocket, more: &[SocketAddr]) {
 
 /// One end of an association, or of one to be made.
 pub(crate) struct Association {
-    pub(in crate::link) socket: SctpSocket,
+    pub(super) socket: SctpSocket,
     /// Milliseconds between heartbeats, for [`Self::tune`].
     heartbeat: u32,
     /// The DDP-SSN of the next chunk: the number of chunks that SCTP has taken.
     pub(super) next_ssn: u16,
     /// `None` while a link has it.
-    pub(in crate::link) inlet: Option<KBox<Inlet>>,
+    inlet: Option<KBox<Inlet>>,
     /// The last chunk of this side, which could not be sent yet.
     last: Option<Encoded<'static>>,
     /// The association is being shut down: this side has sent its last chunk and expects no more
@@ -95,8 +90,24 @@ pub(crate) struct Association {
 }
 
 impl Association {
+    /// Creates an association that is bound to `local` and to those of `more` that can be used, and
+    /// not connected yet, as [`Connection::new`](super::super::Connection::new) says.
+    pub(in crate::link) fn connecting(
+        site: &Site<'_>,
+        local: &SocketAddr,
+        more: &[SocketAddr],
+        remote: &SocketAddr,
+        tos: Option<u8>,
+    ) -> Result<KBox<Self>> {
+        let socket = new_socket(site, remote, RECEIVE_BUFFER)?;
+
+        bind(&socket, site, local, tos)?;
+        bind_more(&socket, more);
+        Self::new(socket)
+    }
+
     /// Wraps a socket. May sleep.
-    pub(in crate::link) fn new(socket: SctpSocket) -> Result<KBox<Self>> {
+    pub(super) fn new(socket: SctpSocket) -> Result<KBox<Self>> {
         let this = Self {
             socket,
             heartbeat: 0,
@@ -114,6 +125,21 @@ impl Association {
     pub(in crate::link) fn prepare<T: LinkEvents>(&mut self, idle: u16, owner: Arc<T>) -> Result {
         self.heartbeat = u32::from(idle).saturating_mul(1000 / HEARTBEATS);
         self.socket.set_callbacks(Hook::new(owner)?)
+    }
+
+    /// Reports the events of the socket to `owner`. May sleep.
+    pub(in crate::link) fn set_callbacks<T: AnyEvent>(&self, owner: Arc<T>) -> Result {
+        self.socket.set_callbacks(owner)
+    }
+
+    /// Takes the inlet.
+    pub(in crate::link) fn take_inlet(&mut self) -> Option<KBox<Inlet>> {
+        self.inlet.take()
+    }
+
+    /// Gives the inlet back.
+    pub(in crate::link) fn return_inlet(&mut self, inlet: KBox<Inlet>) {
+        self.inlet = Some(inlet);
     }
 
     /// Sets the options that depend on an established association, and begins to probe the peer's

@@ -4,9 +4,9 @@
 //! session that they form.
 
 use super::{
+    super::Reorder,
     chunk::SegmentChunk,
     held::{cost, Held, HeldChunks},
-    Reorder,
 };
 use crate::bounds::{FIRST_CHUNK_MAX, HELD_MAX};
 use iwarp::{

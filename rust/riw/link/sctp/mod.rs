@@ -3,8 +3,8 @@
 //! DDP over SCTP (RFC 5043): an association, with the session of its one DDP stream.
 //!
 //! - An [`Association`] is one end, as a [`Connection`](super::Connection) is.
-//! - Its [`Inlet`] sorts the received chunks, and passes them to the session in order. [`Reorder`]
-//!   has the treatment of chunks that are ahead of a missing one.
+//! - Its [`Inlet`] sorts the received chunks, and passes them to the session in order.
+//!   [`Reorder`](super::Reorder) has the treatment of chunks that are ahead of a missing one.
 //! - `session.rs` has the functions of a [`Link`](super::Link) for it, and `startup.rs` what begins
 //!   it.
 //!
@@ -15,14 +15,13 @@ mod association;
 mod chunk;
 mod held;
 mod inlet;
-mod reorder;
+mod listen;
 mod session;
 mod startup;
 
 pub(crate) use association::Association;
 use association::PeerSupport;
-pub(super) use association::{bind_more, new_listener, new_socket};
 pub(crate) use inlet::Inlet;
-pub(crate) use reorder::Reorder;
-pub(crate) use startup::SctpStartup;
-pub(super) use startup::{accept, listen, receive_request};
+pub(crate) use listen::{SctpListener, UnboundSctp};
+pub(super) use startup::accept;
+pub(crate) use startup::{AwaitedInitiate, SctpResponder, SctpStartup};

@@ -3,9 +3,9 @@
 //! The functions of a link for the session of its association.
 
 use super::{
-    super::{transport::AnyInlet, Connection, Link, LinkEnd, LinkEvents},
+    super::{transport::AnyInlet, Connection, Link, LinkEnd, LinkEvents, Reorder},
     inlet::{Fetched, Inlet},
-    Association, PeerSupport, Reorder,
+    Association, PeerSupport,
 };
 use iwarp::{
     negotiation::Agreed,
@@ -143,60 +143,6 @@ impl Link {
         self.with_association(|association| association.send_control(chunk))
     }
 
-    /// Lets `owner` receive the chunks of `inlet`, which is the link's, in order. The owner may use
-    /// the link only to send: it is not taken meanwhile, so what the owner does concerns this
-    /// connection.
-    pub(in crate::link) fn receive_chunks<T: LinkEvents>(&self, inlet: &mut Inlet, owner: &Arc<T>) {
-        let mut budget = BATCH;
-
-        for _ in 0..BATCH {
-            match inlet.fetch(
-                &mut budget,
-                |f| self.with_association(|association| f(&association.socket)),
-                |segment, payload| owner.place_early(segment, payload),
-            ) {
-                Fetched::Chunk => {}
-                Fetched::Nothing => return,
-                Fetched::Spent => break,
-                Fetched::ShutDown => return owner.ended(LinkEnd::ShutDown),
-                Fetched::Closed(e) => return self.lost(owner, e),
-            }
-            let handled = inlet.handle(|action, mut chunk| {
-                let end = match action {
-                    SessionAction::Deliver => {
-                        owner.receive(&mut chunk);
-                        return (chunk.is_taken, chunk.is_taken.then_some(None));
-                    }
-                    SessionAction::Discard => None,
-                    SessionAction::PeerClosed => Some(LinkEnd::PeerClosed),
-                    SessionAction::Fail(error) => Some(LinkEnd::Failed(error)),
-                    // Such a session is not open.
-                    _ => Some(LinkEnd::Closed(ECONNRESET)),
-                };
-
-                (true, Some(end))
-            });
-
-            match handled.flatten() {
-                None => return self.blocked(owner),
-                Some(None) => {}
-                Some(Some(end)) => {
-                    if let LinkEnd::Closed(_) = end {
-                        inlet.set_broken();
-                    }
-                    owner.ended(end);
-                    match end {
-                        // The association may have ended, too.
-                        LinkEnd::PeerClosed => break,
-                        _ => return,
-                    }
-                }
-            }
-        }
-        // Other work items run before the rest is received.
-        owner.changed();
-    }
-
     /// Ends a receive whose chunk is not taken: an association that is lost is no reason to wait.
     /// One that the peer has shut down is none to drop what has arrived.
     fn blocked<T: LinkEvents>(&self, owner: &Arc<T>) {
@@ -219,5 +165,61 @@ impl Link {
             e if e == ENOMEM => owner.ended(LinkEnd::Failed(Local::Memory.into())),
             e => owner.ended(LinkEnd::Closed(e)),
         }
+    }
+}
+
+impl Inlet {
+    /// Lets `owner` receive the chunks of the inlet of `link`, in order. The owner may use the link
+    /// only to send: it is not taken meanwhile, so what the owner does concerns this connection.
+    /// Process context, may sleep.
+    pub(in crate::link) fn receive<T: LinkEvents>(&mut self, link: &Link, owner: &Arc<T>) {
+        let mut budget = BATCH;
+
+        for _ in 0..BATCH {
+            match self.fetch(
+                &mut budget,
+                |f| link.with_association(|association| f(&association.socket)),
+                |segment, payload| owner.place_early(segment, payload),
+            ) {
+                Fetched::Chunk => {}
+                Fetched::Nothing => return,
+                Fetched::Spent => break,
+                Fetched::ShutDown => return owner.ended(LinkEnd::ShutDown),
+                Fetched::Closed(e) => return link.lost(owner, e),
+            }
+            let handled = self.handle(|action, mut chunk| {
+                let end = match action {
+                    SessionAction::Deliver => {
+                        owner.receive(&mut chunk);
+                        return (chunk.is_taken, chunk.is_taken.then_some(None));
+                    }
+                    SessionAction::Discard => None,
+                    SessionAction::PeerClosed => Some(LinkEnd::PeerClosed),
+                    SessionAction::Fail(error) => Some(LinkEnd::Failed(error)),
+                    // Such a session is not open.
+                    _ => Some(LinkEnd::Closed(ECONNRESET)),
+                };
+
+                (true, Some(end))
+            });
+
+            match handled.flatten() {
+                None => return link.blocked(owner),
+                Some(None) => {}
+                Some(Some(end)) => {
+                    if let LinkEnd::Closed(_) = end {
+                        self.set_broken();
+                    }
+                    owner.ended(end);
+                    match end {
+                        // The association may have ended, too.
+                        LinkEnd::PeerClosed => break,
+                        _ => return,
+                    }
+                }
+            }
+        }
+        // Other work items run before the rest is received.
+        owner.changed();
     }
 }

@@ -8,13 +8,13 @@ use super::{
             copy_of, Answer, PeerDepths, ReceivedRequest, StartupFailure, StartupFault, Terms,
             ValidRequest,
         },
-        Link, LinkEvents,
+        Link, LinkEvents, Reorder,
     },
-    PeerSupport, Reorder,
+    PeerSupport,
 };
 use crate::bounds::{INITIATOR_ADDRS_MAX, RESPONDER_ADDRS_MAX};
 use iwarp::{
-    negotiation::{Agreed, Words},
+    negotiation::{Agreed, Request, Words},
     sctp::{Form, SessionAction, SessionEvent},
     startup::{Parameters, Policy},
 };
@@ -54,7 +54,7 @@ impl SctpStartup {
     }
 
     /// Sends an Initiate, if the peer supports DDP.
-    pub(in crate::link) fn send_initiate(&self, link: &Link) -> Result<(), StartupFailure> {
+    pub(in crate::link) fn send_request(&self, link: &Link) -> Result<(), StartupFailure> {
         check_support(link, RESPONDER_ADDRS_MAX)?;
         self.initiate(link)
     }
@@ -127,21 +127,35 @@ enum Next {
     RetryPlain,
 }
 
-/// Begins a session as responder, if the peer supports DDP.
-pub(in crate::link) fn listen(link: &Link, policy: &Policy) -> Result<(), StartupFailure> {
-    check_support(link, INITIATOR_ADDRS_MAX)?;
-    link.listen_session(policy.rtr)
-        .map_err(StartupFailure::Local)
+/// Waits for an Initiate.
+pub(crate) struct AwaitedInitiate(());
+
+impl AwaitedInitiate {
+    /// Begins a session as responder, if the peer supports DDP.
+    pub(in crate::link) fn new(link: &Link, policy: &Policy) -> Result<Self, StartupFailure> {
+        check_support(link, INITIATOR_ADDRS_MAX)?;
+        link.listen_session(policy.rtr)
+            .map(|()| Self(()))
+            .map_err(StartupFailure::Local)
+    }
+
+    pub(in crate::link) fn receive<T: LinkEvents>(
+        &self,
+        link: &Link,
+        owner: &Arc<T>,
+    ) -> Result<Option<ReceivedRequest>, StartupFailure> {
+        receive_request(link, owner)
+    }
 }
 
 /// Receives an Initiate, or what follows it too early. Answers a chunk that is not allowed.
-pub(in crate::link) fn receive_request<T: LinkEvents>(
+fn receive_request<T: LinkEvents>(
     link: &Link,
     owner: &Arc<T>,
 ) -> Result<Option<ReceivedRequest>, StartupFailure> {
     next_action(link, owner, |action| match action {
         SessionAction::Request { request, private } => {
-            ReceivedRequest::valid(ValidRequest::Sctp(request), private)
+            ReceivedRequest::valid(ValidRequest::Sctp(SctpResponder(request)), private)
         }
         SessionAction::Refuse { chunk, error } => Ok(ReceivedRequest::Refused {
             answered: link.send_control(&chunk).is_ok(),
@@ -152,6 +166,47 @@ pub(in crate::link) fn receive_request<T: LinkEvents>(
         _ => Err(StartupFailure::Local(EIO)),
     })?
     .transpose()
+}
+
+/// A valid Initiate.
+pub(crate) struct SctpResponder(Request);
+
+impl SctpResponder {
+    /// Checks that the peer has sent no chunk that is not allowed now. Otherwise returns whether
+    /// this side has answered that chunk, and the fault.
+    pub(in crate::link) fn check<T: LinkEvents>(
+        &self,
+        link: &Link,
+        owner: &Arc<T>,
+    ) -> Result<Option<(bool, StartupFault)>, StartupFailure> {
+        Ok(match receive_request(link, owner)? {
+            Some(ReceivedRequest::Refused { answered, reason }) => Some((answered, reason)),
+            // The session reports one request.
+            Some(ReceivedRequest::Request(_)) | None => None,
+        })
+    }
+
+    pub(in crate::link) fn peer_depths(&self) -> PeerDepths {
+        (self.0.peer_ird(), self.0.peer_ord())
+    }
+
+    /// Sends a Reject. Returns whether it is sent.
+    pub(in crate::link) fn reject(&self, link: &Link, private: &[u8]) -> bool {
+        link.answer(SessionEvent::Reject { private }, Reorder::none())
+            .is_ok()
+    }
+
+    /// Sends a Terminate, for a consumer that does not decide (RFC 5043, section 6.3). Returns
+    /// whether it is sent.
+    ///
+    /// An initiator that has sent an enhanced Initiate would take it for the answer of a peer that
+    /// does not know it, and try a session without read depths. So it gets a Reject.
+    pub(in crate::link) fn refuse(&self, link: &Link) -> bool {
+        if self.0.enhanced() {
+            return self.reject(link, &[]);
+        }
+        link.answer(SessionEvent::Refuse, Reorder::none()).is_ok()
+    }
 }
 
 /// Sends an Accept. Returns the result of the negotiation.

@@ -15,15 +15,24 @@ use super::{
 };
 use crate::bounds::RX_ROOM;
 use core::net::SocketAddr;
-use kernel::{prelude::*, sync::Arc};
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    time::{msecs_to_jiffies, Jiffies},
+};
 use kernel_ext::memcg::MemCgroup;
 use net::{
-    tls::{TlsRecord, TlsRole, TlsSocket, RECORD_MAX},
+    tls::{Cipher, TlsRecord, TlsRole, TlsSocket, RECORD_MAX},
     AnyEvent, Base, Netns, Socket, TcpState,
 };
 
 /// Reads of a connection that is being closed, before other work items run.
 const DRAIN_BATCH: usize = 64;
+
+/// Milliseconds after which a handshake is requested again for which there was no room: the kernel
+/// keeps 3 to 50 requests of a namespace until a process takes them, of all its users. So each user
+/// has the same chance, and thousands of connections that wait cost little.
+const RETRY_TIME: u32 = 50;
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +66,7 @@ pub(crate) struct TlsConnection {
     pub(super) role: TlsRole,
     pub(super) stage: TlsStage,
     /// `None` while a link has it.
-    pub(in crate::link) inlet: Option<KBox<RecordInlet>>,
+    inlet: Option<KBox<RecordInlet>>,
     /// The memory of the inlet is charged to this cgroup.
     pub(super) memcg: MemCgroup,
     close: CloseStage,
@@ -114,6 +123,16 @@ impl TlsConnection {
             return Err(ENOTCONN);
         }
         self.socket.set_callbacks(owner)
+    }
+
+    /// Takes the inlet.
+    pub(in crate::link) fn take_inlet(&mut self) -> Option<KBox<RecordInlet>> {
+        self.inlet.take()
+    }
+
+    /// Gives the inlet back.
+    pub(in crate::link) fn return_inlet(&mut self, inlet: KBox<RecordInlet>) {
+        self.inlet = Some(inlet);
     }
 
     /// Returns TCP's state.
@@ -189,6 +208,10 @@ impl Carrier for TlsConnection {
         self.stage == TlsStage::Connecting && self.tcp_state() != LinkState::Connecting
     }
 
+    fn handshake_retry(&self) -> Option<Jiffies> {
+        (self.stage == TlsStage::Queued).then(|| msecs_to_jiffies(RETRY_TIME))
+    }
+
     fn local_addr(&self) -> Result<SocketAddr> {
         self.socket.local_addr()
     }
@@ -248,7 +271,7 @@ impl Carrier for TlsConnection {
             mss: self.socket.mss(),
             unacked,
             unsent,
-            cipher: self.socket.cipher(),
+            cipher: self.socket.cipher().map(Cipher::name),
         })
     }
 

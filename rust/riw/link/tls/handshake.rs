@@ -6,9 +6,8 @@ use super::{
     super::{
         events::{Hook, LinkEvents},
         startup::StartupFailure,
-        transport::{Carrier, Connection},
+        transport::Carrier,
         types::LinkState,
-        Link,
     },
     connection::{TlsConnection, TlsStage},
     fault::TlsFault,
@@ -16,17 +15,12 @@ use super::{
 use kernel::{
     prelude::*,
     sync::{Arc, ArcBorrow},
-    time::{msecs_to_jiffies, Jiffies},
 };
 use net::tls::{HandshakeDone, TlsRole};
 
 /// Milliseconds that a handshake takes, at most. riw ends it earlier if the time of a setting is
 /// over.
 const HANDSHAKE_TIME: u32 = 30_000;
-/// Milliseconds after which a handshake is requested again for which there was no room: the kernel
-/// keeps 3 to 50 requests of a namespace until a process takes them, of all its users. So each user
-/// has the same chance, and thousands of connections that wait cost little.
-const RETRY_TIME: u32 = 50;
 
 impl<T: LinkEvents> HandshakeDone for Hook<T> {
     fn handshake_done(self: ArcBorrow<'_, Self>) {
@@ -34,38 +28,13 @@ impl<T: LinkEvents> HandshakeDone for Hook<T> {
     }
 }
 
-impl Link {
-    /// Makes the handshake on the connection, if it needs one, as far as that is possible now.
-    /// `owner` gets the events of the link. Returns whether no handshake is left to wait for, or
-    /// why it has failed.
-    pub(crate) fn secure<T: LinkEvents>(&self, owner: &Arc<T>) -> Result<bool, StartupFailure> {
-        let mut secured = Ok(false);
-
-        self.with(|connection| {
-            secured = match connection {
-                Connection::Tls(tls) => tls.secure(owner),
-                Connection::Tcp(_) | Connection::Sctp(_) => Ok(true),
-            };
-            Ok(())
-        })
-        .map_err(StartupFailure::Local)?;
-        secured
-    }
-
-    /// Returns the time after which to call [`Self::secure`] again, if no event will follow.
-    pub(crate) fn retry_time(&self) -> Option<Jiffies> {
-        let queued = self
-            .with(|connection| {
-                Ok(matches!(connection, Connection::Tls(tls) if tls.stage == TlsStage::Queued))
-            })
-            .unwrap_or(false);
-
-        queued.then(|| msecs_to_jiffies(RETRY_TIME))
-    }
-}
-
 impl TlsConnection {
-    fn secure<T: LinkEvents>(&mut self, owner: &Arc<T>) -> Result<bool, StartupFailure> {
+    /// Makes the handshake, as far as that is possible now, as
+    /// [`Link::secure`](super::super::Link::secure) says.
+    pub(in crate::link) fn secure<T: LinkEvents>(
+        &mut self,
+        owner: &Arc<T>,
+    ) -> Result<bool, StartupFailure> {
         match self.stage {
             TlsStage::Secured => Ok(true),
             TlsStage::Handshake => self.end_handshake(owner),

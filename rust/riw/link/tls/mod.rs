@@ -3,8 +3,7 @@
 //! TLS 1.3 below MPA: TCP, whose octets the kernel encrypts.
 //!
 //! - A [`TlsConnection`] is one end, as a [`Connection`](super::Connection) is. It is established
-//!   once a process (tlshd) has made the handshake: `handshake.rs` has the functions of a
-//!   [`Link`](super::Link) for that.
+//!   once a process (tlshd) has made the handshake (`handshake.rs`).
 //! - Its [`RecordInlet`] has the octets that were decrypted and that the stream has not taken.
 //!   `session.rs` fills it.
 //!

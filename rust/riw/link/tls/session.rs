@@ -38,38 +38,6 @@ impl Link {
         })
     }
 
-    /// Lets `owner` receive what is in `inlet`, which is the link's, and what has arrived. The
-    /// owner may use the link only to send: it is not taken meanwhile.
-    pub(in crate::link) fn receive_records<T: LinkEvents>(
-        &self,
-        inlet: &mut RecordInlet,
-        owner: &Arc<T>,
-    ) {
-        let mut octets = 0usize;
-
-        while octets < RUN_OCTETS {
-            if !inlet.is_empty() {
-                owner.receive(inlet);
-            }
-            if inlet.is_blocked() || inlet.is_closed {
-                return self.report_state(inlet, owner);
-            }
-            match self.read(inlet) {
-                Ok(RecordRead::Octets(count)) => octets = octets.saturating_add(count),
-                Ok(RecordRead::Nothing) => return,
-                Ok(RecordRead::End(end)) => return owner.ended(end),
-                // Whoever has taken the connection away ends the stream.
-                Err(e) if e == ENOTCONN => return,
-                Err(e) if e == ENOMEM => {
-                    return owner.ended(LinkEnd::Failed(Local::Memory.into()));
-                }
-                Err(e) => return owner.ended(LinkEnd::Closed(e)),
-            }
-        }
-        // Other work items run before the rest is received.
-        owner.changed();
-    }
-
     /// Reads into `inlet`. `ENOTCONN` without a connection, `ENOMEM` without memory; otherwise
     /// fails with the error that ended the connection.
     fn read(&self, inlet: &mut RecordInlet) -> Result<RecordRead> {
@@ -107,5 +75,35 @@ impl Link {
             Ok(_) if inlet.is_closed => owner.ended(LinkEnd::PeerClosed),
             _ => {}
         }
+    }
+}
+
+impl RecordInlet {
+    /// Lets `owner` receive what is in the inlet of `link`, and what has arrived. The owner may use
+    /// the link only to send: it is not taken meanwhile. Process context, may sleep.
+    pub(in crate::link) fn receive<T: LinkEvents>(&mut self, link: &Link, owner: &Arc<T>) {
+        let mut octets = 0usize;
+
+        while octets < RUN_OCTETS {
+            if !self.is_empty() {
+                owner.receive(self);
+            }
+            if self.is_blocked() || self.is_closed {
+                return link.report_state(self, owner);
+            }
+            match link.read(self) {
+                Ok(RecordRead::Octets(count)) => octets = octets.saturating_add(count),
+                Ok(RecordRead::Nothing) => return,
+                Ok(RecordRead::End(end)) => return owner.ended(end),
+                // Whoever has taken the connection away ends the stream.
+                Err(e) if e == ENOTCONN => return,
+                Err(e) if e == ENOMEM => {
+                    return owner.ended(LinkEnd::Failed(Local::Memory.into()));
+                }
+                Err(e) => return owner.ended(LinkEnd::Closed(e)),
+            }
+        }
+        // Other work items run before the rest is received.
+        owner.changed();
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Chunks that arrive out of order.
+//! Segments that arrive out of order.
 
 use kernel_ext::memcg::MemCgroup;
 
-/// The treatment of chunks that are ahead of a missing one.
+/// The treatment of segments that are ahead of a missing one.
 #[derive(Clone)]
 pub(crate) struct Reorder {
     /// Their memory is charged to this cgroup.
