@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Loading the kernel's SCTP for a device.
+//! Loading the module of a transport for a device.
 //!
-//! sctp.ko registers with all network namespaces, and so waits while one is being dismantled. The
+//! It registers with all network namespaces, and so waits while one is being dismantled. The
 //! dismantling waits until nobody has a reference to the netdevs of that namespace. `rdma link add`
 //! has one. So has ib_core until the device is unregistered, which waits for writes to `transport`.
 //! The caller may be in another namespace: if one end of a veth pair is in the dying one, both ends
@@ -25,15 +25,16 @@ use kernel::{
 
 /// One attempt to load the module.
 #[pin_data]
-struct SctpLoad {
+struct ModuleLoad {
     dev: Arc<CmDevice>,
+    transport: Transport,
     result: SetOnce<Result>,
     #[pin]
-    work: Work<SctpLoad>,
+    work: Work<ModuleLoad>,
 }
 
 impl_has_work! {
-    impl HasWork<Self> for SctpLoad { self.work }
+    impl HasWork<Self> for ModuleLoad { self.work }
 }
 
 impl CmDevice {
@@ -41,32 +42,40 @@ impl CmDevice {
     /// longer than until the device is shut down. The caller may hold locks that its unregistration
     /// takes, but none that its shutdown takes.
     ///
-    /// `EPROTONOSUPPORT` if the kernel has no SCTP and TCP is not among the transports; `ENODEV` if
-    /// the device is shut down, `EINTR` after a signal: the work item goes on in both cases.
-    /// `ENOMEM`, or another error of [`Pernet::load_sctp`](net::Pernet::load_sctp).
+    /// `EPROTONOSUPPORT` if the kernel lacks the first transport, and TCP is not among them;
+    /// `ENODEV` if the device is shut down, `EINTR` after a signal: the work item goes on in both
+    /// cases. `ENOMEM`, or another error of [`Transport::load`].
     pub(crate) fn load(self: &Arc<Self>, transports: &[Transport]) -> Result {
-        if !transports.contains(&Transport::Sctp) {
+        let Some(&first) = transports.first() else {
             return Ok(());
-        }
-        match self.load_sctp() {
+        };
+
+        match self.load_one(first) {
             Err(e) if Transport::is_missing(e) && transports.contains(&Transport::Tcp) => {
-                pr_warn!("the kernel has no SCTP: the transport is TCP alone\n");
+                pr_warn!(
+                    "the kernel has no {}: the transport is TCP alone\n",
+                    first.protocol()
+                );
                 Ok(())
             }
             Err(e) if Transport::is_missing(e) => {
-                pr_err!("the kernel has no SCTP\n");
+                pr_err!("the kernel has no {}\n", first.protocol());
                 Err(EPROTONOSUPPORT)
             }
             other => other,
         }
     }
 
-    fn load_sctp(self: &Arc<Self>) -> Result {
+    fn load_one(self: &Arc<Self>, transport: Transport) -> Result {
+        if !transport.has_module() {
+            return Ok(());
+        }
         let load = Arc::pin_init(
-            pin_init!(SctpLoad {
+            pin_init!(ModuleLoad {
                 dev: self.clone(),
+                transport,
                 result: SetOnce::new(),
-                work <- new_work!("riw::cm::SctpLoad::work"),
+                work <- new_work!("riw::cm::ModuleLoad::work"),
             }),
             GFP_KERNEL,
         )?;
@@ -76,12 +85,13 @@ impl CmDevice {
     }
 }
 
-impl WorkItem for SctpLoad {
+impl WorkItem for ModuleLoad {
     type Pointer = Arc<Self>;
 
     /// Loads the module. Waits for `modprobe`.
     fn run(this: Arc<Self>) {
-        this.result.populate(this.dev.shared.pernet.load_sctp());
+        this.result
+            .populate(this.transport.load(&this.dev.shared.pernet));
         this.dev.notify();
     }
 }

@@ -7,7 +7,7 @@ use super::{
     crc,
     events::LinkEvents,
     linger::CloseProgress,
-    sctp::{Association, Inlet},
+    sctp::{self, Association, Inlet},
     tcp::TcpConnection,
     tls::{RecordInlet, TlsConnection},
     types::{AddrPair, LinkDetails, LinkState, Site},
@@ -19,7 +19,7 @@ use core::{
 use iwarp::{mpa::FpduFramer, sctp::ChunkFramer, startup::Parameters, Framing, Gather, TxConfig};
 use kernel::{prelude::*, sync::Arc, time::Jiffies};
 use kernel_ext::memcg::MemCgroup;
-use net::{addr, AnyEvent, Base, Callbacks, Netns};
+use net::{addr, AnyEvent, Base, Callbacks, Netns, Pernet};
 
 /// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +39,29 @@ impl Transport {
             Self::Tcp => c"tcp",
             Self::Tls => c"tls",
             Self::Sctp => c"sctp",
+        }
+    }
+
+    /// Returns the name of the protocol, for the log.
+    pub(crate) fn protocol(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Tls => "TLS",
+            Self::Sctp => "SCTP",
+        }
+    }
+
+    /// Whether the transport needs a module: see [`Self::load`].
+    pub(crate) fn has_module(self) -> bool {
+        self == Self::Sctp
+    }
+
+    /// Loads the module of the transport, if it has one. Process context; waits for `modprobe`.
+    /// Fails as `Pernet::load_sctp` does.
+    pub(crate) fn load(self, pernet: &Pernet) -> Result {
+        match self {
+            Self::Tcp | Self::Tls => Ok(()),
+            Self::Sctp => sctp::load(pernet),
         }
     }
 

@@ -21,7 +21,7 @@ use kernel::{prelude::*, sync::Arc};
 use net::{
     addr,
     sctp::{Phase, SctpSocket},
-    AnyEvent, Base, Family,
+    AnyEvent, Base, Family, Pernet,
 };
 
 /// Bytes of a socket's send buffer, which also holds SCTP's overhead for each chunk. A chunk takes
@@ -37,6 +37,11 @@ const LISTEN_BUFFER: u32 = 64 * 1024;
 /// Heartbeats in the time that the setting `keepalive` gives a silent peer, until the first one is
 /// lost: SCTP then sends them less often. It would take minutes to give the peer up, so riw does.
 const HEARTBEATS: u32 = 5;
+
+/// Loads the module of SCTP, as [`Pernet::load_sctp`] does.
+pub(in crate::link) fn load(pernet: &Pernet) -> Result {
+    pernet.load_sctp()
+}
 
 /// Makes a socket for DDP that will listen. Process context, may sleep. Fails as
 /// [`SctpSocket::new`] does.

@@ -19,6 +19,7 @@ mod listen;
 mod session;
 mod startup;
 
+pub(super) use association::load;
 pub(crate) use association::Association;
 use association::PeerSupport;
 pub(crate) use inlet::Inlet;
