@@ -35,10 +35,12 @@ def text(name):
 
 
 def in_tree_kbuild(content):
-    """Kbuild without what serves other versions of Linux, and with the places of the tree."""
-    content, cut = re.subn(r"# On Linux 7\.2,.*?^endif\n\n", "", content, flags=re.DOTALL | re.MULTILINE)
-    if cut != 1:
-        raise ValueError("Kbuild has no block for Linux 7.2, or several")
+    """Kbuild without the blocks for other versions of Linux and for a build outside of the tree, and with the places
+    of the tree."""
+    for block in r"# On Linux 7\.2,.*?^endif\n\n", r"# Outside of the kernel's tree,.*?\n\n":
+        content, cut = re.subn(block, "", content, flags=re.DOTALL | re.MULTILINE)
+        if cut != 1:
+            raise ValueError(f"Kbuild has no block {block}, or several")
     content = content.replace("$(or $(CONFIG_RDMA_RIW),m)", "$(CONFIG_RDMA_RIW)").replace(":= riw.o", "+= riw.o")
     return re.sub(r"(?<!objtree\)/)(?<![A-Za-z])rust/", "", content)
 

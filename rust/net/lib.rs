@@ -14,6 +14,8 @@
 
 #![crate_name = "net"]
 #![deny(missing_docs)]
+// Without one of the protocols, some functions have no user.
+#![cfg_attr(not(all(CONFIG_RDMA_RIW_SCTP, CONFIG_RDMA_RIW_TLS)), allow(dead_code))]
 
 pub mod addr;
 pub mod base;
@@ -25,9 +27,11 @@ pub mod netns;
 pub mod notifier;
 pub mod pernet;
 pub mod receive;
+#[cfg(CONFIG_RDMA_RIW_SCTP)]
 pub mod sctp;
 pub mod sendbuf;
 pub mod socket;
+#[cfg(CONFIG_RDMA_RIW_TLS)]
 pub mod tls;
 
 pub use base::{Base, Family};

@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/net/net_namespace.h`](srctree/include/net/net_namespace.h)
 
-use crate::{sctp, tls, Netns};
+use crate::Netns;
 use core::ptr::NonNull;
 use kernel::{
     error::to_result,
@@ -51,13 +51,13 @@ impl Pernet {
 
 impl Drop for Pernet {
     fn drop(&mut self) {
-        tls::wait_for_callbacks();
+        #[cfg(CONFIG_RDMA_RIW_TLS)]
+        crate::tls::wait_for_callbacks();
         // SAFETY: A `Pernet` exists only after a successful `register_pernet()`, and is dropped
         // once.
         unsafe { bindings::unregister_pernet() };
-        // SAFETY: This is the drop of the registration. Each socket has a reference to it, so there
-        // is none.
-        unsafe { sctp::unload() };
+        #[cfg(CONFIG_RDMA_RIW_SCTP)]
+        self.unload_sctp();
         REGISTERED.store(false, ordering::Release);
     }
 }

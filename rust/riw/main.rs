@@ -12,6 +12,8 @@
     clippy::panic,
     clippy::unwrap_used
 )]
+// Without one of the transports, some functions have no user.
+#![cfg_attr(not(all(CONFIG_RDMA_RIW_SCTP, CONFIG_RDMA_RIW_TLS)), allow(dead_code))]
 
 use device::{Devices, NetdevNotifier, RiwLink};
 use kernel::{prelude::*, sync::Arc};

@@ -164,12 +164,16 @@ static TRANSPORT: Attribute<Riw> = Attribute::word(
 /// The words for the setting `tls`, in the order of the module parameter's.
 const TLS_WORDS: &[&CStr] = &[c"off", c"required"];
 
+/// What each word needs.
+const TLS_TRANSPORTS: [&[Transport]; 2] = [&[], &[Transport::Tls]];
+
 /// The file of TLS: connections that are made afterwards use it.
 static TLS: Attribute<Riw> = Attribute::word(
     c"tls",
     TLS_WORDS,
     |dev| dev.cm.settings.requires_tls().into(),
     |dev, number| {
+        dev.cm.load(TLS_TRANSPORTS.get(number).ok_or(EINVAL)?)?;
         // CAST: A small number.
         (dev.cm.settings.tls).store(number as u32, ordering::Relaxed);
         Ok(())

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * C wrappers for rust/net: TLS by the kernel (kTLS), with handshakes by a process (tlshd).
- *
- * A kernel without one of them gets -EOPNOTSUPP for each handshake, and nothing else is called.
- */
+/* C wrappers for rust/net: TLS by the kernel (kTLS), with handshakes by a process (tlshd). */
 #include <linux/file.h>
 #include <linux/key.h>
 #include <linux/rcupdate.h>
@@ -36,7 +32,6 @@ int riw_helper_socket_share(struct socket *sock)
 	return 0;
 }
 
-#if IS_ENABLED(CONFIG_TLS) && IS_ENABLED(CONFIG_NET_HANDSHAKE)
 /*
  * Requests a handshake from tlshd. `peer` and `ctx` must stay valid until `done` is called, once,
  * or riw_helper_tls_cancel() returns true. Neither happens if this fails.
@@ -171,38 +166,6 @@ int riw_helper_tls_send_close_notify(struct socket *sock)
 	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &vec, 1, sizeof(alert));
 	return sock_sendmsg(sock, &msg);
 }
-#else
-int riw_helper_tls_handshake(struct socket *sock, bool server, const char *peer,
-			     unsigned int timeout_ms, riw_tls_done_t done, void *ctx)
-{
-	return -EOPNOTSUPP;
-}
-
-bool riw_helper_tls_cancel(struct sock *sk)
-{
-	return true;
-}
-
-u16 riw_helper_tls_cipher(struct sock *sk)
-{
-	return 0;
-}
-
-bool riw_helper_tls_has_unsent(struct sock *sk)
-{
-	return false;
-}
-
-int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_record *record)
-{
-	return -EOPNOTSUPP;
-}
-
-int riw_helper_tls_send_close_notify(struct socket *sock)
-{
-	return -EOPNOTSUPP;
-}
-#endif
 
 /*
  * Waits until the code of no callback of an ended handshake runs any more. Its last act is to wake

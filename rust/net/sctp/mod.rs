@@ -14,5 +14,4 @@ mod socket;
 mod watch;
 
 pub use message::{MessageBuf, NoPart};
-pub(crate) use module::unload;
 pub use socket::{is_restart, Look, Part, PartKind, Phase, SctpListenSocket, SctpSocket};

@@ -13,8 +13,8 @@ impl Pernet {
     /// netdev waits for, such as a file of sysfs that is being written to. `EPROTONOSUPPORT` or
     /// `ESOCKTNOSUPPORT` if the kernel has no SCTP; otherwise the errors of `sock_create_kern()`.
     pub fn load_sctp(&self) -> Result {
-        // SAFETY: The function has no preconditions but the context. `unload` is called in the drop
-        // of the only registration, so not at the same time.
+        // SAFETY: The function has no preconditions but the context. `sctp_unload()` is called
+        // in the drop of the only registration, so not at the same time.
         to_result(unsafe { bindings::sctp_load() })
     }
 
@@ -23,15 +23,11 @@ impl Pernet {
         // SAFETY: The function reads a flag.
         unsafe { bindings::sctp_is_loaded() }
     }
-}
 
-/// Gives SCTP up, if it has been loaded. May sleep.
-///
-/// # Safety
-///
-/// Only the drop of the registration may call it, and there must be no socket.
-pub(crate) unsafe fn unload() {
-    // SAFETY: The caller promises that there is no SCTP socket. The other functions are called with
-    // a registration only, and there is one at most.
-    unsafe { bindings::sctp_unload() };
+    /// Gives SCTP up, if it has been loaded. May sleep.
+    pub(crate) fn unload_sctp(&mut self) {
+        // SAFETY: Each socket has a reference to the registration, so there is none. The other
+        // functions are called with a registration only, and there is one at most.
+        unsafe { bindings::sctp_unload() };
+    }
 }

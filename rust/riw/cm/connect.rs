@@ -135,14 +135,15 @@ fn attempts(
     let below_reclaim = qp.is_below_reclaim(Role::Initiator);
     let bind = |transport| bind(transport, dev, ns, setup, remote, below_reclaim);
 
-    // The request has to suit each transport. One that has no socket is left out.
-    let transports = dev.settings.transports().iter();
+    // The request has to suit each transport that riw has. One that has no socket is left out.
+    let wanted = dev.settings.transports().iter();
+    let transports = wanted.filter(|transport| transport.is_built());
     let mut attempts = transports.map(|transport| -> Result<_> {
         let startup = Startup::new(*transport, &policy, param.into(), dev.reorder(qp))?;
 
         Ok((startup, bind(*transport)))
     });
-    let (startup, first) = attempts.next().ok_or(EINVAL)??;
+    let (startup, first) = attempts.next().ok_or(EPROTONOSUPPORT)??;
     let second = attempts.next().transpose()?;
 
     Ok(match (first, second) {

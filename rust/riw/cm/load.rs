@@ -23,6 +23,14 @@ use kernel::{
     workqueue::{Work, WorkItem},
 };
 
+/// Returns the beginning of a log line about a transport that is missing.
+fn lacks(transport: Transport) -> &'static str {
+    match transport.is_built() {
+        true => "the kernel has no",
+        false => "riw is built without",
+    }
+}
+
 /// One attempt to load the module.
 #[pin_data]
 struct ModuleLoad {
@@ -42,7 +50,7 @@ impl CmDevice {
     /// longer than until the device is shut down. The caller may hold locks that its unregistration
     /// takes, but none that its shutdown takes.
     ///
-    /// `EPROTONOSUPPORT` if the kernel lacks the first transport, and TCP is not among them;
+    /// `EPROTONOSUPPORT` if riw or the kernel lacks the first transport, and TCP is not among them;
     /// `ENODEV` if the device is shut down, `EINTR` after a signal: the work item goes on in both
     /// cases. `ENOMEM`, or another error of [`Transport::load`].
     pub(crate) fn load(self: &Arc<Self>, transports: &[Transport]) -> Result {
@@ -53,13 +61,14 @@ impl CmDevice {
         match self.load_one(first) {
             Err(e) if Transport::is_missing(e) && transports.contains(&Transport::Tcp) => {
                 pr_warn!(
-                    "the kernel has no {}: the transport is TCP alone\n",
+                    "{} {}: the transport is TCP alone\n",
+                    lacks(first),
                     first.protocol()
                 );
                 Ok(())
             }
             Err(e) if Transport::is_missing(e) => {
-                pr_err!("the kernel has no {}\n", first.protocol());
+                pr_err!("{} {}\n", lacks(first), first.protocol());
                 Err(EPROTONOSUPPORT)
             }
             other => other,
@@ -67,6 +76,9 @@ impl CmDevice {
     }
 
     fn load_one(self: &Arc<Self>, transport: Transport) -> Result {
+        if !transport.is_built() {
+            return Err(EPROTONOSUPPORT);
+        }
         if !transport.has_module() {
             return Ok(());
         }

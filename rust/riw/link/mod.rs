@@ -13,7 +13,7 @@
 //!
 //! Only this module uses sockets, and it imports no other folder of the driver. Each transport has
 //! a folder: [`tcp`], [`tls`] and [`sctp`]. `transport.rs`, `startup.rs` and `listen.rs` have one
-//! variant for each.
+//! variant for each. `absent.rs` has stubs of those that riw is built without.
 //!
 //! # Contexts
 //!
@@ -32,6 +32,8 @@
 //! from it. A transmit pass locks `connection` for each send: one that is under way finds no
 //! connection at its next send.
 
+#[cfg(not(all(CONFIG_RDMA_RIW_SCTP, CONFIG_RDMA_RIW_TLS)))]
+mod absent;
 mod batch;
 pub(crate) mod crc;
 mod deadline;
@@ -40,14 +42,20 @@ mod linger;
 mod listen;
 mod octets;
 mod reorder;
+#[cfg(CONFIG_RDMA_RIW_SCTP)]
 mod sctp;
 mod segments;
 mod startup;
 mod tcp;
+#[cfg(CONFIG_RDMA_RIW_TLS)]
 mod tls;
 mod transport;
 mod types;
 
+#[cfg(not(CONFIG_RDMA_RIW_SCTP))]
+use absent::sctp;
+#[cfg(not(CONFIG_RDMA_RIW_TLS))]
+use absent::tls;
 pub(crate) use batch::Batch;
 pub(crate) use deadline::Deadline;
 pub(crate) use events::{LinkEnd, LinkEvents};

@@ -42,6 +42,15 @@ impl Transport {
         }
     }
 
+    /// Whether riw is built with the transport.
+    pub(crate) fn is_built(self) -> bool {
+        match self {
+            Self::Tcp => true,
+            Self::Tls => cfg!(CONFIG_RDMA_RIW_TLS),
+            Self::Sctp => cfg!(CONFIG_RDMA_RIW_SCTP),
+        }
+    }
+
     /// Returns the name of the protocol, for the log.
     pub(crate) fn protocol(self) -> &'static str {
         match self {
@@ -65,7 +74,7 @@ impl Transport {
         }
     }
 
-    /// Whether an error says that the kernel lacks the transport. It cannot lack TCP.
+    /// Whether an error says that riw or the kernel lacks the transport. They cannot lack TCP.
     pub(crate) fn is_missing(error: Error) -> bool {
         error == EPROTONOSUPPORT || error == ESOCKTNOSUPPORT
     }

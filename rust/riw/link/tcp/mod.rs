@@ -6,13 +6,12 @@ mod budget;
 mod connection;
 mod fpdus;
 mod readable;
-mod socket;
+pub(super) mod socket;
 mod startup;
 
 pub(crate) use connection::TcpConnection;
 use fpdus::RxCause;
 pub(crate) use fpdus::RxState;
 use readable::receive;
-pub(super) use socket::{connect_from_any_port, keepalive, new_socket};
 pub(crate) use startup::MpaStartup;
 pub(super) use startup::{new_reader, receive_request};

@@ -7,7 +7,7 @@ use super::{
         batch::Batch,
         events::{Hook, LinkEvents},
         linger::CloseProgress,
-        tcp::{connect_from_any_port, keepalive, new_socket},
+        tcp::socket::{connect_from_any_port, keepalive, new_socket},
         transport::Carrier,
         types::{LinkDetails, LinkState, Site},
     },
