@@ -42,12 +42,15 @@ check: lab
 # All cases on the stock kernel, and the slow checks. If one fails, the next still runs.
 check-full: lab
 	@status=0; RIW_KERNEL=stock selftests/run_tests --full $(if $(V),-v) || status=1; \
-		for check in check-install check-deb check-series valgrind litmus loom big-endian mutants; do \
+		for check in check-install check-options check-deb check-series valgrind litmus loom big-endian mutants; do \
 			$(MAKE) --no-print-directory $$check || status=1; \
 		done; exit $$status
 
 check-install: lab
 	@selftests/check_install
+
+check-options: lab
+	@selftests/check_options
 
 check-deb: lab
 	@selftests/packages/check_packages
@@ -170,8 +173,9 @@ help:
 	@echo '  make demo        try riw: rping and perftest between two namespaces'
 	@echo '  make shell       a shell in a VM, with riw0 and riw1'
 	@echo '  make check       run all tests (CASES="rping_veth mr_*": some; V=1: verbose; TRANSPORT=sctp)'
-	@echo '  make check-full  all cases on the stock kernel, also slow ones, check-install, check-deb, check-series, valgrind, litmus, loom, big-endian, mutants'
+	@echo '  make check-full  all cases on the stock kernel, also slow ones, check-install, check-options, check-deb, check-series, valgrind, litmus, loom, big-endian, mutants'
 	@echo '  make check-install  check what make install, provider-install and their opposites do'
+	@echo '  make check-options  build riw.ko without SCTP, without TLS, and without both'
 	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in clean roots'
 	@echo '  make check-reach build for other kernels and compilers, and try each in a VM (TARGETS="rt 7.2")'
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and check'
@@ -198,4 +202,4 @@ help:
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-deb check-reach check-debug check-series check-patches soak bench bench-quick profile scale shell module host-test coverage valgrind mutants litmus loom big-endian fuzz clippy fmt doc series lab lab-clean help
+.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-options check-deb check-reach check-debug check-series check-patches soak bench bench-quick profile scale shell module host-test coverage valgrind mutants litmus loom big-endian fuzz clippy fmt doc series lab lab-clean help
