@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Raw bindings that the `kernel` crate lacks: ib_core, iw_cm, TCP and SCTP sockets, dma-bufs,
-//! inline functions.
+//! Raw bindings that the `kernel` crate lacks: ib_core, iw_cm, sockets, dma-bufs, inline functions.
 //!
 //! Only `trace`, `rdma`, `net` and `kernel_ext` may use this crate; they wrap it. Types that the
 //! `kernel` crate binds are re-exported, so that its pointers need no cast. Where the `kernel`

@@ -225,9 +225,9 @@ impl<T: AnyEvent, A: 'static> Hook<T, A> {
 ///
 /// Must not be called from a callback. With SMP that deadlocks: a callback of the socket holds
 /// `sk_callback_lock` as a reader, so sk_unhook() never gets it as the writer, and the hook stays.
-/// The watch of an SCTP socket, which is attached to its hook, calls [`AnyEvent::room`] under the
-/// lock of a wait queue instead. So the hook's own reference to the owner is dropped, and then the
-/// drop of the watch, which has another one, never gets that lock.
+/// What is attached to a hook may call [`AnyEvent::room`] under the lock of a wait queue instead.
+/// So the hook's own reference to the owner is dropped, and then the drop of what is attached,
+/// which has another one, never gets that lock.
 pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callbacks) {
     // SAFETY: The caller promises a valid socket and its original callbacks.
     let hook = unsafe { bindings::sk_unhook(sk.as_ptr(), original) };

@@ -31,7 +31,7 @@ pub enum Disagreement {
 
 impl Disagreement {
     /// Returns the error for the Terminate to the responder. RFC 6581 §8 uses the numbers of MPA's
-    /// errors for SCTP, too.
+    /// errors over each lower layer.
     pub const fn error(self) -> Mpa {
         match self {
             Self::InsufficientIrd => Mpa::InsufficientIrd,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The control words of enhanced connection establishment (RFC 6581 §9). They precede the ULP's
-//! private data in a startup frame of MPA and in a session control chunk of SCTP.
+//! private data in the startup frames of each lower layer.
 
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy_derive::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

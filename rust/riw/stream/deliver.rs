@@ -14,7 +14,7 @@
 //! | none: the queue pair is in error | [`Stream::flush`] | all WRs |
 //!
 //! The consumer is notified by [`Stream::report`], when no lock of the stream is held but `tx`. The
-//! receiver's caller has locked the socket, or over SCTP the inlet.
+//! receiver's caller has locked the socket, or the inlet of the link.
 
 use crate::{
     queue::{

@@ -34,7 +34,7 @@ impl Link {
     fn with_association<R>(&self, f: impl FnOnce(&mut Association) -> Result<R>) -> Result<R> {
         self.with(|connection| match connection {
             Connection::Sctp(association) => f(association),
-            Connection::Tcp(_) | Connection::Tls(_) => Err(ENOTCONN),
+            _ => Err(ENOTCONN),
         })
     }
 

@@ -34,7 +34,7 @@ impl Link {
     fn with_tls<R>(&self, f: impl FnOnce(&mut TlsConnection) -> Result<R>) -> Result<R> {
         self.with(|connection| match connection {
             Connection::Tls(tls) => f(tls),
-            Connection::Tcp(_) | Connection::Sctp(_) => Err(ENOTCONN),
+            _ => Err(ENOTCONN),
         })
     }
 
