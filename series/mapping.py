@@ -76,13 +76,18 @@ def sysfs_abi(manual):
     return "sysfs interface of the driver riw: the settings of a device\n" + "-" * 59 + "\n\n" + "\n".join(entries)
 
 
+def replace_line(line, new):
+    """Returns a function that replaces a line of a text."""
+    def change(content):
+        if content.count(line) != 1:
+            raise ValueError(f"the line {line.strip()!r} is not there once")
+        return content.replace(line, new)
+    return change
+
+
 def add_line(before, line):
     """Returns a function that adds a line to a text, behind another one."""
-    def change(content):
-        if content.count(before) != 1:
-            raise ValueError(f"the line {before.strip()!r} is not there once")
-        return content.replace(before, before + line)
-    return change
+    return replace_line(before, before + line)
 
 
 def add_maintainer(content):
@@ -105,6 +110,9 @@ CHANGES = {
                                            f'source "{FOLDER}/Kconfig"\n'),
     "drivers/infiniband/sw/Makefile": add_line("obj-$(CONFIG_RDMA_SIW)\t\t\t+= siw/\n",
                                                "obj-$(CONFIG_RDMA_RIW)\t\t\t+= riw/\n"),
+    # What TLS links to is built for its users only.
+    "net/Kconfig": replace_line("\tdepends on SUNRPC || NVME_TARGET_TCP || NVME_TCP\n",
+                                "\tdepends on SUNRPC || NVME_TARGET_TCP || NVME_TCP || RDMA_RIW\n"),
 }
 
 
