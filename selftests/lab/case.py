@@ -15,10 +15,10 @@ CHECK_KERNEL = "check"
 # Seconds that a case takes whose header does not say it.
 SECONDS = 30
 # The instrumented kernels, and the factor by which each may be slower than the stock kernel.
-PACE = {"debug": 4, "check": 4, "series": 4}
+PACE = {"debug": 4, "check": 4, "series": 4, "coverage": 4}
 # The seconds that it takes to start a program on a machine of the lab that does nothing else, and the highest
 # factor by which a busy one may be slower.
-START = {"stock": 0.05, "debug": 0.05, "check": 0.04, "series": 0.04}
+START = {"stock": 0.05, "debug": 0.05, "check": 0.04, "series": 0.04, "coverage": 0.04}
 BUSY = 4
 # The factor for a clock that counts instructions: it jumps to the next timer whenever the VM waits for the
 # host.

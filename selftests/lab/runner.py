@@ -235,6 +235,12 @@ class Run:
         return failed != 0 or passed == 0
 
 
+def save_coverage(vm, folder):
+    """Writes what has run of riw.ko since the VM has booted to the folder."""
+    with open(folder / f"coverage-{vm.role}", "wb") as file:
+        vm.run(["cat", "/sys/kernel/debug/riw_coverage"], machine.GRACE, file.write, lambda data: None)
+
+
 class Lane:
     """The pending cases of a kernel, and the workers that share them."""
 
@@ -329,6 +335,8 @@ class Lane:
                 complaints += [(vm.role, complaint) for complaint in vm.reset()]
             for vm in vms:
                 log += [f"{vm.role}: {line}" for line in vm.kernel_log()]
+                if self.kernel == "coverage":
+                    save_coverage(vm, folder)
         except machine.MachineDied as died:
             usable = False
             details.append(str(died))

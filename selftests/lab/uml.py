@@ -16,7 +16,7 @@ CPUS = 2
 PARAMETERS = {"debug": ["slab_debug=FZP", "kunit.enable=1", "log_buf_len=8M"],
               "check": ["kunit.enable=1", "kasan_multi_shot", "log_buf_len=8M"],
               "fast": ["pin_cpus"]}
-PARAMETERS["series"] = PARAMETERS["check"]
+PARAMETERS["series"] = PARAMETERS["coverage"] = PARAMETERS["check"]
 # Those of the kernel `check`, unless lockdep and debug objects are wanted: patches/debug/debug_locks.h.
 NO_LOCKDEP = ["debug_locks=0", "no_debug_objects"]
 
@@ -64,7 +64,7 @@ class Machine(machine.Machine):
             # Only the cases create interfaces and block devices.
             "dummy.numdummies=0", "bonding.max_bonds=0", "null_blk.nr_devices=0",
             *machine.PATIENCE, *PARAMETERS.get(flavour, ()),
-            *(NO_LOCKDEP if flavour in ("check", "series") and not lockdep else ()),
+            *(NO_LOCKDEP if flavour in ("check", "series", "coverage") and not lockdep else ()),
             "con0=null,fd:1", "con=null", f"ssl0=fd:{theirs.fileno()}", "ssl=null",
             f"RIW_ROLE={role}", f"RIW_DRIVER={machine.DRIVER}",
             f"RIW_KO=/riw/build/uml-{flavour}/riw.ko", f"RIW_KHZ={machine.tsc_khz()}",
