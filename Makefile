@@ -107,6 +107,10 @@ valgrind: lab
 coverage: lab
 	@selftests/measure_coverage
 
+# Which part of the driver the cases execute (CASES="rping_veth mr_*": those; JOBS=2: VMs at a time).
+coverage-driver: lab
+	@selftests/measure_driver_coverage $(if $(JOBS),-j $(JOBS)) $(CASES)
+
 # The order of accesses to memory, in models (TEST="doorbell runner": some).
 litmus: lab
 	@selftests/litmus/run_litmus $(TEST)
@@ -189,6 +193,7 @@ help:
 	@echo '  make mutants     check that the tests of rust/iwarp notice changes of it (SINCE=HEAD~3);'
 	@echo '                   needs cargo and Rust 1.88'
 	@echo '  make coverage    show how much of rust/iwarp its tests execute'
+	@echo '  make coverage-driver  show how much of the driver the cases execute (CASES="rping_veth mr_*": those)'
 	@echo '  make fuzz        fuzz rust/iwarp (TARGET=pair: one target; SECONDS=600 or RUNS=1000000)'
 	@echo '  make litmus      check the order of accesses to shared memory with herd7 (TEST=doorbell: one test)'
 	@echo '  make loom        run the lock-free code of riw and libriw in all interleavings of its threads'
@@ -202,4 +207,4 @@ help:
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-options check-deb check-reach check-debug check-series check-patches soak bench bench-quick profile scale shell module host-test coverage valgrind mutants litmus loom big-endian fuzz clippy fmt doc series lab lab-clean help
+.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-options check-deb check-reach check-debug check-series check-patches soak bench bench-quick profile scale shell module host-test coverage coverage-driver valgrind mutants litmus loom big-endian fuzz clippy fmt doc series lab lab-clean help
