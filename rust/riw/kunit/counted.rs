@@ -140,19 +140,21 @@ mod tests {
         Ok(())
     }
 
-    /// Every entry number maps into the ring, behind the header, and no access exceeds its entry.
+    /// Every entry number maps into the ring, behind the header, to the slot of the number modulo
+    /// the entries, and no access exceeds its entry.
     #[test]
     fn entries_stay_within_the_ring() -> Result {
         let ring = CountedRing::new(5, 192)?;
-        let last = [1; 24];
-
         assert_eq!(ring.len(), 8);
         for number in [0, 7, 8, u32::MAX] {
             let entry = ring.entry(number);
+            let (stored, mut loaded) = ([u64::from(number) + 1; 24], [0; 24]);
 
             assert_eq!(entry.octets(), 192);
-            assert!(entry.store(0, &last).is_some());
-            assert!(entry.store(8, &last).is_none());
+            assert!(entry.store(0, &stored).is_some());
+            assert!(ring.entry(number % 8).load(0, &mut loaded).is_some());
+            assert_eq!(loaded, stored);
+            assert!(entry.store(8, &stored).is_none());
             assert!(entry.load(192, &mut [0]).is_none());
             assert!(entry.load(usize::MAX, &mut [0]).is_none());
         }
