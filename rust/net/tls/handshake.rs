@@ -31,8 +31,8 @@ pub enum TlsRole {
 
 /// Receives the end of a handshake.
 pub trait HandshakeDone: Send + Sync + 'static {
-    /// [`TlsSocket::poll_handshake`] is to be called. Process context. Must only mark and schedule:
-    /// the drop of the socket may wait for it.
+    /// [`TlsSocket::poll_handshake`](super::TlsSocket::poll_handshake) is to be called. Process
+    /// context. Must only mark and schedule: the drop of the socket may wait for it.
     fn handshake_done(self: ArcBorrow<'_, Self>);
 }
 
