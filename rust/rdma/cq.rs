@@ -47,6 +47,7 @@ impl HandlerCalls {
     const REQUESTED: u32 = 2;
 
     /// Calls `handler`, or if another caller is in it, has that one call it once more. Any context.
+    /// The model is `selftests/litmus/handler_calls.litmus`.
     fn request(&self, handler: impl Fn()) {
         // Full: a call sees what was written before its request.
         if self.0.xchg(Self::REQUESTED, ordering::Full) != Self::IDLE {
@@ -79,6 +80,16 @@ impl<T: Driver> Cq<T> {
         // this driver. ib_core frees a device after its objects are destroyed, which waits for
         // `self`.
         unsafe { Device::from_raw((*self.raw()).device) }
+    }
+
+    /// Borrows a queue from ib_core's pointer to it. Any context.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::from_base`].
+    pub(crate) unsafe fn from_raw<'a>(cq: *mut bindings::ib_cq) -> &'a Self {
+        // SAFETY: The caller promises it. ib_core's struct is at the start.
+        unsafe { Self::from_base(cq.cast()) }
     }
 
     /// Returns ib_core's struct. Any context.
@@ -224,7 +235,7 @@ impl<T: Driver> Callbacks<T> {
             let udata = unsafe { Udata::from_raw(udata) }.ok_or(EINVAL)?;
             // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it
             // runs.
-            let len = T::resize_cq(unsafe { Cq::<T>::from_base(cq.cast()) }, len, &udata)?;
+            let len = T::resize_cq(unsafe { Cq::<T>::from_raw(cq) }, len, &udata)?;
 
             // uverbs lets threads resize a queue at the same time. It only reports the number.
             // SAFETY: `cq` is valid, and the field is aligned. Rust accesses it by atomic stores
@@ -259,7 +270,7 @@ impl<T: Driver> Callbacks<T> {
         let solicited = flags & bindings::ib_cq_notify_flags_IB_CQ_SOLICITED_MASK
             == bindings::ib_cq_notify_flags_IB_CQ_SOLICITED;
         // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it runs.
-        let missed = T::req_notify_cq(unsafe { Cq::<T>::from_base(cq.cast()) }, solicited);
+        let missed = T::req_notify_cq(unsafe { Cq::<T>::from_raw(cq) }, solicited);
 
         (missed && flags & bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS != 0).into()
     }
@@ -280,7 +291,7 @@ impl<T: Driver> Callbacks<T> {
 
             // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it
             // runs.
-            T::poll_cq(unsafe { Cq::<T>::from_base(cq.cast()) }, &mut room)?;
+            T::poll_cq(unsafe { Cq::<T>::from_raw(cq) }, &mut room)?;
             // CAST: At most `entries`.
             Ok(entries.saturating_sub(room.left()) as c_int)
         })

@@ -18,11 +18,7 @@ use crate::{
     Driver,
 };
 use core::marker::PhantomData;
-use kernel::{
-    ffi::c_int,
-    prelude::*,
-    sync::aref::ARef,
-};
+use kernel::{ffi::c_int, prelude::*, sync::aref::ARef};
 use riw_bindings as bindings;
 
 /// A queue pair (`struct ib_qp`, `include/rdma/ib_verbs.h`).
@@ -75,7 +71,7 @@ impl<'a, T: Driver> QpInitAttr<'a, T> {
 
         // SAFETY: `raw` is not null, so by the type invariant it is a queue of driver `T`. ib_core
         // holds it during the `create_qp` call, which `'a` does not outlive.
-        (!raw.is_null()).then(|| unsafe { Cq::<T>::from_base(raw.cast()) }.into())
+        (!raw.is_null()).then(|| unsafe { Cq::<T>::from_raw(raw) }.into())
     }
 
     /// Returns the completion queue of the receive queue.
@@ -84,7 +80,7 @@ impl<'a, T: Driver> QpInitAttr<'a, T> {
 
         // SAFETY: `raw` is not null, so by the type invariant it is a queue of driver `T`. ib_core
         // holds it during the `create_qp` call, which `'a` does not outlive.
-        (!raw.is_null()).then(|| unsafe { Cq::<T>::from_base(raw.cast()) }.into())
+        (!raw.is_null()).then(|| unsafe { Cq::<T>::from_raw(raw) }.into())
     }
 
     /// Returns the shared receive queue, if any.

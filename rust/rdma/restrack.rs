@@ -107,9 +107,7 @@ impl DetailsWriter<'_> {
 
         // SAFETY: `add` lends the message to `self` alone. `name` and `value` are NUL-terminated
         // strings, and the function copies them.
-        Self::check(unsafe {
-            bindings::rdma_nl_put_driver_string(msg, name, value.as_char_ptr())
-        })
+        Self::check(unsafe { bindings::rdma_nl_put_driver_string(msg, name, value.as_char_ptr()) })
     }
 
     /// Writes a value as a text. A value longer than 79 bytes loses its parts from the first that
@@ -202,7 +200,7 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: nldev holds a reference to the entry of a completion queue that was created.
         // ib_destroy_cq_user() waits for it in rdma_restrack_begin_del(), before `destroy_cq`.
         // nldev lends its message.
-        unsafe { add(msg, &T::cq_details(Cq::<T>::from_base(cq.cast()))) }
+        unsafe { add(msg, &T::cq_details(Cq::<T>::from_raw(cq))) }
     }
 
     /// # Safety

@@ -481,7 +481,10 @@ TRACE_EVENT(cq_arm,
 	)
 );
 
-/* The consumer is notified: its completion queue was armed for a completion that was added. */
+/*
+ * The consumer is notified: its completion queue was armed for a completion that was added. Several
+ * events during a call of a kernel user's handler cause one more call.
+ */
 TRACE_EVENT(cq_notify,
 	TP_PROTO(const struct ib_cq *cq),
 

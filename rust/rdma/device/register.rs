@@ -126,9 +126,8 @@ impl<T: iw::CmOperations> Device<T> {
         unsafe { bindings::get_device(Self::core_device(raw)) };
         // SAFETY: By the caller's promise the ops, the netdev and all fields that ib_core requires
         // are set. `name` is a NUL-terminated string.
-        let ret = unsafe {
-            bindings::ib_register_device(raw, name.as_char_ptr(), core::ptr::null_mut())
-        };
+        let ret =
+            unsafe { bindings::ib_register_device(raw, name.as_char_ptr(), core::ptr::null_mut()) };
 
         to_result(ret).inspect_err(|_| {
             // SAFETY: `get_device()` above took the reference that is dropped here.
