@@ -9,8 +9,8 @@
 //! backlog in `release_sock()`). In both cases the caller has exclusive use of the socket;
 //! [`LockedSock`] stands for that. Listening sockets are the exception: TCP reports a new
 //! connection without holding the listener's lock. So they have their own trait, [`Listener`].
-//! Protocols that call with or without the socket's lock have [`AnyEvent`]. One of them reports
-//! room in the send buffer under the lock of a wait queue.
+//! Protocols that call with or without the socket's lock have [`AnyEvent`]. SCTP reports room in
+//! the send buffer under the lock of a wait queue.
 //!
 //! Each callback takes `sk_callback_lock` as a reader and looks up its owner under it.
 //! [`Base::clear_callbacks`] removes the owner as the writer: it waits for running callbacks, and
@@ -66,8 +66,9 @@ pub trait AnyEvent: Sized + Send + Sync + 'static {
     /// disabled: must not sleep. The socket's lock may or may not be held.
     fn changed(self: &Arc<Self>);
 
-    /// There is room in the send buffer again. Any context, with interrupts disabled, under the
-    /// lock of a wait queue: must only mark and schedule.
+    /// There is room in the send buffer again. Any context: over SCTP with interrupts disabled,
+    /// under the lock of a wait queue; over TLS with `sk_callback_lock` held. Must only mark and
+    /// schedule.
     ///
     /// Called only after a send on the socket has failed with `EAGAIN`, its `room()` has returned
     /// 0, or its `notify_room()` was called.

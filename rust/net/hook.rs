@@ -36,11 +36,11 @@ pub(crate) struct Operations {
 pub(crate) struct Hook<T, A = ()> {
     operations: &'static Operations,
     owner: Arc<T>,
-    /// The protocol's own. Dropped with the hook, before the socket is released.
+    /// Data of the protocol. Dropped with the hook, before the socket is released.
     attached: A,
 }
 
-impl<T: Send + Sync + 'static, A: 'static> Hook<T, A> {
+impl<T: Send + Sync + 'static, A: Send + Sync + 'static> Hook<T, A> {
     /// Creates a hook for `owner`. May sleep. `ENOMEM` if there is no memory.
     pub(crate) fn new(
         owner: Arc<T>,
@@ -204,7 +204,7 @@ impl<T: Listener> Hook<T> {
     }
 }
 
-impl<T: AnyEvent, A: 'static> Hook<T, A> {
+impl<T: AnyEvent, A: Send + Sync + 'static> Hook<T, A> {
     /// Calls [`AnyEvent::changed`].
     ///
     /// # Safety

@@ -26,8 +26,8 @@ impl Pernet {
 
     /// Gives SCTP up, if it has been loaded. May sleep.
     pub(crate) fn unload_sctp(&mut self) {
-        // SAFETY: Each socket has a reference to the registration, so there is none. The other
-        // functions are called with a registration only, and there is one at most.
+        // SAFETY: `&mut self` is exclusive: no socket has a reference to the registration, of which
+        // there is one at most, and `load_sctp` does not run.
         unsafe { bindings::sctp_unload() };
     }
 }

@@ -20,6 +20,12 @@ struct RoomWatch<T> {
     owner: KBox<Arc<T>>,
 }
 
+// SAFETY: `sctp_unwatch()` locks the wait queue, so any thread may remove the entry. `owner` may be
+// dropped by any thread.
+unsafe impl<T: Send + Sync> Send for RoomWatch<T> {}
+// SAFETY: A shared reference has no methods. The callback shares only the owner, which is `Sync`.
+unsafe impl<T: Send + Sync> Sync for RoomWatch<T> {}
+
 impl<T: AnyEvent> RoomWatch<T> {
     /// Calls [`AnyEvent::room`] of `owner` from now on. May sleep. `ENOMEM` if there is no memory.
     ///

@@ -10,6 +10,8 @@ static HAVE_BEGUN: Atomic<bool> = Atomic::new(false);
 
 /// Notes that a handshake begins. Any context.
 pub(super) fn note_handshake() {
+    // Relaxed: the socket drops its reference to the `Pernet` later, and the drop of the `Pernet`,
+    // which waits for the callbacks, follows the last one.
     HAVE_BEGUN.store(true, ordering::Relaxed);
 }
 

@@ -109,8 +109,9 @@ impl TlsSocket {
     /// address. May sleep.
     ///
     /// `owner` is told when the handshake has ended. It is not if this fails: `ESRCH` if no process
-    /// takes requests in the namespace, `EOPNOTSUPP` if the kernel lacks TLS, `EAGAIN` if too many
-    /// requests wait for that process, `EBUSY` if a handshake is under way or has been; `ENOMEM`.
+    /// takes requests in the namespace, `EOPNOTSUPP` if the kernel has failed to set handshakes up,
+    /// `EAGAIN` if too many requests wait for that process, `EBUSY` if a handshake is under way or
+    /// has been; `ENOMEM`.
     pub fn begin_handshake(
         &mut self,
         role: TlsRole,

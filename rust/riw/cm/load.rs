@@ -2,7 +2,7 @@
 
 //! Loading the module of a transport for a device.
 //!
-//! It registers with all network namespaces, and so waits while one is being dismantled. The
+//! A module registers with all network namespaces, and so waits while one is dismantled. The
 //! dismantling waits until nobody has a reference to the netdevs of that namespace. `rdma link add`
 //! has one. So has ib_core until the device is unregistered, which waits for writes to `transport`.
 //! The caller may be in another namespace: if one end of a veth pair is in the dying one, both ends
@@ -46,9 +46,9 @@ impl_has_work! {
 }
 
 impl CmDevice {
-    /// Loads the modules that these transports need. Process context; waits for `modprobe`, but not
-    /// longer than until the device is shut down. The caller may hold locks that its unregistration
-    /// takes, but none that its shutdown takes.
+    /// Loads the module of the first transport, if it has one. Process context; waits for
+    /// `modprobe`, but not longer than until the device is shut down. The caller may hold locks
+    /// that its unregistration takes, but none that its shutdown takes.
     ///
     /// `EPROTONOSUPPORT` if riw or the kernel lacks the first transport, and TCP is not among them;
     /// `ENODEV` if the device is shut down, `EINTR` after a signal: the work item goes on in both

@@ -2,8 +2,8 @@
 
 //! Stubs of the transports that riw is built without.
 //!
-//! Each module has the names that the rest of the folder uses. Its types have no values, and what
-//! would make one fails with `EPROTONOSUPPORT`.
+//! Each module has the names that the rest of the folder uses. Its types have no values, and the
+//! functions that would make one fail with `EPROTONOSUPPORT`.
 
 use super::{
     batch::Batch,
@@ -16,7 +16,7 @@ use super::{
 use kernel::{prelude::*, sync::Arc};
 use net::{AnyEvent, Base};
 
-/// A connection or an inlet that there cannot be.
+/// A connection or an inlet of an absent transport.
 pub(crate) enum Absent {}
 
 impl Absent {
@@ -104,7 +104,8 @@ pub(super) mod tls {
             Err(EPROTONOSUPPORT)
         }
 
-        pub(in crate::link) fn accepted(_socket: Socket, _ns: &Netns) -> Result<KBox<Self>> {
+        pub(in crate::link) fn accepted(socket: Socket, _ns: &Netns) -> Result<KBox<Self>> {
+            socket.abort();
             Err(EPROTONOSUPPORT)
         }
 

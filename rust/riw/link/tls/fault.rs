@@ -7,7 +7,7 @@ use kernel::prelude::*;
 /// Why a handshake has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TlsFault {
-    /// No process makes handshakes, or the kernel has no TLS.
+    /// No process makes handshakes.
     NoAgent,
     /// A certificate is not accepted, or the peer does not accept that of this side.
     Certificate,
@@ -23,7 +23,7 @@ impl TlsFault {
     /// Returns the fault in words.
     pub(in crate::link) fn rule(self) -> &'static str {
         match self {
-            Self::NoAgent => "no tlshd runs in this network namespace, or the kernel has no TLS",
+            Self::NoAgent => "no tlshd runs in this network namespace",
             Self::Certificate => "a certificate was not accepted in the TLS handshake",
             Self::NoCertificate => "the peer has no certificate for TLS",
             Self::Timeout => "the TLS handshake took too long",
