@@ -110,9 +110,9 @@ CHANGES = {
                                            f'source "{FOLDER}/Kconfig"\n'),
     "drivers/infiniband/sw/Makefile": add_line("obj-$(CONFIG_RDMA_SIW)\t\t\t+= siw/\n",
                                                "obj-$(CONFIG_RDMA_RIW)\t\t\t+= riw/\n"),
-    # What TLS links to is built for its users only.
+    # RDMA_RIW_TLS links to the functions of NET_HANDSHAKE.
     "net/Kconfig": replace_line("\tdepends on SUNRPC || NVME_TARGET_TCP || NVME_TCP\n",
-                                "\tdepends on SUNRPC || NVME_TARGET_TCP || NVME_TCP || RDMA_RIW\n"),
+                                "\tdepends on SUNRPC || NVME_TARGET_TCP || NVME_TCP || RDMA_RIW_TLS\n"),
 }
 
 
