@@ -112,8 +112,8 @@ impl WorkItem for Worker {
 }
 
 /// Yields the CPU: not every kernel preempts a kernel thread. `schedule()` alone would go on with
-/// this one until the next tick. Process context, may sleep. Call it at least once in some thousand
-/// steps.
+/// this one until the next tick. Nothing relies on it for progress: [`wait_until`] has a time-out.
+/// Process context, may sleep. Call it at least once in some thousand steps.
 pub fn yield_cpu() {
     // SAFETY: `yield()` only needs process context, in which tests and workers run.
     unsafe { bindings::yield_() };

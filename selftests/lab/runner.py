@@ -236,9 +236,10 @@ class Run:
 
 
 def save_coverage(vm, folder):
-    """Writes what has run of riw.ko since the VM has booted to the folder."""
+    """Writes what has run of riw.ko since the VM has booted to the folder. Returns complaints."""
     with open(folder / f"coverage-{vm.role}", "wb") as file:
-        vm.run(["cat", "/sys/kernel/debug/riw_coverage"], machine.GRACE, file.write, lambda data: None)
+        status = vm.run(["cat", "/sys/kernel/debug/riw_coverage"], machine.GRACE, file.write, lambda data: None)
+    return [] if status == 0 else [f"{vm.role}: no coverage: status {status}"]
 
 
 class Lane:
@@ -336,7 +337,7 @@ class Lane:
             for vm in vms:
                 log += [f"{vm.role}: {line}" for line in vm.kernel_log()]
                 if self.kernel == "coverage":
-                    save_coverage(vm, folder)
+                    details += save_coverage(vm, folder)
         except machine.MachineDied as died:
             usable = False
             details.append(str(died))

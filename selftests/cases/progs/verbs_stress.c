@@ -241,8 +241,9 @@ static void half_open(struct half *h, struct end *end, int messages, int expecte
 /* Checks that no completion is left, unless the run has ended early. */
 static void half_check(struct half *h)
 {
-	struct ibv_wc wc;
+	struct ibv_wc wc = {};
 
+	/* A queue that cannot be polled fails, too. */
 	if (!stop && ibv_poll_cq(h->end->scq, 1, &wc))
 		fail(h, "a completion too many of the send queue", wc.wr_id, wc.status);
 	if (!stop && ibv_poll_cq(h->end->rcq, 1, &wc))
