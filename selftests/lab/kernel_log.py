@@ -37,7 +37,8 @@ DUMPS = (
     # Of a memory cgroup that is out of memory. For the whole system, the constraint is another.
     Dump("invoked oom-killer",
          re.compile("oom-kill:constraint=CONSTRAINT_MEMCG|Out of memory and no killable processes"),
-         re.compile("Call Trace"), 400),
+         # A frame may have the name of a function such as refcount_dec().
+         re.compile(r"Call Trace|\] +(\[<[0-9a-f]+>\] )?(\? )?[\w.]+\+0x[0-9a-f]+/0x[0-9a-f]+( |$)"), 400),
 )
 # lockdep: long, and with the stack of the caller at the end.
 LOCKDEP = re.compile("possible circular locking|inconsistent lock state")
