@@ -16,6 +16,7 @@ use kernel::{
 
 mod percpu;
 mod ratelimit;
+mod runner;
 mod sync;
 mod workqueue;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Additions to the kernel's `kernel` crate for any driver: locks for data shared with softirqs,
-//! owned work queues, memory cgroups, allocation scopes, rate limits, per-CPU counters, times,
-//! growth of vectors, and helpers for KUnit suites.
+//! the right to do some work, owned work queues, memory cgroups, allocation scopes, rate limits,
+//! per-CPU counters, times, growth of vectors, and helpers for KUnit suites.
 //!
 //! Nothing here depends on networking or RDMA. All of it could move to `rust/kernel`, each file to
 //! the module of its name.
@@ -16,6 +16,7 @@ pub mod memalloc;
 pub mod memcg;
 pub mod percpu;
 pub mod ratelimit;
+pub mod runner;
 pub mod sync;
 pub mod time;
 pub mod vec;

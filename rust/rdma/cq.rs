@@ -18,6 +18,7 @@ use kernel::{
     sync::atomic::{ordering, Atomic},
     types::Opaque,
 };
+use kernel_ext::runner::Runner;
 use riw_bindings as bindings;
 
 #[cfg(CONFIG_KUNIT = "y")]
@@ -25,39 +26,24 @@ use riw_bindings as bindings;
 mod kunit;
 
 /// ib_core's part of a completion queue (`struct ib_cq`, `include/rdma/ib_verbs.h`), and the calls
-/// of its handler. ib_core allocates it zeroed.
+/// of its handler.
 #[repr(C)]
 pub struct CqBase {
     ib: Opaque<bindings::ib_cq>,
-    calls: HandlerCalls,
+    calls: Runner,
 }
 
 /// A completion queue (`struct ib_cq`, `include/rdma/ib_verbs.h`).
 pub type Cq<T> = Object<CqBase, T, <T as Driver>::Cq>;
 
-/// The calls of the handler of a kernel user, which expects that it never runs twice at a time
-/// (`Documentation/infiniband/core_locking.rst`). Zero octets are a valid value.
-struct HandlerCalls(Atomic<u32>);
-
-impl HandlerCalls {
-    const IDLE: u32 = 0;
-    /// A caller is in the handler.
-    const RUNNING: u32 = 1;
-    /// A call has been requested since then.
-    const REQUESTED: u32 = 2;
-
-    /// Calls `handler`, or if another caller is in it, has that one call it once more. Any context.
-    /// The model is `selftests/litmus/handler_calls.litmus`.
-    fn request(&self, handler: impl Fn()) {
-        // Full: a call sees what was written before its request.
-        if self.0.xchg(Self::REQUESTED, ordering::Full) != Self::IDLE {
-            return;
-        }
+/// Calls the handler of a kernel user, which expects that it never runs twice at a time
+/// (`Documentation/infiniband/core_locking.rst`). If another caller is in it, that one calls it
+/// once more instead. Any context.
+fn call_in_turn(calls: &Runner, handler: impl Fn()) {
+    if calls.want() {
         loop {
-            self.0.xchg(Self::RUNNING, ordering::Full);
             handler();
-            let ended = self.0.cmpxchg(Self::RUNNING, Self::IDLE, ordering::Full);
-            if ended.is_ok() {
+            if calls.done() {
                 return;
             }
         }
@@ -117,8 +103,8 @@ impl<T: Driver> Cq<T> {
         if unsafe { !(*cq).uobject.is_null() } {
             return call();
         }
-        // SAFETY: The same; ib_core has allocated it zeroed, and only this function uses the field.
-        unsafe { &(*self.base()).calls }.request(call);
+        // SAFETY: The same. `new_cq` has initialized the field, and only this function uses it.
+        call_in_turn(unsafe { &(*self.base()).calls }, call);
     }
 
     /// Reports an overflow to the event handler of the consumer (`ib_cq::event_handler`). Any
@@ -185,6 +171,7 @@ impl<T: Driver> Callbacks<T> {
             // `destroy`.
             unsafe {
                 let dev = Device::from_raw((*cq).device);
+                (&raw mut (*cq.cast::<CqBase>()).calls).write(Runner::new());
                 Cq::<T>::create(cq.cast(), T::create_cq(dev, &mut attr, udata)?);
                 (*cq).cqe = attr.cqe.try_into().unwrap_or(c_int::MAX);
             }

@@ -2,7 +2,7 @@
 
 //! The calls of a kernel user's completion handler, which several producers request.
 
-use super::HandlerCalls;
+use super::call_in_turn;
 use kernel::{
     prelude::*,
     sync::{
@@ -10,13 +10,16 @@ use kernel::{
         Arc,
     },
 };
-use kernel_ext::kunit::{wait_until, Workers};
+use kernel_ext::{
+    kunit::{wait_until, Workers},
+    runner::Runner,
+};
 
 const ROUNDS: u64 = 20_000;
 
 /// A handler that notes how it is called.
 struct Consumer {
-    calls: HandlerCalls,
+    calls: Runner,
     requested: Atomic<u64>,
     /// Requests that a call of the handler has seen.
     seen: Atomic<u64>,
@@ -28,7 +31,7 @@ struct Consumer {
 impl Consumer {
     fn new() -> Result<Arc<Self>> {
         let this = Self {
-            calls: HandlerCalls(Atomic::new(HandlerCalls::IDLE)),
+            calls: Runner::new(),
             requested: Atomic::new(0),
             seen: Atomic::new(0),
             running: Atomic::new(false),
@@ -42,7 +45,7 @@ impl Consumer {
     /// Requests a call of the handler, as a producer does.
     fn request(&self) {
         self.requested.fetch_add(1, ordering::Relaxed);
-        self.calls.request(|| self.handle());
+        call_in_turn(&self.calls, || self.handle());
     }
 
     fn handle(&self) {
@@ -88,13 +91,13 @@ mod tests {
     /// Requests during a call cause one more call, by the same caller.
     #[test]
     fn requests_during_a_call_cause_one_more() {
-        let consumer = HandlerCalls(Atomic::new(HandlerCalls::IDLE));
+        let runner = Runner::new();
         let calls = Atomic::new(0u32);
         let request = || {
-            consumer.request(|| {
+            call_in_turn(&runner, || {
                 if calls.fetch_add(1, ordering::Relaxed) == 0 {
                     for _ in 0..2 {
-                        consumer.request(|| {
+                        call_in_turn(&runner, || {
                             calls.fetch_add(100, ordering::Relaxed);
                         });
                     }

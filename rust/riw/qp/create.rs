@@ -4,7 +4,6 @@
 
 use super::{
     owner::Owner,
-    runner::Runner,
     state::{CurrentState, Status},
     sweep::{FreePlace, SweepPlace},
     Qp,
@@ -31,7 +30,7 @@ use kernel::{
     sync::{aref::ARef, atomic::Atomic, Arc},
     time::hrtimer::HrTimer,
 };
-use kernel_ext::{memcg::MemCgroup, sync::new_bh_spinlock};
+use kernel_ext::{memcg::MemCgroup, runner::Runner, sync::new_bh_spinlock};
 use rdma::{
     pd::Pd,
     qp::{QpCap, QpInitAttr},

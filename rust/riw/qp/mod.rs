@@ -14,7 +14,6 @@ mod owner;
 mod post;
 mod push;
 mod receive_wait;
-mod runner;
 mod state;
 mod stream_error;
 pub(crate) mod sweep;
@@ -42,6 +41,7 @@ use kernel::{
 };
 use kernel_ext::{
     memalloc::{without_io, without_reclaim},
+    runner::Runner,
     sync::BhSpinLock,
     workqueue::{impl_has_queue, Queue},
 };
@@ -52,7 +52,6 @@ pub(crate) use traits::{Closed, QpConnection, Role};
 
 use owner::Owner;
 use push::PushHandle;
-use runner::Runner;
 use state::{CurrentState, Status};
 use sweep::FlushSweep;
 

@@ -39,7 +39,7 @@ fn main() {
         source!("rust/libriw/ring/receive.rs"),
         source!("rust/libriw/ring/send.rs"),
         source!("rust/riw/cm/pending.rs"),
-        source!("rust/riw/qp/runner.rs"),
+        source!("rust/kernel-ext/runner.rs"),
         source!("rust/riw/queue/arming.rs"),
         source!("rust/riw/queue/counted.rs"),
         source!("rust/riw/queue/entry.rs"),

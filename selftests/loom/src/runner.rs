@@ -2,7 +2,7 @@
 
 //! The right to transmit, with two threads that post and race for it.
 
-#[path = "../../../rust/riw/qp/runner.rs"]
+#[path = "../../../rust/kernel-ext/runner.rs"]
 mod right;
 
 use crate::tap::Model;

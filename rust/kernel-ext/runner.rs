@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The right to transmit: one holder at a time, and no lost wakeup.
+//! The right to do some work: one holder at a time, and no lost wakeup.
 
 use kernel::sync::atomic::{ordering, Atomic};
-
-#[cfg(CONFIG_KUNIT = "y")]
-#[path = "../kunit/runner.rs"]
-mod kunit;
 
 /// No run is active, and none is requested.
 const IDLE: u32 = 0;
@@ -15,16 +11,17 @@ const RUNNING: u32 = 1;
 /// A run is active, and another pass is requested.
 const RERUN: u32 = 2;
 
-/// The right to transmit for a queue pair.
+/// The right to make passes over some work.
 ///
 /// [`Runner::want`] requests a pass, and gives the right to one caller. The holder returns it by
 /// [`Runner::done`], which fails if another pass was requested meanwhile. Both are full barriers: a
 /// pass sees all writes before `want`.
-pub(super) struct Runner(Atomic<u32>);
+pub struct Runner(Atomic<u32>);
 
 impl Runner {
     /// Creates a right that nobody holds. Any context.
-    pub(super) fn new() -> Self {
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
         Self(Atomic::new(IDLE))
     }
 
@@ -32,7 +29,8 @@ impl Runner {
     /// or pass it to a worker. Otherwise the holder makes the pass.
     ///
     /// Ordering, here and in [`Self::done`]: `selftests/litmus/runner.litmus`.
-    pub(super) fn want(&self) -> bool {
+    #[inline]
+    pub fn want(&self) -> bool {
         let mut state = self.0.load(ordering::Relaxed);
 
         loop {
@@ -46,7 +44,8 @@ impl Runner {
 
     /// Returns the right. Any context. Returns false if another pass was requested: the caller
     /// still holds the right, and must make it.
-    pub(super) fn done(&self) -> bool {
+    #[inline]
+    pub fn done(&self) -> bool {
         if self.0.cmpxchg(RUNNING, IDLE, ordering::Full).is_ok() {
             return true;
         }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The right to transmit, with two threads that race for it.
+//! The right to do some work, with two threads that race for it.
 
 // A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
-use super::Runner;
+use super::{wait_until, Workers};
+use crate::runner::Runner;
 use kernel::{
     prelude::*,
     sync::{
@@ -13,9 +14,8 @@ use kernel::{
         Arc,
     },
 };
-use kernel_ext::kunit::{wait_until, Workers};
 
-/// A minimal queue pair.
+/// Some work.
 struct Work {
     runner: Runner,
     posted: Atomic<u64>,
@@ -27,7 +27,7 @@ struct Work {
 }
 
 impl Work {
-    /// Posts a request. Transmits if no run is active.
+    /// Posts a request. Runs if no run is active.
     fn post(&self) {
         self.posted.fetch_add(1, ordering::Relaxed);
         if self.runner.want() {
@@ -54,7 +54,7 @@ impl Work {
     }
 }
 
-#[kunit_tests(riw_runner)]
+#[kunit_tests(kernel_ext_runner)]
 mod tests {
     use super::*;
 
