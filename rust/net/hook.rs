@@ -61,7 +61,7 @@ impl<T: Send + Sync + 'static, A: Send + Sync + 'static> Hook<T, A> {
     /// # Safety
     ///
     /// `sk` must be a valid socket. The operations of `hook` must be for this type of hook and this
-    /// kind of socket, and what is attached to it for this socket.
+    /// kind of socket, and its attached data for this socket.
     pub(crate) unsafe fn install(sk: NonNull<sock>, hook: KBox<Self>) -> Result {
         let callbacks = bindings::riw_sk_callbacks {
             data_ready: Some(data_ready),
@@ -109,7 +109,7 @@ impl<T: Send + Sync + 'static, A: Send + Sync + 'static> Hook<T, A> {
         unsafe { &(*hook.cast::<Self>()).owner }
     }
 
-    /// Returns what is attached.
+    /// Returns the attached data.
     ///
     /// # Safety
     ///
@@ -225,8 +225,8 @@ impl<T: AnyEvent, A: Send + Sync + 'static> Hook<T, A> {
 ///
 /// Must not be called from a callback. With SMP that deadlocks: a callback of the socket holds
 /// `sk_callback_lock` as a reader, so sk_unhook() never gets it as the writer, and the hook stays.
-/// What is attached to a hook may call [`AnyEvent::room`] under the lock of a wait queue instead.
-/// So the hook's own reference to the owner is dropped, and then the drop of what is attached,
+/// A watch that is attached to a hook calls [`AnyEvent::room`] under the lock of a wait queue
+/// instead. So the hook's own reference to the owner is dropped, and then the drop of the watch,
 /// which has another one, never gets that lock.
 pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callbacks) {
     // SAFETY: The caller promises a valid socket and its original callbacks.
@@ -235,8 +235,8 @@ pub(crate) unsafe fn remove(sk: NonNull<sock>, original: &bindings::riw_sk_callb
     if !hook.is_null() {
         // SAFETY: `Hook::install` installed the hook; whatever its type, it begins with its
         // operations. It is not in use: `sk_unhook()` waited for running callbacks as the writer of
-        // `sk_callback_lock`, and later callbacks find no hook. A callback of what is attached uses
-        // only that, whose drop waits for the callback.
+        // `sk_callback_lock`, and later callbacks find no hook. A callback of an attached watch
+        // uses only the watch, whose drop waits for the callback.
         unsafe { ((*hook.cast::<&Operations>()).release)(hook) };
     }
 }

@@ -164,7 +164,7 @@ static TRANSPORT: Attribute<Riw> = Attribute::word(
 /// The words for the setting `tls`, in the order of the module parameter's.
 const TLS_WORDS: &[&CStr] = &[c"off", c"required"];
 
-/// What each word needs.
+/// The transports that each word needs.
 const TLS_TRANSPORTS: [&[Transport]; 2] = [&[], &[Transport::Tls]];
 
 /// The file of TLS: connections that are made afterwards use it.
