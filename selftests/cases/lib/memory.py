@@ -29,9 +29,14 @@ def _free_in_lists():
 
 
 def _free_in_slabs():
-    """Bytes of the free objects in partly used slabs."""
+    """Bytes of the free objects in partly used slabs. A kernel without SLUB_DEBUG does not tell: they count as used
+    there."""
     free = 0
-    for line in _read("slabinfo").splitlines()[2:]:
+    try:
+        lines = _read("slabinfo").splitlines()[2:]
+    except FileNotFoundError:
+        return 0
+    for line in lines:
         active, total, _, per_slab, pages = map(int, line.split()[1:6])
         free += (total - active) * pages * PAGE // per_slab
     return free
