@@ -56,9 +56,10 @@ impl StatDesc {
     /// puts all of them into one message (`stat_get_doit_default_counter()`, `core/nldev.c`).
     /// Panics if called with such names at run time.
     pub const fn list<const N: usize>(names: &[&'static CStr; N]) -> [Self; N] {
-        /// Size of the message in bytes, without its headers, if the kernel has the largest number
-        /// of fragments in a buffer (`CONFIG_MAX_SKB_FRAGS`).
-        const ROOM: usize = 3000;
+        /// Size of the message in bytes, without its headers: a page of 4096, of which the largest
+        /// number of fragments in a buffer (45, `CONFIG_MAX_SKB_FRAGS`) takes 768, and the headers
+        /// with the longest name of a device 104.
+        const ROOM: usize = 3224;
 
         let mut list = [const { Self::unnamed() }; N];
         let mut size = 0;
