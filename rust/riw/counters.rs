@@ -180,7 +180,9 @@ counters! {
     /// SCTP connected, but the peer does not announce DDP (RFC 5043, section 7.1), or has too many
     /// addresses.
     StartupErrorsAdaptation = c"startup_errors_adaptation",
-    /// TCP or SCTP did not connect, or TLS did not: its handshake failed, or could not be made.
+    /// The handshake of TLS failed, or could not be made.
+    StartupErrorsTls = c"startup_errors_tls",
+    /// The transport did not connect.
     StartupErrorsUnreachable = c"startup_errors_unreachable",
     /// This side failed, its consumer gave up, or its device was removed.
     StartupErrorsLocal = c"startup_errors_local",

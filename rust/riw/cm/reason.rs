@@ -132,6 +132,6 @@ fn fault_counter(fault: StartupFault) -> Counter {
         | StartupFault::Session(iwarp::Error::Mpa(Mpa::NoRtr)) => Counter::StartupErrorsRtr,
         StartupFault::Frame(_) | StartupFault::Session(_) => Counter::StartupErrorsFrame,
         StartupFault::Adaptation | StartupFault::TooManyAddrs => Counter::StartupErrorsAdaptation,
-        StartupFault::Tls(_) => Counter::StartupErrorsUnreachable,
+        StartupFault::Tls(_) => Counter::StartupErrorsTls,
     }
 }
