@@ -3,6 +3,7 @@
 #include <linux/file.h>
 #include <linux/key.h>
 #include <linux/rcupdate.h>
+#include <linux/rwsem.h>
 #include <net/tcp.h>
 /* It needs the headers above. */
 #include <net/handshake.h>
@@ -66,6 +67,54 @@ bool riw_helper_tls_cancel(struct sock *sk)
 {
 	return tls_handshake_cancel(sk);
 }
+
+#ifdef CONFIG_KEYS
+#include <keys/asymmetric-type.h>
+
+/*
+ * The third identifier of a certificate's key is the content of the subject: see
+ * x509_key_preparse().
+ */
+static int riw_tls_subject_of(const struct key *key, u8 *to, size_t len)
+{
+	const struct asymmetric_key_ids *ids;
+	const struct asymmetric_key_id *id;
+
+	/* No reference to the type itself: it may be in a module. A dead key has another type. */
+	if (strcmp(key->type->name, "asymmetric") || !key_is_positive(key))
+		return -EKEYREJECTED;
+	ids = asymmetric_key_ids(key);
+	id = ids ? ids->id[2] : NULL;
+	if (!id || id->len > len)
+		return -EKEYREJECTED;
+	memcpy(to, id->data, id->len);
+	return id->len;
+}
+
+/*
+ * Copies the subject of the certificate for which a key was made: DER without the header. Returns
+ * its length or a negative errno. May sleep. The lock keeps the key from being destroyed with its
+ * type.
+ */
+int riw_helper_tls_subject(int serial, u8 *to, size_t len)
+{
+	struct key *key = key_lookup(serial);
+	int ret;
+
+	if (IS_ERR(key))
+		return PTR_ERR(key);
+	down_read(&key->sem);
+	ret = riw_tls_subject_of(key, to, len);
+	up_read(&key->sem);
+	key_put(key);
+	return ret;
+}
+#else
+int riw_helper_tls_subject(int serial, u8 *to, size_t len)
+{
+	return -ENOKEY;
+}
+#endif
 
 static struct tls_context *riw_tls_context(const struct sock *sk)
 {

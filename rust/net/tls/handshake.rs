@@ -2,7 +2,7 @@
 
 //! Handshakes, which a process makes.
 
-use super::callbacks::note_handshake;
+use super::{callbacks::note_handshake, subject::SubjectName};
 use crate::Socket;
 use core::{
     fmt::{self, Write},
@@ -15,7 +15,7 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::{ordering, Atomic},
-        Arc, ArcBorrow, Completion,
+        Arc, ArcBorrow, Completion, SetOnce,
     },
 };
 use riw_bindings as bindings;
@@ -108,6 +108,11 @@ impl PendingHandshake {
             _ => Err(EIO),
         }
     }
+
+    /// Returns the subject of the peer's certificate after a handshake has ended, if it is known.
+    pub(super) fn subject(&self) -> Option<SubjectName> {
+        self.state.subject.as_ref().copied()
+    }
 }
 
 impl Drop for PendingHandshake {
@@ -115,7 +120,7 @@ impl Drop for PendingHandshake {
         // SAFETY: By the type's invariants the socket is alive.
         if !unsafe { bindings::tls_cancel(self.sk.as_ptr()) } {
             // There is exactly one callback for a request that is not canceled, and it has begun.
-            // It does not wait.
+            // It waits at most for another user of a key.
             self.state.done.wait_for_completion();
         }
     }
@@ -129,7 +134,9 @@ struct Handshake {
     status: Atomic<i32>,
     /// The key of the peer's certificate, or 0.
     certificate: Atomic<i32>,
-    /// Both of the above have been set.
+    /// The subject of that certificate, if the key has it.
+    subject: SetOnce<SubjectName>,
+    /// All of the above have been set.
     has_ended: Atomic<bool>,
     /// The callback is over.
     #[pin]
@@ -143,12 +150,13 @@ impl Handshake {
             peer: AddrText::new(peer),
             status: Atomic::new(0),
             certificate: Atomic::new(0),
+            subject: SetOnce::new(),
             has_ended: Atomic::new(false),
             done <- Completion::new(),
         })
     }
 
-    /// Notes the end of the handshake.
+    /// Notes the end of the handshake. May sleep, but waits for no peer.
     ///
     /// # Safety
     ///
@@ -160,6 +168,11 @@ impl Handshake {
 
         this.status.store(status, ordering::Relaxed);
         this.certificate.store(certificate, ordering::Relaxed);
+        // Now: a key that the process makes for another peer of the same address replaces this one.
+        if let Some(subject) = SubjectName::of_key(certificate) {
+            // It is empty: this is called once.
+            this.subject.populate(subject);
+        }
         this.has_ended.store(true, ordering::Release);
         this.owner.as_arc_borrow().handshake_done();
         // `this` may be freed as soon as this has woken the drop. C code does that, and does not

@@ -10,7 +10,9 @@ mod callbacks;
 mod handshake;
 mod hook;
 mod socket;
+mod subject;
 
 pub(crate) use callbacks::wait_for_callbacks;
 pub use handshake::{HandshakeDone, TlsRole};
 pub use socket::{Cipher, TlsRecord, TlsSocket, RECORD_MAX};
+pub use subject::SubjectName;

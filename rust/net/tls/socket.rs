@@ -5,6 +5,7 @@
 use super::{
     handshake::{HandshakeDone, PendingHandshake, TlsRole},
     hook,
+    subject::SubjectName,
 };
 use crate::{AnyEvent, Base, Netns, SendBuf, Socket, TcpState};
 use core::{net::IpAddr, ops::Deref};
@@ -80,6 +81,8 @@ pub struct TlsSocket {
     handshake: Option<PendingHandshake>,
     /// `None` before the handshake has succeeded.
     cipher: Option<Cipher>,
+    /// The subject of the peer's certificate, if it is known.
+    subject: Option<SubjectName>,
     socket: Socket,
 }
 
@@ -99,6 +102,7 @@ impl TlsSocket {
         Ok(Self {
             handshake: None,
             cipher: None,
+            subject: None,
             socket: socket.share(ns)?,
         })
     }
@@ -143,6 +147,7 @@ impl TlsSocket {
         let ended = self.handshake.take_if(|handshake| handshake.has_ended())?;
         let result = ended.result();
 
+        self.subject = ended.subject();
         // The callback is over after this.
         drop(ended);
         // SAFETY: `begin_handshake` has removed the callbacks, and `set_callbacks` has installed
@@ -160,6 +165,14 @@ impl TlsSocket {
     /// Returns the cipher; `None` before the handshake has succeeded.
     pub fn cipher(&self) -> Option<Cipher> {
         self.cipher
+    }
+
+    /// Returns the subject of the peer's certificate after the handshake; `None` if the kernel does
+    /// not know it. It may not if the peer has sent further certificates with it, or if another
+    /// handshake with the same address has ended at the same time: the process has one key for an
+    /// address, that of the last certificate.
+    pub fn peer_subject(&self) -> Option<&SubjectName> {
+        self.subject.as_ref()
     }
 
     /// Installs `owner` for the callbacks of the connection. `EBUSY` if callbacks are installed or

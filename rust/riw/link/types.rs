@@ -3,7 +3,7 @@
 //! The terms of a link: addresses, states, details for an administrator to see.
 
 use core::net::SocketAddr;
-use kernel::{fmt, prelude::*, sync::Arc};
+use kernel::{fmt, prelude::*, str::CString, sync::Arc};
 use net::{Base, Netns, Pernet, TcpState};
 
 /// Where the sockets of a device are made.
@@ -51,6 +51,8 @@ pub(crate) struct LinkDetails {
     pub(crate) unsent: u32,
     /// The name of the cipher of TLS.
     pub(crate) cipher: Option<&'static CStr>,
+    /// The subject of the certificate that the peer has presented to TLS, if it is known.
+    pub(crate) tls_peer: Option<CString>,
 }
 
 /// The state of a connection.

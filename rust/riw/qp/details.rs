@@ -58,6 +58,9 @@ impl Details for LinkDetails {
         if let Some(cipher) = self.cipher {
             to.text(c"cipher", cipher)?;
         }
+        if let Some(peer) = &self.tls_peer {
+            to.text(c"tls_peer", peer)?;
+        }
         Ok(())
     }
 }

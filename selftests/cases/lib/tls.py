@@ -36,12 +36,12 @@ class Authority(Certificate):
         cmd(["openssl", "req", "-x509", *CURVE, "-keyout", self.key, "-out", self.cert, "-days", 2,
              "-subj", f"/CN={self._name}"])
 
-    def issue(self, *addrs, name=""):
+    def issue(self, *addrs, name="", subject="/CN=riw"):
         """Returns a `Certificate` for these addresses, and a name."""
         made = Certificate(f"{self._name}.{next(_serial)}")
         names = [*(f"IP:{addr}" for addr in addrs), *([f"DNS:{name}"] if name else [])]
         Path("extensions").write_text("subjectAltName=" + ",".join(names), "ascii")
-        cmd(["openssl", "req", *CURVE, "-keyout", made.key, "-out", "request", "-subj", "/CN=riw"])
+        cmd(["openssl", "req", *CURVE, "-keyout", made.key, "-out", "request", "-subj", subject])
         cmd(["openssl", "x509", "-req", "-in", "request", "-CA", self.cert, "-CAkey", self.key, "-days", 2,
              "-extfile", "extensions", "-out", made.cert])
         os.chmod(made.key, 0o600)
@@ -104,3 +104,21 @@ class TlsTarget(Target):
     def connect(self):
         plain = super().connect()
         return Peer(self._context.wrap_socket(plain.sock, server_hostname=self.node.addr))
+
+
+class Intermediate(Authority):
+    """An authority with a certificate of another one, which goes with each certificate that it issues."""
+
+    def __init__(self, root):  # pylint: disable=super-init-not-called
+        self._name = f"ca{next(_serial)}"
+        Certificate.__init__(self, self._name)
+        Path("extensions").write_text("basicConstraints=critical,CA:TRUE\nkeyUsage=keyCertSign\n", "ascii")
+        cmd(["openssl", "req", *CURVE, "-keyout", self.key, "-out", "request", "-subj", f"/CN={self._name}"])
+        cmd(["openssl", "x509", "-req", "-in", "request", "-CA", root.cert, "-CAkey", root.key, "-days", 2,
+             "-extfile", "extensions", "-out", self.cert])
+
+    def issue(self, *addrs, **options):
+        made = super().issue(*addrs, **options)
+        with open(made.cert, "a", encoding="ascii") as chain:
+            chain.write(Path(self.cert).read_text("ascii"))
+        return made

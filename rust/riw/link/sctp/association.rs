@@ -318,6 +318,7 @@ impl Carrier for Association {
             unacked: look.unacknowledged,
             unsent: look.unsent,
             cipher: None,
+            tls_peer: None,
         })
     }
 

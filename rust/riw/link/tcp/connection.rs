@@ -130,6 +130,7 @@ impl Carrier for TcpConnection {
             unacked,
             unsent,
             cipher: None,
+            tls_peer: None,
         })
     }
 

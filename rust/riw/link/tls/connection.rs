@@ -17,6 +17,7 @@ use crate::bounds::RX_ROOM;
 use core::net::SocketAddr;
 use kernel::{
     prelude::*,
+    str::CString,
     sync::Arc,
     time::{msecs_to_jiffies, Jiffies},
 };
@@ -264,6 +265,10 @@ impl Carrier for TlsConnection {
 
     fn details(&self) -> Result<LinkDetails> {
         let (unacked, unsent) = self.socket.unacknowledged();
+        let tls_peer = match self.socket.peer_subject() {
+            Some(subject) => Some(CString::try_from(subject.text())?),
+            None => None,
+        };
 
         Ok(LinkDetails {
             local: self.socket.local_addr()?,
@@ -272,6 +277,7 @@ impl Carrier for TlsConnection {
             unacked,
             unsent,
             cipher: self.socket.cipher().map(Cipher::name),
+            tls_peer,
         })
     }
 
