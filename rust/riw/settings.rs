@@ -161,17 +161,28 @@ static TRANSPORT: Attribute<Riw> = Attribute::word(
     },
 );
 
+/// The use of TLS, which only TCP can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TlsMode {
+    Off,
+    /// Each connection needs it.
+    Required,
+    /// As responder, the peer chooses. As initiator, there is none.
+    Accept,
+}
+
 /// The words for the setting `tls`, in the order of the module parameter's.
-const TLS_WORDS: &[&CStr] = &[c"off", c"required"];
+const TLS_WORDS: &[&CStr] = &[c"off", c"required", c"accept"];
 
 /// The transports that each word needs.
-const TLS_TRANSPORTS: [&[Transport]; 2] = [&[], &[Transport::Tls]];
+const TLS_TRANSPORTS: [&[Transport]; 3] = [&[], &[Transport::Tls], &[Transport::Tls]];
 
 /// The file of TLS: connections that are made afterwards use it.
 static TLS: Attribute<Riw> = Attribute::word(
     c"tls",
     TLS_WORDS,
-    |dev| dev.cm.settings.requires_tls().into(),
+    // CAST: A small number.
+    |dev| dev.cm.settings.tls.load(ordering::Relaxed) as usize,
     |dev, number| {
         dev.cm.load(TLS_TRANSPORTS.get(number).ok_or(EINVAL)?)?;
         // CAST: A small number.
@@ -220,7 +231,7 @@ impl Settings {
     /// Returns the transports of a connection or listener that is made now, the one to connect by
     /// first. Any context.
     pub(crate) fn transports(&self) -> &'static [Transport] {
-        if self.requires_tls() {
+        if self.tls() == TlsMode::Required {
             return &[Transport::Tls];
         }
         // CAST: A 32-bit number fits.
@@ -229,9 +240,21 @@ impl Settings {
         TRANSPORTS.get(number).copied().unwrap_or(TRANSPORTS[0])
     }
 
-    /// Whether each connection needs TLS, which only TCP can have. Any context.
-    pub(crate) fn requires_tls(&self) -> bool {
-        self.tls.load(ordering::Relaxed) != 0
+    /// Returns the use of TLS for a connection that is made now. Any context.
+    pub(crate) fn tls(&self) -> TlsMode {
+        match self.tls.load(ordering::Relaxed) {
+            0 => TlsMode::Off,
+            2 => TlsMode::Accept,
+            _ => TlsMode::Required,
+        }
+    }
+
+    /// Returns the transports that the setting `tls` needs. Any context.
+    pub(crate) fn tls_transports(&self) -> &'static [Transport] {
+        // CAST: A 32-bit number fits.
+        let number = self.tls.load(ordering::Relaxed) as usize;
+
+        TLS_TRANSPORTS.get(number).copied().unwrap_or_default()
     }
 
     /// Whether connections and listeners have all addresses of the netdev. Any context.

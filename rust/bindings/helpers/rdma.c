@@ -478,12 +478,13 @@ unsigned int riw_helper_transport(void)
 static const char *const tls_modes[] = {
 	[RIW_TLS_OFF] = "off",
 	[RIW_TLS_REQUIRED] = "required",
+	[RIW_TLS_ACCEPT] = "accept",
 };
 
 static struct riw_word tls = { tls_modes, ARRAY_SIZE(tls_modes), RIW_TLS_OFF };
 
 module_param_cb(tls, &riw_word_ops, &tls, 0644);
-MODULE_PARM_DESC(tls, "TLS of new devices: off, or required, over TCP");
+MODULE_PARM_DESC(tls, "TLS of new devices, over TCP: off, required, or accept: also as a server");
 
 unsigned int riw_helper_tls_mode(void)
 {

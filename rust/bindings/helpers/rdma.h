@@ -29,6 +29,7 @@ enum riw_transport {
 enum riw_tls_mode {
 	RIW_TLS_OFF,
 	RIW_TLS_REQUIRED,
+	RIW_TLS_ACCEPT,
 };
 
 /* A dma-buf that is mapped for the CPU. */

@@ -335,6 +335,20 @@ pub(super) fn copy_of(private_data: &[u8]) -> Result<KVec<u8>> {
 }
 
 impl Link {
+    /// Returns whether the peer of a new connection begins with a handshake of TLS; `None` if it
+    /// has not begun. A connection that has no choice, or has ended, counts as one without.
+    pub(crate) fn begins_with_tls(&self) -> Option<bool> {
+        /// The type of a record with a handshake message (RFC 8446, section 5.1). A Request of MPA
+        /// begins with a letter.
+        const HANDSHAKE: u8 = 22;
+
+        self.with(|connection| match connection {
+            Connection::Tcp(tcp) => tcp.first_octet(),
+            Connection::Tls(_) | Connection::Sctp(_) => Err(EOPNOTSUPP),
+        })
+        .map_or(Some(false), |octet| octet.map(|octet| octet == HANDSHAKE))
+    }
+
     /// Makes the handshake on the connection, if it needs one, as far as that is possible now.
     /// `owner` gets the events of the link. Returns whether no handshake is left to wait for, or
     /// why it has failed.

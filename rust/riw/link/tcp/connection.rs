@@ -57,6 +57,26 @@ impl TcpConnection {
         }
     }
 
+    /// Returns the first octet that has been received, and leaves it; `None` if none has. May
+    /// sleep. `ENOTCONN` if there is none, and none can be read any more.
+    pub(in crate::link) fn first_octet(&self) -> Result<Option<u8>> {
+        self.0.with_locked(|sk| {
+            let mut octet = [0];
+            let read = sk
+                .read()
+                .unread()
+                .each(0..1, |fragment| fragment.copy_to(&mut octet));
+            let [octet] = octet;
+
+            match (read, sk.state()) {
+                (Ok(()), _) => Ok(Some(octet)),
+                _ if sk.has_urgent() => Err(ENOTCONN),
+                (Err(_), TcpState::SynReceived | TcpState::Established) => Ok(None),
+                (Err(_), _) => Err(ENOTCONN),
+            }
+        })
+    }
+
     /// Lets `owner` receive what is in the socket. May sleep.
     pub(in crate::link) fn poll<T: LinkEvents>(&self, owner: &Arc<T>) {
         self.0.with_locked(|sk| receive(owner, sk, RxCause::Worker));
