@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Settings of a device in sysfs: numbers, and choices among words.
+//! Settings of a device in sysfs: numbers, choices among words, and texts.
 //!
 //! C headers: `include/linux/device.h`, `include/linux/sysfs.h`
 
@@ -10,7 +10,7 @@ use kernel::{
     error::{from_result, to_result},
     ffi::c_char,
     prelude::*,
-    str::as_char_ptr_in_const_context,
+    str::{as_char_ptr_in_const_context, CString},
 };
 use riw_bindings as bindings;
 
@@ -38,6 +38,11 @@ enum Value<T: Driver> {
         words: &'static [&'static CStr],
         get: fn(&Device<T>) -> usize,
         set: fn(&Device<T>, usize) -> Result,
+    },
+    /// A line of text.
+    Text {
+        get: fn(&Device<T>) -> Result<CString>,
+        set: fn(&Device<T>, &[u8]) -> Result,
     },
 }
 
@@ -72,6 +77,20 @@ impl<T: Driver> Attribute<T> {
         set: fn(&Device<T>, usize) -> Result,
     ) -> Self {
         Self::new(name, Value::Word { words, get, set })
+    }
+
+    /// Defines the file `name` of a text, with mode 0644. A read returns `get`, a write calls `set`
+    /// with the bytes written, without a newline at the end. `set` has to check them: at most a
+    /// page, of any bytes.
+    ///
+    /// Both functions run in process context with the device registered, and may sleep. A reader or
+    /// writer gets their error.
+    pub const fn text(
+        name: &'static CStr,
+        get: fn(&Device<T>) -> Result<CString>,
+        set: fn(&Device<T>, &[u8]) -> Result,
+    ) -> Self {
+        Self::new(name, Value::Text { get, set })
     }
 
     const fn new(name: &'static CStr, value: Value<T>) -> Self {
@@ -120,6 +139,14 @@ impl<T: Driver> Attribute<T> {
                 // takes one string, which is the argument.
                 unsafe { bindings::sysfs_emit(buf, c"%s\n".as_char_ptr(), word.as_char_ptr()) }
             }
+            Value::Text { get, .. } => match get(dev) {
+                // SAFETY: sysfs passes a buffer of one page, as sysfs_emit() requires. The format
+                // takes one string, which is the argument.
+                Ok(text) => unsafe {
+                    bindings::sysfs_emit(buf, c"%s\n".as_char_ptr(), text.as_char_ptr())
+                },
+                Err(e) => e.to_errno(),
+            },
         };
         // CAST: At most one page.
         written as isize
@@ -159,6 +186,13 @@ impl<T: Driver> Attribute<T> {
                     });
 
                     set(dev, found.ok_or(EINVAL)?)?;
+                }
+                Value::Text { set, .. } => {
+                    // SAFETY: sysfs passes `count` bytes that were written, and keeps them as they
+                    // are until this returns.
+                    let text = unsafe { core::slice::from_raw_parts(buf.cast::<u8>(), count) };
+
+                    set(dev, text.strip_suffix(b"\n").unwrap_or(text))?;
                 }
             }
             isize::try_from(count).map_err(|_| EINVAL)

@@ -16,12 +16,14 @@
 //!
 //! A setting that is a word, as `transport` and `tls` are, needs [`Attribute::word`], and a
 //! parameter of its own in `rust/bindings/helpers/rdma.c`, since `module!` has only numbers.
+//! `tls_name` is a text, and has no parameter.
 
 use crate::{driver::Riw, link::Transport, module_parameters};
 use core::{borrow::Borrow, ops::RangeInclusive};
 use iwarp::startup::{CrcPolicy, Policy, RtrTypes};
 use kernel::{
     prelude::*,
+    str::CString,
     sync::atomic::{ordering, Atomic},
 };
 use rdma::attr::{chosen_tls, chosen_transport, Attribute, Attributes};
@@ -62,9 +64,10 @@ macro_rules! settings {
         ];
 
         /// The files about the transport.
-        static LLP_FILES: [Option<&Attribute<Riw>>; 3 + [$(stringify!($llp)),*].len()] = [
+        static LLP_FILES: [Option<&Attribute<Riw>>; 4 + [$(stringify!($llp)),*].len()] = [
             Some(&TRANSPORT),
             Some(&TLS),
+            Some(&TLS_NAME),
             $(Some(settings!(@file $llp, $llp_range)),)*
             None,
         ];
@@ -191,6 +194,19 @@ static TLS: Attribute<Riw> = Attribute::word(
     },
 );
 
+/// The file of the name that the certificate of a server must have: connections that are made
+/// afterwards use it.
+static TLS_NAME: Attribute<Riw> = Attribute::text(
+    c"tls_name",
+    |dev| dev.cm.tls_name(),
+    |dev, name| {
+        let name = checked_name(name)?;
+
+        dev.cm.set_tls_name(CString::try_from_fmt(fmt!("{name}"))?);
+        Ok(())
+    },
+);
+
 static MPA: Attributes<Riw> = Attributes::new(c"mpa", &MPA_FILES);
 static LLP: Attributes<Riw> = Attributes::new(c"llp", &LLP_FILES);
 
@@ -199,6 +215,23 @@ pub(crate) const DIRECTORIES: [&Attributes<Riw>; 2] = [&MPA, &LLP];
 
 fn check(range: &RangeInclusive<u32>, value: u32) -> Result {
     range.contains(&value).then_some(()).ok_or(EINVAL)
+}
+
+/// Checks a name that a certificate can have: a DNS name (RFC 1123, section 2.1) of at most 253
+/// characters, also with underscores, or an IPv4 address; or none. `EINVAL` for any other.
+fn checked_name(name: &[u8]) -> Result<&str> {
+    let is_label = |label: &[u8]| {
+        let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+
+        matches!(label.len(), 1..=63)
+            && label.iter().all(is_allowed)
+            && label.first() != Some(&b'-')
+            && label.last() != Some(&b'-')
+    };
+    let is_name = name.len() <= 253 && name.split(|byte| *byte == b'.').all(is_label);
+
+    (is_name || name.is_empty()).then_some(()).ok_or(EINVAL)?;
+    core::str::from_utf8(name).map_err(|_| EINVAL)
 }
 
 impl Settings {

@@ -13,6 +13,7 @@ use kernel::{
     bindings::sock,
     error::to_result,
     prelude::*,
+    str::CString,
     sync::{
         atomic::{ordering, Atomic},
         Arc, ArcBorrow, Completion, SetOnce,
@@ -62,11 +63,13 @@ impl PendingHandshake {
         socket: &Socket,
         role: TlsRole,
         peer: IpAddr,
+        name: Option<&CStr>,
         timeout: u32,
         owner: Arc<dyn HandshakeDone>,
     ) -> Result<Self> {
         note_handshake();
-        let state = KBox::pin_init(Handshake::new(peer, owner), GFP_KERNEL_ACCOUNT)?;
+        let name = name.map(CString::try_from).transpose()?;
+        let state = KBox::pin_init(Handshake::new(peer, name, owner), GFP_KERNEL_ACCOUNT)?;
         let ctx: *const Handshake = &*state;
 
         // SAFETY: The caller promises a valid socket with a file. The name is a string, and `ctx` a
@@ -76,10 +79,11 @@ impl PendingHandshake {
             bindings::tls_handshake(
                 socket.sock().as_ptr(),
                 role == TlsRole::Server,
-                match peer {
-                    IpAddr::V4(_) => state.peer.as_ptr(),
+                match (&state.name, peer) {
+                    (Some(name), _) => name.as_char_ptr(),
+                    (None, IpAddr::V4(_)) => state.peer.as_ptr(),
                     // GnuTLS refuses it as a name. The process then looks up the name.
-                    IpAddr::V6(_) => core::ptr::null(),
+                    (None, IpAddr::V6(_)) => core::ptr::null(),
                 },
                 timeout,
                 Some(Handshake::done),
@@ -131,6 +135,7 @@ impl Drop for PendingHandshake {
 struct Handshake {
     owner: Arc<dyn HandshakeDone>,
     peer: AddrText,
+    name: Option<CString>,
     status: Atomic<i32>,
     /// The key of the peer's certificate, or 0.
     certificate: Atomic<i32>,
@@ -144,10 +149,15 @@ struct Handshake {
 }
 
 impl Handshake {
-    fn new(peer: IpAddr, owner: Arc<dyn HandshakeDone>) -> impl PinInit<Self> {
+    fn new(
+        peer: IpAddr,
+        name: Option<CString>,
+        owner: Arc<dyn HandshakeDone>,
+    ) -> impl PinInit<Self> {
         pin_init!(Self {
             owner,
             peer: AddrText::new(peer),
+            name,
             status: Atomic::new(0),
             certificate: Atomic::new(0),
             subject: SetOnce::new(),

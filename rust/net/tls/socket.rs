@@ -108,8 +108,8 @@ impl TlsSocket {
     }
 
     /// Requests a handshake on a connection, which takes `timeout` milliseconds at most, and
-    /// removes the callbacks. `peer` is the address that the certificate of the peer must have,
-    /// unless this is the server; for IPv6, it must have the name that the process finds for the
+    /// removes the callbacks. The certificate of the peer must have `name`, unless this is the
+    /// server; without one, the address `peer`, or for IPv6 the name that the process finds for the
     /// address. May sleep.
     ///
     /// `owner` is told when the handshake has ended. It is not if this fails: `ESRCH` if no process
@@ -120,6 +120,7 @@ impl TlsSocket {
         &mut self,
         role: TlsRole,
         peer: IpAddr,
+        name: Option<&CStr>,
         timeout: u32,
         owner: Arc<dyn HandshakeDone>,
     ) -> Result {
@@ -131,7 +132,7 @@ impl TlsSocket {
         // SAFETY: By the invariants of `Socket` the socket is valid; it has a file. `self.socket`
         // is dropped after the handshake.
         let handshake =
-            unsafe { PendingHandshake::begin(&self.socket, role, peer, timeout, owner)? };
+            unsafe { PendingHandshake::begin(&self.socket, role, peer, name, timeout, owner)? };
 
         self.handshake = Some(handshake);
         Ok(())

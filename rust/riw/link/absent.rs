@@ -91,7 +91,7 @@ pub(super) mod tls {
 
     use super::super::{startup::StartupFailure, types::Site, LinkEvents};
     use core::net::SocketAddr;
-    use kernel::{prelude::*, sync::Arc};
+    use kernel::{prelude::*, str::CString, sync::Arc};
     use net::{Netns, Socket};
 
     impl TlsConnection {
@@ -102,6 +102,10 @@ pub(super) mod tls {
             _tos: Option<u8>,
         ) -> Result<KBox<Self>> {
             Err(EPROTONOSUPPORT)
+        }
+
+        pub(in crate::link) fn set_name(&mut self, _name: CString) {
+            match *self {}
         }
 
         pub(in crate::link) fn accepted(socket: Socket, _ns: &Netns) -> Result<KBox<Self>> {

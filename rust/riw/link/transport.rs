@@ -17,7 +17,7 @@ use core::{
     ops::{Deref, DerefMut},
 };
 use iwarp::{mpa::FpduFramer, sctp::ChunkFramer, startup::Parameters, Framing, Gather, TxConfig};
-use kernel::{prelude::*, sync::Arc, time::Jiffies};
+use kernel::{prelude::*, str::CString, sync::Arc, time::Jiffies};
 use kernel_ext::memcg::MemCgroup;
 use net::{addr, AnyEvent, Base, Callbacks, Netns, Pernet};
 
@@ -280,6 +280,14 @@ impl Connection {
             Self::Tcp(connection) => TlsConnection::accepted(connection.0, ns).map(Self::Tls),
             Self::Tls(_) => Ok(self),
             Self::Sctp(_) => Err(EPROTONOSUPPORT),
+        }
+    }
+
+    /// Sets the name that the certificate of the server must have, if this is a connection to be
+    /// made that needs TLS; empty: its address.
+    pub(crate) fn set_tls_name(&mut self, name: CString) {
+        if let Self::Tls(connection) = self {
+            connection.set_name(name);
         }
     }
 

@@ -66,6 +66,8 @@ pub(crate) struct TlsConnection {
     pub(super) socket: TlsSocket,
     pub(super) role: TlsRole,
     pub(super) stage: TlsStage,
+    /// The name that the certificate of the server must have; `None`: its address.
+    pub(super) name: Option<CString>,
     /// `None` while a link has it.
     inlet: Option<KBox<RecordInlet>>,
     /// The memory of the inlet is charged to this cgroup.
@@ -98,12 +100,18 @@ impl TlsConnection {
             socket: TlsSocket::new(socket, ns)?,
             role,
             stage: TlsStage::Connecting,
+            name: None,
             inlet: Some(KBox::new(RecordInlet::new(), GFP_KERNEL_ACCOUNT)?),
             memcg: MemCgroup::none(),
             close: CloseStage::Open,
         };
 
         Ok(KBox::new(this, GFP_KERNEL_ACCOUNT)?)
+    }
+
+    /// Sets the name that the certificate of the server must have; empty: its address.
+    pub(in crate::link) fn set_name(&mut self, name: CString) {
+        self.name = Some(name).filter(|name| !name.is_empty());
     }
 
     /// Sets the options of a connection, and reports its events to `owner`. May sleep.
