@@ -155,7 +155,10 @@ bool riw_helper_tls_has_unsent(struct sock *sk)
 	return unsent;
 }
 
-/* Receives octets of one type of record, as recv() with MSG_DONTWAIT does. */
+/*
+ * Receives octets of one type of record, as recv() with MSG_DONTWAIT does. A record may have none:
+ * then this returns 0, as at the end of the peer's half, and `*record` is its type.
+ */
 int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_record *record)
 {
 	union {
@@ -168,10 +171,13 @@ int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_re
 
 	iov_iter_kvec(&msg.msg_iter, ITER_DEST, &vec, 1, len);
 	ret = sock_recvmsg(sock, &msg, MSG_DONTWAIT);
-	if (ret <= 0)
+	if (ret < 0)
 		return ret;
 
 	switch (tls_get_record_type(sock->sk, &control.header)) {
+	case 0:
+		*record = ret ? RIW_TLS_OTHER : RIW_TLS_NONE;
+		break;
 	case TLS_RECORD_TYPE_DATA:
 		*record = RIW_TLS_DATA;
 		break;

@@ -12,6 +12,8 @@ enum riw_tls_record {
 	RIW_TLS_HANDSHAKE,
 	/* A record of another type, or octets that were not encrypted. */
 	RIW_TLS_OTHER,
+	/* No record: the peer has closed its half. */
+	RIW_TLS_NONE,
 };
 
 /* A handshake has ended: `status` is 0 or negative, `peer` the key of the peer's certificate. */

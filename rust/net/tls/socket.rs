@@ -66,6 +66,8 @@ pub enum TlsRecord {
     KeyUpdate,
     /// Another handshake message, such as a ticket. It is of no use here.
     Handshake,
+    /// A record of data that has no octets (RFC 8446, section 5.1).
+    Empty,
 }
 
 /// A TCP socket that gets TLS: [`Base`] has the part that all protocols share.
@@ -221,14 +223,15 @@ impl TlsSocket {
         const KEY_UPDATE: u8 = 24;
 
         Ok(match (record, to.get(..len).unwrap_or_default()) {
-            (_, []) => TlsRecord::Truncation,
+            (bindings::riw_tls_record_RIW_TLS_NONE, _) => TlsRecord::Truncation,
+            (bindings::riw_tls_record_RIW_TLS_DATA, []) => TlsRecord::Empty,
             (bindings::riw_tls_record_RIW_TLS_DATA, _) => TlsRecord::Data(len),
             (bindings::riw_tls_record_RIW_TLS_ALERT, [_, CLOSE_NOTIFY]) => TlsRecord::CloseNotify,
             (bindings::riw_tls_record_RIW_TLS_ALERT, [_, description]) => {
                 TlsRecord::Alert(*description)
             }
             (bindings::riw_tls_record_RIW_TLS_HANDSHAKE, [KEY_UPDATE, ..]) => TlsRecord::KeyUpdate,
-            (bindings::riw_tls_record_RIW_TLS_HANDSHAKE, _) => TlsRecord::Handshake,
+            (bindings::riw_tls_record_RIW_TLS_HANDSHAKE, [_, ..]) => TlsRecord::Handshake,
             _ => return Err(EBADMSG),
         })
     }

@@ -174,7 +174,7 @@ impl TlsConnection {
 
         for _ in 0..DRAIN_BATCH {
             match self.socket.recv(&mut bytes) {
-                Ok(TlsRecord::Data(_) | TlsRecord::Handshake) => {}
+                Ok(TlsRecord::Data(_) | TlsRecord::Handshake | TlsRecord::Empty) => {}
                 Ok(TlsRecord::CloseNotify | TlsRecord::Truncation) => return Some(false),
                 Err(e) if e == EAGAIN => return Some(false),
                 Ok(TlsRecord::Alert(_) | TlsRecord::KeyUpdate) | Err(_) => return None,
@@ -244,7 +244,7 @@ impl Carrier for TlsConnection {
         loop {
             match self.socket.recv(buf)? {
                 TlsRecord::Data(count) => return Ok(count),
-                TlsRecord::Handshake => {}
+                TlsRecord::Handshake | TlsRecord::Empty => {}
                 TlsRecord::CloseNotify
                 | TlsRecord::Truncation
                 | TlsRecord::Alert(_)

@@ -47,7 +47,7 @@ impl Link {
             }
             let count = match connection.socket.recv(inlet.room()) {
                 Ok(TlsRecord::Data(count)) => count,
-                Ok(TlsRecord::Handshake) => return Ok(RecordRead::Octets(1)),
+                Ok(TlsRecord::Handshake | TlsRecord::Empty) => return Ok(RecordRead::Octets(1)),
                 Ok(TlsRecord::CloseNotify) => {
                     inlet.is_closed = true;
                     return Ok(RecordRead::End(LinkEnd::PeerClosed));
