@@ -156,8 +156,34 @@ bool riw_helper_tls_has_unsent(struct sock *sk)
 }
 
 /*
+ * Discards what is left of a record of which a buffer took only a part: the next read would take
+ * it for a record of its own.
+ */
+static void riw_discard_record(struct socket *sock)
+{
+	u8 rest[64];
+
+	for (;;) {
+		union {
+			struct cmsghdr header;
+			u8 space[CMSG_SPACE(sizeof(u8))];
+		} control = {};
+		struct msghdr msg = {
+			.msg_control = &control,
+			.msg_controllen = sizeof(control),
+		};
+		struct kvec vec = { .iov_base = rest, .iov_len = sizeof(rest) };
+
+		iov_iter_kvec(&msg.msg_iter, ITER_DEST, &vec, 1, sizeof(rest));
+		if (sock_recvmsg(sock, &msg, MSG_DONTWAIT) <= 0 || msg.msg_flags & MSG_EOR)
+			return;
+	}
+}
+
+/*
  * Receives octets of one type of record, as recv() with MSG_DONTWAIT does. A record may have none:
- * then this returns 0, as at the end of the peer's half, and `*record` is its type.
+ * then this returns 0, as at the end of the peer's half, and `*record` is its type. Of a record
+ * that is no data, only what fits in `to` is returned.
  */
 int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_record *record)
 {
@@ -190,6 +216,8 @@ int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_re
 	default:
 		*record = RIW_TLS_OTHER;
 	}
+	if (ret && *record != RIW_TLS_DATA && !(msg.msg_flags & MSG_EOR))
+		riw_discard_record(sock);
 	return ret;
 }
 

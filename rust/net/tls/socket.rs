@@ -201,7 +201,7 @@ impl TlsSocket {
     }
 
     /// Receives available octets of one type. May sleep. `to` must not be empty; with 2 octets, it
-    /// has room for each alert.
+    /// has room for each alert. What does not fit of a record that is no data is discarded.
     ///
     /// `EAGAIN` if no octets are available, `ENOTCONN` before the handshake has succeeded;
     /// otherwise the error that ended the connection, such as `EBADMSG` for a record that is not
