@@ -95,15 +95,15 @@ class TlsTarget(Target):
     """As a `Target`, reached by TLS: OpenSSL's, in this process."""
 
     def __init__(self, node, raw_netns, trust, certificate, *options):
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self._context.minimum_version = ssl.TLSVersion.TLSv1_3
-        self._context.load_verify_locations(trust.cert)
-        self._context.load_cert_chain(certificate.cert, certificate.key)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_3
+        self.context.load_verify_locations(trust.cert)
+        self.context.load_cert_chain(certificate.cert, certificate.key)
         super().__init__(node, raw_netns, *options)
 
     def connect(self):
         plain = super().connect()
-        return Peer(self._context.wrap_socket(plain.sock, server_hostname=self.node.addr))
+        return Peer(self.context.wrap_socket(plain.sock, server_hostname=self.node.addr))
 
 
 class Intermediate(Authority):

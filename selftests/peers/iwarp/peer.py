@@ -249,10 +249,14 @@ class Listener:
     def close(self):
         self.sock.close()
 
+    def connected(self, sock):
+        """Returns the peer of a connection that was accepted."""
+        return Peer(sock)
+
     def accept(self, timeout=10):
         """Returns the next connection, after reading its `request`."""
         self.sock.settimeout(timeout * PACE)
-        peer = Peer(self.sock.accept()[0])
+        peer = self.connected(self.sock.accept()[0])
         peer.request = peer.startup()
         if not peer.request or peer.request.key != mpa.REQUEST_KEY:
             raise ValueError(f"no request but {peer.request}")
