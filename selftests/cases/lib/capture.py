@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from contextlib import contextmanager
+from pathlib import Path
 
 from ksft import ksft_eq
 from utils import bkg, cmd, wait_until
@@ -49,6 +50,16 @@ def captured(node, path, what="tcp"):
         ksft_eq(COUNTS.findall(dump.output)[-1][2], "0", "packets dropped")
     cmd(["tcpdump", "-r", every, "-w", path, what], timeout=120)
     os.remove(every)
+
+
+@contextmanager
+def octets(node):
+    """Captures TCP of the interface of `node` during the block. Yields a list, which then has what was captured."""
+    found = []
+    with captured(node, "octets.pcap"):
+        yield found
+    found.append(Path("octets.pcap").read_bytes())
+    os.remove("octets.pcap")
 
 
 def tshark(path, *options):
