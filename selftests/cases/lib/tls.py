@@ -36,13 +36,14 @@ class Authority(Certificate):
         cmd(["openssl", "req", "-x509", *CURVE, "-keyout", self.key, "-out", self.cert, "-days", 2,
              "-subj", f"/CN={self._name}"])
 
-    def issue(self, *addrs, name="", subject="/CN=riw"):
-        """Returns a `Certificate` for these addresses, and a name."""
+    def issue(self, *addrs, name="", subject="/CN=riw", period=()):
+        """Returns a `Certificate` for these addresses, and a name. `period`: its first and its last moment."""
         made = Certificate(f"{self._name}.{next(_serial)}")
         names = [*(f"IP:{addr}" for addr in addrs), *([f"DNS:{name}"] if name else [])]
         Path("extensions").write_text("subjectAltName=" + ",".join(names), "ascii")
+        validity = ["-not_before", period[0], "-not_after", period[1]] if period else ["-days", 2]
         cmd(["openssl", "req", *CURVE, "-keyout", made.key, "-out", "request", "-subj", subject])
-        cmd(["openssl", "x509", "-req", "-in", "request", "-CA", self.cert, "-CAkey", self.key, "-days", 2,
+        cmd(["openssl", "x509", "-req", "-in", "request", "-CA", self.cert, "-CAkey", self.key, *validity,
              "-extfile", "extensions", "-out", made.cert])
         os.chmod(made.key, 0o600)
         return made
@@ -70,9 +71,11 @@ def _listens(node):
 
 
 @contextmanager
-def tlshd(node, trust, certificate):
-    """Runs tlshd in the namespace of a node. Without a certificate, it has none to present."""
-    with bkg(["tlshd", "-s", "-c", configuration(trust, certificate)], host=node) as daemon:
+def tlshd(node, trust, certificate, secrets=""):
+    """Runs tlshd in the namespace of a node. Without a certificate, it has none to present. `secrets`: a file to which
+    GnuTLS writes the secrets of its sessions."""
+    environment = [f"SSLKEYLOGFILE={Path.cwd() / secrets}"] if secrets else []
+    with bkg(["env", *environment, "tlshd", "-s", "-c", configuration(trust, certificate)], host=node) as daemon:
         wait_until(lambda: _listens(node) or not daemon.running, 20, f"tlshd listens: {daemon.output}")
         # It joins the group a moment later, which no file shows: the group's number is above 32.
         time.sleep(0.5 * PACE)
