@@ -178,7 +178,7 @@ pub(crate) trait Carrier {
     /// Receives available octets of the startup, as many as fit into `buf`, if they are a part of
     /// the stream. Returns the number of octets; 0 after the peer's FIN. `EAGAIN` if no octets are
     /// available; otherwise the error that ended the connection.
-    fn receive(&self, _buf: &mut [u8]) -> Result<usize> {
+    fn receive(&mut self, _buf: &mut [u8]) -> Result<usize> {
         Err(ENOTCONN)
     }
 

@@ -118,7 +118,7 @@ impl Carrier for TcpConnection {
         self.0.send(&mut batch.buf)
     }
 
-    fn receive(&self, buf: &mut [u8]) -> Result<usize> {
+    fn receive(&mut self, buf: &mut [u8]) -> Result<usize> {
         self.0.recv(buf)
     }
 

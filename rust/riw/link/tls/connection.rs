@@ -30,6 +30,9 @@ use net::{
 /// Reads of a connection that is being closed, before other work items run.
 const DRAIN_BATCH: usize = 64;
 
+/// Records without data that a peer may send during the startup. OpenSSL sends two tickets.
+const OTHER_RECORDS: u32 = 64;
+
 /// Milliseconds after which a handshake is requested again for which there was no room: the kernel
 /// keeps 3 to 50 requests of a namespace until a process takes them, of all its users. So each user
 /// has the same chance, and thousands of connections that wait cost little.
@@ -72,6 +75,8 @@ pub(crate) struct TlsConnection {
     inlet: Option<KBox<RecordInlet>>,
     /// The memory of the inlet is charged to this cgroup.
     pub(super) memcg: MemCgroup,
+    /// Records without data that may still come during the startup.
+    other_records: u32,
     close: CloseStage,
 }
 
@@ -103,6 +108,7 @@ impl TlsConnection {
             name: None,
             inlet: Some(KBox::new(RecordInlet::new(), GFP_KERNEL_ACCOUNT)?),
             memcg: MemCgroup::none(),
+            other_records: OTHER_RECORDS,
             close: CloseStage::Open,
         };
 
@@ -240,11 +246,14 @@ impl Carrier for TlsConnection {
     }
 
     /// An alert or a FIN is the end, and the reason does not matter before the stream runs.
-    fn receive(&self, buf: &mut [u8]) -> Result<usize> {
+    /// `ECONNRESET` after more records without data than a peer may send.
+    fn receive(&mut self, buf: &mut [u8]) -> Result<usize> {
         loop {
             match self.socket.recv(buf)? {
                 TlsRecord::Data(count) => return Ok(count),
-                TlsRecord::Handshake | TlsRecord::Empty => {}
+                TlsRecord::Handshake | TlsRecord::Empty => {
+                    self.other_records = self.other_records.checked_sub(1).ok_or(ECONNRESET)?;
+                }
                 TlsRecord::CloseNotify
                 | TlsRecord::Truncation
                 | TlsRecord::Alert(_)
