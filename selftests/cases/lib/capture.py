@@ -62,6 +62,18 @@ def octets(node):
     os.remove("octets.pcap")
 
 
+@contextmanager
+def protocols(node):
+    """Captures meanwhile. Yields a dict, which then has the number of IPv4 packets of each protocol."""
+    found = {}
+    with captured(node, "capture", "ip and not ip multicast"):
+        yield found
+    shown = cmd(["tshark", "-n", "-r", "capture", "-T", "fields", "-e", "ip.proto"], timeout=100).stdout.split()
+    os.remove("capture")
+    # A fragment shows the protocol once.
+    found.update({proto: shown.count(proto) for proto in set(shown)})
+
+
 def tshark(path, *options):
     """Returns tshark's output on the segments with payload in a capture."""
     others = [option for name in OTHERS for option in ("--disable-heuristic", name)]
