@@ -262,6 +262,20 @@ def setting(dev, name, value=None):
         return file.read().strip()
 
 
+@contextmanager
+def settings(*nodes, **values):
+    """Gives settings of the devices of `nodes` these values during the block."""
+    before = [(node.dev, name, setting(node.dev, name)) for node in nodes for name in values]
+    for dev, name, _ in before:
+        # A text may be empty, and a file is not written without a byte.
+        setting(dev, name, f"{values[name]}\n")
+    try:
+        yield
+    finally:
+        for dev, name, value in before:
+            setting(dev, name, f"{value}\n")
+
+
 def set_transport(transport, *nodes):
     """Sets the transport of the devices of `nodes`: tcp, sctp or both."""
     for node in nodes:

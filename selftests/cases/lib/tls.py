@@ -4,6 +4,7 @@
 import itertools
 import os
 import re
+import signal
 import ssl
 import time
 from contextlib import contextmanager
@@ -83,15 +84,18 @@ def tlshd(node, trust, certificate, secrets=""):
 
 
 @contextmanager
-def required(*nodes):
-    """Sets `tls` to `required` meanwhile."""
-    for node in nodes:
-        lab.setting(node.dev, "tls", "required")
+def stopped(daemon):
+    """Stops a tlshd meanwhile."""
+    os.kill(daemon.pid, signal.SIGSTOP)
     try:
         yield
     finally:
-        for node in nodes:
-            lab.setting(node.dev, "tls", "off")
+        os.kill(daemon.pid, signal.SIGCONT)
+
+
+def required(*nodes):
+    """Sets `tls` to `required` meanwhile."""
+    return lab.settings(*nodes, tls="required")
 
 
 class TlsTarget(Target):
