@@ -156,36 +156,10 @@ bool riw_helper_tls_has_unsent(struct sock *sk)
 }
 
 /*
- * Discards what is left of a record of which a buffer took only a part: the next read would take
- * it for a record of its own.
+ * Receives octets of one record, as recv() with MSG_DONTWAIT does. `*type` is its type, or 0
+ * without one; `*whole` tells whether these octets are its last ones.
  */
-static void riw_discard_record(struct socket *sock)
-{
-	u8 rest[64];
-
-	for (;;) {
-		union {
-			struct cmsghdr header;
-			u8 space[CMSG_SPACE(sizeof(u8))];
-		} control = {};
-		struct msghdr msg = {
-			.msg_control = &control,
-			.msg_controllen = sizeof(control),
-		};
-		struct kvec vec = { .iov_base = rest, .iov_len = sizeof(rest) };
-
-		iov_iter_kvec(&msg.msg_iter, ITER_DEST, &vec, 1, sizeof(rest));
-		if (sock_recvmsg(sock, &msg, MSG_DONTWAIT) <= 0 || msg.msg_flags & MSG_EOR)
-			return;
-	}
-}
-
-/*
- * Receives octets of one type of record, as recv() with MSG_DONTWAIT does. A record may have none:
- * then this returns 0, as at the end of the peer's half, and `*record` is its type. Of a record
- * that is no data, only what fits in `to` is returned.
- */
-int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_record *record)
+static int riw_tls_recv(struct socket *sock, u8 *to, size_t len, u8 *type, bool *whole)
 {
 	union {
 		struct cmsghdr header;
@@ -197,10 +171,28 @@ int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_re
 
 	iov_iter_kvec(&msg.msg_iter, ITER_DEST, &vec, 1, len);
 	ret = sock_recvmsg(sock, &msg, MSG_DONTWAIT);
+	*type = ret < 0 ? 0 : tls_get_record_type(sock->sk, &control.header);
+	*whole = msg.msg_flags & MSG_EOR;
+	return ret;
+}
+
+/*
+ * Receives octets of one type of record, as recv() with MSG_DONTWAIT does. A record may have none:
+ * then this returns 0, as at the end of the peer's half, and `*record` is its type. Of a record
+ * that is no data, only what fits in `to` is returned. The rest is discarded: the next read would
+ * take it for a record of its own.
+ */
+int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_record *record)
+{
+	u8 type, rest[64];
+	bool whole;
+	int ret;
+
+	ret = riw_tls_recv(sock, to, len, &type, &whole);
 	if (ret < 0)
 		return ret;
 
-	switch (tls_get_record_type(sock->sk, &control.header)) {
+	switch (type) {
 	case 0:
 		*record = ret ? RIW_TLS_OTHER : RIW_TLS_NONE;
 		break;
@@ -216,8 +208,9 @@ int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_re
 	default:
 		*record = RIW_TLS_OTHER;
 	}
-	if (ret && *record != RIW_TLS_DATA && !(msg.msg_flags & MSG_EOR))
-		riw_discard_record(sock);
+	if (ret && *record != RIW_TLS_DATA)
+		while (!whole && riw_tls_recv(sock, rest, sizeof(rest), &type, &whole) > 0)
+			;
 	return ret;
 }
 
