@@ -4,11 +4,7 @@
 
 use super::{callbacks::note_handshake, subject::SubjectName};
 use crate::Socket;
-use core::{
-    fmt::{self, Write},
-    net::IpAddr,
-    ptr::NonNull,
-};
+use core::{net::IpAddr, ptr::NonNull};
 use kernel::{
     bindings::sock,
     error::to_result,
@@ -68,8 +64,13 @@ impl PendingHandshake {
         owner: Arc<dyn HandshakeDone>,
     ) -> Result<Self> {
         note_handshake();
-        let name = name.map(CString::try_from).transpose()?;
-        let state = KBox::pin_init(Handshake::new(peer, name, owner), GFP_KERNEL_ACCOUNT)?;
+        let name = match (name, peer) {
+            (Some(name), _) => Some(CString::try_from(name)?),
+            (None, IpAddr::V4(addr)) => Some(CString::try_from_fmt(format_args!("{addr}"))?),
+            // GnuTLS refuses it as a name. The process then looks up the name.
+            (None, IpAddr::V6(_)) => None,
+        };
+        let state = KBox::pin_init(Handshake::new(name, owner), GFP_KERNEL_ACCOUNT)?;
         let ctx: *const Handshake = &*state;
 
         // SAFETY: The caller promises a valid socket with a file. The name is a string, and `ctx` a
@@ -79,12 +80,7 @@ impl PendingHandshake {
             bindings::tls_handshake(
                 socket.sock().as_ptr(),
                 role == TlsRole::Server,
-                match (&state.name, peer) {
-                    (Some(name), _) => name.as_char_ptr(),
-                    (None, IpAddr::V4(_)) => state.peer.as_ptr(),
-                    // GnuTLS refuses it as a name. The process then looks up the name.
-                    (None, IpAddr::V6(_)) => core::ptr::null(),
-                },
+                (state.name.as_ref()).map_or(core::ptr::null(), |name| name.as_char_ptr()),
                 timeout,
                 Some(Handshake::done),
                 ctx.cast_mut().cast(),
@@ -134,7 +130,7 @@ impl Drop for PendingHandshake {
 #[pin_data]
 struct Handshake {
     owner: Arc<dyn HandshakeDone>,
-    peer: AddrText,
+    /// The name that the certificate of the peer must have.
     name: Option<CString>,
     status: Atomic<i32>,
     /// The key of the peer's certificate, or 0.
@@ -149,14 +145,9 @@ struct Handshake {
 }
 
 impl Handshake {
-    fn new(
-        peer: IpAddr,
-        name: Option<CString>,
-        owner: Arc<dyn HandshakeDone>,
-    ) -> impl PinInit<Self> {
+    fn new(name: Option<CString>, owner: Arc<dyn HandshakeDone>) -> impl PinInit<Self> {
         pin_init!(Self {
             owner,
-            peer: AddrText::new(peer),
             name,
             status: Atomic::new(0),
             certificate: Atomic::new(0),
@@ -188,47 +179,5 @@ impl Handshake {
         // `this` may be freed as soon as this has woken the drop. C code does that, and does not
         // use it afterwards.
         this.done.complete_all();
-    }
-}
-
-/// An address as text, with a NUL behind it.
-struct AddrText {
-    /// Long enough for each address.
-    bytes: [u8; 48],
-    len: usize,
-}
-
-impl AddrText {
-    fn new(addr: IpAddr) -> Self {
-        let mut this = Self {
-            bytes: [0; 48],
-            len: 0,
-        };
-
-        // There is room.
-        let _ = write!(this, "{addr}");
-        this
-    }
-
-    fn as_ptr(&self) -> *const c_char {
-        self.bytes.as_ptr().cast()
-    }
-}
-
-impl Write for AddrText {
-    /// The last byte stays 0.
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = self.len.saturating_add(text.len());
-        let last = self.bytes.len().saturating_sub(1);
-        let room = self.bytes.get_mut(..last).ok_or(fmt::Error)?;
-
-        let to = room.get_mut(self.len..end).ok_or(fmt::Error)?;
-
-        // They are of the same length, which the compiler does not know.
-        for (to, byte) in to.iter_mut().zip(text.bytes()) {
-            *to = byte;
-        }
-        self.len = end;
-        Ok(())
     }
 }
