@@ -40,7 +40,7 @@ macro_rules! settings {
             $($(#[$llp_doc])* $llp: Atomic<u32>,)*
             /// A number of [`TRANSPORTS`].
             transport: Atomic<u32>,
-            /// A number of [`TLS_WORDS`].
+            /// A number of [`TLS_MODES`].
             tls: Atomic<u32>,
         }
 
@@ -177,8 +177,18 @@ pub(crate) enum TlsMode {
 /// The words for the setting `tls`, in the order of the module parameter's.
 const TLS_WORDS: &[&CStr] = &[c"off", c"required", c"accept"];
 
-/// The transports that each word needs.
-const TLS_TRANSPORTS: [&[Transport]; 3] = [&[], &[Transport::Tls], &[Transport::Tls]];
+/// The meaning of each word.
+const TLS_MODES: [TlsMode; 3] = [TlsMode::Off, TlsMode::Required, TlsMode::Accept];
+
+impl TlsMode {
+    /// Returns the transports that it needs.
+    pub(crate) fn transports(self) -> &'static [Transport] {
+        match self {
+            Self::Off => &[],
+            Self::Required | Self::Accept => &[Transport::Tls],
+        }
+    }
+}
 
 /// The file of TLS: connections that are made afterwards use it.
 static TLS: Attribute<Riw> = Attribute::word(
@@ -187,7 +197,8 @@ static TLS: Attribute<Riw> = Attribute::word(
     // CAST: A small number.
     |dev| dev.cm.settings.tls.load(ordering::Relaxed) as usize,
     |dev, number| {
-        dev.cm.load(TLS_TRANSPORTS.get(number).ok_or(EINVAL)?)?;
+        dev.cm
+            .load(TLS_MODES.get(number).ok_or(EINVAL)?.transports())?;
         // CAST: A small number.
         (dev.cm.settings.tls).store(number as u32, ordering::Relaxed);
         Ok(())
@@ -275,19 +286,10 @@ impl Settings {
 
     /// Returns the use of TLS for a connection that is made now. Any context.
     pub(crate) fn tls(&self) -> TlsMode {
-        match self.tls.load(ordering::Relaxed) {
-            0 => TlsMode::Off,
-            2 => TlsMode::Accept,
-            _ => TlsMode::Required,
-        }
-    }
-
-    /// Returns the transports that the setting `tls` needs. Any context.
-    pub(crate) fn tls_transports(&self) -> &'static [Transport] {
         // CAST: A 32-bit number fits.
         let number = self.tls.load(ordering::Relaxed) as usize;
 
-        TLS_TRANSPORTS.get(number).copied().unwrap_or_default()
+        TLS_MODES.get(number).copied().unwrap_or(TlsMode::Required)
     }
 
     /// Whether connections and listeners have all addresses of the netdev. Any context.
