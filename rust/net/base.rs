@@ -251,22 +251,18 @@ impl Base {
         unsafe { hook::remove(self.sk(), &self.original) }
     }
 
-    /// Gives the socket a file, so that a process can get it, and a reference to its namespace,
-    /// which must be `ns`. Removes the callbacks. May sleep. `EINVAL` if it is in another
-    /// namespace; then, and without memory or at a limit of open files, the socket is released.
+    /// Gives the socket a file, so that a process can get it, and a reference to its namespace.
+    /// Removes the callbacks. May sleep. `ENONET` if the namespace is being dismantled, `ENOMEM`
+    /// without memory, `ENFILE` at the limit of open files; the socket is released then.
     ///
     /// The drop of such a socket ends the connection at once. The socket itself may last until the
     /// process closes its file, and keeps its namespace until then.
-    pub(crate) fn share(self, ns: &Netns) -> Result<Self> {
-        if !self.counted.is_in(ns) {
-            return Err(EINVAL);
-        }
+    pub(crate) fn share(self) -> Result<Self> {
         self.clear_callbacks();
         // Nobody holds the namespace for an orderly end of a socket that fails to get a file.
         self.set_no_linger();
         // SAFETY: By the type's invariants the socket is valid, and this object owns it. It has no
-        // file yet: only this function gives it one, and takes the object. `ns` holds its
-        // namespace.
+        // file yet: only this function gives it one, and takes the object.
         match to_result(unsafe { bindings::socket_share(self.sock.as_ptr()) }) {
             Ok(()) => Ok(self),
             Err(e) => {

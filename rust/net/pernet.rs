@@ -89,11 +89,6 @@ impl Counted {
             pernet: pernet.clone(),
         }
     }
-
-    /// Whether the socket is in `ns`. Any context.
-    pub(crate) fn is_in(&self, ns: &Netns) -> bool {
-        self.net == ns.raw()
-    }
 }
 
 impl Clone for Counted {

@@ -55,9 +55,9 @@ impl Socket {
     }
 
     /// Gives the socket a file, as [`Base::share`] does.
-    pub(crate) fn share(self, ns: &Netns) -> Result<Self> {
+    pub(crate) fn share(self) -> Result<Self> {
         // INVARIANT: It is the same socket.
-        self.0.share(ns).map(Self)
+        self.0.share().map(Self)
     }
 
     /// Takes the present callbacks, as [`Base::note_callbacks`] does.

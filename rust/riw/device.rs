@@ -203,7 +203,7 @@ impl Devices {
         let cm = CmDevice::new(netdev, self.cm.clone())?;
         // From here on `Shared` has a reference to it, until it is shut down.
         cm.load(cm.settings.transports())
-            .and_then(|()| cm.load(cm.settings.tls().transports()))
+            .and_then(|()| cm.load(cm.settings.secure_transports()))
             .and_then(|()| self.register(name, netdev, &info, &cm, identity, provider))
             .inspect_err(|_| cm.shutdown())
     }

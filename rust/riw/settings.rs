@@ -18,13 +18,21 @@
 //! parameter of its own in `rust/bindings/helpers/rdma.c`, since `module!` has only numbers.
 //! `tls_name` is a text, and has no parameter.
 
-use crate::{driver::Riw, link::Transport, module_parameters};
+use crate::{
+    driver::Riw,
+    link::{Security, TlsMode, Transport},
+    module_parameters,
+};
 use core::{borrow::Borrow, ops::RangeInclusive};
 use iwarp::startup::{CrcPolicy, Policy, RtrTypes};
 use kernel::{
+    new_mutex,
     prelude::*,
     str::CString,
-    sync::atomic::{ordering, Atomic},
+    sync::{
+        atomic::{ordering, Atomic},
+        Mutex,
+    },
 };
 use rdma::attr::{chosen_tls, chosen_transport, Attribute, Attributes};
 
@@ -42,17 +50,26 @@ macro_rules! settings {
             transport: Atomic<u32>,
             /// A number of [`TLS_MODES`].
             tls: Atomic<u32>,
+            /// The name that the certificate of a server must have; empty: the address to which a
+            /// connection is made.
+            tls_name: Pin<KBox<Mutex<CString>>>,
         }
 
         impl Settings {
-            /// Creates the settings from the module parameters. Any context. Fails with `EINVAL` if
-            /// one is out of range.
+            /// Creates the settings from the module parameters. May sleep. Fails with `EINVAL` if
+            /// one is out of range, or `ENOMEM`.
             pub(crate) fn new() -> Result<Self> {
+                let no_name = CString::try_from(c"")?;
+
                 Ok(Self {
                     $($mpa: settings!(@initial $mpa, $mpa_range),)*
                     $($llp: settings!(@initial $llp, $llp_range),)*
                     transport: Atomic::new(chosen_transport()),
                     tls: Atomic::new(chosen_tls()),
+                    tls_name: KBox::pin_init(
+                        new_mutex!(no_name, "riw::Settings::tls_name"),
+                        GFP_KERNEL,
+                    )?,
                 })
             }
         }
@@ -164,29 +181,17 @@ static TRANSPORT: Attribute<Riw> = Attribute::word(
     },
 );
 
-/// The use of TLS, which only TCP can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TlsMode {
-    Off,
-    /// Each connection needs it.
-    Required,
-    /// As responder, the peer chooses. As initiator, there is none.
-    Accept,
-}
-
 /// The words for the setting `tls`, in the order of the module parameter's.
 const TLS_WORDS: &[&CStr] = &[c"off", c"required", c"accept"];
 
 /// The meaning of each word.
 const TLS_MODES: [TlsMode; 3] = [TlsMode::Off, TlsMode::Required, TlsMode::Accept];
 
-impl TlsMode {
-    /// Returns the transports that it needs.
-    pub(crate) fn transports(self) -> &'static [Transport] {
-        match self {
-            Self::Off => &[],
-            Self::Required | Self::Accept => &[Transport::Tls],
-        }
+/// Returns the transports that a use of TLS needs.
+fn needed_for(tls: TlsMode) -> &'static [Transport] {
+    match tls {
+        TlsMode::Off => &[],
+        TlsMode::Required | TlsMode::Accept => &[Transport::Tls],
     }
 }
 
@@ -198,7 +203,7 @@ static TLS: Attribute<Riw> = Attribute::word(
     |dev| dev.cm.settings.tls.load(ordering::Relaxed) as usize,
     |dev, number| {
         dev.cm
-            .load(TLS_MODES.get(number).ok_or(EINVAL)?.transports())?;
+            .load(needed_for(*TLS_MODES.get(number).ok_or(EINVAL)?))?;
         // CAST: A small number.
         (dev.cm.settings.tls).store(number as u32, ordering::Relaxed);
         Ok(())
@@ -209,11 +214,11 @@ static TLS: Attribute<Riw> = Attribute::word(
 /// afterwards use it.
 static TLS_NAME: Attribute<Riw> = Attribute::text(
     c"tls_name",
-    |dev| dev.cm.tls_name(),
+    |dev| Ok(CString::try_from(&**dev.cm.settings.tls_name.lock())?),
     |dev, name| {
-        let name = checked_name(name)?;
+        let mut name = CString::try_from_fmt(fmt!("{}", checked_name(name)?))?;
 
-        dev.cm.set_tls_name(CString::try_from_fmt(fmt!("{name}"))?);
+        core::mem::swap(&mut *dev.cm.settings.tls_name.lock(), &mut name);
         Ok(())
     },
 );
@@ -284,8 +289,26 @@ impl Settings {
         TRANSPORTS.get(number).copied().unwrap_or(TRANSPORTS[0])
     }
 
+    /// Returns the transports that the use of TLS needs. Any context.
+    pub(crate) fn secure_transports(&self) -> &'static [Transport] {
+        needed_for(self.tls())
+    }
+
+    /// Returns how a connection that is made now is secured. May sleep. `ENOMEM`.
+    pub(crate) fn security(&self) -> Result<Security> {
+        let name = self.tls_name.lock();
+
+        Ok(Security {
+            tls: self.tls(),
+            server_name: match name.is_empty() {
+                true => None,
+                false => Some(CString::try_from(&**name)?),
+            },
+        })
+    }
+
     /// Returns the use of TLS for a connection that is made now. Any context.
-    pub(crate) fn tls(&self) -> TlsMode {
+    fn tls(&self) -> TlsMode {
         // CAST: A 32-bit number fits.
         let number = self.tls.load(ordering::Relaxed) as usize;
 

@@ -14,22 +14,30 @@
 #include "tls.h"
 
 /*
- * Gives a socket a file, so that a process can get it, and a reference to its namespace, which the
- * caller holds. If that fails, the socket has been released.
+ * Gives a socket a file, so that a process can get it, and a reference to its namespace. If that
+ * fails, the socket has been released; -ENONET if its namespace is being dismantled.
  */
 int riw_helper_socket_share(struct socket *sock)
 {
 	bool memalloc = sock_flag(sock->sk, SOCK_MEMALLOC);
+	/* Any socket keeps the struct, and a socket of the kernel not more. */
+	struct net *net = maybe_get_net(sock_net(sock->sk));
 	struct file *file;
 
+	if (!net) {
+		riw_helper_socket_release(sock);
+		return -ENONET;
+	}
 	file = sock_alloc_file(sock, O_NONBLOCK, NULL);
 	if (IS_ERR(file)) {
+		put_net(net);
 		/* As riw_helper_socket_release() does. */
 		if (memalloc)
 			static_branch_dec(&memalloc_socks_key);
 		return PTR_ERR(file);
 	}
 	sk_net_refcnt_upgrade(sock->sk);
+	put_net(net);
 	return 0;
 }
 

@@ -7,7 +7,7 @@ use super::{
     hook,
     subject::SubjectName,
 };
-use crate::{AnyEvent, Base, Netns, SendBuf, Socket, TcpState};
+use crate::{AnyEvent, Base, SendBuf, Socket, TcpState};
 use core::{net::IpAddr, ops::Deref};
 use kernel::{error::to_result, prelude::*, sync::Arc};
 use riw_bindings as bindings;
@@ -97,15 +97,15 @@ impl Deref for TlsSocket {
 }
 
 impl TlsSocket {
-    /// Takes a socket of the namespace `ns`, connected or not, and removes its callbacks. May
-    /// sleep.
-    /// `ENOMEM` without memory, `ENFILE` at the limit of open files; the socket is released then.
-    pub fn new(socket: Socket, ns: &Netns) -> Result<Self> {
+    /// Takes a socket, connected or not, and removes its callbacks. May sleep. `ENONET` if its
+    /// namespace is being dismantled, `ENOMEM` without memory, `ENFILE` at the limit of open files;
+    /// the socket is released then.
+    pub fn new(socket: Socket) -> Result<Self> {
         Ok(Self {
             handshake: None,
             cipher: None,
             subject: None,
-            socket: socket.share(ns)?,
+            socket: socket.share()?,
         })
     }
 

@@ -4,7 +4,6 @@
 
 use super::{
     backlog::Share,
-    device::CmDevice,
     half_open::Source,
     incoming::{Incoming, Request, Undecided},
     member::Member,
@@ -16,11 +15,8 @@ use super::{
 };
 use crate::{
     limits,
-    link::{
-        AwaitedRequest, Connection, Deadline, Prepared, ReceivedRequest, Responder, StartupFailure,
-    },
+    link::{AwaitedRequest, Connection, Deadline, Prepared, ReceivedRequest, Responder, Security},
     qp::{Qp, Role},
-    settings::TlsMode,
     stream::StartRoom,
 };
 use kernel::{
@@ -48,14 +44,16 @@ impl Incoming {
 }
 
 impl Request {
-    /// Waits for the request on the link of `endpoint`, which has its connection. `tls` is the
-    /// device's setting. May sleep.
-    fn new(endpoint: &Endpoint, incoming: Incoming, tls: TlsMode) -> Result<KBox<Self>, EndReason> {
+    /// Waits for the request on the link of `endpoint`, which has its connection. May sleep.
+    fn new(
+        endpoint: &Endpoint,
+        incoming: Incoming,
+        security: &Security,
+    ) -> Result<KBox<Self>, EndReason> {
         let settings = &endpoint.dev.settings;
         let request = Self {
             incoming,
-            awaited: AwaitedRequest::new(&endpoint.link, &settings.policy())?,
-            may_have_tls: tls == TlsMode::Accept,
+            awaited: AwaitedRequest::new(&endpoint.link, &settings.policy(), security)?,
             deadline: Deadline::new(settings.startup_time()),
         };
 
@@ -114,11 +112,14 @@ impl Undecided {
 /// fails. May sleep.
 pub(super) fn incoming(connection: Connection, subscription: Arc<Subscription>) -> Result {
     let dev = subscription.dev.clone();
-    let tls = dev.settings.tls();
-    let connection = match tls {
-        TlsMode::Required => require_tls(connection, &dev)?,
-        TlsMode::Off | TlsMode::Accept => connection,
+    let security = match dev.settings.security() {
+        Ok(security) => security,
+        Err(e) => {
+            connection.abort();
+            return Err(e);
+        }
     };
+    let connection = connection.secured(&security)?;
     let made = connection.addrs().and_then(|addrs| {
         let incoming = Incoming {
             addrs,
@@ -136,7 +137,7 @@ pub(super) fn incoming(connection: Connection, subscription: Arc<Subscription>) 
 
     let mut phase = endpoint.lock_phase();
     let begun = match dev.add(endpoint.token, Member::Endpoint(endpoint.clone())) {
-        Ok(()) => endpoint.await_request(connection, incoming, tls),
+        Ok(()) => endpoint.await_request(connection, incoming, &security),
         Err(e) => {
             connection.abort();
             Err(EndReason::Local(e))
@@ -149,27 +150,16 @@ pub(super) fn incoming(connection: Connection, subscription: Arc<Subscription>) 
     endpoint.proceed(phase, begun)
 }
 
-/// Requires TLS of a connection, as [`Connection::require_tls`] does. May sleep.
-fn require_tls(connection: Connection, dev: &CmDevice) -> Result<Connection> {
-    match dev.netns() {
-        Ok(ns) => connection.require_tls(&ns),
-        Err(e) => {
-            connection.abort();
-            Err(e)
-        }
-    }
-}
-
 impl Endpoint {
     /// Gives the link its connection, and waits for the request. May sleep.
     fn await_request(
         self: &Arc<Self>,
         connection: Connection,
         incoming: Incoming,
-        tls: TlsMode,
+        security: &Security,
     ) -> Result<KBox<Request>, EndReason> {
         self.set_connection(connection).map_err(EndReason::Local)?;
-        let request = Request::new(self, incoming, tls)?;
+        let request = Request::new(self, incoming, security)?;
 
         request.incoming.enter(self).map_err(EndReason::Local)?;
         Ok(request)
@@ -204,33 +194,10 @@ impl Endpoint {
         }
     }
 
-    /// Finds out whether the peer has chosen TLS, if it may choose, and requires TLS then. Returns
-    /// whether that is known. May sleep.
-    fn choose_tls(self: &Arc<Self>, request: &mut Request) -> Result<bool> {
-        if request.may_have_tls {
-            let Some(has_tls) = self.link.begins_with_tls() else {
-                return Ok(false);
-            };
-
-            request.may_have_tls = false;
-            if has_tls {
-                let connection = self.link.take().ok_or(ENOTCONN)?;
-
-                self.set_connection(require_tls(connection, &self.dev)?)?;
-            }
-        }
-        Ok(true)
-    }
-
     /// Receives the request, or a part of it. May sleep.
     fn receive_request(self: &Arc<Self>, mut request: KBox<Request>) -> Step {
         let policy = self.dev.settings.policy();
-        let received = match self.choose_tls(&mut request) {
-            Ok(true) => request.awaited.receive(&self.link, self, &policy),
-            Ok(false) => Ok(None),
-            Err(e) => Err(StartupFailure::Local(e)),
-        };
-        let received = match received {
+        let received = match request.awaited.receive(&self.link, self, &policy) {
             Ok(None) => return Step::Next(Phase::AwaitRequest(request)),
             Ok(Some(received)) => received,
             Err(failure) => {

@@ -169,11 +169,9 @@ fn bind(
         ns,
         vrf: dev.vrf(local)?,
     };
-    let mut connection = Connection::new(transport, &site, local, &more, remote, *tos)?;
+    let security = dev.settings.security()?;
+    let connection = Connection::new(transport, &site, local, &more, remote, *tos, security)?;
 
-    if transport == Transport::Tls {
-        connection.set_tls_name(dev.tls_name()?);
-    }
     if below_reclaim {
         // Now, and not when the stream starts: a consumer also connects again to get memory.
         connection.use_reserves();

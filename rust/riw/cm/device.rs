@@ -21,7 +21,6 @@ use kernel::{
     new_condvar, new_mutex,
     prelude::*,
     rbtree::{RBTree, RBTreeNode},
-    str::CString,
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
@@ -129,10 +128,6 @@ pub(crate) struct CmDevice {
     shutdown: Mutex<()>,
     #[pin]
     state: Mutex<DeviceState>,
-    /// The name that the certificate of a server must have; empty: the address to which a
-    /// connection is made.
-    #[pin]
-    tls_name: Mutex<CString>,
     /// The shutdown has begun, or what a caller of [`Self::wait_for`] waits for is there.
     #[pin]
     changed: CondVar,
@@ -155,7 +150,6 @@ impl CmDevice {
         let counters = Counters::new()?;
         let log = DeviceLog::new()?;
         let lingers = LingerSet::new(shared.stream_queue.clone())?;
-        let no_name = CString::try_from(c"")?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 shared,
@@ -170,7 +164,6 @@ impl CmDevice {
                     netdev: Some(netdev.into()),
                     members: Members::new(),
                 }, "riw::cm::CmDevice::state"),
-                tls_name <- new_mutex!(no_name, "riw::cm::CmDevice::tls_name"),
                 changed <- new_condvar!("riw::cm::CmDevice::changed"),
             }),
             GFP_KERNEL,
@@ -178,18 +171,6 @@ impl CmDevice {
 
         vec::push(&mut this.shared.devices.lock(), this.clone(), GFP_KERNEL)?;
         Ok(this)
-    }
-
-    /// Returns a copy of the setting `tls_name`. May sleep. `ENOMEM`.
-    pub(crate) fn tls_name(&self) -> Result<CString> {
-        Ok(CString::try_from(&**self.tls_name.lock())?)
-    }
-
-    /// Changes the setting `tls_name`. May sleep.
-    pub(crate) fn set_tls_name(&self, name: CString) {
-        let before = core::mem::replace(&mut *self.tls_name.lock(), name);
-
-        drop(before);
     }
 
     /// Whether the device is on `netdev` and has not been shut down. May sleep.

@@ -19,8 +19,6 @@ pub(super) struct Incoming {
 pub(super) struct Request {
     pub(super) incoming: Incoming,
     pub(super) awaited: AwaitedRequest,
-    /// The peer may begin with a handshake of TLS, or with its Request in the open.
-    pub(super) may_have_tls: bool,
     pub(super) deadline: Deadline,
 }
 

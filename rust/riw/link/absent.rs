@@ -89,10 +89,14 @@ pub(super) mod tls {
     pub(crate) use super::Absent as TlsConnection;
     pub(crate) use super::Absent as RecordInlet;
 
-    use super::super::{startup::StartupFailure, types::Site, LinkEvents};
+    use super::super::{
+        startup::StartupFailure,
+        types::{Security, Site},
+        LinkEvents,
+    };
     use core::net::SocketAddr;
-    use kernel::{prelude::*, str::CString, sync::Arc};
-    use net::{Netns, Socket};
+    use kernel::{prelude::*, sync::Arc};
+    use net::Socket;
 
     impl TlsConnection {
         pub(in crate::link) fn new(
@@ -100,15 +104,12 @@ pub(super) mod tls {
             _local: &SocketAddr,
             _remote: &SocketAddr,
             _tos: Option<u8>,
+            _security: Security,
         ) -> Result<KBox<Self>> {
             Err(EPROTONOSUPPORT)
         }
 
-        pub(in crate::link) fn set_name(&mut self, _name: CString) {
-            match *self {}
-        }
-
-        pub(in crate::link) fn accepted(socket: Socket, _ns: &Netns) -> Result<KBox<Self>> {
+        pub(in crate::link) fn accepted(socket: Socket) -> Result<KBox<Self>> {
             socket.abort();
             Err(EPROTONOSUPPORT)
         }

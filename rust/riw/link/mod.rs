@@ -71,7 +71,7 @@ pub(crate) use startup::{
 pub(crate) use tcp::RxState;
 use transport::AnyInlet;
 pub(crate) use transport::{Connection, Framer, Transport};
-pub(crate) use types::{AddrPair, LinkDetails, LinkState, Site};
+pub(crate) use types::{AddrPair, LinkDetails, LinkState, Security, Site, TlsMode};
 
 use core::net::SocketAddr;
 use kernel::{

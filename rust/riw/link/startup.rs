@@ -12,7 +12,7 @@ use super::{
     sctp::{self, AwaitedInitiate, SctpResponder, SctpStartup},
     tcp::{self, MpaStartup},
     tls::TlsFault,
-    Batch, Connection, Framer, Link, LinkEvents, LinkState, Reorder, Transport,
+    Batch, Connection, Framer, Link, LinkEvents, LinkState, Reorder, Security, TlsMode, Transport,
 };
 use iwarp::{
     startup::{self, Kind, OutFrame, Parameters, Policy, Reader, StartupError},
@@ -172,7 +172,11 @@ impl Startup {
 
 /// Waits for the request of the peer.
 pub(crate) enum AwaitedRequest {
-    Mpa(KBox<Reader>),
+    Mpa {
+        reader: KBox<Reader>,
+        /// The peer may begin with a handshake of TLS, or with its Request in the open.
+        may_have_tls: bool,
+    },
     Sctp(AwaitedInitiate),
 }
 
@@ -188,15 +192,20 @@ pub(crate) enum ReceivedRequest {
 }
 
 impl AwaitedRequest {
-    /// Waits on a link that has its connection.
-    pub(crate) fn new(link: &Link, policy: &Policy) -> Result<Self, StartupFailure> {
+    /// Waits on a link that has its connection, which is [secured](Connection::secured).
+    pub(crate) fn new(
+        link: &Link,
+        policy: &Policy,
+        security: &Security,
+    ) -> Result<Self, StartupFailure> {
         match link
             .with(|connection| Ok(connection.transport()))
             .map_err(StartupFailure::Local)?
         {
-            Transport::Tcp | Transport::Tls => tcp::new_reader(Kind::Request)
-                .map(Self::Mpa)
-                .map_err(StartupFailure::Local),
+            Transport::Tcp | Transport::Tls => Ok(Self::Mpa {
+                reader: tcp::new_reader(Kind::Request).map_err(StartupFailure::Local)?,
+                may_have_tls: security.tls == TlsMode::Accept,
+            }),
             Transport::Sctp => AwaitedInitiate::new(link, policy).map(Self::Sctp),
         }
     }
@@ -209,11 +218,26 @@ impl AwaitedRequest {
         owner: &Arc<T>,
         policy: &Policy,
     ) -> Result<Option<ReceivedRequest>, StartupFailure> {
-        if !link.secure(owner)? {
-            return Ok(None);
-        }
         match self {
-            Self::Mpa(reader) => tcp::receive_request(link, reader, policy),
+            Self::Mpa {
+                reader,
+                may_have_tls,
+            } => {
+                if *may_have_tls {
+                    let Some(has_tls) = link.begins_with_tls() else {
+                        return Ok(None);
+                    };
+
+                    *may_have_tls = false;
+                    if has_tls {
+                        link.require_tls(owner).map_err(StartupFailure::Local)?;
+                    }
+                }
+                match link.secure(owner)? {
+                    true => tcp::receive_request(link, reader, policy),
+                    false => Ok(None),
+                }
+            }
             Self::Sctp(initiate) => initiate.receive(link, owner),
         }
     }
@@ -337,7 +361,7 @@ pub(super) fn copy_of(private_data: &[u8]) -> Result<KVec<u8>> {
 impl Link {
     /// Returns whether the peer of a new connection begins with a handshake of TLS; `None` if it
     /// has not begun. A connection that has no choice, or has ended, counts as one without.
-    pub(crate) fn begins_with_tls(&self) -> Option<bool> {
+    fn begins_with_tls(&self) -> Option<bool> {
         /// The type of a record with a handshake message (RFC 8446, section 5.1). A Request of MPA
         /// begins with a letter.
         const HANDSHAKE: u8 = 22;
@@ -347,6 +371,15 @@ impl Link {
             Connection::Tls(_) | Connection::Sctp(_) => Err(EOPNOTSUPP),
         })
         .map_or(Some(false), |octet| octet.map(|octet| octet == HANDSHAKE))
+    }
+
+    /// Requires TLS of the connection, whose events go to `owner`. If it fails, the connection is
+    /// reset.
+    fn require_tls<T: LinkEvents>(&self, owner: &Arc<T>) -> Result {
+        let connection = self.take().ok_or(ENOTCONN)?.require_tls()?;
+
+        // TCP probes the peer already, if it is to.
+        self.attach(connection, 0, owner.clone())
     }
 
     /// Makes the handshake on the connection, if it needs one, as far as that is possible now.

@@ -10,14 +10,14 @@ use super::{
     sctp::{self, Association, Inlet},
     tcp::TcpConnection,
     tls::{RecordInlet, TlsConnection},
-    types::{AddrPair, LinkDetails, LinkState, Site},
+    types::{AddrPair, LinkDetails, LinkState, Security, Site, TlsMode},
 };
 use core::{
     net::SocketAddr,
     ops::{Deref, DerefMut},
 };
 use iwarp::{mpa::FpduFramer, sctp::ChunkFramer, startup::Parameters, Framing, Gather, TxConfig};
-use kernel::{prelude::*, str::CString, sync::Arc, time::Jiffies};
+use kernel::{prelude::*, sync::Arc, time::Jiffies};
 use kernel_ext::memcg::MemCgroup;
 use net::{addr, AnyEvent, Base, Callbacks, Netns, Pernet};
 
@@ -257,7 +257,8 @@ impl DerefMut for Connection {
 impl Connection {
     /// Creates a connection that is bound to `local` and not connected yet; if it can have several
     /// addresses, also to those of `more` that can be used. `remote` gives the address family;
-    /// `tos` is the type of service, if set. Fails as `socket()` and `bind()` do.
+    /// `tos` is the type of service, if set. `transport` says whether there is TLS, `security` how.
+    /// Fails as `socket()` and `bind()` do.
     pub(crate) fn new(
         transport: Transport,
         site: &Site<'_>,
@@ -265,29 +266,31 @@ impl Connection {
         more: &[SocketAddr],
         remote: &SocketAddr,
         tos: Option<u8>,
+        security: Security,
     ) -> Result<Self> {
         Ok(match transport {
             Transport::Tcp => Self::Tcp(TcpConnection::new(site, local, remote, tos)?),
-            Transport::Tls => Self::Tls(TlsConnection::new(site, local, remote, tos)?),
+            Transport::Tls => Self::Tls(TlsConnection::new(site, local, remote, tos, security)?),
             Transport::Sctp => Self::Sctp(Association::connecting(site, local, more, remote, tos)?),
         })
     }
 
-    /// Requires TLS of a connection in the namespace `ns` that a listener has accepted. Only TCP
-    /// can have it; otherwise `EPROTONOSUPPORT`. If it fails, the connection is reset.
-    pub(crate) fn require_tls(self, ns: &Netns) -> Result<Self> {
-        match self {
-            Self::Tcp(connection) => TlsConnection::accepted(connection.0, ns).map(Self::Tls),
-            Self::Tls(_) => Ok(self),
-            Self::Sctp(_) => Err(EPROTONOSUPPORT),
+    /// Secures a connection that a listener has accepted, as far as `security` says before the peer
+    /// has chosen. Only TCP can have TLS; otherwise `EPROTONOSUPPORT`. If it fails, the connection
+    /// is reset.
+    pub(crate) fn secured(self, security: &Security) -> Result<Self> {
+        match security.tls {
+            TlsMode::Required => self.require_tls(),
+            TlsMode::Off | TlsMode::Accept => Ok(self),
         }
     }
 
-    /// Sets the name that the certificate of the server must have, if this is a connection to be
-    /// made that needs TLS; empty: its address.
-    pub(crate) fn set_tls_name(&mut self, name: CString) {
-        if let Self::Tls(connection) = self {
-            connection.set_name(name);
+    /// Requires TLS of a connection that a listener has accepted. Fails as [`Self::secured`] does.
+    pub(super) fn require_tls(self) -> Result<Self> {
+        match self {
+            Self::Tcp(connection) => TlsConnection::accepted(connection.0).map(Self::Tls),
+            Self::Tls(_) => Ok(self),
+            Self::Sctp(_) => Err(EPROTONOSUPPORT),
         }
     }
 

@@ -21,6 +21,24 @@ impl Site<'_> {
     }
 }
 
+/// The use of TLS, which only TCP can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TlsMode {
+    Off,
+    /// Each connection needs it.
+    Required,
+    /// As responder, the peer chooses. As initiator, there is none.
+    Accept,
+}
+
+/// How the connections of a device are secured.
+pub(crate) struct Security {
+    pub(crate) tls: TlsMode,
+    /// The name that the certificate of a server must have; `None`: the address to which the
+    /// connection is made.
+    pub(crate) server_name: Option<CString>,
+}
+
 /// The addresses of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AddrPair {

@@ -9,7 +9,7 @@ use super::{
         linger::CloseProgress,
         tcp::socket::{connect_from_any_port, keepalive, new_socket},
         transport::Carrier,
-        types::{LinkDetails, LinkState, Site},
+        types::{LinkDetails, LinkState, Security, Site},
     },
     inlet::RecordInlet,
 };
@@ -24,7 +24,7 @@ use kernel::{
 use kernel_ext::memcg::MemCgroup;
 use net::{
     tls::{Cipher, TlsRecord, TlsRole, TlsSocket, RECORD_MAX},
-    AnyEvent, Base, Netns, Socket, TcpState,
+    AnyEvent, Base, Socket, TcpState,
 };
 
 /// Reads of a connection that is being closed, before other work items run.
@@ -70,7 +70,7 @@ pub(crate) struct TlsConnection {
     pub(super) role: TlsRole,
     pub(super) stage: TlsStage,
     /// The name that the certificate of the server must have; `None`: its address.
-    pub(super) name: Option<CString>,
+    pub(super) server_name: Option<CString>,
     /// `None` while a link has it.
     inlet: Option<KBox<RecordInlet>>,
     /// The memory of the inlet is charged to this cgroup.
@@ -88,24 +88,25 @@ impl TlsConnection {
         local: &SocketAddr,
         remote: &SocketAddr,
         tos: Option<u8>,
+        security: Security,
     ) -> Result<KBox<Self>> {
         let socket = new_socket(site, local, remote, tos)?;
 
-        Self::with(socket, site.ns, TlsRole::Client)
+        Self::with(socket, TlsRole::Client, security.server_name)
     }
 
-    /// Takes a connection of TCP in the namespace `ns` that a listener has accepted. May sleep. If
-    /// that fails, the connection is reset.
-    pub(in crate::link) fn accepted(socket: Socket, ns: &Netns) -> Result<KBox<Self>> {
-        Self::with(socket, ns, TlsRole::Server)
+    /// Takes a connection of TCP that a listener has accepted. May sleep. If that fails, the
+    /// connection is reset.
+    pub(in crate::link) fn accepted(socket: Socket) -> Result<KBox<Self>> {
+        Self::with(socket, TlsRole::Server, None)
     }
 
-    fn with(socket: Socket, ns: &Netns, role: TlsRole) -> Result<KBox<Self>> {
+    fn with(socket: Socket, role: TlsRole, server_name: Option<CString>) -> Result<KBox<Self>> {
         let this = Self {
-            socket: TlsSocket::new(socket, ns)?,
+            socket: TlsSocket::new(socket)?,
             role,
             stage: TlsStage::Connecting,
-            name: None,
+            server_name,
             inlet: Some(KBox::new(RecordInlet::new(), GFP_KERNEL_ACCOUNT)?),
             memcg: MemCgroup::none(),
             other_records: OTHER_RECORDS,
@@ -113,11 +114,6 @@ impl TlsConnection {
         };
 
         Ok(KBox::new(this, GFP_KERNEL_ACCOUNT)?)
-    }
-
-    /// Sets the name that the certificate of the server must have; empty: its address.
-    pub(in crate::link) fn set_name(&mut self, name: CString) {
-        self.name = Some(name).filter(|name| !name.is_empty());
     }
 
     /// Sets the options of a connection, and reports its events to `owner`. May sleep.

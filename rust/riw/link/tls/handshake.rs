@@ -51,7 +51,7 @@ impl TlsConnection {
     fn request_handshake<T: LinkEvents>(&mut self, owner: &Arc<T>) -> Result<(), StartupFailure> {
         let peer = self.addrs().map_err(StartupFailure::Link)?.remote.ip();
         let owner = Hook::new(owner.clone()).map_err(StartupFailure::Local)?;
-        let name = self.name.as_deref();
+        let name = self.server_name.as_deref();
         let begun = (self.socket).begin_handshake(self.role, peer, name, HANDSHAKE_TIME, owner);
 
         self.stage = match begun {
