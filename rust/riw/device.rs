@@ -42,7 +42,7 @@ use kernel::{
 use kernel_ext::vec;
 use net::NetdevEvent;
 use rdma::{
-    device::{info::Info, register::DeviceHandle},
+    device::{info::Info, register::Registration},
     event::AsyncEvent,
     link::{Link, Slot},
     pma::PortCounters,
@@ -157,7 +157,7 @@ pub(crate) struct Devices {
     cm: Arc<cm::Shared>,
     /// [`sweep`] removes entries of unregistered devices when another device is added.
     #[pin]
-    handles: Mutex<KVec<DeviceEntry>>,
+    entries: Mutex<KVec<DeviceEntry>>,
 }
 
 impl Devices {
@@ -172,7 +172,7 @@ impl Devices {
             queue,
             kernel_queue,
             cm,
-            handles <- new_mutex!(KVec::new(), "riw::Devices::handles"),
+            entries <- new_mutex!(KVec::new(), "riw::Devices::entries"),
         })
     }
 
@@ -219,12 +219,12 @@ impl Devices {
         identity: Identity,
         provider: Provider,
     ) -> Result {
-        let mut handles = self.handles.lock();
-        sweep(&mut handles);
+        let mut entries = self.entries.lock();
+        sweep(&mut entries);
         // Under the lock, until the device is registered: another call may add one to the same
         // netdev.
         check_unserved(name, netdev)?;
-        vec::reserve(&mut handles, 1, GFP_KERNEL)?;
+        vec::reserve(&mut entries, 1, GFP_KERNEL)?;
         let data = RiwDevice::new(
             self.queue.clone(),
             self.kernel_queue.clone(),
@@ -233,7 +233,7 @@ impl Devices {
             provider,
         )?;
         let registered = cm.while_registering(|| Device::<Riw>::register(name, netdev, info, data));
-        let handle = registered.map_err(|e| {
+        let registration = registered.map_err(|e| {
             if e != ENFILE {
                 return e;
             }
@@ -243,22 +243,23 @@ impl Devices {
         })?;
         if cm.is_shut_down() {
             // The netdev was unregistered during the registration: its notifier found no device.
-            handle.unregister();
+            // The return unregisters it.
             return Err(ENODEV);
         }
-        let cm = cm.clone();
-        vec::push(&mut handles, DeviceEntry { handle, cm }, GFP_KERNEL)?;
+        let entry = DeviceEntry {
+            cm: cm.clone(),
+            _registration: registration,
+        };
+        vec::push(&mut entries, entry, GFP_KERNEL)?;
         Ok(())
     }
 
     /// Unregisters all devices, and waits for what they have started to load. No device may be
     /// added any more. Process context; may sleep.
     pub(crate) fn remove_all(&self) {
-        let handles = core::mem::replace(&mut *self.handles.lock(), KVec::new());
+        let entries = core::mem::replace(&mut *self.entries.lock(), KVec::new());
 
-        for entry in handles {
-            entry.handle.unregister();
-        }
+        drop(entries);
         // With no device, nothing loads a module any more.
         self.cm.drain_loads();
     }
@@ -284,8 +285,8 @@ impl Link for RiwLink {
 
 /// A device that this module has created.
 struct DeviceEntry {
-    handle: DeviceHandle<Riw>,
     cm: Arc<CmDevice>,
+    _registration: Registration<Riw>,
 }
 
 /// Checks that no device is on `netdev` that riw or siw has made. Process context; may sleep.
@@ -311,15 +312,15 @@ fn check_unserved(name: &CStr, netdev: &net::NetDevice) -> Result {
 /// Removes devices whose connection management is shut down. Process context; may sleep.
 ///
 /// Registration is no test: it is also clear while a device moves between namespaces.
-fn sweep(handles: &mut KVec<DeviceEntry>) {
+fn sweep(entries: &mut KVec<DeviceEntry>) {
     let mut at = 0;
 
-    while let Some(entry) = handles.get(at) {
+    while let Some(entry) = entries.get(at) {
         if !entry.cm.is_shut_down() {
             at = at.wrapping_add(1);
-        } else if let Ok(entry) = handles.remove(at) {
+        } else {
             // Another thread has unregistered the device or is doing so: this waits for it.
-            entry.handle.unregister();
+            drop(entries.remove(at));
         }
     }
 }

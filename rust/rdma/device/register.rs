@@ -2,7 +2,7 @@
 
 //! The registration of a device with ib_core.
 
-use super::{info::Info, Device, Registered};
+use super::{info::Info, Device};
 use crate::{
     cq, iw, mr, mr::MrTable, mw, pd, pma, port, qp, restrack, srq, stats, ucontext, Driver,
 };
@@ -20,9 +20,9 @@ impl<T: iw::CmOperations> Device<T> {
     /// `ib_register_device()`, `core/device.c`). Process context; may sleep.
     ///
     /// The device belongs to the network namespace of `netdev`. ib_core owns it from here on, and
-    /// may free it at any time.
+    /// may unregister it at any time.
     ///
-    /// Returns a handle to unregister it. Fails with `EINVAL` if `name` contains a `%`, which
+    /// Fails with `EINVAL` if `name` contains a `%`, which
     /// ib_core would use as a format, `ENODEV` if the namespace is being dismantled, `ENFILE` if
     /// the name is taken, `ENOMEM` without memory, or another error of ib_core.
     pub fn register(
@@ -30,7 +30,7 @@ impl<T: iw::CmOperations> Device<T> {
         netdev: &net::NetDevice,
         info: &Info,
         data: impl PinInit<T::Device>,
-    ) -> Result<DeviceHandle<T>> {
+    ) -> Result<Registration<T>> {
         const {
             assert!(core::mem::offset_of!(Self, base) == 0);
             assert!(align_of::<Self>() <= 8);
@@ -48,8 +48,8 @@ impl<T: iw::CmOperations> Device<T> {
             Self::configure(raw, netdev, info).and_then(|()| Self::register_core(raw, name))
         };
         match registered {
-            // INVARIANT: The handle owns the reference that `register_core` took.
-            Ok(()) => Ok(DeviceHandle(this)),
+            // INVARIANT: The registration owns the reference that `register_core` took.
+            Ok(()) => Ok(Registration(this)),
             Err(e) => {
                 // SAFETY: The device is allocated and not registered. `data` is dropped by
                 // `dealloc_driver`, which ib_dealloc_device() calls.
@@ -156,44 +156,30 @@ impl<T: iw::CmOperations> Device<T> {
     }
 }
 
-/// A handle of a device that was registered (`get_device()`, `drivers/base/core.c`). It keeps the
-/// memory, but not the registration.
+/// A registration of a device with ib_core. Dropping it unregisters the device
+/// (`ib_unregister_device()`, `core/device.c`). Process context; may sleep.
+///
+/// `rdma link delete` and the end of the netdev unregister the device, too: the drop waits for
+/// another thread that is doing so. After the drop no callback of the driver runs for the device.
 ///
 /// # Invariants
 ///
-/// The handle owns a reference to the memory of the ib_device.
-pub struct DeviceHandle<T: Driver>(NonNull<Device<T>>);
+/// The registration owns a reference to the memory of the ib_device, which was registered.
+pub struct Registration<T: Driver>(NonNull<Device<T>>);
 
-impl<T: Driver> DeviceHandle<T> {
-    /// Keeps the device registered (`ib_device_try_get()`, `include/rdma/ib_verbs.h`). Any context.
-    ///
-    /// Returns `None` if it is being unregistered or was unregistered.
-    pub fn try_get(&self) -> Option<Registered<T>> {
-        // SAFETY: By the type invariant the handle keeps the memory. ib_device_try_get() handles a
-        // count of zero.
-        unsafe { bindings::ib_device_try_get(self.0.as_ptr().cast()) }.then(|| Registered(self.0))
-    }
-
-    /// Unregisters the device (`ib_unregister_device()`, `core/device.c`). Process context; may
-    /// sleep.
-    ///
-    /// If another thread is doing so already, waits for it. Afterwards no callback of the driver
-    /// runs for the device.
-    pub fn unregister(self) {
-        // SAFETY: By the type invariant the handle keeps the memory. The function checks under the
-        // device's lock whether the device is still registered.
-        unsafe { bindings::ib_unregister_device(self.0.as_ptr().cast()) };
-    }
-}
-
-impl<T: Driver> Drop for DeviceHandle<T> {
+impl<T: Driver> Drop for Registration<T> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the handle owns a reference, which is dropped here.
-        unsafe { bindings::put_device(Device::<T>::core_device(self.0.as_ptr().cast())) };
+        // SAFETY: By the type invariant there is a reference, which is dropped here, after its last
+        // use. ib_unregister_device() checks under the device's lock whether the device is still
+        // registered.
+        unsafe {
+            bindings::ib_unregister_device(self.0.as_ptr().cast());
+            bindings::put_device(Device::<T>::core_device(self.0.as_ptr().cast()));
+        }
     }
 }
 
-// SAFETY: References to a device belong to no thread: any may drop them.
-unsafe impl<T: Driver> Send for DeviceHandle<T> {}
-// SAFETY: `&self` allows only ib_device_try_get(), which counts atomically.
-unsafe impl<T: Driver> Sync for DeviceHandle<T> {}
+// SAFETY: Any thread may unregister a device, and drop a reference to it.
+unsafe impl<T: Driver> Send for Registration<T> {}
+// SAFETY: `&self` allows nothing.
+unsafe impl<T: Driver> Sync for Registration<T> {}
