@@ -15,7 +15,7 @@ use kernel::{
 use riw_bindings as bindings;
 
 /// A link type (`struct rdma_link_ops`, `include/rdma/rdma_netlink.h`).
-pub trait Link: Send + Sync + Sized + 'static {
+pub trait LinkType: Send + Sync + Sized + 'static {
     /// The name of the type in `rdma link add NAME type TYPE netdev NETDEV`.
     const TYPE: &'static CStr;
 
@@ -37,16 +37,16 @@ pub trait Link: Send + Sync + Sized + 'static {
 ///
 /// The pointer is null, or points to the target of a [`Registration`] of a type in ib_core's list,
 /// which empties the slot before it removes the type.
-pub struct Slot<L: Link>(Atomic<*mut L>);
+pub struct Slot<L: LinkType>(Atomic<*mut L>);
 
-impl<L: Link> Slot<L> {
+impl<L: LinkType> Slot<L> {
     /// Creates an empty slot. Any context.
     pub const fn new() -> Self {
         Self(Atomic::new(core::ptr::null_mut()))
     }
 }
 
-impl<L: Link> Default for Slot<L> {
+impl<L: LinkType> Default for Slot<L> {
     fn default() -> Self {
         Self::new()
     }
@@ -54,24 +54,24 @@ impl<L: Link> Default for Slot<L> {
 
 // SAFETY: The pointer is only accessed atomically. It gives access to an `L`, which is `Send` and
 // `Sync`.
-unsafe impl<L: Link> Sync for Slot<L> {}
+unsafe impl<L: LinkType> Sync for Slot<L> {}
 
 /// The registration of a link type. Dropping it waits for running `newlink` calls
 /// (`rdma_link_unregister()`, `core/nldev.c`). May sleep.
 #[pin_data(PinnedDrop)]
-pub struct Registration<L: Link> {
+pub struct Registration<L: LinkType> {
     #[pin]
     target: L,
     /// Whether ib_core has the type in its list.
     registered: Atomic<bool>,
-    /// The slot that may point to `target`. [`Link::slot`] is safe, so it may return another one
-    /// later.
+    /// The slot that may point to `target`. [`LinkType::slot`] is safe, so it may return another
+    /// one later.
     slot: &'static Slot<L>,
     #[pin]
     ops: Opaque<bindings::rdma_link_ops>,
 }
 
-impl<L: Link> Registration<L> {
+impl<L: LinkType> Registration<L> {
     /// Registers the type, served by `target` (`rdma_link_register()`, `core/nldev.c`). Process
     /// context; may sleep.
     ///
@@ -143,7 +143,7 @@ impl<L: Link> Registration<L> {
 }
 
 #[pinned_drop]
-impl<L: Link> PinnedDrop for Registration<L> {
+impl<L: LinkType> PinnedDrop for Registration<L> {
     fn drop(self: Pin<&mut Self>) {
         // If this registration failed, another one may own the slot.
         let _ = (self.slot.0).cmpxchg(self.target(), core::ptr::null_mut(), ordering::Release);
@@ -159,7 +159,7 @@ impl<L: Link> PinnedDrop for Registration<L> {
 
 // SAFETY: ib_core locks its list of link types, so `ops` may be unregistered by any thread. The
 // target is `Send`.
-unsafe impl<L: Link> Send for Registration<L> {}
+unsafe impl<L: LinkType> Send for Registration<L> {}
 // SAFETY: `&self` gives access to the target, which is `Sync`, and to an atomic. ib_core accesses
 // `ops` under its own lock.
-unsafe impl<L: Link> Sync for Registration<L> {}
+unsafe impl<L: LinkType> Sync for Registration<L> {}

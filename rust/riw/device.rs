@@ -42,9 +42,9 @@ use kernel::{
 use kernel_ext::vec;
 use net::NetdevEvent;
 use rdma::{
-    device::{info::Info, register::Registration},
+    device::{info::Info, register::DeviceRegistration},
     event::AsyncEvent,
-    link::{Link, Slot},
+    link::{LinkType, Slot},
     pma::PortCounters,
     Device,
 };
@@ -271,7 +271,7 @@ static LINK: Slot<RiwLink> = Slot::new();
 /// The link type of riw.
 pub(crate) struct RiwLink(pub(crate) Arc<Devices>);
 
-impl Link for RiwLink {
+impl LinkType for RiwLink {
     const TYPE: &'static CStr = c"riw";
 
     fn slot() -> &'static Slot<Self> {
@@ -286,7 +286,7 @@ impl Link for RiwLink {
 /// A device that this module has created.
 struct DeviceEntry {
     cm: Arc<CmDevice>,
-    _registration: Registration<Riw>,
+    _registration: DeviceRegistration<Riw>,
 }
 
 /// Checks that no device is on `netdev` that riw or siw has made. Process context; may sleep.
@@ -311,7 +311,7 @@ fn check_unserved(name: &CStr, netdev: &net::NetDevice) -> Result {
 
 /// Removes devices whose connection management is shut down. Process context; may sleep.
 ///
-/// Registration is no test: it is also clear while a device moves between namespaces.
+/// DeviceRegistration is no test: it is also clear while a device moves between namespaces.
 fn sweep(entries: &mut KVec<DeviceEntry>) {
     let mut at = 0;
 

@@ -30,7 +30,7 @@ impl<T: iw::CmOperations> Device<T> {
         netdev: &net::NetDevice,
         info: &Info,
         data: impl PinInit<T::Device>,
-    ) -> Result<Registration<T>> {
+    ) -> Result<DeviceRegistration<T>> {
         const {
             assert!(core::mem::offset_of!(Self, base) == 0);
             assert!(align_of::<Self>() <= 8);
@@ -49,7 +49,7 @@ impl<T: iw::CmOperations> Device<T> {
         };
         match registered {
             // INVARIANT: The registration owns the reference that `register_core` took.
-            Ok(()) => Ok(Registration(this)),
+            Ok(()) => Ok(DeviceRegistration(this)),
             Err(e) => {
                 // SAFETY: The device is allocated and not registered. `data` is dropped by
                 // `dealloc_driver`, which ib_dealloc_device() calls.
@@ -165,9 +165,9 @@ impl<T: iw::CmOperations> Device<T> {
 /// # Invariants
 ///
 /// The registration owns a reference to the memory of the ib_device, which was registered.
-pub struct Registration<T: Driver>(NonNull<Device<T>>);
+pub struct DeviceRegistration<T: Driver>(NonNull<Device<T>>);
 
-impl<T: Driver> Drop for Registration<T> {
+impl<T: Driver> Drop for DeviceRegistration<T> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant there is a reference, which is dropped here, after its last
         // use. ib_unregister_device() checks under the device's lock whether the device is still
@@ -180,6 +180,6 @@ impl<T: Driver> Drop for Registration<T> {
 }
 
 // SAFETY: Any thread may unregister a device, and drop a reference to it.
-unsafe impl<T: Driver> Send for Registration<T> {}
+unsafe impl<T: Driver> Send for DeviceRegistration<T> {}
 // SAFETY: `&self` allows nothing.
-unsafe impl<T: Driver> Sync for Registration<T> {}
+unsafe impl<T: Driver> Sync for DeviceRegistration<T> {}
