@@ -10,6 +10,7 @@
 //! | Immediate Data, received | [`Stream::deliver_immediate`] | a receive WR |
 //! | Read or Atomic Response, received | [`Stream::finish_read`] | the oldest read |
 //! | Send or Write, gathered | [`Stream::complete_sent`] | its send WR |
+//! | none: the WR registers, invalidates or binds | `Stream::executed` | the send WR |
 //! | an error | [`Stream::finish_wr`], [`Stream::fail_read`], [`Stream::fail_recv`] | its WR |
 //! | none: the queue pair is in error | [`Stream::flush`] | all WRs |
 //!

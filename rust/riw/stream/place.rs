@@ -4,7 +4,7 @@
 //! message to a queue.
 
 use crate::{
-    link::{RxOctets, Segments},
+    link::{Pause, RxOctets, Segments},
     mr::{Finder, Sink},
     queue::{
         completion::ReceivedImmediate,
@@ -27,6 +27,23 @@ use iwarp::{
 };
 use kernel::{prelude::*, sync::atomic::ordering};
 use trace::Source;
+
+/// What has become of the segment at the front.
+pub(super) enum Reception {
+    /// It is placed and taken.
+    Taken,
+    /// There is none, it is not taken, or it is the last one.
+    Pause(RxPause),
+}
+
+/// Whether a segment can be placed.
+enum Admitted {
+    Yes,
+    /// Its message waits for a receive WR, since now (`begins`) or before.
+    Waits {
+        begins: bool,
+    },
+}
 
 /// Places and delivers the segments that a receiver yields.
 pub(super) struct Placer<'a> {
@@ -60,16 +77,16 @@ impl<'a> Placer<'a> {
         }
     }
 
-    /// Receives the next segment. Returns why none is taken, or none behind it. Fails if it breaks
-    /// a rule, or if this side fails: the stream must end.
+    /// Receives the next segment. Fails if it breaks a rule, or if this side fails: the stream must
+    /// end.
     #[inline]
     pub(super) fn receive<S: Segments>(
         &mut self,
         receiver: &mut Receiver,
         segments: &mut S,
-    ) -> Result<Option<RxPause>, Error> {
+    ) -> Result<Reception, Error> {
         let Some(frame) = receiver.next(S::SHORT, |head| segments.next(head))? else {
-            return Ok(Some(RxPause::default()));
+            return Ok(Reception::Pause(RxPause::Link(Pause::Event)));
         };
         // A message that waits has been traced before.
         if self.wait.is_none() {
@@ -80,27 +97,28 @@ impl<'a> Placer<'a> {
         let segment = frame.check()?;
         let content = segment.content();
 
-        if let Some(begins) = self.admit(content)? {
+        if let Admitted::Waits { begins } = self.admit(content)? {
             segment.put_off();
-            return Ok(Some(RxPause::NoReceive { begins }));
+            return Ok(Reception::Pause(RxPause::NoReceive { begins }));
         }
         segments.octets(|octets| self.place(&segment, &octets))?;
         self.deliver(content)?;
-        let end = match content {
-            Content::Terminate(terminated) => Some(RxPause::End(RxEnd::Terminated(*terminated))),
-            _ => None,
+        let step = match content {
+            Content::Terminate(terminated) => {
+                Reception::Pause(RxPause::End(RxEnd::Terminated(*terminated)))
+            }
+            _ => Reception::Taken,
         };
 
         segments.advance(segment.advance());
-        Ok(end)
+        Ok(step)
     }
 
-    /// Takes a receive WR for a message that begins, if it needs one. If there is none, returns
-    /// whether the message waits since now. Fails if its time is over, or if the consumer does not
-    /// take such a message.
-    fn admit(&mut self, content: &Content) -> Result<Option<bool>, Error> {
+    /// Takes a receive WR for a message that begins, if it needs one. Fails if there is none and
+    /// its time is over, or if the consumer does not take such a message.
+    fn admit(&mut self, content: &Content) -> Result<Admitted, Error> {
         let Some(taker) = content.takes_receive() else {
-            return Ok(None);
+            return Ok(Admitted::Yes);
         };
         if taker == Taker::Immediate && !self.stream.rq.takes_immediate() {
             return Err(Rdmap::UnexpectedOpcode.into());
@@ -112,16 +130,15 @@ impl<'a> Placer<'a> {
         // An earlier message of this run may have passed the turn on.
         self.received.next = next.or(self.received.next);
         let Some(taken) = taken else {
-            return self.put_off().map(Some);
+            return self.put_off();
         };
         *self.wait = None;
         self.fill(taken)?;
-        Ok(None)
+        Ok(Admitted::Yes)
     }
 
-    /// Puts off a message for which there is no receive WR. Returns whether it waits since now.
-    /// Fails if its time is over.
-    fn put_off(&mut self) -> Result<bool, Error> {
+    /// Puts off a message for which there is no receive WR. Fails if its time is over.
+    fn put_off(&mut self) -> Result<Admitted, Error> {
         let (dev, rq) = (self.stream.sq.device(), &self.stream.rq);
         let begins = self.wait.is_none();
         let wait = self
@@ -131,7 +148,7 @@ impl<'a> Placer<'a> {
         if wait.is_over() {
             return Err(DdpUntagged::NoBuffer.into());
         }
-        Ok(begins)
+        Ok(Admitted::Waits { begins })
     }
 
     /// Takes a receive WR for a message that begins. `filling` has its buffers.

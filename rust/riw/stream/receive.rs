@@ -8,7 +8,7 @@ use crate::{
     queue::{receive::NextTurn, wr::WcStatus},
     stream::{
         deliver::Unreported,
-        place::Placer,
+        place::{Placer, Reception},
         rx::{OpenRx, Rx},
         tally::Tally,
         Stream, StreamError,
@@ -111,8 +111,8 @@ impl Stream {
 
         let pause = loop {
             match placer.receive(receiver, &mut segments) {
-                Ok(None) => {}
-                Ok(Some(pause)) => break pause,
+                Ok(Reception::Taken) => {}
+                Ok(Reception::Pause(pause)) => break pause,
                 Err(error) => break RxPause::error(error, receiver),
             }
         };

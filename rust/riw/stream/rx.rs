@@ -4,7 +4,7 @@
 
 use crate::{
     counters::Counters,
-    link::RxState,
+    link::MpaRx,
     queue::{qp_receive::QpRecvQueue, receive::NextTurn, wr::WrId},
     stream::{
         filling::{Filling, Written},
@@ -18,7 +18,7 @@ use kernel::sync::Arc;
 pub(super) struct OpenRx {
     pub(super) receiver: Receiver,
     /// The part of the link.
-    pub(super) link: RxState,
+    pub(super) link: MpaRx,
 }
 
 /// The receiving side of a stream.
@@ -28,8 +28,8 @@ pub(super) struct Rx {
     /// The receive WR that a message is being placed into.
     pub(super) filling: Filling,
     pub(super) written: Written,
-    /// The wait of the message at the front, if there is no receive WR for it. It is not in
-    /// `filling` then.
+    /// The wait of the message at the front, if there is no receive WR for it. `filling` has no
+    /// message then.
     pub(super) wait: Option<ReceiveWait>,
     /// The counters of the receiving side.
     pub(super) counters: Arc<Counters>,
@@ -52,7 +52,7 @@ impl Rx {
         *self = Self {
             open: Some(OpenRx {
                 receiver: Receiver::new(),
-                link: RxState::new(parameters),
+                link: MpaRx::new(parameters),
             }),
             ..Self::new(self.counters.clone())
         };

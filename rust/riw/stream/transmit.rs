@@ -73,7 +73,7 @@ impl Stream {
             };
             // Each call takes the link's lock by itself, so the end of the connection does not wait
             // while payload is gathered.
-            let Ok((room, mss)) = (sender.link).with(|connection| Ok(connection.room_and_mss()))
+            let Ok((room, emss)) = (sender.link).with(|connection| Ok(connection.room_and_emss()))
             else {
                 return Ok(PassResult::Done);
             };
@@ -82,7 +82,7 @@ impl Stream {
                 // it has room.
                 return Ok(PassResult::Done);
             }
-            sender.segmenter.framing_mut().set_mss(mss);
+            sender.segmenter.framing_mut().set_emss(emss);
             let filled = self.fill(tx, room.min(BATCH))?;
 
             let wait = match filled {
