@@ -35,9 +35,9 @@ impl From<&SocketAddr> for Family {
 
 /// A kernel socket.
 ///
-/// It has no file, unless it gets TLS, and **holds no reference to its network namespace**. The
-/// teardown of the namespace waits for its last socket ([`Pernet`]), without a timeout. So drop the
-/// socket when its network device goes away, before the callback for
+/// It has no file, and **holds no reference to its network namespace**, unless it gets TLS
+/// ([`Self::share`]). The teardown of the namespace waits for its last socket ([`Pernet`]), without
+/// a timeout. So drop the socket when its network device goes away, before the callback for
 /// [`NetdevEvent::Unregister`](crate::NetdevEvent::Unregister) returns.
 ///
 /// All methods, and the drop, need process context. They may sleep to wait for other users of the

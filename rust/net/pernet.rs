@@ -21,10 +21,10 @@ static REGISTERED: Atomic<bool> = Atomic::new(false);
 
 /// A registration as a subsystem of every network namespace.
 ///
-/// A kernel socket has no reference to its namespace. With a reference the namespace would never go
-/// away: sockets are closed when the namespace's devices are unregistered, which is part of its
-/// teardown. Instead, the teardown first unregisters the devices, then waits for the last
-/// [`Socket`](crate::Socket).
+/// A kernel socket has no reference to its namespace, unless it gets TLS. With a reference the
+/// namespace would never go away: sockets are closed when the namespace's devices are unregistered,
+/// which is part of its teardown. Instead, the teardown first unregisters the devices, then waits
+/// for the last [`Socket`](crate::Socket).
 ///
 /// Dropping it waits for the sockets of all namespaces: process context, may sleep; not in a netdev
 /// notifier callback. Each socket holds a reference; the owner must keep its own reference longest,

@@ -95,7 +95,7 @@ module! {
         // unacknowledged data after about 15 minutes.
         keepalive: u32 {
             default: 300,
-            description: "s of silence before TCP probes an idle peer; 0: never",
+            description: "s of silence before an idle peer is probed; 0: never",
         },
         // Programs that poll the last octet of a Write take it for the end of all of it, which RFC
         // 5040, section 5.5, does not allow; ib_write_lat is one. Over TCP they work.

@@ -2,9 +2,10 @@
 
 //! Settings of a device: how its connections are set up, and how long they wait.
 //!
-//! Each setting is a file in `/sys/class/infiniband/NAME/mpa`, or in `llp` beside it if it is about
-//! the transport. Its initial value is the module parameter of the same name. A change applies to
-//! connections that are set up afterwards, unless the setting says otherwise.
+//! Each setting is a file in `/sys/class/infiniband/NAME/mpa`; what chooses the transport, or only
+//! one transport has, is in `llp` beside it. ib_core has room for two directories of a driver. The
+//! initial value is the module parameter of the same name. A change applies to connections that are
+//! set up afterwards, unless the setting says otherwise.
 //!
 //! To add a number:
 //!
@@ -74,13 +75,13 @@ macro_rules! settings {
             }
         }
 
-        /// The files about MPA and the startup.
+        /// The files in `mpa`.
         static MPA_FILES: [Option<&Attribute<Riw>>; 1 + [$(stringify!($mpa)),*].len()] = [
             $(Some(settings!(@file $mpa, $mpa_range)),)*
             None,
         ];
 
-        /// The files about the transport.
+        /// The files in `llp`.
         static LLP_FILES: [Option<&Attribute<Riw>>; 4 + [$(stringify!($llp)),*].len()] = [
             Some(&TRANSPORT),
             Some(&TLS),
@@ -120,9 +121,10 @@ settings! {
         crc: 0..=2,
         /// 1: require markers from the peer. Markers that the peer requires are always sent.
         markers: 0..=1,
-        /// Bytes of the longest FPDU to send over TCP; 0: as long as a TCP segment. The ULPDU of
-        /// the maximum is just below the limit of RFC 5044, section 3, which is 64768. Below 140,
-        /// MULPDU is the minimum.
+        /// Bytes of the longest FPDU to send over TCP; 0: as long as a TCP segment, or with TLS as
+        /// a record. The ULPDU of the maximum is just below the limit of RFC 5044, section 3, which
+        /// is
+        /// 64768. Below 140, MULPDU is the minimum.
         fpdu_max: 0..=64_774,
         /// The highest MPA revision to use. A Request of revision 1 is answered in any case. A
         /// responder that supports only revision 1 can be reached only with `peer_to_peer` 0.

@@ -266,7 +266,7 @@ impl Listener {
 }
 
 impl net::Listener for Listener {
-    /// Softirq.
+    /// Atomic context.
     fn connection_ready(self: &Arc<Self>) {
         self.kick();
     }

@@ -31,10 +31,10 @@
 //!
 //! # Lifetimes
 //!
-//! A link holds no reference to its network namespace. So [`CmDevice::shutdown`], which runs when
-//! the netdev is unregistered, closes all links of the device before it returns. Each link belongs
-//! to a member of the device or to its set of lingering connections; after the shutdown both refuse
-//! new ones.
+//! A link holds no reference to its network namespace, unless it has TLS. So
+//! [`CmDevice::shutdown`], which runs when the netdev is unregistered, closes all links of the
+//! device before it returns. Each link belongs to a member of the device or to its set of lingering
+//! connections; after the shutdown both refuse new ones.
 
 mod accept;
 mod backlog;

@@ -58,11 +58,11 @@ impl Carrier for Absent {
         match *self {}
     }
 
-    fn room_and_mss(&self) -> (usize, u32) {
+    fn room_and_emss(&self) -> (usize, u32) {
         match *self {}
     }
 
-    fn mss(&self) -> u32 {
+    fn emss(&self) -> u32 {
         match *self {}
     }
 

@@ -29,8 +29,8 @@ pub(crate) trait LinkEvents: Sized + Send + Sync + 'static {
 
     /// There is room in the send buffer again. Any context, also with interrupts disabled. Reported
     /// only after [`Carrier::send`](super::transport::Carrier::send) has failed with `EAGAIN`,
-    /// [`Carrier::room_and_mss`](super::transport::Carrier::room_and_mss) has returned no room, or
-    /// [`Carrier::notify_room`](super::transport::Carrier::notify_room) was called.
+    /// [`Carrier::room_and_emss`](super::transport::Carrier::room_and_emss) has returned no room,
+    /// or [`Carrier::notify_room`](super::transport::Carrier::notify_room) was called.
     fn room(self: &Arc<Self>);
 }
 
@@ -49,10 +49,10 @@ pub(crate) enum LinkEnd {
 }
 
 /// Translates the callbacks of a socket to the events of a link.
-pub(super) struct Hook<T>(Arc<T>);
+pub(super) struct EventSink<T>(Arc<T>);
 
-impl<T> Hook<T> {
-    /// Creates a hook for `owner`. May sleep.
+impl<T> EventSink<T> {
+    /// Creates one for `owner`. May sleep.
     pub(super) fn new(owner: Arc<T>) -> Result<Arc<Self>> {
         Ok(Arc::new(Self(owner), GFP_KERNEL_ACCOUNT)?)
     }
@@ -63,7 +63,7 @@ impl<T> Hook<T> {
     }
 }
 
-impl<T: LinkEvents> AnyEvent for Hook<T> {
+impl<T: LinkEvents> AnyEvent for EventSink<T> {
     fn changed(self: &Arc<Self>) {
         self.owner().changed();
     }

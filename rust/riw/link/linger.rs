@@ -35,6 +35,7 @@ const LINGER_TIME: i64 = 10_000;
 const POLL_TIME: i64 = 1_000;
 /// Milliseconds after which a connection is reset, whether the peer makes progress or not.
 const LINGER_TIME_MAX: i64 = 300_000;
+
 /// The connections of a device that linger.
 #[pin_data]
 pub(crate) struct LingerSet {
@@ -315,12 +316,12 @@ impl WorkItem<1> for Linger {
 }
 
 impl Callbacks for Linger {
-    /// Discards the data, so that the peer's FIN can follow. Softirq, the socket is locked.
+    /// Discards the data, so that the peer's FIN can follow. Atomic context, the socket is locked.
     fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
         sk.discard();
     }
 
-    /// Softirq, the socket is locked.
+    /// Atomic context, the socket is locked.
     fn state_change(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
         if sk.state() == TcpState::Closed {
             self.kick();

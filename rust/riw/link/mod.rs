@@ -17,14 +17,15 @@
 //!
 //! # Contexts
 //!
-//! Functions need process context and may sleep, but never wait for the peer. Events come in atomic
-//! context; most of them with the connection locked.
+//! Functions need process context and may sleep, but never wait for the peer. Events may come in
+//! atomic context, and never sleep: [`LinkEvents`] says which come with received data locked.
 //!
 //! # Lifetimes
 //!
-//! A connection holds no reference to its network namespace, which waits for its drop. So when the
-//! namespace or its netdev goes, the user has to take each connection from its link and drop it,
-//! and to shut each set of lingering connections down.
+//! A connection holds no reference to its network namespace, which waits for its drop; only with
+//! TLS it has one, as its socket has a file. So when the namespace or its netdev goes, the user has
+//! to take each connection from its link and drop it, and to shut each set of lingering connections
+//! down.
 //!
 //! `Link::connection` is locked while the connection is in use, and `Link::inlet`, if there is one,
 //! while received data is handled. [`Link::take`] removes a connection, and then its callbacks,
@@ -68,7 +69,7 @@ pub(crate) use startup::{
     Answer, AwaitedRequest, Prepared, ReceivedRequest, Responder, Startup, StartupFailure,
     StartupFault, Terms,
 };
-pub(crate) use tcp::RxState;
+pub(crate) use tcp::MpaRx;
 use transport::AnyInlet;
 pub(crate) use transport::{Connection, Framer, Transport};
 pub(crate) use types::{AddrPair, LinkDetails, LinkState, Security, Site, TlsMode};

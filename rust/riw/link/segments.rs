@@ -2,14 +2,14 @@
 
 //! Received data, out of which a stream pulls segments.
 
-use super::{octets::RxOctets, tcp::RxState};
+use super::{octets::RxOctets, tcp::MpaRx};
 use iwarp::{ddp::FrameHead, ddp::Ulpdu, Error};
 
 /// Data that a link has received.
 pub(crate) trait Inflow {
     /// Begins to receive it. `rx` is what the link keeps of the stream between two receives. `None`
     /// if a worker receives the rest of an earlier one.
-    fn segments<'a>(&'a mut self, rx: &'a mut RxState) -> Option<impl Segments + 'a>;
+    fn segments<'a>(&'a mut self, rx: &'a mut MpaRx) -> Option<impl Segments + 'a>;
 
     /// Drops it, also what follows the segments that were taken.
     fn discard(&mut self);
@@ -41,7 +41,7 @@ pub(crate) enum Pause {
     #[default]
     Event,
     /// A worker that has a buffer for the frame, as the socket has no room for it: see
-    /// [`RxState::buffer_size`].
+    /// [`MpaRx::buffer_size`].
     Buffer,
     /// A worker, which receives the rest.
     Worker,

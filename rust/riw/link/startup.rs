@@ -285,12 +285,13 @@ impl Responder {
         link: &Link,
         owner: &Arc<T>,
     ) -> Result<Option<(bool, StartupFault)>, StartupFailure> {
-        if let ValidRequest::Sctp(sctp) = &self.request {
-            if let Some(fault) = sctp.check(link, owner)? {
-                return Ok(Some(fault));
-            }
-        }
+        let fault = match &self.request {
+            ValidRequest::Mpa(_) => None,
+            ValidRequest::Sctp(sctp) => sctp.check(link, owner)?,
+        };
+
         match link.state() {
+            _ if fault.is_some() => Ok(fault),
             LinkState::Established => Ok(None),
             _ => Err(StartupFailure::Link(ECONNRESET)),
         }
@@ -422,7 +423,7 @@ impl Link {
     pub(crate) fn send_terminate(&self, error: iwarp::Error, crc: bool, markers: bool) -> Result {
         let message = Message::Terminate(Terminate::new(error, Quote::NONE));
         let framer = self.with(|connection| {
-            let emss = connection.mss();
+            let emss = connection.emss();
             let config = TxConfig { crc, markers, emss };
 
             Ok(Framer::new(connection.transport(), config, None))

@@ -175,23 +175,24 @@ pub(crate) trait Carrier {
     /// refuses.
     fn send(&mut self, batch: &mut Batch) -> Result;
 
-    /// Receives available octets of the startup, as many as fit into `buf`, if they are a part of
-    /// the stream. Returns the number of octets; 0 after the peer's FIN. `EAGAIN` if no octets are
-    /// available; otherwise the error that ended the connection.
+    /// Receives available octets of MPA's startup frames, as many as fit into `buf`. Returns the
+    /// number of octets; 0 after the peer's FIN. `EAGAIN` if no octets are available; otherwise the
+    /// error that ended the connection.
     fn receive(&mut self, _buf: &mut [u8]) -> Result<usize> {
         Err(ENOTCONN)
     }
 
-    /// Returns the free space in the send buffer and the payload of a full segment, both in bytes.
-    /// The space is 0 if too little is free: [`LinkEvents::room`] reports room then.
-    fn room_and_mss(&self) -> (usize, u32);
+    /// Returns the free space in the send buffer in bytes, and [`Self::emss`]. The space is 0 if
+    /// too little is free: [`LinkEvents::room`] reports room then.
+    fn room_and_emss(&self) -> (usize, u32);
 
     /// Requests a larger send buffer, if it can have another size: [`LinkEvents::room`] reports the
     /// next acknowledgment then.
     fn notify_room(&self) {}
 
-    /// Returns the payload of a full segment in bytes.
-    fn mss(&self) -> u32;
+    /// Returns the octets that a frame may have (EMSS, RFC 5044, section 2): those of a full
+    /// segment of TCP, of a record of TLS, or of a chunk in a full packet of SCTP.
+    fn emss(&self) -> u32;
 
     /// Returns a number that changes when the peer has acknowledged bytes or sent some.
     fn moved(&self) -> u64;
@@ -215,7 +216,8 @@ pub(crate) trait Carrier {
 /// One end of a connection, or of one to be made.
 ///
 /// Its drop closes it; nothing is retransmitted after that ([`net::Base`]). It **holds no reference
-/// to its network namespace**, which waits for the drop.
+/// to its network namespace**, which waits for the drop; with TLS it has one, and is dropped at the
+/// same time nevertheless.
 ///
 /// All functions need process context and may sleep.
 pub(crate) enum Connection {
@@ -314,8 +316,9 @@ impl Connection {
 
     /// Lets `owner` receive what has arrived, if there is no inlet for it.
     pub(super) fn poll<T: LinkEvents>(&self, owner: &Arc<T>) {
-        if let Self::Tcp(connection) = self {
-            connection.poll(owner);
+        match self {
+            Self::Tcp(connection) => connection.poll(owner),
+            Self::Tls(_) | Self::Sctp(_) => {}
         }
     }
 
@@ -333,7 +336,8 @@ impl Connection {
         match (self, inlet) {
             (Self::Tls(tls), Some(AnyInlet::Tls(inlet))) => tls.return_inlet(inlet),
             (Self::Sctp(sctp), Some(AnyInlet::Sctp(inlet))) => sctp.return_inlet(inlet),
-            _ => {}
+            // It has none, or not this one.
+            (Self::Tcp(_) | Self::Tls(_) | Self::Sctp(_), _) => {}
         }
     }
 
@@ -341,6 +345,11 @@ impl Connection {
     /// it. A timer of the transport may not use them: that of SCTP does not.
     pub(crate) fn use_reserves(&self) {
         self.base().use_reserves();
+    }
+
+    /// Lets the connection allocate no memory that would wait for I/O, as it is a kernel user's.
+    pub(crate) fn avoid_io(&self) {
+        self.base().avoid_io();
     }
 
     /// Returns the transport.
@@ -393,7 +402,7 @@ pub(super) fn bind(socket: &Base, site: &Site<'_>, local: &SocketAddr, tos: Opti
 
 /// Frames the segments of a stream.
 pub(crate) enum Framer {
-    /// The longest FPDU is a TCP segment, or of the length that is set.
+    /// The longest FPDU fits in [`Carrier::emss`], or has the length that is set.
     Mpa {
         framer: FpduFramer<crc::Kernel>,
         fpdu_max: Option<u32>,
@@ -403,7 +412,7 @@ pub(crate) enum Framer {
 
 impl Framer {
     /// A framer at the start of a stream. The length of the longest FPDU, if it is set, takes
-    /// precedence over the payload of a full TCP segment.
+    /// precedence over [`Carrier::emss`].
     pub(crate) fn new(transport: Transport, config: TxConfig, fpdu_max: Option<u32>) -> Self {
         match transport {
             Transport::Tcp | Transport::Tls => Self::Mpa {
@@ -417,18 +426,21 @@ impl Framer {
         }
     }
 
-    /// Sets the payload of a full segment or chunk.
+    /// Sets the octets that a frame may have: see [`Carrier::emss`].
     #[inline]
-    pub(crate) fn set_mss(&mut self, mss: u32) {
+    pub(crate) fn set_emss(&mut self, emss: u32) {
         match self {
-            Self::Mpa { framer, fpdu_max } => framer.set_emss(fpdu_max.unwrap_or(mss)),
-            Self::Sctp(framer) => framer.set_chunk(mss),
+            Self::Mpa { framer, fpdu_max } => framer.set_emss(fpdu_max.unwrap_or(emss)),
+            Self::Sctp(framer) => framer.set_chunk(emss),
         }
     }
 
     /// Whether the lower layer sends each frame as a message.
     pub(crate) fn has_messages(&self) -> bool {
-        matches!(self, Self::Sctp(_))
+        match self {
+            Self::Mpa { .. } => false,
+            Self::Sctp(_) => true,
+        }
     }
 }
 

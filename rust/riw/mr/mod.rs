@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Memory regions and windows: registration, checks of access, and copies.
+//!
+//! A stream names memory by an STag: [`regions`] finds it and copies. It is a region of a process
+//! ([`user`], whose pages [`memory`] holds), of a kernel user ([`kernel`](mod@kernel)), or a
+//! [`window`] in a region of a process, which [`bind`] binds. [`rights`] has the access flags, and
+//! [`grant`] the rights that end with a stream.
 
 mod bind;
 mod details;

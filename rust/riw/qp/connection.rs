@@ -91,13 +91,13 @@ impl Qp {
             Role::Responder => None,
         };
 
-        let (transport, mss) = connection.link().with(|connection| {
+        let (transport, emss) = connection.link().with(|connection| {
             connection.reserve();
             connection.charge_to(self.memcg());
             if self.owner.is_kernel() {
-                connection.base().avoid_io();
+                connection.avoid_io();
             }
-            Ok((connection.transport(), connection.mss()))
+            Ok((connection.transport(), connection.emss()))
         })?;
         let below_reclaim = self.is_below_reclaim(role);
 
@@ -111,7 +111,7 @@ impl Qp {
                 TxConfig {
                     crc: parameters.crc,
                     markers: parameters.tx_markers,
-                    emss: mss,
+                    emss,
                 },
                 self.stream.sq.device().cm.settings.fpdu_max(),
             ),

@@ -2,7 +2,16 @@
 
 //! Queue pairs: each joins a stream, its queues, a state, and the connection that carries it.
 //!
-//! Connection management uses queue pairs; they know it by [`QpConnection`] only.
+//! Connection management uses queue pairs; they know it by [`QpConnection`] only ([`traits`]).
+//!
+//! - Verbs: [`create`], [`modify`], [`destroy`], and [`post`] for kernel users. [`state`] alone
+//!   changes the state.
+//! - Sending: [`transmit`] has the runs; [`push`] starts one for messages that have waited for
+//!   more.
+//! - Receiving: [`connection`] gets the events of the link, [`receive_wait`] those that end the
+//!   wait for a receive WR.
+//! - The end: [`stream_error`] ends a stream, [`error`](mod@error) flushes, and [`sweep`] looks for
+//!   WRs that are posted later.
 
 mod connection;
 mod create;

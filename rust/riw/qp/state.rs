@@ -34,8 +34,8 @@ impl Qp {
         self.status.lock().connection.clone()
     }
 
-    /// Whether data is received: the state is one of those, and the queue pair is not being
-    /// destroyed. Any context.
+    /// Whether data is received: the state is RTS, DRAINING or CLOSING, and the queue pair is not
+    /// being destroyed. Any context.
     pub(super) fn is_stream_active(&self) -> bool {
         matches!(
             self.current.load(),

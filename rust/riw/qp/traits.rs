@@ -51,7 +51,7 @@ pub(crate) enum Role {
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
-    /// The peer sent its FIN. This side may still send.
+    /// The peer has ended its half in order, or over SCTP both halves.
     Graceful,
     /// The peer reset it.
     Reset,

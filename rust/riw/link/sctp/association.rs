@@ -5,7 +5,7 @@
 use super::{
     super::{
         batch::Batch,
-        events::{Hook, LinkEvents},
+        events::{EventSink, LinkEvents},
         linger::CloseProgress,
         transport::{bind, Carrier},
         types::{AddrPair, LinkDetails, LinkState, Site},
@@ -129,7 +129,7 @@ impl Association {
     /// association to `owner`. May sleep.
     pub(in crate::link) fn prepare<T: LinkEvents>(&mut self, idle: u16, owner: Arc<T>) -> Result {
         self.heartbeat = u32::from(idle).saturating_mul(1000 / HEARTBEATS);
-        self.socket.set_callbacks(Hook::new(owner)?)
+        self.socket.set_callbacks(EventSink::new(owner)?)
     }
 
     /// Reports the events of the socket to `owner`. May sleep.
@@ -288,11 +288,11 @@ impl Carrier for Association {
         Ok(())
     }
 
-    fn room_and_mss(&self) -> (usize, u32) {
+    fn room_and_emss(&self) -> (usize, u32) {
         self.socket.room()
     }
 
-    fn mss(&self) -> u32 {
+    fn emss(&self) -> u32 {
         self.socket.look().chunk
     }
 

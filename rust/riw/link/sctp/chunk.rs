@@ -5,7 +5,7 @@
 use super::super::{
     octets::RxOctets,
     segments::{Inflow, Pause, Segments},
-    tcp::RxState,
+    tcp::MpaRx,
 };
 use iwarp::{
     ddp::{FrameHead, Ulpdu},
@@ -40,7 +40,7 @@ impl<'a> SegmentChunk<'a> {
 }
 
 impl Inflow for SegmentChunk<'_> {
-    fn segments<'a>(&'a mut self, _rx: &'a mut RxState) -> Option<impl Segments + 'a> {
+    fn segments<'a>(&'a mut self, _rx: &'a mut MpaRx) -> Option<impl Segments + 'a> {
         Some(self)
     }
 

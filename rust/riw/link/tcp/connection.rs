@@ -5,7 +5,7 @@
 use super::{
     super::{
         batch::Batch,
-        events::{Hook, LinkEvents},
+        events::{EventSink, LinkEvents},
         linger::CloseProgress,
         transport::Carrier,
         types::{LinkDetails, LinkState, Site},
@@ -42,7 +42,7 @@ impl TcpConnection {
 
             self.0.set_keepalive(idle, interval, probes)?;
         }
-        self.0.set_callbacks(Hook::new(owner)?)
+        self.0.set_callbacks(EventSink::new(owner)?)
     }
 
     /// Resets the connection, and returns it as a new one that is bound to the same address. May
@@ -124,7 +124,7 @@ impl Carrier for TcpConnection {
 
     /// The space is 0 if less than a third is free.
     #[inline]
-    fn room_and_mss(&self) -> (usize, u32) {
+    fn room_and_emss(&self) -> (usize, u32) {
         (self.0.room(), self.0.mss())
     }
 
@@ -132,7 +132,7 @@ impl Carrier for TcpConnection {
         self.0.notify_room();
     }
 
-    fn mss(&self) -> u32 {
+    fn emss(&self) -> u32 {
         self.0.mss()
     }
 

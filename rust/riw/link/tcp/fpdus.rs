@@ -5,7 +5,7 @@
 //! An FPDU stays in the socket until it is complete and its CRC is right. The socket has room for
 //! the largest one ([`RX_ROOM`](crate::bounds::RX_ROOM)), and calls back when the FPDU is complete.
 //! Sometimes TCP cannot keep it all (a small `tcp_rmem`, no memory, very small segments). Then a
-//! worker gives the stream a buffer for this one FPDU ([`RxState::hold`]).
+//! worker gives the stream a buffer for this one FPDU ([`MpaRx::hold`]).
 //!
 //! A run is bounded ([`RunBudget`]). When it has spent its budget, a worker receives the rest, one
 //! run after the other, and callbacks of TCP leave it to the worker.
@@ -56,7 +56,7 @@ enum Incomplete {
 
 /// The receiving side of MPA, between two receives. The lock of the stream's receiving side
 /// protects it.
-pub(crate) struct RxState {
+pub(crate) struct MpaRx {
     deframer: FpduDeframer<crc::Kernel>,
     incomplete: Incomplete,
     /// Octets in the socket, or with TLS in the inlet: of an incomplete FPDU, or all from a waiting
@@ -69,7 +69,7 @@ pub(crate) struct RxState {
     rest: bool,
 }
 
-impl RxState {
+impl MpaRx {
     /// The receiving side at the start of a stream. Any context.
     pub(crate) fn new(parameters: &Parameters) -> Self {
         Self {
@@ -169,7 +169,7 @@ impl RxState {
 /// The FPDUs in a socket, or the one in a buffer and those behind it.
 pub(super) struct Fpdus<'a> {
     reader: Reader<'a>,
-    rx: &'a mut RxState,
+    rx: &'a mut MpaRx,
     cause: RxCause,
     /// Octets in the socket at first.
     had: usize,
@@ -181,7 +181,7 @@ pub(super) struct Fpdus<'a> {
 
 impl<'a> Fpdus<'a> {
     #[inline]
-    pub(super) fn new(reader: Reader<'a>, rx: &'a mut RxState, cause: RxCause) -> Self {
+    pub(super) fn new(reader: Reader<'a>, rx: &'a mut MpaRx, cause: RxCause) -> Self {
         Self {
             had: reader.unread().len(),
             reader,
@@ -197,7 +197,7 @@ impl<'a> Fpdus<'a> {
     #[cold]
     fn next_in_buffer(&mut self, head: &mut FrameHead) -> Result<Deframed, Error> {
         let Self { reader, rx, .. } = self;
-        let RxState {
+        let MpaRx {
             deframer,
             incomplete: Incomplete::InBuffer(buffer),
             ..
@@ -287,9 +287,9 @@ impl Segments for Fpdus<'_> {
             ..
         } = self;
         let is_look = cause == RxCause::Worker;
-        // If TCP had to drop octets, it calls back although it has no new ones. So it may after a
-        // wait for a receive WR, in which nothing was taken: that callback does not count, nor does
-        // a look.
+        // If TCP had to drop octets, it calls back although it has no new ones. After a wait for a
+        // receive WR, in which nothing was taken, it may do so without a drop. A change of state,
+        // or a look by a worker, shows nothing new: what the last callback has found stays.
         let dropped = match cause {
             RxCause::Octets => !rx.blocked,
             RxCause::State | RxCause::Worker => rx.buffer_size().is_some(),
@@ -304,7 +304,7 @@ impl Segments for Fpdus<'_> {
             Some(_) if !has_room => NonZeroUsize::new(FPDU_MAX),
             _ => None,
         };
-        let lacks_room = rx.set_room(size, is_look);
+        let requests_buffer = rx.set_room(size, is_look);
 
         rx.left = left;
         rx.blocked = blocked;
@@ -313,7 +313,7 @@ impl Segments for Fpdus<'_> {
             Ok(Pause::Worker)
         } else if finished.has_urgent {
             Err(Rdmap::CatastrophicStream.into())
-        } else if lacks_room {
+        } else if requests_buffer {
             Ok(Pause::Buffer)
         } else {
             Ok(Pause::Event)

@@ -10,8 +10,8 @@ pub(super) mod socket;
 mod startup;
 
 pub(crate) use connection::TcpConnection;
+pub(crate) use fpdus::MpaRx;
 use fpdus::RxCause;
-pub(crate) use fpdus::RxState;
 use readable::receive;
 pub(crate) use startup::MpaStartup;
 pub(super) use startup::{new_reader, receive_request};

@@ -4,16 +4,16 @@
 
 use super::{
     super::{
-        events::{Hook, LinkEnd, LinkEvents},
+        events::{EventSink, LinkEnd, LinkEvents},
         segments::{Inflow, Segments},
         types::LinkState,
     },
-    fpdus::{Fpdus, RxCause, RxState},
+    fpdus::{Fpdus, MpaRx, RxCause},
 };
 use kernel::sync::Arc;
 use net::{Callbacks, LockedSock};
 
-impl<T: LinkEvents> Callbacks for Hook<T> {
+impl<T: LinkEvents> Callbacks for EventSink<T> {
     fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
         receive(self.owner(), sk, RxCause::Octets);
     }
@@ -52,7 +52,7 @@ struct Readable<'a, 'b> {
 
 impl Inflow for Readable<'_, '_> {
     #[inline]
-    fn segments<'a>(&'a mut self, rx: &'a mut RxState) -> Option<impl Segments + 'a> {
+    fn segments<'a>(&'a mut self, rx: &'a mut MpaRx) -> Option<impl Segments + 'a> {
         let is_turn = self.cause == RxCause::Worker || !rx.has_rest();
 
         is_turn.then(|| Fpdus::new(self.sk.read(), rx, self.cause))

@@ -5,7 +5,7 @@
 use super::{
     super::{
         batch::Batch,
-        events::{Hook, LinkEvents},
+        events::{EventSink, LinkEvents},
         linger::CloseProgress,
         tcp::socket::{connect_from_any_port, keepalive, new_socket},
         transport::Carrier,
@@ -124,7 +124,7 @@ impl TlsConnection {
 
             self.socket.set_keepalive(idle, interval, probes)?;
         }
-        self.socket.set_callbacks(Hook::new(owner)?)
+        self.socket.set_callbacks(EventSink::new(owner)?)
     }
 
     /// Reports the events of the connection to `owner`. May sleep. `ENOTCONN` before the handshake
@@ -260,7 +260,7 @@ impl Carrier for TlsConnection {
 
     /// Segments of TCP do not matter to the peer, which sees records.
     #[inline]
-    fn room_and_mss(&self) -> (usize, u32) {
+    fn room_and_emss(&self) -> (usize, u32) {
         (self.socket.room(), RECORD_MAX)
     }
 
@@ -268,7 +268,7 @@ impl Carrier for TlsConnection {
         self.socket.notify_room();
     }
 
-    fn mss(&self) -> u32 {
+    fn emss(&self) -> u32 {
         RECORD_MAX
     }
 

@@ -4,7 +4,7 @@
 
 use super::{
     super::{
-        events::{Hook, LinkEvents},
+        events::{EventSink, LinkEvents},
         startup::StartupFailure,
         transport::Carrier,
         types::LinkState,
@@ -22,7 +22,7 @@ use net::tls::{HandshakeDone, TlsRole};
 /// over.
 const HANDSHAKE_TIME: u32 = 30_000;
 
-impl<T: LinkEvents> HandshakeDone for Hook<T> {
+impl<T: LinkEvents> HandshakeDone for EventSink<T> {
     fn handshake_done(self: ArcBorrow<'_, Self>) {
         self.owner().changed();
     }
@@ -50,7 +50,7 @@ impl TlsConnection {
     /// Requests the handshake.
     fn request_handshake<T: LinkEvents>(&mut self, owner: &Arc<T>) -> Result<(), StartupFailure> {
         let peer = self.addrs().map_err(StartupFailure::Link)?.remote.ip();
-        let owner = Hook::new(owner.clone()).map_err(StartupFailure::Local)?;
+        let owner = EventSink::new(owner.clone()).map_err(StartupFailure::Local)?;
         let name = self.server_name.as_deref();
         let begun = (self.socket).begin_handshake(self.role, peer, name, HANDSHAKE_TIME, owner);
 
@@ -75,7 +75,7 @@ impl TlsConnection {
             return Err(TlsFault::NoCertificate.into());
         }
         self.socket
-            .set_callbacks(Hook::new(owner.clone()).map_err(StartupFailure::Local)?)
+            .set_callbacks(EventSink::new(owner.clone()).map_err(StartupFailure::Local)?)
             .map_err(StartupFailure::Local)?;
         self.stage = TlsStage::Secured;
         Ok(true)

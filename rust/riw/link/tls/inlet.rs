@@ -9,7 +9,7 @@ use super::super::{
     crc,
     octets::RxOctets,
     segments::{Inflow, Pause, Segments},
-    tcp::RxState,
+    tcp::MpaRx,
 };
 use iwarp::{
     ddp::{FrameHead, Ulpdu},
@@ -114,7 +114,7 @@ impl RecordInlet {
 }
 
 impl Inflow for RecordInlet {
-    fn segments<'a>(&'a mut self, rx: &'a mut RxState) -> Option<impl Segments + 'a> {
+    fn segments<'a>(&'a mut self, rx: &'a mut MpaRx) -> Option<impl Segments + 'a> {
         Some(Records { inlet: self, rx })
     }
 
@@ -127,7 +127,7 @@ impl Inflow for RecordInlet {
 /// The FPDUs in the octets of an inlet.
 struct Records<'a> {
     inlet: &'a mut RecordInlet,
-    rx: &'a mut RxState,
+    rx: &'a mut MpaRx,
 }
 
 impl Segments for Records<'_> {
