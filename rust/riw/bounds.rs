@@ -9,8 +9,7 @@
 //!   half-open, when the peer sends on behind its Request;
 //! - over TCP a buffer for an FPDU that the socket cannot hold until it is complete, [`FPDU_MAX`]
 //!   bytes, for which the kernel may take 128 KiB (`link/tcp/fpdus.rs`);
-//! - over TLS a buffer of 128 KiB, once it has received something (`link/tls/inlet.rs`), charged to
-//!   the owner of its queue pair;
+//! - over TLS a buffer of 128 KiB (`link/tls/inlet.rs`), charged to the owner of its queue pair;
 //! - over SCTP a mark and 48 bytes for each of the 8191 chunks that may be ahead
 //!   (`link/sctp/inlet.rs`, `held.rs`);
 //! - in its queue pair a Read Request of the peer for each place of the IRD, at most

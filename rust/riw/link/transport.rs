@@ -163,8 +163,10 @@ pub(crate) trait Carrier {
     /// network namespace.
     fn reserve(&self) {}
 
-    /// Charges the memory that the connection needs to receive to `memcg`.
-    fn charge_to(&mut self, _memcg: &MemCgroup) {}
+    /// Allocates the memory that the connection needs to receive, charged to `memcg`. `ENOMEM`.
+    fn charge_to(&mut self, _memcg: &MemCgroup) -> Result {
+        Ok(())
+    }
 
     /// Sends the frames of `batch`, as many as the connection takes now, and removes them from
     /// `batch`.

@@ -93,7 +93,7 @@ impl Qp {
 
         let (transport, emss) = connection.link().with(|connection| {
             connection.reserve();
-            connection.charge_to(self.memcg());
+            connection.charge_to(self.memcg())?;
             if self.owner.is_kernel() {
                 connection.avoid_io();
             }

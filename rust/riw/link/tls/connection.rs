@@ -11,7 +11,7 @@ use super::{
         transport::Carrier,
         types::{LinkDetails, LinkState, Security, Site},
     },
-    inlet::RecordInlet,
+    inlet::{InletMemory, RecordInlet},
 };
 use crate::bounds::RX_ROOM;
 use core::net::SocketAddr;
@@ -73,8 +73,8 @@ pub(crate) struct TlsConnection {
     pub(super) server_name: Option<CString>,
     /// `None` while a link has it.
     inlet: Option<KBox<RecordInlet>>,
-    /// The memory of the inlet is charged to this cgroup.
-    pub(super) memcg: MemCgroup,
+    /// The memory for the inlet, from the start of the stream until the first read.
+    pub(super) memory: Option<InletMemory>,
     /// Records without data that may still come during the startup.
     other_records: u32,
     close: CloseStage,
@@ -108,7 +108,7 @@ impl TlsConnection {
             stage: TlsStage::Connecting,
             server_name,
             inlet: Some(KBox::new(RecordInlet::new(), GFP_KERNEL_ACCOUNT)?),
-            memcg: MemCgroup::none(),
+            memory: None,
             other_records: OTHER_RECORDS,
             close: CloseStage::Open,
         };
@@ -232,8 +232,11 @@ impl Carrier for TlsConnection {
         self.socket.reserve(RX_ROOM);
     }
 
-    fn charge_to(&mut self, memcg: &MemCgroup) {
-        self.memcg = memcg.clone();
+    /// Allocates the memory of the inlet. Not when the first octet comes: the peer would decide when
+    /// there has to be memory.
+    fn charge_to(&mut self, memcg: &MemCgroup) -> Result {
+        self.memory = Some(InletMemory::new(memcg)?);
+        Ok(())
     }
 
     #[inline]

@@ -28,9 +28,19 @@ const READ_MIN: usize = 32 * 1024;
 
 const _: () = assert!(FPDU_MAX + READ_MIN <= SIZE);
 
+/// The memory of an inlet.
+pub(super) struct InletMemory(KVVec<u8>);
+
+impl InletMemory {
+    /// Allocates it, charged to `memcg`. May sleep. `ENOMEM` without memory.
+    pub(super) fn new(memcg: &MemCgroup) -> Result<Self> {
+        Ok(Self(memcg.zeroed(SIZE)?))
+    }
+}
+
 /// The receiving side of a connection with TLS.
 pub(crate) struct RecordInlet {
-    /// No memory before the first octet.
+    /// No memory before the first read.
     bytes: KVVec<u8>,
     /// The first octet that is not taken.
     start: usize,
@@ -69,10 +79,9 @@ impl RecordInlet {
         !self.bytes.is_empty()
     }
 
-    /// Allocates the memory, charged to `memcg`. May sleep. `ENOMEM` without memory.
-    pub(super) fn allocate(&mut self, memcg: &MemCgroup) -> Result {
-        self.bytes = memcg.zeroed(SIZE)?;
-        Ok(())
+    /// Gives the inlet its memory. Any context.
+    pub(super) fn give(&mut self, memory: InletMemory) {
+        self.bytes = memory.0;
     }
 
     /// Returns the room behind the last octet; empty without memory. Process context.

@@ -12,7 +12,6 @@ use super::{
     connection::TlsConnection,
     inlet::RecordInlet,
 };
-use iwarp::Local;
 use kernel::{prelude::*, sync::Arc};
 use net::tls::TlsRecord;
 
@@ -38,12 +37,12 @@ impl Link {
         })
     }
 
-    /// Reads into `inlet`. `ENOTCONN` without a connection, `ENOMEM` without memory; otherwise
-    /// fails with the error that ended the connection.
+    /// Reads into `inlet`. `ENOTCONN` without a connection, or before the start of the stream;
+    /// otherwise fails with the error that ended the connection.
     fn read(&self, inlet: &mut RecordInlet) -> Result<RecordRead> {
         self.with_tls(|connection| {
             if !inlet.has_memory() {
-                inlet.allocate(&connection.memcg)?;
+                inlet.give(connection.memory.take().ok_or(ENOTCONN)?);
             }
             let count = match connection.socket.recv(inlet.room()) {
                 Ok(TlsRecord::Data(count)) => count,
@@ -97,9 +96,6 @@ impl RecordInlet {
                 Ok(RecordRead::End(end)) => return owner.ended(end),
                 // Whoever has taken the connection away ends the stream.
                 Err(e) if e == ENOTCONN => return,
-                Err(e) if e == ENOMEM => {
-                    return owner.ended(LinkEnd::Failed(Local::Memory.into()));
-                }
                 Err(e) => return owner.ended(LinkEnd::Closed(e)),
             }
         }
