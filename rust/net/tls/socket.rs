@@ -244,7 +244,11 @@ impl TlsSocket {
         // SAFETY: By the invariants of `Socket` it is a valid TCP socket, with TLS.
         let ret = unsafe { bindings::tls_send_close_notify(self.sock().as_ptr()) };
 
-        to_result(ret.min(0))
+        match to_result(ret.min(0)) {
+            // As in `send`.
+            Err(e) if e == EINTR => Err(EAGAIN),
+            other => other,
+        }
     }
 
     /// Whether records wait until TCP takes them. May sleep.
