@@ -148,6 +148,38 @@ u16 riw_helper_tls_cipher(struct sock *sk)
 	return cipher;
 }
 
+/*
+ * Returns the number of bytes, of all that the socket receives, at which a read of `len` octets has
+ * to end: see riw_helper_tls_limit_read(). A record has at most 22 bytes besides its content and
+ * padding, so each octet may take 23. What the read does not take fits in the receive buffer.
+ */
+u64 riw_helper_tls_read_limit(struct sock *sk, size_t len)
+{
+	u64 limit;
+
+	lock_sock(sk);
+	limit = tcp_sk(sk)->bytes_received + 32 * (u64)len + SZ_64K + READ_ONCE(sk->sk_rcvbuf);
+	release_sock(sk);
+	return limit;
+}
+
+/*
+ * Ends the read of a TLS socket that has received more than `limit` bytes: it fails with
+ * -EKEYEXPIRED at the next record, and so does each later one. Otherwise a read goes on as long as
+ * the peer sends records without content fast enough, and holds the lock of the socket. For the
+ * callback sk_data_ready, in which TCP has locked the socket.
+ */
+void riw_helper_tls_limit_read(struct sock *sk, u64 limit)
+{
+	struct tls_context *ctx;
+
+	if (likely(tcp_sk(sk)->bytes_received <= limit))
+		return;
+	ctx = riw_tls_context(sk);
+	if (ctx && ctx->rx_conf != TLS_BASE)
+		tls_sw_ctx_rx(ctx)->key_update_pending = true;
+}
+
 /* Whether TCP has not taken all records: a FIN would cut them off. */
 bool riw_helper_tls_has_unsent(struct sock *sk)
 {

@@ -26,6 +26,8 @@ int riw_helper_tls_subject(int serial, u8 *to, size_t len);
 bool riw_helper_tls_cancel(struct sock *sk);
 void riw_helper_tls_wait_for_callbacks(void);
 u16 riw_helper_tls_cipher(struct sock *sk);
+u64 riw_helper_tls_read_limit(struct sock *sk, size_t len);
+void riw_helper_tls_limit_read(struct sock *sk, u64 limit);
 bool riw_helper_tls_has_unsent(struct sock *sk);
 int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_record *record);
 int riw_helper_tls_send_close_notify(struct socket *sock);

@@ -4,7 +4,7 @@
 
 use super::{
     handshake::{HandshakeDone, PendingHandshake, TlsRole},
-    hook,
+    hook::{self, ReadLimit},
     subject::SubjectName,
 };
 use crate::{AnyEvent, Base, SendBuf, Socket, TcpState};
@@ -85,6 +85,7 @@ pub struct TlsSocket {
     cipher: Option<Cipher>,
     /// The subject of the peer's certificate, if it is known.
     subject: Option<SubjectName>,
+    read_limit: Arc<ReadLimit>,
     socket: Socket,
 }
 
@@ -105,6 +106,7 @@ impl TlsSocket {
             handshake: None,
             cipher: None,
             subject: None,
+            read_limit: ReadLimit::none()?,
             socket: socket.share()?,
         })
     }
@@ -186,7 +188,7 @@ impl TlsSocket {
         }
         // SAFETY: By the invariants of `Socket` it is a valid TCP socket, which does not listen.
         // `original` are the callbacks that it has without a hook.
-        unsafe { hook::install(self.sk(), owner, self.original()) }
+        unsafe { hook::install(self.sk(), owner, self.original(), self.read_limit.clone()) }
     }
 
     /// Sends the bytes of `buf`, as [`Socket::send`] does. `ENOTCONN` before the handshake has
@@ -205,16 +207,18 @@ impl TlsSocket {
     ///
     /// `EAGAIN` if no octets are available, `ENOTCONN` before the handshake has succeeded;
     /// otherwise the error that ended the connection, such as `EBADMSG` for a record that is not
-    /// authentic.
-    pub fn recv(&self, to: &mut [u8]) -> Result<TlsRecord> {
+    /// authentic, or `EKEYEXPIRED` for very many without content.
+    pub fn recv(&mut self, to: &mut [u8]) -> Result<TlsRecord> {
         let mut record = bindings::riw_tls_record_RIW_TLS_OTHER;
 
         self.cipher.ok_or(ENOTCONN)?;
+        // SAFETY: By the invariants of `Socket` it is a valid TCP socket. The helper locks it.
+        let limit = unsafe { bindings::tls_read_limit(self.sk().as_ptr(), to.len()) };
         // SAFETY: By the invariants of `Socket` it is a valid TCP socket. `to` is borrowed
         // exclusively and so valid for writes of its length.
-        let ret = unsafe {
+        let ret = self.read_limit.during(limit, || unsafe {
             bindings::tls_recv(self.sock().as_ptr(), to.as_mut_ptr(), to.len(), &mut record)
-        };
+        });
         let len = usize::try_from(ret).map_err(|_| Error::from_errno(ret))?;
 
         /// RFC 8446, section 6.

@@ -171,7 +171,7 @@ impl TlsConnection {
 
     /// Discards what has arrived. Returns whether there may be more; `None` if the connection is of
     /// no use any more.
-    fn drain(&self) -> Option<bool> {
+    fn drain(&mut self) -> Option<bool> {
         let mut bytes = [0; 512];
 
         for _ in 0..DRAIN_BATCH {
