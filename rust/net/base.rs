@@ -251,19 +251,26 @@ impl Base {
         unsafe { hook::remove(self.sk(), &self.original) }
     }
 
-    /// Gives the socket a file, so that a process can get it, and a reference to its namespace.
-    /// Removes the callbacks. May sleep. `ENONET` if the namespace is being dismantled, `ENOMEM`
+    /// Gives the socket a file, so that a process can get it, and a reference to its namespace. The
+    /// file has `name`, if there is one. Removes the callbacks. May sleep. `ENONET` if the namespace is being dismantled, `ENOMEM`
     /// without memory, `ENFILE` at the limit of open files; the socket is released then.
     ///
     /// The drop of such a socket ends the connection at once. The socket itself may last until the
     /// process closes its file, and keeps its namespace until then.
-    pub(crate) fn share(self) -> Result<Self> {
+    pub(crate) fn share(self, name: Option<&CStr>) -> Result<Self> {
         self.clear_callbacks();
         // Nobody holds the namespace for an orderly end of a socket that fails to get a file.
         self.set_no_linger();
         // SAFETY: By the type's invariants the socket is valid, and this object owns it. It has no
-        // file yet: only this function gives it one, and takes the object.
-        match to_result(unsafe { bindings::socket_share(self.sock.as_ptr()) }) {
+        // file yet: only this function gives it one, and takes the object. The name is null or a
+        // string.
+        let shared = to_result(unsafe {
+            bindings::socket_share(
+                self.sock.as_ptr(),
+                name.map_or(core::ptr::null(), |name| name.as_char_ptr()),
+            )
+        });
+        match shared {
             Ok(()) => Ok(self),
             Err(e) => {
                 let this = ManuallyDrop::new(self);

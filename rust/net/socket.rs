@@ -55,9 +55,9 @@ impl Socket {
     }
 
     /// Gives the socket a file, as [`Base::share`] does.
-    pub(crate) fn share(self) -> Result<Self> {
+    pub(crate) fn share(self, name: Option<&CStr>) -> Result<Self> {
         // INVARIANT: It is the same socket.
-        self.0.share().map(Self)
+        self.0.share(name).map(Self)
     }
 
     /// Takes the present callbacks, as [`Base::note_callbacks`] does.

@@ -14,10 +14,11 @@
 #include "tls.h"
 
 /*
- * Gives a socket a file, so that a process can get it, and a reference to its namespace. If that
- * fails, the socket has been released; -ENONET if its namespace is being dismantled.
+ * Gives a socket a file, so that a process can get it, and a reference to its namespace. The file
+ * copies `name`, which may be NULL. If that fails, the socket has been released; -ENONET if its
+ * namespace is being dismantled.
  */
-int riw_helper_socket_share(struct socket *sock)
+int riw_helper_socket_share(struct socket *sock, const char *name)
 {
 	bool memalloc = sock_flag(sock->sk, SOCK_MEMALLOC);
 	/* Any socket keeps the struct, and a socket of the kernel not more. */
@@ -28,7 +29,7 @@ int riw_helper_socket_share(struct socket *sock)
 		riw_helper_socket_release(sock);
 		return -ENONET;
 	}
-	file = sock_alloc_file(sock, O_NONBLOCK, NULL);
+	file = sock_alloc_file(sock, O_NONBLOCK, name);
 	if (IS_ERR(file)) {
 		put_net(net);
 		/* As riw_helper_socket_release() does. */
@@ -42,17 +43,21 @@ int riw_helper_socket_share(struct socket *sock)
 }
 
 /*
- * Requests a handshake from tlshd. `peer` and `ctx` must stay valid until `done` is called, once,
- * or riw_helper_tls_cancel() returns true. Neither happens if this fails.
+ * Requests a handshake from tlshd. `named`: the name of the socket's file is that of the peer.
+ * `ctx` must stay valid until `done` is called, once, or riw_helper_tls_cancel() returns true.
+ * Neither happens if this fails.
+ *
+ * The kernel may still read the name after a cancel, while it hands the request to tlshd. It has a
+ * reference to the file then.
  */
-int riw_helper_tls_handshake(struct socket *sock, bool server, const char *peer,
-			     unsigned int timeout_ms, riw_tls_done_t done, void *ctx)
+int riw_helper_tls_handshake(struct socket *sock, bool server, bool named, unsigned int timeout_ms,
+			     riw_tls_done_t done, void *ctx)
 {
 	struct tls_handshake_args args = {
 		.ta_sock = sock,
 		.ta_done = done,
 		.ta_data = ctx,
-		.ta_peername = peer,
+		.ta_peername = named ? sock->file->f_path.dentry->d_name.name : NULL,
 		.ta_timeout_ms = timeout_ms,
 		.ta_keyring = TLS_NO_KEYRING,
 		.ta_my_cert = TLS_NO_CERT,

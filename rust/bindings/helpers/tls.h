@@ -19,9 +19,9 @@ enum riw_tls_record {
 /* A handshake has ended: `status` is 0 or negative, `peer` the key of the peer's certificate. */
 typedef void (*riw_tls_done_t)(void *ctx, int status, int peer);
 
-int riw_helper_socket_share(struct socket *sock);
-int riw_helper_tls_handshake(struct socket *sock, bool server, const char *peer,
-			     unsigned int timeout_ms, riw_tls_done_t done, void *ctx);
+int riw_helper_socket_share(struct socket *sock, const char *name);
+int riw_helper_tls_handshake(struct socket *sock, bool server, bool named, unsigned int timeout_ms,
+			     riw_tls_done_t done, void *ctx);
 int riw_helper_tls_subject(int serial, u8 *to, size_t len);
 bool riw_helper_tls_cancel(struct sock *sk);
 void riw_helper_tls_wait_for_callbacks(void);

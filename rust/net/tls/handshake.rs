@@ -4,12 +4,11 @@
 
 use super::{callbacks::note_handshake, subject::SubjectName};
 use crate::Socket;
-use core::{net::IpAddr, ptr::NonNull};
+use core::ptr::NonNull;
 use kernel::{
     bindings::sock,
     error::to_result,
     prelude::*,
-    str::CString,
     sync::{
         atomic::{ordering, Atomic},
         Arc, ArcBorrow, Completion, SetOnce,
@@ -50,7 +49,8 @@ unsafe impl Sync for PendingHandshake {}
 
 impl PendingHandshake {
     /// Requests a handshake, as [`TlsSocket::begin_handshake`](super::TlsSocket::begin_handshake)
-    /// says.
+    /// says. `is_named`: the file of the socket has the name that the certificate of the peer must
+    /// have.
     ///
     /// # Safety
     ///
@@ -58,29 +58,22 @@ impl PendingHandshake {
     pub(super) unsafe fn begin(
         socket: &Socket,
         role: TlsRole,
-        peer: IpAddr,
-        name: Option<&CStr>,
+        is_named: bool,
         timeout: u32,
         owner: Arc<dyn HandshakeDone>,
     ) -> Result<Self> {
         note_handshake();
-        let name = match (name, peer) {
-            (Some(name), _) => Some(CString::try_from(name)?),
-            (None, IpAddr::V4(addr)) => Some(CString::try_from_fmt(format_args!("{addr}"))?),
-            // GnuTLS refuses it as a name. The process then looks up the name.
-            (None, IpAddr::V6(_)) => None,
-        };
-        let state = KBox::pin_init(Handshake::new(name, owner), GFP_KERNEL_ACCOUNT)?;
+        let state = KBox::pin_init(Handshake::new(owner), GFP_KERNEL_ACCOUNT)?;
         let ctx: *const Handshake = &*state;
 
-        // SAFETY: The caller promises a valid socket with a file. The name is a string, and `ctx` a
-        // `Handshake`, as `done` requires. Both are valid until `done` has been called or the
-        // handshake is canceled: see the drop.
+        // SAFETY: The caller promises a valid socket with a file. `ctx` is a `Handshake`, as `done`
+        // requires, and valid until `done` has been called or the handshake is canceled: see the
+        // drop.
         to_result(unsafe {
             bindings::tls_handshake(
                 socket.sock().as_ptr(),
                 role == TlsRole::Server,
-                (state.name.as_ref()).map_or(core::ptr::null(), |name| name.as_char_ptr()),
+                is_named,
                 timeout,
                 Some(Handshake::done),
                 ctx.cast_mut().cast(),
@@ -130,8 +123,6 @@ impl Drop for PendingHandshake {
 #[pin_data]
 struct Handshake {
     owner: Arc<dyn HandshakeDone>,
-    /// The name that the certificate of the peer must have.
-    name: Option<CString>,
     status: Atomic<i32>,
     /// The key of the peer's certificate, or 0.
     certificate: Atomic<i32>,
@@ -145,10 +136,9 @@ struct Handshake {
 }
 
 impl Handshake {
-    fn new(name: Option<CString>, owner: Arc<dyn HandshakeDone>) -> impl PinInit<Self> {
+    fn new(owner: Arc<dyn HandshakeDone>) -> impl PinInit<Self> {
         pin_init!(Self {
             owner,
-            name,
             status: Atomic::new(0),
             certificate: Atomic::new(0),
             subject: SetOnce::new(),

@@ -8,7 +8,7 @@ use super::{
     subject::SubjectName,
 };
 use crate::{AnyEvent, Base, SendBuf, Socket, TcpState};
-use core::{net::IpAddr, ops::Deref};
+use core::ops::Deref;
 use kernel::{error::to_result, prelude::*, sync::Arc};
 use riw_bindings as bindings;
 
@@ -85,6 +85,8 @@ pub struct TlsSocket {
     cipher: Option<Cipher>,
     /// The subject of the peer's certificate, if it is known.
     subject: Option<SubjectName>,
+    /// The file of the socket has the name that the certificate of the peer must have.
+    is_named: bool,
     read_limit: Arc<ReadLimit>,
     socket: Socket,
 }
@@ -98,23 +100,23 @@ impl Deref for TlsSocket {
 }
 
 impl TlsSocket {
-    /// Takes a socket, connected or not, and removes its callbacks. May sleep. `ENONET` if its
-    /// namespace is being dismantled, `ENOMEM` without memory, `ENFILE` at the limit of open files;
-    /// the socket is released then.
-    pub fn new(socket: Socket) -> Result<Self> {
+    /// Takes a socket, connected or not, and removes its callbacks. The certificate of the peer must
+    /// have `name`, unless this is the server; without one, the name that the process finds for the
+    /// address of the peer. May sleep. `ENONET` if the namespace of the socket is being dismantled,
+    /// `ENOMEM` without memory, `ENFILE` at the limit of open files; the socket is released then.
+    pub fn new(socket: Socket, name: Option<&CStr>) -> Result<Self> {
         Ok(Self {
             handshake: None,
             cipher: None,
             subject: None,
+            is_named: name.is_some(),
             read_limit: ReadLimit::none()?,
-            socket: socket.share()?,
+            socket: socket.share(name)?,
         })
     }
 
     /// Requests a handshake on a connection, which takes `timeout` milliseconds at most, and
-    /// removes the callbacks. The certificate of the peer must have `name`, unless this is the
-    /// server; without one, the address `peer`, or for IPv6 the name that the process finds for the
-    /// address. May sleep.
+    /// removes the callbacks. May sleep.
     ///
     /// `owner` is told when the handshake has ended. It is not if this fails: `ESRCH` if no process
     /// takes requests in the namespace, `EOPNOTSUPP` if the kernel has failed to set handshakes up,
@@ -123,8 +125,6 @@ impl TlsSocket {
     pub fn begin_handshake(
         &mut self,
         role: TlsRole,
-        peer: IpAddr,
-        name: Option<&CStr>,
         timeout: u32,
         owner: Arc<dyn HandshakeDone>,
     ) -> Result {
@@ -136,7 +136,7 @@ impl TlsSocket {
         // SAFETY: By the invariants of `Socket` the socket is valid; it has a file. `self.socket`
         // is dropped after the handshake.
         let handshake =
-            unsafe { PendingHandshake::begin(&self.socket, role, peer, name, timeout, owner)? };
+            unsafe { PendingHandshake::begin(&self.socket, role, self.is_named, timeout, owner)? };
 
         self.handshake = Some(handshake);
         Ok(())

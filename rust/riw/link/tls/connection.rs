@@ -69,8 +69,6 @@ pub(crate) struct TlsConnection {
     pub(super) socket: TlsSocket,
     pub(super) role: TlsRole,
     pub(super) stage: TlsStage,
-    /// The name that the certificate of the server must have; `None`: its address.
-    pub(super) server_name: Option<CString>,
     /// `None` while a link has it.
     inlet: Option<KBox<RecordInlet>>,
     /// The memory for the inlet, from the start of the stream until the first read.
@@ -91,8 +89,16 @@ impl TlsConnection {
         security: Security,
     ) -> Result<KBox<Self>> {
         let socket = new_socket(site, local, remote, tos)?;
+        let name = match (security.server_name, remote) {
+            (Some(name), _) => Some(name),
+            (None, SocketAddr::V4(addr)) => {
+                Some(CString::try_from_fmt(format_args!("{}", addr.ip()))?)
+            }
+            // GnuTLS refuses it as a name. The process then looks up the name.
+            (None, SocketAddr::V6(_)) => None,
+        };
 
-        Self::with(socket, TlsRole::Client, security.server_name)
+        Self::with(socket, TlsRole::Client, name.as_deref())
     }
 
     /// Takes a connection of TCP that a listener has accepted. May sleep. If that fails, the
@@ -101,12 +107,12 @@ impl TlsConnection {
         Self::with(socket, TlsRole::Server, None)
     }
 
-    fn with(socket: Socket, role: TlsRole, server_name: Option<CString>) -> Result<KBox<Self>> {
+    /// A server must have a certificate with `name`.
+    fn with(socket: Socket, role: TlsRole, name: Option<&CStr>) -> Result<KBox<Self>> {
         let this = Self {
-            socket: TlsSocket::new(socket)?,
+            socket: TlsSocket::new(socket, name)?,
             role,
             stage: TlsStage::Connecting,
-            server_name,
             inlet: Some(KBox::new(RecordInlet::new(), GFP_KERNEL_ACCOUNT)?),
             memory: None,
             other_records: OTHER_RECORDS,

@@ -6,7 +6,6 @@ use super::{
     super::{
         events::{EventSink, LinkEvents},
         startup::StartupFailure,
-        transport::Carrier,
         types::LinkState,
     },
     connection::{TlsConnection, TlsStage},
@@ -49,10 +48,8 @@ impl TlsConnection {
 
     /// Requests the handshake.
     fn request_handshake<T: LinkEvents>(&mut self, owner: &Arc<T>) -> Result<(), StartupFailure> {
-        let peer = self.addrs().map_err(StartupFailure::Link)?.remote.ip();
         let owner = EventSink::new(owner.clone()).map_err(StartupFailure::Local)?;
-        let name = self.server_name.as_deref();
-        let begun = (self.socket).begin_handshake(self.role, peer, name, HANDSHAKE_TIME, owner);
+        let begun = (self.socket).begin_handshake(self.role, HANDSHAKE_TIME, owner);
 
         self.stage = match begun {
             Ok(()) => TlsStage::Handshake,
