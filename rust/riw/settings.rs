@@ -32,7 +32,7 @@ use kernel::{
     str::CString,
     sync::{
         atomic::{ordering, Atomic},
-        Mutex,
+        Arc, Mutex,
     },
 };
 use rdma::attr::{chosen_tls, chosen_transport, Attribute, Attributes};
@@ -51,24 +51,23 @@ macro_rules! settings {
             transport: Atomic<u32>,
             /// A number of [`TLS_MODES`].
             tls: Atomic<u32>,
-            /// The name that the certificate of a server must have; empty: the address to which a
-            /// connection is made.
-            tls_name: Pin<KBox<Mutex<CString>>>,
+            /// The name that the certificate of a server must have; `None`: the address to which a
+            /// connection is made. Nothing is allocated under the lock: reclaim may wait for a
+            /// connection.
+            tls_name: Pin<KBox<Mutex<Option<Arc<CString>>>>>,
         }
 
         impl Settings {
             /// Creates the settings from the module parameters. May sleep. Fails with `EINVAL` if
             /// one is out of range, or `ENOMEM`.
             pub(crate) fn new() -> Result<Self> {
-                let no_name = CString::try_from(c"")?;
-
                 Ok(Self {
                     $($mpa: settings!(@initial $mpa, $mpa_range),)*
                     $($llp: settings!(@initial $llp, $llp_range),)*
                     transport: Atomic::new(chosen_transport()),
                     tls: Atomic::new(chosen_tls()),
                     tls_name: KBox::pin_init(
-                        new_mutex!(no_name, "riw::Settings::tls_name"),
+                        new_mutex!(None, "riw::Settings::tls_name"),
                         GFP_KERNEL,
                     )?,
                 })
@@ -216,9 +215,19 @@ static TLS: Attribute<Riw> = Attribute::word(
 /// afterwards use it.
 static TLS_NAME: Attribute<Riw> = Attribute::text(
     c"tls_name",
-    |dev| Ok(CString::try_from(&**dev.cm.settings.tls_name.lock())?),
+    |dev| {
+        let name = dev.cm.settings.security().server_name;
+
+        Ok(CString::try_from(name.as_deref().map_or(c"", |name| name))?)
+    },
     |dev, name| {
-        let mut name = CString::try_from_fmt(fmt!("{}", checked_name(name)?))?;
+        let mut name = match checked_name(name)? {
+            "" => None,
+            name => Some(Arc::new(
+                CString::try_from_fmt(fmt!("{name}"))?,
+                GFP_KERNEL,
+            )?),
+        };
 
         core::mem::swap(&mut *dev.cm.settings.tls_name.lock(), &mut name);
         Ok(())
@@ -296,17 +305,12 @@ impl Settings {
         needed_for(self.tls())
     }
 
-    /// Returns how a connection that is made now is secured. May sleep. `ENOMEM`.
-    pub(crate) fn security(&self) -> Result<Security> {
-        let name = self.tls_name.lock();
-
-        Ok(Security {
+    /// Returns how a connection that is made now is secured. May sleep, but waits for no memory.
+    pub(crate) fn security(&self) -> Security {
+        Security {
             tls: self.tls(),
-            server_name: match name.is_empty() {
-                true => None,
-                false => Some(CString::try_from(&**name)?),
-            },
-        })
+            server_name: self.tls_name.lock().clone(),
+        }
     }
 
     /// Returns the use of TLS for a connection that is made now. Any context.

@@ -112,13 +112,7 @@ impl Undecided {
 /// fails. May sleep.
 pub(super) fn incoming(connection: Connection, subscription: Arc<Subscription>) -> Result {
     let dev = subscription.dev.clone();
-    let security = match dev.settings.security() {
-        Ok(security) => security,
-        Err(e) => {
-            connection.abort();
-            return Err(e);
-        }
-    };
+    let security = dev.settings.security();
     let connection = connection.secured(&security)?;
     let made = connection.addrs().and_then(|addrs| {
         let incoming = Incoming {

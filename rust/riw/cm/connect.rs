@@ -169,7 +169,7 @@ fn bind(
         ns,
         vrf: dev.vrf(local)?,
     };
-    let security = dev.settings.security()?;
+    let security = dev.settings.security();
     let connection = Connection::new(transport, &site, local, &more, remote, *tos, security)?;
 
     if below_reclaim {

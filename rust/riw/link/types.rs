@@ -36,7 +36,7 @@ pub(crate) struct Security {
     pub(crate) tls: TlsMode,
     /// The name that the certificate of a server must have; `None`: the address to which the
     /// connection is made.
-    pub(crate) server_name: Option<CString>,
+    pub(crate) server_name: Option<Arc<CString>>,
 }
 
 /// The addresses of a connection.

@@ -91,9 +91,10 @@ impl TlsConnection {
         let socket = new_socket(site, local, remote, tos)?;
         let name = match (security.server_name, remote) {
             (Some(name), _) => Some(name),
-            (None, SocketAddr::V4(addr)) => {
-                Some(CString::try_from_fmt(format_args!("{}", addr.ip()))?)
-            }
+            (None, SocketAddr::V4(addr)) => Some(Arc::new(
+                CString::try_from_fmt(format_args!("{}", addr.ip()))?,
+                GFP_KERNEL_ACCOUNT,
+            )?),
             // GnuTLS refuses it as a name. The process then looks up the name.
             (None, SocketAddr::V6(_)) => None,
         };
@@ -108,9 +109,9 @@ impl TlsConnection {
     }
 
     /// A server must have a certificate with `name`.
-    fn with(socket: Socket, role: TlsRole, name: Option<&CStr>) -> Result<KBox<Self>> {
+    fn with(socket: Socket, role: TlsRole, name: Option<&CString>) -> Result<KBox<Self>> {
         let this = Self {
-            socket: TlsSocket::new(socket, name)?,
+            socket: TlsSocket::new(socket, name.map(|name| &**name))?,
             role,
             stage: TlsStage::Connecting,
             inlet: Some(KBox::new(RecordInlet::new(), GFP_KERNEL_ACCOUNT)?),
