@@ -51,8 +51,8 @@ def settings():
     found = {}
     for directory, block in re.findall(r"^    (mpa|llp) \{\n(.*?)^    \}", source, re.DOTALL | re.MULTILINE):
         found |= dict.fromkeys(re.findall(r"^ +(\w+): [\d_]+\.\.=", block, re.MULTILINE), directory)
-    # Words and texts are about the transport.
-    return found | dict.fromkeys(re.findall(r"Attribute::(?:word|text)\(\s*c\"(\w+)\"", source), "llp")
+    # Those that have code of their own are about the transport.
+    return found | dict.fromkeys(re.findall(r"Attribute::\w+\(\s*c\"(\w+)\"", source), "llp")
 
 
 def sysfs_abi(manual):

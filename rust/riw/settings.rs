@@ -17,11 +17,11 @@
 //!
 //! A setting that is a word, as `transport` and `tls` are, needs [`Attribute::word`], and a
 //! parameter of its own in `rust/bindings/helpers/rdma.c`, since `module!` has only numbers.
-//! `tls_name` is a text, and has no parameter.
+//! `tls_name` is a text, and `tls_psk` the number of a key. They have no parameter.
 
 use crate::{
     driver::Riw,
-    link::{Security, TlsMode, Transport},
+    link::{Psk, Security, TlsMode, TlsTerms, Transport},
     module_parameters,
 };
 use core::{borrow::Borrow, ops::RangeInclusive};
@@ -51,25 +51,23 @@ macro_rules! settings {
             transport: Atomic<u32>,
             /// A number of [`TLS_MODES`].
             tls: Atomic<u32>,
-            /// The name that the certificate of a server must have; `None`: the address to which a
-            /// connection is made. Nothing is allocated under the lock: reclaim may wait for a
-            /// connection.
-            tls_name: Pin<KBox<Mutex<Option<Arc<CString>>>>>,
+            /// The settings `tls_name` and `tls_psk`. Nothing is allocated under the lock: reclaim may
+            /// wait for a connection.
+            tls_terms: Pin<KBox<Mutex<TlsTerms>>>,
         }
 
         impl Settings {
             /// Creates the settings from the module parameters. May sleep. Fails with `EINVAL` if
             /// one is out of range, or `ENOMEM`.
             pub(crate) fn new() -> Result<Self> {
+                let terms = new_mutex!(TlsTerms::default(), "riw::Settings::tls_terms");
+
                 Ok(Self {
                     $($mpa: settings!(@initial $mpa, $mpa_range),)*
                     $($llp: settings!(@initial $llp, $llp_range),)*
                     transport: Atomic::new(chosen_transport()),
                     tls: Atomic::new(chosen_tls()),
-                    tls_name: KBox::pin_init(
-                        new_mutex!(None, "riw::Settings::tls_name"),
-                        GFP_KERNEL,
-                    )?,
+                    tls_terms: KBox::pin_init(terms, GFP_KERNEL)?,
                 })
             }
         }
@@ -81,10 +79,11 @@ macro_rules! settings {
         ];
 
         /// The files in `llp`.
-        static LLP_FILES: [Option<&Attribute<Riw>>; 4 + [$(stringify!($llp)),*].len()] = [
+        static LLP_FILES: [Option<&Attribute<Riw>>; 5 + [$(stringify!($llp)),*].len()] = [
             Some(&TRANSPORT),
             Some(&TLS),
             Some(&TLS_NAME),
+            Some(&TLS_PSK),
             $(Some(settings!(@file $llp, $llp_range)),)*
             None,
         ];
@@ -215,13 +214,12 @@ static TLS: Attribute<Riw> = Attribute::word(
 /// afterwards use it.
 static TLS_NAME: Attribute<Riw> = Attribute::text(
     c"tls_name",
-    |dev| {
-        let name = dev.cm.settings.security().server_name;
-
-        Ok(CString::try_from(name.as_deref().map_or(c"", |name| name))?)
+    |dev| match dev.cm.settings.tls_terms().name {
+        Some(name) => Ok(CString::try_from(&**name)?),
+        None => Ok(CString::try_from(c"")?),
     },
     |dev, name| {
-        let mut name = match checked_name(name)? {
+        let name = match checked_name(name)? {
             "" => None,
             name => Some(Arc::new(
                 CString::try_from_fmt(fmt!("{name}"))?,
@@ -229,7 +227,31 @@ static TLS_NAME: Attribute<Riw> = Attribute::text(
             )?),
         };
 
-        core::mem::swap(&mut *dev.cm.settings.tls_name.lock(), &mut name);
+        dev.cm
+            .settings
+            .change_tls_terms(|terms| &mut terms.name, name);
+        Ok(())
+    },
+);
+
+/// The file of the pre-shared key, by its serial number; 0: certificates. Connections that are made
+/// afterwards use it.
+static TLS_PSK: Attribute<Riw> = Attribute::number(
+    c"tls_psk",
+    |dev| {
+        let psk = dev.cm.settings.tls_terms().psk;
+
+        psk.map_or(0, |psk| psk.serial())
+    },
+    |dev, serial| {
+        let psk = match serial {
+            0 => None,
+            serial => Some(Arc::new(Psk::find(serial)?, GFP_KERNEL)?),
+        };
+
+        dev.cm
+            .settings
+            .change_tls_terms(|terms| &mut terms.psk, psk);
         Ok(())
     },
 );
@@ -309,7 +331,7 @@ impl Settings {
     pub(crate) fn security(&self) -> Security {
         Security {
             tls: self.tls(),
-            server_name: self.tls_name.lock().clone(),
+            terms: self.tls_terms(),
         }
     }
 
@@ -319,6 +341,23 @@ impl Settings {
         let number = self.tls.load(ordering::Relaxed) as usize;
 
         TLS_MODES.get(number).copied().unwrap_or(TlsMode::Required)
+    }
+
+    /// Returns how the sides of a connection that is made now authenticate each other. May sleep.
+    fn tls_terms(&self) -> TlsTerms {
+        self.tls_terms.lock().clone()
+    }
+
+    /// Changes one of the terms. May sleep.
+    fn change_tls_terms<T>(&self, term: impl FnOnce(&mut TlsTerms) -> &mut T, value: T) {
+        let before = core::mem::replace(term(&mut self.tls_terms.lock()), value);
+
+        drop(before);
+    }
+
+    /// Gives up the key that the settings hold: the device goes. May sleep.
+    pub(crate) fn release(&self) {
+        self.change_tls_terms(|terms| terms, TlsTerms::default());
     }
 
     /// Whether connections and listeners have all addresses of the netdev. Any context.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* C wrappers for rust/net: TLS by the kernel (kTLS), with handshakes by a process (tlshd). */
 #include <linux/file.h>
+#include <linux/key-type.h>
 #include <linux/key.h>
+#include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/rwsem.h>
+#include <linux/slab.h>
 #include <net/tcp.h>
 /* It needs the headers above. */
 #include <net/handshake.h>
@@ -42,45 +45,6 @@ int riw_helper_socket_share(struct socket *sock, const char *name)
 	return 0;
 }
 
-/*
- * Requests a handshake from tlshd. `named`: the name of the socket's file is that of the peer.
- * `ctx` must stay valid until `done` is called, once, or riw_helper_tls_cancel() returns true.
- * Neither happens if this fails.
- *
- * The kernel may still read the name after a cancel, while it hands the request to tlshd. It has a
- * reference to the file then.
- */
-int riw_helper_tls_handshake(struct socket *sock, bool server, bool named, unsigned int timeout_ms,
-			     riw_tls_done_t done, void *ctx)
-{
-	struct tls_handshake_args args = {
-		.ta_sock = sock,
-		.ta_done = done,
-		.ta_data = ctx,
-		.ta_peername = named ? sock->file->f_path.dentry->d_name.name : NULL,
-		.ta_timeout_ms = timeout_ms,
-		.ta_keyring = TLS_NO_KEYRING,
-		.ta_my_cert = TLS_NO_CERT,
-		.ta_my_privkey = TLS_NO_PRIVKEY,
-	};
-	void (*destruct)(struct sock *sk) = sock->sk->sk_destruct;
-	int ret;
-
-	if (server)
-		ret = tls_server_hello_x509(&args, GFP_KERNEL);
-	else
-		ret = tls_client_hello_x509(&args, GFP_KERNEL);
-	/* Some kernels leave the destructor of a request that they have refused. */
-	if (ret)
-		sock->sk->sk_destruct = destruct;
-	return ret;
-}
-
-bool riw_helper_tls_cancel(struct sock *sk)
-{
-	return tls_handshake_cancel(sk);
-}
-
 #ifdef CONFIG_KEYS
 #include <keys/asymmetric-type.h>
 
@@ -104,12 +68,20 @@ static int riw_tls_subject_of(const struct key *key, u8 *to, size_t len)
 	return id->len;
 }
 
+/* As much of the description of a pre-shared key as there is room for. */
+static int riw_tls_identity_of(const struct key *key, u8 *to, size_t len)
+{
+	len = strnlen(key->description, len);
+	memcpy(to, key->description, len);
+	return len;
+}
+
 /*
- * Copies the subject of the certificate for which a key was made: DER without the header. Returns
- * its length or a negative errno. May sleep. The lock keeps the key from being destroyed with its
- * type.
+ * Calls `f` with a key, which the lock keeps from being destroyed with its type. Returns the result
+ * or a negative errno. May sleep.
  */
-int riw_helper_tls_subject(int serial, u8 *to, size_t len)
+static int riw_tls_with_key(int serial, int (*f)(const struct key *key, u8 *to, size_t len), u8 *to,
+			    size_t len)
 {
 	struct key *key = key_lookup(serial);
 	int ret;
@@ -117,17 +89,231 @@ int riw_helper_tls_subject(int serial, u8 *to, size_t len)
 	if (IS_ERR(key))
 		return PTR_ERR(key);
 	down_read(&key->sem);
-	ret = riw_tls_subject_of(key, to, len);
+	ret = f(key, to, len);
 	up_read(&key->sem);
 	key_put(key);
 	return ret;
+}
+
+/*
+ * Copies the subject of the certificate for which a key was made: DER without the header. Returns
+ * its length or a negative errno. May sleep.
+ */
+int riw_helper_tls_subject(int serial, u8 *to, size_t len)
+{
+	return riw_tls_with_key(serial, riw_tls_subject_of, to, len);
+}
+
+/*
+ * Copies the identity of a pre-shared key, without a NUL, as far as there is room. Returns its
+ * length or a negative errno. May sleep.
+ */
+int riw_helper_tls_psk_identity(int serial, u8 *to, size_t len)
+{
+	return riw_tls_with_key(serial, riw_tls_identity_of, to, len);
+}
+
+static bool riw_is_keyring(const struct key *key)
+{
+	return key->type == &key_type_keyring;
+}
+
+/*
+ * Whether the secret is as long as SHA-256 or SHA-384 makes it. With a secret of any other length,
+ * tlshd lets the sides agree on keys that follow from the secret alone: whoever learns it later can
+ * decrypt what has been recorded.
+ */
+static bool riw_psk_length_ok(const struct key *key)
+{
+	return key->datalen == 32 || key->datalen == 48;
+}
+
+static bool riw_is_psk(struct key *key)
+{
+	bool is_psk;
+
+	/* The type is in a module: see riw_tls_subject_of(). */
+	down_read(&key->sem);
+	is_psk = key_is_positive(key) &&
+		 (riw_is_keyring(key) ||
+		  (!strcmp(key->type->name, "psk") && riw_psk_length_ok(key)));
+	up_read(&key->sem);
+	return is_psk;
+}
+
+/*
+ * Finds a pre-shared key, or a keyring of such keys. The calling task must have the permission to
+ * view it. Returns a reference or a negative errno: EINVAL for a key of another type or length,
+ * otherwise as keyctl(KEYCTL_DESCRIBE) fails. May sleep.
+ */
+struct key *riw_helper_tls_psk_find(int serial)
+{
+	struct key *key;
+	key_ref_t ref;
+
+	/* A negative number stands for a keyring of the task. */
+	if (serial <= 0)
+		return ERR_PTR(-EINVAL);
+	/* It does not wait for a key that is being made. */
+	ref = lookup_user_key(serial, KEY_LOOKUP_PARTIAL, KEY_NEED_VIEW);
+	if (IS_ERR(ref))
+		return ERR_CAST(ref);
+	key = key_ref_to_ptr(ref);
+	if (!riw_is_psk(key)) {
+		key_put(key);
+		return ERR_PTR(-EINVAL);
+	}
+	return key;
+}
+
+void riw_helper_tls_psk_put(struct key *psk)
+{
+	key_put(psk);
+}
+
+int riw_helper_tls_psk_serial(const struct key *psk)
+{
+	return key_serial(psk);
+}
+
+/* Whether the keyring has a link to this key. May sleep. */
+static bool riw_keyring_has(struct key *keyring, int serial)
+{
+	key_serial_t *serials;
+	bool found = false;
+	long size, len, i;
+
+	down_read(&keyring->sem);
+	size = key_type_keyring.read(keyring, NULL, 0);
+	up_read(&keyring->sem);
+	/* Not under the lock, whose other holders may need memory. Reclaim may wait for this. */
+	serials = size > 0 ? kvmalloc(size, GFP_NOIO) : NULL;
+	if (!serials)
+		return false;
+	down_read(&keyring->sem);
+	len = key_type_keyring.read(keyring, (char *)serials, size);
+	up_read(&keyring->sem);
+	/* Links that were added meanwhile may be missing. */
+	for (i = 0; i < min(size, len) / (long)sizeof(*serials) && !found; i++)
+		found = serials[i] == serial;
+	kvfree(serials);
+	return found;
+}
+
+/*
+ * Whether a peer that has used the key `serial` is accepted: it is `psk`, or `psk` is a keyring
+ * with a link to it, and its secret has a length that riw takes. Neither may be revoked or have
+ * expired. May sleep.
+ */
+bool riw_helper_tls_psk_accepts(struct key *psk, int serial)
+{
+	struct key *key;
+	bool accepts;
+
+	if (key_validate(psk))
+		return false;
+	if (!riw_is_keyring(psk))
+		return key_serial(psk) == serial;
+	key = key_lookup(serial);
+	if (IS_ERR(key))
+		return false;
+	accepts = !key_validate(key) && riw_psk_length_ok(key) && riw_keyring_has(psk, serial);
+	key_put(key);
+	return accepts;
 }
 #else
 int riw_helper_tls_subject(int serial, u8 *to, size_t len)
 {
 	return -ENOKEY;
 }
+
+int riw_helper_tls_psk_identity(int serial, u8 *to, size_t len)
+{
+	return -ENOKEY;
+}
+
+static bool riw_is_keyring(const struct key *key)
+{
+	return false;
+}
+
+struct key *riw_helper_tls_psk_find(int serial)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+void riw_helper_tls_psk_put(struct key *psk)
+{
+}
+
+int riw_helper_tls_psk_serial(const struct key *psk)
+{
+	return 0;
+}
+
+bool riw_helper_tls_psk_accepts(struct key *psk, int serial)
+{
+	return false;
+}
 #endif
+
+/* Checks whether a handshake can begin with a pre-shared key, or with one of a keyring. */
+static int riw_tls_check_psk(const struct key *psk, bool server)
+{
+	if (key_validate(psk))
+		return -EKEYREVOKED;
+	/* A client has to offer one key. */
+	return !server && riw_is_keyring(psk) ? -ENOKEY : 0;
+}
+
+/*
+ * Requests a handshake from tlshd, with `psk`, or with certificates if it is NULL. `named`: the name
+ * of the socket's file is that of the peer. `psk` must stay valid during the call, `ctx` until
+ * `done` is called, once, or riw_helper_tls_cancel() returns true. Neither happens if this fails:
+ * EKEYREVOKED if `psk` may not be used any more, ENOKEY if it is a keyring, and this is the client.
+ *
+ * The kernel may still read the name after a cancel, while it hands the request to tlshd. It has a
+ * reference to the file then.
+ */
+int riw_helper_tls_handshake(struct socket *sock, bool server, bool named, const struct key *psk,
+			     unsigned int timeout_ms, riw_tls_done_t done, void *ctx)
+{
+	struct tls_handshake_args args = {
+		.ta_sock = sock,
+		.ta_done = done,
+		.ta_data = ctx,
+		.ta_peername = named ? sock->file->f_path.dentry->d_name.name : NULL,
+		.ta_timeout_ms = timeout_ms,
+		.ta_keyring = TLS_NO_KEYRING,
+		.ta_my_cert = TLS_NO_CERT,
+		.ta_my_privkey = TLS_NO_PRIVKEY,
+	};
+	void (*destruct)(struct sock *sk) = sock->sk->sk_destruct;
+	int ret = psk ? riw_tls_check_psk(psk, server) : 0;
+
+	if (ret)
+		return ret;
+	/* A server names no key: tlshd finds the one that the client offers in its keyrings. */
+	if (psk && !server) {
+		args.ta_num_peerids = 1;
+		args.ta_my_peerids[0] = key_serial(psk);
+	}
+	if (psk)
+		ret = server ? tls_server_hello_psk(&args, GFP_KERNEL) :
+			       tls_client_hello_psk(&args, GFP_KERNEL);
+	else
+		ret = server ? tls_server_hello_x509(&args, GFP_KERNEL) :
+			       tls_client_hello_x509(&args, GFP_KERNEL);
+	/* Some kernels leave the destructor of a request that they have refused. */
+	if (ret)
+		sock->sk->sk_destruct = destruct;
+	return ret;
+}
+
+bool riw_helper_tls_cancel(struct sock *sk)
+{
+	return tls_handshake_cancel(sk);
+}
 
 static struct tls_context *riw_tls_context(const struct sock *sk)
 {

@@ -2,6 +2,7 @@
 #ifndef RIW_HELPERS_TLS_H
 #define RIW_HELPERS_TLS_H
 
+#include <linux/key.h>
 #include <linux/net.h>
 #include <net/sock.h>
 
@@ -16,13 +17,21 @@ enum riw_tls_record {
 	RIW_TLS_NONE,
 };
 
-/* A handshake has ended: `status` is 0 or negative, `peer` the key of the peer's certificate. */
+/*
+ * A handshake has ended: `status` is 0 or negative, `peer` the key of the peer's certificate, or
+ * the pre-shared key that it has used.
+ */
 typedef void (*riw_tls_done_t)(void *ctx, int status, int peer);
 
 int riw_helper_socket_share(struct socket *sock, const char *name);
-int riw_helper_tls_handshake(struct socket *sock, bool server, bool named, unsigned int timeout_ms,
-			     riw_tls_done_t done, void *ctx);
+int riw_helper_tls_handshake(struct socket *sock, bool server, bool named, const struct key *psk,
+			     unsigned int timeout_ms, riw_tls_done_t done, void *ctx);
 int riw_helper_tls_subject(int serial, u8 *to, size_t len);
+struct key *riw_helper_tls_psk_find(int serial);
+void riw_helper_tls_psk_put(struct key *psk);
+int riw_helper_tls_psk_serial(const struct key *psk);
+bool riw_helper_tls_psk_accepts(struct key *psk, int serial);
+int riw_helper_tls_psk_identity(int serial, u8 *to, size_t len);
 bool riw_helper_tls_cancel(struct sock *sk);
 void riw_helper_tls_wait_for_callbacks(void);
 u16 riw_helper_tls_cipher(struct sock *sk);

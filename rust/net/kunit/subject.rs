@@ -3,7 +3,7 @@
 //! Whatever is in a certificate, its subject is a short text without bytes that mean something to a
 //! reader of lines and words.
 
-use super::{SubjectName, TEXT_MAX};
+use super::{super::name::TEXT_MAX, PeerName};
 use kernel::prelude::*;
 
 /// Puts a value of DER together, which is shorter than 128 bytes.
@@ -41,8 +41,8 @@ fn rdn(kind: u8, tag: u8, value: &[u8]) -> Result<KVec<u8>> {
 mod tests {
     use super::*;
 
-    fn text_of(name: &[u8]) -> Option<SubjectName> {
-        SubjectName::decode(name)
+    fn text_of(name: &[u8]) -> Option<PeerName> {
+        PeerName::decode(name)
     }
 
     fn is(name: &[u8], text: &CStr) -> bool {

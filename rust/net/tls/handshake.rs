@@ -2,7 +2,7 @@
 
 //! Handshakes, which a process makes.
 
-use super::{callbacks::note_handshake, subject::SubjectName};
+use super::{callbacks::note_handshake, name::PeerName, psk::Psk};
 use crate::Socket;
 use core::ptr::NonNull;
 use kernel::{
@@ -19,9 +19,9 @@ use riw_bindings as bindings;
 /// The side of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsRole {
-    /// Sends the ClientHello, and checks the certificate of the peer.
+    /// Sends the ClientHello. It checks the certificate of the peer, or offers a pre-shared key.
     Client,
-    /// Waits for it, and requests a certificate of the peer.
+    /// Waits for it. It requests a certificate of the peer, or finds the pre-shared key.
     Server,
 }
 
@@ -59,21 +59,23 @@ impl PendingHandshake {
         socket: &Socket,
         role: TlsRole,
         is_named: bool,
+        psk: Option<Arc<Psk>>,
         timeout: u32,
         owner: Arc<dyn HandshakeDone>,
     ) -> Result<Self> {
         note_handshake();
-        let state = KBox::pin_init(Handshake::new(owner), GFP_KERNEL_ACCOUNT)?;
+        let state = KBox::pin_init(Handshake::new(role, psk, owner), GFP_KERNEL_ACCOUNT)?;
         let ctx: *const Handshake = &*state;
 
-        // SAFETY: The caller promises a valid socket with a file. `ctx` is a `Handshake`, as `done`
-        // requires, and valid until `done` has been called or the handshake is canceled: see the
-        // drop.
+        // SAFETY: The caller promises a valid socket with a file. The key is null, or one that
+        // `state` holds. `ctx` is a `Handshake`, as `done` requires, and valid until `done` has
+        // been called or the handshake is canceled: see the drop.
         to_result(unsafe {
             bindings::tls_handshake(
                 socket.sock().as_ptr(),
                 role == TlsRole::Server,
                 is_named,
+                (state.psk.as_ref()).map_or(core::ptr::null(), |psk| psk.as_raw().cast_const()),
                 timeout,
                 Some(Handshake::done),
                 ctx.cast_mut().cast(),
@@ -92,19 +94,19 @@ impl PendingHandshake {
         self.state.has_ended.load(ordering::Acquire)
     }
 
-    /// Returns the result of a handshake that has ended: whether the peer has a certificate.
+    /// Returns the result of a handshake that has ended: whether the peer is authentic.
     pub(super) fn result(&self) -> Result<bool> {
         match self.state.status.load(ordering::Relaxed) {
-            0 => Ok(self.state.certificate.load(ordering::Relaxed) != 0),
+            0 => Ok(self.state.is_authentic.load(ordering::Relaxed)),
             // Any privileged process could report any status.
             status if (-4095..0).contains(&status) => Err(Error::from_errno(status)),
             _ => Err(EIO),
         }
     }
 
-    /// Returns the subject of the peer's certificate after a handshake has ended, if it is known.
-    pub(super) fn subject(&self) -> Option<SubjectName> {
-        self.state.subject.as_ref().copied()
+    /// Returns the name of an authentic peer after a handshake has ended, if it is known.
+    pub(super) fn peer_name(&self) -> Option<PeerName> {
+        self.state.peer.as_ref().copied()
     }
 }
 
@@ -123,11 +125,14 @@ impl Drop for PendingHandshake {
 #[pin_data]
 struct Handshake {
     owner: Arc<dyn HandshakeDone>,
+    role: TlsRole,
+    /// The pre-shared key, or a keyring; `None`: certificates authenticate.
+    psk: Option<Arc<Psk>>,
     status: Atomic<i32>,
-    /// The key of the peer's certificate, or 0.
-    certificate: Atomic<i32>,
-    /// The subject of that certificate, if the key has it.
-    subject: SetOnce<SubjectName>,
+    /// The peer has a certificate that is valid, or has used a pre-shared key that is accepted.
+    is_authentic: Atomic<bool>,
+    /// The name of an authentic peer, if the key has it.
+    peer: SetOnce<PeerName>,
     /// All of the above have been set.
     has_ended: Atomic<bool>,
     /// The callback is over.
@@ -136,33 +141,50 @@ struct Handshake {
 }
 
 impl Handshake {
-    fn new(owner: Arc<dyn HandshakeDone>) -> impl PinInit<Self> {
+    fn new(
+        role: TlsRole,
+        psk: Option<Arc<Psk>>,
+        owner: Arc<dyn HandshakeDone>,
+    ) -> impl PinInit<Self> {
         pin_init!(Self {
             owner,
+            role,
+            psk,
             status: Atomic::new(0),
-            certificate: Atomic::new(0),
-            subject: SetOnce::new(),
+            is_authentic: Atomic::new(false),
+            peer: SetOnce::new(),
             has_ended: Atomic::new(false),
             done <- Completion::new(),
         })
     }
 
-    /// Notes the end of the handshake. May sleep, but waits for no peer.
+    /// Notes the end of the handshake. `key` is that of the peer's certificate, or the pre-shared
+    /// key that it has used; otherwise 0. May sleep, but waits for no peer.
     ///
     /// # Safety
     ///
     /// Only the kernel may call it, once, as the callback of the request that `ctx` was given to.
-    unsafe extern "C" fn done(ctx: *mut c_void, status: c_int, certificate: c_int) {
+    unsafe extern "C" fn done(ctx: *mut c_void, status: c_int, key: c_int) {
         // SAFETY: `ctx` is a `Handshake`. It is freed by the drop of its `PendingHandshake`, which
         // waits for `done` below, as this call shows that the request was not canceled.
         let this = unsafe { &*ctx.cast::<Self>() };
+        // The name now: a key that the process makes for another peer of the same address replaces
+        // that of the certificate. A client has checked the certificate, also if there is no key
+        // for it. A server only requests one.
+        let (is_authentic, peer) = match &this.psk {
+            None => (
+                key != 0 || this.role == TlsRole::Client,
+                PeerName::of_certificate(key),
+            ),
+            Some(psk) if psk.accepts(key) => (true, PeerName::of_psk(key)),
+            Some(_) => (false, None),
+        };
 
         this.status.store(status, ordering::Relaxed);
-        this.certificate.store(certificate, ordering::Relaxed);
-        // Now: a key that the process makes for another peer of the same address replaces this one.
-        if let Some(subject) = SubjectName::of_key(certificate) {
+        this.is_authentic.store(is_authentic, ordering::Relaxed);
+        if let Some(peer) = peer {
             // It is empty: this is called once.
-            this.subject.populate(subject);
+            this.peer.populate(peer);
         }
         this.has_ended.store(true, ordering::Release);
         this.owner.as_arc_borrow().handshake_done();

@@ -5,7 +5,8 @@
 use super::{
     handshake::{HandshakeDone, PendingHandshake, TlsRole},
     hook::{self, ReadLimit},
-    subject::SubjectName,
+    name::PeerName,
+    psk::Psk,
 };
 use crate::{AnyEvent, Base, SendBuf, Socket, TcpState};
 use core::ops::Deref;
@@ -83,8 +84,8 @@ pub struct TlsSocket {
     handshake: Option<PendingHandshake>,
     /// `None` before the handshake has succeeded.
     cipher: Option<Cipher>,
-    /// The subject of the peer's certificate, if it is known.
-    subject: Option<SubjectName>,
+    /// The name of the peer, if it is known.
+    peer: Option<PeerName>,
     /// The file of the socket has the name that the certificate of the peer must have.
     is_named: bool,
     read_limit: Arc<ReadLimit>,
@@ -108,7 +109,7 @@ impl TlsSocket {
         Ok(Self {
             handshake: None,
             cipher: None,
-            subject: None,
+            peer: None,
             is_named: name.is_some(),
             read_limit: ReadLimit::none()?,
             socket: socket.share(name)?,
@@ -116,15 +117,19 @@ impl TlsSocket {
     }
 
     /// Requests a handshake on a connection, which takes `timeout` milliseconds at most, and
-    /// removes the callbacks. May sleep.
+    /// removes the callbacks. With `psk`, the sides authenticate each other by a pre-shared key: a
+    /// client offers this one, and a server accepts this one, or each key of this keyring. Without,
+    /// they do so by certificates. There is no other way then. May sleep.
     ///
     /// `owner` is told when the handshake has ended. It is not if this fails: `ESRCH` if no process
     /// takes requests in the namespace, `EOPNOTSUPP` if the kernel has failed to set handshakes up,
     /// `EAGAIN` if too many requests wait for that process, `EBUSY` if a handshake is under way or
-    /// has been; `ENOMEM`.
+    /// has been; `EKEYREVOKED` if the pre-shared key is revoked or has expired, `ENOKEY` for a
+    /// client with a keyring; `ENOMEM`.
     pub fn begin_handshake(
         &mut self,
         role: TlsRole,
+        psk: Option<Arc<Psk>>,
         timeout: u32,
         owner: Arc<dyn HandshakeDone>,
     ) -> Result {
@@ -135,8 +140,9 @@ impl TlsSocket {
         self.clear_callbacks();
         // SAFETY: By the invariants of `Socket` the socket is valid; it has a file. `self.socket`
         // is dropped after the handshake.
-        let handshake =
-            unsafe { PendingHandshake::begin(&self.socket, role, self.is_named, timeout, owner)? };
+        let handshake = unsafe {
+            PendingHandshake::begin(&self.socket, role, self.is_named, psk, timeout, owner)?
+        };
 
         self.handshake = Some(handshake);
         Ok(())
@@ -144,26 +150,27 @@ impl TlsSocket {
 
     /// Returns the result of the handshake once it has ended; otherwise `None`. May sleep.
     ///
-    /// After success, returns whether the peer has presented a certificate, which is valid. A
-    /// server lets a peer without one pass: the caller decides. After a failure, the connection is
-    /// of no use: the error is that of the process, such as `EACCES` for a certificate that it does
-    /// not accept, or `EPROTO` if the connection has no TLS 1.3 all the same.
+    /// After success, returns whether the peer is authentic: it has presented a certificate, which
+    /// is valid, or has used a pre-shared key that [`TlsAuth::Psk`] accepts. A server lets others
+    /// pass: the caller decides. After a failure, the connection is of no use: the error is that of
+    /// the process, such as `EACCES` for a certificate or a key that it does not accept, or
+    /// `EPROTO` if the connection has no TLS 1.3 all the same.
     pub fn poll_handshake(&mut self) -> Option<Result<bool>> {
         let ended = self.handshake.take_if(|handshake| handshake.has_ended())?;
         let result = ended.result();
 
-        self.subject = ended.subject();
+        self.peer = ended.peer_name();
         // The callback is over after this.
         drop(ended);
         // SAFETY: `begin_handshake` has removed the callbacks, and `set_callbacks` has installed
         // none meanwhile. So these are those of TCP or TLS.
         unsafe { self.socket.note_callbacks() };
-        Some(result.and_then(|has_certificate| {
+        Some(result.and_then(|is_authentic| {
             // SAFETY: By the invariants of `Socket` it is a valid TCP socket. The helper locks it.
             let cipher = unsafe { bindings::tls_cipher(self.sk().as_ptr()) };
 
             self.cipher = Cipher::new(cipher);
-            self.cipher.map(|_| has_certificate).ok_or(EPROTO)
+            self.cipher.map(|_| is_authentic).ok_or(EPROTO)
         }))
     }
 
@@ -172,12 +179,12 @@ impl TlsSocket {
         self.cipher
     }
 
-    /// Returns the subject of the peer's certificate after the handshake; `None` if the kernel does
-    /// not know it. It may not if the peer has sent further certificates with it, or if another
-    /// handshake with the same address has ended at the same time: the process has one key for an
-    /// address, that of the last certificate.
-    pub fn peer_subject(&self) -> Option<&SubjectName> {
-        self.subject.as_ref()
+    /// Returns the name of the peer after the handshake; `None` if the kernel does not know it. It
+    /// may not know the subject of a certificate if the peer has sent further certificates with it,
+    /// or if another handshake with the same address has ended at the same time: the process has
+    /// one key for an address, that of the last certificate.
+    pub fn peer_name(&self) -> Option<&PeerName> {
+        self.peer.as_ref()
     }
 
     /// Installs `owner` for the callbacks of the connection. `EBUSY` if callbacks are installed or

@@ -2,8 +2,8 @@
 
 //! The subject of a peer's certificate, as text.
 
-use core::fmt::{self, Write};
-use kernel::prelude::*;
+use super::name::PeerName;
+use core::fmt::Write;
 use riw_bindings as bindings;
 
 #[cfg(CONFIG_KUNIT = "y")]
@@ -15,8 +15,6 @@ const DER_MAX: usize = 512;
 /// Relative distinguished names that are a part of the text: the last ones, which are the most
 /// specific.
 const RDNS_MAX: usize = 16;
-/// Maximum length of the text in bytes, with its NUL.
-const TEXT_MAX: usize = 128;
 
 /// Tags of DER (X.690, section 8).
 const OBJECT_IDENTIFIER: u8 = 0x06;
@@ -41,32 +39,17 @@ const ATTRIBUTES: [(&[u8], &str); 10] = [
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 9, 1], "emailAddress"),
 ];
 
-/// The subject of a certificate as RFC 4514 writes it: the most specific name first.
-///
-/// The text has at most 127 bytes, all of them printable ASCII. Of a value, all but letters, digits
-/// and `-._:/@*` is escaped, spaces too. A text that is too long is cut off, and ends in `...`.
-#[derive(Clone, Copy)]
-pub struct SubjectName {
-    /// The last byte stays 0.
-    bytes: [u8; TEXT_MAX],
-    len: usize,
-}
-
-impl SubjectName {
+/// The subject as RFC 4514 writes it: the most specific name first.
+impl PeerName {
     /// Returns the subject of the certificate for which the key `serial` was made. `None` if there
     /// is no such key, it was not made for a certificate of X.509, or the subject is empty,
     /// malformed or longer than 512 bytes. May sleep.
-    pub(super) fn of_key(serial: i32) -> Option<Self> {
+    pub(super) fn of_certificate(serial: i32) -> Option<Self> {
         let mut der = [0; DER_MAX];
         // SAFETY: `der` is a local array, and so valid for writes of its length.
         let len = unsafe { bindings::tls_subject(serial, der.as_mut_ptr(), der.len()) };
 
         Self::decode(der.get(..usize::try_from(len).ok()?)?)
-    }
-
-    /// Returns the text. Any context.
-    pub fn text(&self) -> &CStr {
-        CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
     }
 
     /// Decodes the content of a `Name` (RFC 5280, section 4.1.2.4). `None` if it is empty or
@@ -83,10 +66,7 @@ impl SubjectName {
             rdns = rest;
             count = count.saturating_add(1);
         }
-        let mut text = Self {
-            bytes: [0; TEXT_MAX],
-            len: 0,
-        };
+        let mut text = Self::new();
 
         for (place, rdn) in last.iter().take(count).enumerate() {
             if place != 0 {
@@ -97,7 +77,7 @@ impl SubjectName {
         if count > RDNS_MAX {
             text.push(b",...");
         }
-        (text.len != 0).then_some(text)
+        (!text.is_empty()).then_some(text)
     }
 
     /// Appends the attributes of a relative distinguished name. `None` if it is malformed.
@@ -126,16 +106,7 @@ impl SubjectName {
             Some((_, name)) if STRINGS.contains(&tag) => {
                 self.push(name.as_bytes());
                 self.push(b"=");
-                for byte in content {
-                    match byte {
-                        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => self.push(&[*byte]),
-                        b'-' | b'.' | b'_' | b':' | b'/' | b'@' | b'*' => self.push(&[*byte]),
-                        _ => {
-                            self.push(b"\\");
-                            self.push_hex(*byte);
-                        }
-                    }
-                }
+                self.push_escaped(content);
             }
             _ => {
                 match name {
@@ -172,37 +143,6 @@ impl SubjectName {
             arc = 0;
         }
         Some(())
-    }
-
-    fn push_hex(&mut self, byte: u8) {
-        // It never fails.
-        let _ = write!(self, "{byte:02X}");
-    }
-
-    /// Appends text. What does not fit is left out, and makes the text end in `...`.
-    fn push(&mut self, text: &[u8]) {
-        for byte in text {
-            // But for the NUL.
-            let Some((_, room)) = self.bytes.split_last_mut() else {
-                return;
-            };
-
-            match room.get_mut(self.len) {
-                Some(to) => *to = *byte,
-                None => {
-                    room.iter_mut().rev().take(3).for_each(|to| *to = b'.');
-                    return;
-                }
-            }
-            self.len = self.len.saturating_add(1);
-        }
-    }
-}
-
-impl Write for SubjectName {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.push(text.as_bytes());
-        Ok(())
     }
 }
 

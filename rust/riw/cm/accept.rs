@@ -48,7 +48,7 @@ impl Request {
     fn new(
         endpoint: &Endpoint,
         incoming: Incoming,
-        security: &Security,
+        security: Security,
     ) -> Result<KBox<Self>, EndReason> {
         let settings = &endpoint.dev.settings;
         let request = Self {
@@ -131,7 +131,7 @@ pub(super) fn incoming(connection: Connection, subscription: Arc<Subscription>) 
 
     let mut phase = endpoint.lock_phase();
     let begun = match dev.add(endpoint.token, Member::Endpoint(endpoint.clone())) {
-        Ok(()) => endpoint.await_request(connection, incoming, &security),
+        Ok(()) => endpoint.await_request(connection, incoming, security),
         Err(e) => {
             connection.abort();
             Err(EndReason::Local(e))
@@ -150,7 +150,7 @@ impl Endpoint {
         self: &Arc<Self>,
         connection: Connection,
         incoming: Incoming,
-        security: &Security,
+        security: Security,
     ) -> Result<KBox<Request>, EndReason> {
         self.set_connection(connection).map_err(EndReason::Local)?;
         let request = Request::new(self, incoming, security)?;

@@ -212,6 +212,8 @@ impl CmDevice {
         // Drop the references outside of the locks that guard them. `_one` is still held; the
         // caller's own reference keeps its mutex.
         drop((this, netdev));
+        // The list of devices may keep this one until another one is added.
+        self.settings.release();
     }
 
     /// Whether the shutdown of the device has begun. May sleep.

@@ -89,11 +89,7 @@ pub(super) mod tls {
     pub(crate) use super::Absent as TlsConnection;
     pub(crate) use super::Absent as RecordInlet;
 
-    use super::super::{
-        startup::StartupFailure,
-        types::{Security, Site},
-        LinkEvents,
-    };
+    use super::super::{security::TlsTerms, startup::StartupFailure, types::Site, LinkEvents};
     use core::net::SocketAddr;
     use kernel::{prelude::*, sync::Arc};
     use net::Socket;
@@ -104,12 +100,12 @@ pub(super) mod tls {
             _local: &SocketAddr,
             _remote: &SocketAddr,
             _tos: Option<u8>,
-            _security: Security,
+            _terms: TlsTerms,
         ) -> Result<KBox<Self>> {
             Err(EPROTONOSUPPORT)
         }
 
-        pub(in crate::link) fn accepted(socket: Socket) -> Result<KBox<Self>> {
+        pub(in crate::link) fn accepted(socket: Socket, _terms: TlsTerms) -> Result<KBox<Self>> {
             socket.abort();
             Err(EPROTONOSUPPORT)
         }

@@ -45,6 +45,7 @@ mod octets;
 mod reorder;
 #[cfg(CONFIG_RDMA_RIW_SCTP)]
 mod sctp;
+mod security;
 mod segments;
 mod startup;
 mod tcp;
@@ -64,6 +65,7 @@ pub(crate) use linger::LingerSet;
 pub(crate) use listen::{ListenLink, UnboundLink};
 pub(crate) use octets::RxOctets;
 pub(crate) use reorder::Reorder;
+pub(crate) use security::{Psk, Security, TlsMode, TlsTerms};
 pub(crate) use segments::{Inflow, Pause, Segments};
 pub(crate) use startup::{
     Answer, AwaitedRequest, Prepared, ReceivedRequest, Responder, Startup, StartupFailure,
@@ -72,7 +74,7 @@ pub(crate) use startup::{
 pub(crate) use tcp::MpaRx;
 use transport::AnyInlet;
 pub(crate) use transport::{Connection, Framer, Transport};
-pub(crate) use types::{AddrPair, LinkDetails, LinkState, Security, Site, TlsMode};
+pub(crate) use types::{AddrPair, LinkDetails, LinkState, Site};
 
 use core::net::SocketAddr;
 use kernel::{

@@ -12,7 +12,8 @@ use super::{
     sctp::{self, AwaitedInitiate, SctpResponder, SctpStartup},
     tcp::{self, MpaStartup},
     tls::TlsFault,
-    Batch, Connection, Framer, Link, LinkEvents, LinkState, Reorder, Security, TlsMode, Transport,
+    Batch, Connection, Framer, Link, LinkEvents, LinkState, Reorder, Security, TlsMode, TlsTerms,
+    Transport,
 };
 use iwarp::{
     startup::{self, Kind, OutFrame, Parameters, Policy, Reader, StartupError},
@@ -174,8 +175,9 @@ impl Startup {
 pub(crate) enum AwaitedRequest {
     Mpa {
         reader: KBox<Reader>,
-        /// The peer may begin with a handshake of TLS, or with its Request in the open.
-        may_have_tls: bool,
+        /// The peer may begin with a handshake of TLS, on these terms, or with its Request in the
+        /// open.
+        choice: Option<TlsTerms>,
     },
     Sctp(AwaitedInitiate),
 }
@@ -196,7 +198,7 @@ impl AwaitedRequest {
     pub(crate) fn new(
         link: &Link,
         policy: &Policy,
-        security: &Security,
+        security: Security,
     ) -> Result<Self, StartupFailure> {
         match link
             .with(|connection| Ok(connection.transport()))
@@ -204,7 +206,7 @@ impl AwaitedRequest {
         {
             Transport::Tcp | Transport::Tls => Ok(Self::Mpa {
                 reader: tcp::new_reader(Kind::Request).map_err(StartupFailure::Local)?,
-                may_have_tls: security.tls == TlsMode::Accept,
+                choice: (security.tls == TlsMode::Accept).then_some(security.terms),
             }),
             Transport::Sctp => AwaitedInitiate::new(link, policy).map(Self::Sctp),
         }
@@ -219,18 +221,15 @@ impl AwaitedRequest {
         policy: &Policy,
     ) -> Result<Option<ReceivedRequest>, StartupFailure> {
         match self {
-            Self::Mpa {
-                reader,
-                may_have_tls,
-            } => {
-                if *may_have_tls {
+            Self::Mpa { reader, choice } => {
+                if choice.is_some() {
                     let Some(has_tls) = link.begins_with_tls() else {
                         return Ok(None);
                     };
 
-                    *may_have_tls = false;
-                    if has_tls {
-                        link.require_tls(owner).map_err(StartupFailure::Local)?;
+                    if let Some(terms) = choice.take().filter(|_| has_tls) {
+                        link.require_tls(terms, owner)
+                            .map_err(StartupFailure::Local)?;
                     }
                 }
                 match link.secure(owner)? {
@@ -374,10 +373,10 @@ impl Link {
         .map_or(Some(false), |octet| octet.map(|octet| octet == HANDSHAKE))
     }
 
-    /// Requires TLS of the connection, whose events go to `owner`. If it fails, the connection is
-    /// reset.
-    fn require_tls<T: LinkEvents>(&self, owner: &Arc<T>) -> Result {
-        let connection = self.take().ok_or(ENOTCONN)?.require_tls()?;
+    /// Requires TLS of the connection on these terms. Its events go to `owner`. If it fails, the
+    /// connection is reset.
+    fn require_tls<T: LinkEvents>(&self, terms: TlsTerms, owner: &Arc<T>) -> Result {
+        let connection = self.take().ok_or(ENOTCONN)?.require_tls(terms)?;
 
         // TCP probes the peer already, if it is to.
         self.attach(connection, 0, owner.clone())

@@ -8,9 +8,10 @@ use super::{
     events::LinkEvents,
     linger::CloseProgress,
     sctp::{self, Association, Inlet},
+    security::{Security, TlsMode, TlsTerms},
     tcp::TcpConnection,
     tls::{RecordInlet, TlsConnection},
-    types::{AddrPair, LinkDetails, LinkState, Security, Site, TlsMode},
+    types::{AddrPair, LinkDetails, LinkState, Site},
 };
 use core::{
     net::SocketAddr,
@@ -274,7 +275,13 @@ impl Connection {
     ) -> Result<Self> {
         Ok(match transport {
             Transport::Tcp => Self::Tcp(TcpConnection::new(site, local, remote, tos)?),
-            Transport::Tls => Self::Tls(TlsConnection::new(site, local, remote, tos, security)?),
+            Transport::Tls => Self::Tls(TlsConnection::new(
+                site,
+                local,
+                remote,
+                tos,
+                security.terms,
+            )?),
             Transport::Sctp => Self::Sctp(Association::connecting(site, local, more, remote, tos)?),
         })
     }
@@ -284,15 +291,16 @@ impl Connection {
     /// is reset.
     pub(crate) fn secured(self, security: &Security) -> Result<Self> {
         match security.tls {
-            TlsMode::Required => self.require_tls(),
+            TlsMode::Required => self.require_tls(security.terms.clone()),
             TlsMode::Off | TlsMode::Accept => Ok(self),
         }
     }
 
-    /// Requires TLS of a connection that a listener has accepted. Fails as [`Self::secured`] does.
-    pub(super) fn require_tls(self) -> Result<Self> {
+    /// Requires TLS of a connection that a listener has accepted, on these terms. Fails as
+    /// [`Self::secured`] does.
+    pub(super) fn require_tls(self, terms: TlsTerms) -> Result<Self> {
         match self {
-            Self::Tcp(connection) => TlsConnection::accepted(connection.0).map(Self::Tls),
+            Self::Tcp(connection) => TlsConnection::accepted(connection.0, terms).map(Self::Tls),
             Self::Tls(_) => Ok(self),
             Self::Sctp(_) => Err(EPROTONOSUPPORT),
         }

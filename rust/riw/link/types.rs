@@ -21,24 +21,6 @@ impl Site<'_> {
     }
 }
 
-/// The use of TLS, which only TCP can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TlsMode {
-    Off,
-    /// Each connection needs it.
-    Required,
-    /// As responder, the peer chooses. As initiator, there is none.
-    Accept,
-}
-
-/// How the connections of a device are secured.
-pub(crate) struct Security {
-    pub(crate) tls: TlsMode,
-    /// The name that the certificate of a server must have; `None`: the address to which the
-    /// connection is made.
-    pub(crate) server_name: Option<Arc<CString>>,
-}
-
 /// The addresses of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AddrPair {
@@ -69,7 +51,8 @@ pub(crate) struct LinkDetails {
     pub(crate) unsent: u32,
     /// The name of the cipher of TLS.
     pub(crate) cipher: Option<&'static CStr>,
-    /// The subject of the certificate that the peer has presented to TLS, if it is known.
+    /// The name of the peer of TLS, if it is known: the subject of its certificate, or the identity
+    /// of the pre-shared key that it has used.
     pub(crate) tls_peer: Option<CString>,
 }
 

@@ -7,9 +7,10 @@ use super::{
         batch::Batch,
         events::{EventSink, LinkEvents},
         linger::CloseProgress,
+        security::TlsTerms,
         tcp::socket::{connect_from_any_port, keepalive, new_socket},
         transport::Carrier,
-        types::{LinkDetails, LinkState, Security, Site},
+        types::{LinkDetails, LinkState, Site},
     },
     inlet::{InletMemory, RecordInlet},
 };
@@ -69,6 +70,8 @@ pub(crate) struct TlsConnection {
     pub(super) socket: TlsSocket,
     pub(super) role: TlsRole,
     pub(super) stage: TlsStage,
+    /// Used until the handshake has ended.
+    pub(super) terms: TlsTerms,
     /// `None` while a link has it.
     inlet: Option<KBox<RecordInlet>>,
     /// The memory for the inlet, from the start of the stream until the first read.
@@ -86,34 +89,41 @@ impl TlsConnection {
         local: &SocketAddr,
         remote: &SocketAddr,
         tos: Option<u8>,
-        security: Security,
+        terms: TlsTerms,
     ) -> Result<KBox<Self>> {
         let socket = new_socket(site, local, remote, tos)?;
-        let name = match (security.server_name, remote) {
-            (Some(name), _) => Some(name),
-            (None, SocketAddr::V4(addr)) => Some(Arc::new(
+        let name = match (&terms.name, remote) {
+            (Some(name), _) if terms.psk.is_none() => Some(name.clone()),
+            // GnuTLS refuses it as a name. The process then looks up the name.
+            (None, SocketAddr::V6(_)) if terms.psk.is_none() => None,
+            // With a pre-shared key, it is for the log of the process only.
+            (_, addr) => Some(Arc::new(
                 CString::try_from_fmt(format_args!("{}", addr.ip()))?,
                 GFP_KERNEL_ACCOUNT,
             )?),
-            // GnuTLS refuses it as a name. The process then looks up the name.
-            (None, SocketAddr::V6(_)) => None,
         };
 
-        Self::with(socket, TlsRole::Client, name.as_deref())
+        Self::with(socket, TlsRole::Client, name.as_deref(), terms)
     }
 
     /// Takes a connection of TCP that a listener has accepted. May sleep. If that fails, the
     /// connection is reset.
-    pub(in crate::link) fn accepted(socket: Socket) -> Result<KBox<Self>> {
-        Self::with(socket, TlsRole::Server, None)
+    pub(in crate::link) fn accepted(socket: Socket, terms: TlsTerms) -> Result<KBox<Self>> {
+        Self::with(socket, TlsRole::Server, None, terms)
     }
 
-    /// A server must have a certificate with `name`.
-    fn with(socket: Socket, role: TlsRole, name: Option<&CString>) -> Result<KBox<Self>> {
+    /// `name` is that of a server.
+    fn with(
+        socket: Socket,
+        role: TlsRole,
+        name: Option<&CString>,
+        terms: TlsTerms,
+    ) -> Result<KBox<Self>> {
         let this = Self {
             socket: TlsSocket::new(socket, name.map(|name| &**name))?,
             role,
             stage: TlsStage::Connecting,
+            terms,
             inlet: Some(KBox::new(RecordInlet::new(), GFP_KERNEL_ACCOUNT)?),
             memory: None,
             other_records: OTHER_RECORDS,
@@ -288,8 +298,8 @@ impl Carrier for TlsConnection {
 
     fn details(&self) -> Result<LinkDetails> {
         let (unacked, unsent) = self.socket.unacknowledged();
-        let tls_peer = match self.socket.peer_subject() {
-            Some(subject) => Some(CString::try_from(subject.text())?),
+        let tls_peer = match self.socket.peer_name() {
+            Some(name) => Some(CString::try_from(name.text())?),
             None => None,
         };
 

@@ -5,6 +5,7 @@
 use super::{
     super::{
         events::{EventSink, LinkEvents},
+        security::TlsTerms,
         startup::StartupFailure,
         types::LinkState,
     },
@@ -15,7 +16,7 @@ use kernel::{
     prelude::*,
     sync::{Arc, ArcBorrow},
 };
-use net::tls::{HandshakeDone, TlsRole};
+use net::tls::HandshakeDone;
 
 /// Milliseconds that a handshake takes, at most. riw ends it earlier if the time of a setting is
 /// over.
@@ -49,32 +50,41 @@ impl TlsConnection {
     /// Requests the handshake.
     fn request_handshake<T: LinkEvents>(&mut self, owner: &Arc<T>) -> Result<(), StartupFailure> {
         let owner = EventSink::new(owner.clone()).map_err(StartupFailure::Local)?;
-        let begun = (self.socket).begin_handshake(self.role, HANDSHAKE_TIME, owner);
+        let psk = self.terms.psk.clone();
+        let begun = (self.socket).begin_handshake(self.role, psk, HANDSHAKE_TIME, owner);
 
         self.stage = match begun {
             Ok(()) => TlsStage::Handshake,
             Err(e) if e == EAGAIN => TlsStage::Queued,
-            Err(e) if e == ESRCH || e == EOPNOTSUPP => return Err(TlsFault::NoAgent.into()),
-            Err(e) => return Err(StartupFailure::Local(e)),
+            Err(e) => {
+                return Err(
+                    TlsFault::of_request(e).map_or(StartupFailure::Local(e), StartupFailure::from)
+                );
+            }
         };
         Ok(())
     }
 
     /// Acts on the result of the handshake, if it has ended.
     fn end_handshake<T: LinkEvents>(&mut self, owner: &Arc<T>) -> Result<bool, StartupFailure> {
-        let has_certificate = match self.socket.poll_handshake() {
+        let has_psk = self.terms.psk.is_some();
+        let is_authentic = match self.socket.poll_handshake() {
             None => return Ok(false),
-            Some(result) => result.map_err(TlsFault::new)?,
+            Some(result) => result.map_err(|e| TlsFault::new(e, has_psk))?,
         };
 
-        // A client has checked the certificate of the server, and a server only requests one.
-        if self.role == TlsRole::Server && !has_certificate {
-            return Err(TlsFault::NoCertificate.into());
+        if !is_authentic {
+            return Err(match has_psk {
+                true => TlsFault::OtherKey.into(),
+                false => TlsFault::NoCertificate.into(),
+            });
         }
         self.socket
             .set_callbacks(EventSink::new(owner.clone()).map_err(StartupFailure::Local)?)
             .map_err(StartupFailure::Local)?;
         self.stage = TlsStage::Secured;
+        // An administrator may want the key to go.
+        self.terms = TlsTerms::default();
         Ok(true)
     }
 }
