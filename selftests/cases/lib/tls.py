@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""TLS below MPA: certificates, the process that makes the kernel's handshakes (tlshd), and a peer that is not riw."""
+"""TLS below MPA: certificates, the process that makes the kernel's handshakes (tlshd), connections, and peers that are
+not riw."""
 
 import itertools
 import os
@@ -7,12 +8,15 @@ import re
 import signal
 import ssl
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import counters
+import details
 import lab
-from iwarp.peer import Peer
-from ksft import PACE
+from device_log import Log
+from iwarp.peer import Listener, Peer
+from ksft import PACE, KsftFailEx, ksft_in
 from netns import NetNSEnter
 from target import Target
 from utils import bkg, cmd, wait_until
@@ -50,12 +54,14 @@ class Authority(Certificate):
         return made
 
 
-def configuration(trust, certificate):
-    """Writes a configuration of tlshd, which trusts one authority. Returns its path."""
+def configuration(trust, certificate, keyring):
+    """Writes a configuration of tlshd, which trusts one authority at most. Returns its path."""
     folder = Path.cwd()
     lines = ["[debug]", "loglevel=1", "tls=0", "nl=0", "[authenticate]"]
+    lines += [f"keyrings={keyring}"] if keyring else []
     for side in ("client", "server"):
-        lines += [f"[authenticate.{side}]", f"x509.truststore={folder / trust.cert}"]
+        lines += [f"[authenticate.{side}]"]
+        lines += [f"x509.truststore={folder / trust.cert}"] if trust else []
         if certificate:
             lines += [f"x509.certificate={folder / certificate.cert}",
                       f"x509.private_key={folder / certificate.key}"]
@@ -72,11 +78,12 @@ def _listens(node):
 
 
 @contextmanager
-def tlshd(node, trust, certificate, secrets=""):
+def tlshd(node, trust=None, certificate=None, secrets="", keyring=""):
     """Runs tlshd in the namespace of a node. Without a certificate, it has none to present. `secrets`: a file to which
-    GnuTLS writes the secrets of its sessions."""
+    GnuTLS writes the secrets of its sessions. `keyring`: the name of a keyring with pre-shared keys."""
     environment = [f"SSLKEYLOGFILE={Path.cwd() / secrets}"] if secrets else []
-    with bkg(["env", *environment, "tlshd", "-s", "-c", configuration(trust, certificate)], host=node) as daemon:
+    config = configuration(trust, certificate, keyring)
+    with bkg(["env", *environment, "tlshd", "-s", "-c", config], host=node) as daemon:
         wait_until(lambda: _listens(node) or not daemon.running, 20, f"tlshd listens: {daemon.output}")
         # It joins the group a moment later, which no file shows: the group's number is above 32.
         time.sleep(0.5 * PACE)
@@ -98,6 +105,38 @@ def required(*nodes):
     return lab.settings(*nodes, tls="required")
 
 
+def connection(client, server, timeout=30):
+    """Tries to connect. Returns the client's output."""
+    port = lab.new_port()
+    with bkg(["cm_peer", "serve", server.addr, port], host=server) as serving:
+        serving.says("listening", 20)
+        with bkg(["cm_peer", "connect", server.addr, port], host=client) as connecting:
+            connecting.wait(timeout)
+    return connecting.output
+
+
+@contextmanager
+def connected(client, server):
+    """A connection meanwhile. Yields the details of the queue pairs of both."""
+    port = lab.new_port()
+    with bkg(["cm_peer", "serve", server.addr, port], host=server) as serving:
+        serving.says("listening", 20)
+        with bkg(["cm_peer", "connect", server.addr, port, "stay"], host=client) as connecting:
+            connecting.says("ESTABLISHED", 20)
+            yield tuple(details.of(details.one("qp", node.dev)) for node in (client, server))
+
+
+@contextmanager
+def counted(node, rule):
+    """A connection fails meanwhile for a reason of TLS: the device of the node counts it, and its log has the rule."""
+    log, moves = Log(node.dev), counters.Moves(node)
+    yield
+    wait_until(lambda: moves.now().get("startup_errors_tls"), 10, "it is counted")
+    with suppress(KsftFailEx):
+        wait_until(lambda: any(rule in line for line in log.lines()), 5, rule)
+    ksft_in(rule, "\n".join(log.lines()), "the device's lines in the log")
+
+
 class TlsTarget(Target):
     """As a `Target`, reached by TLS: OpenSSL's, in this process."""
 
@@ -111,6 +150,34 @@ class TlsTarget(Target):
     def connect(self):
         plain = super().connect()
         return Peer(self.context.wrap_socket(plain.sock, server_hostname=self.node.addr))
+
+
+class PskTarget(TlsTarget):
+    """As a `TlsTarget`, with a pre-shared key in place of certificates."""
+
+    def __init__(self, node, raw_netns, identity, secret):  # pylint: disable=super-init-not-called
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_3
+        self.context.check_hostname = False
+        self.context.verify_mode = ssl.CERT_NONE
+        self.context.set_psk_client_callback(lambda hint: (identity, secret.encode()))
+        Target.__init__(self, node, raw_netns)
+
+
+class PskListener(Listener):
+    """As a `Listener`, with TLS: OpenSSL's, in this process, and a pre-shared key."""
+
+    def __init__(self, address, netns, identity, secret):
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_3
+        self.context.num_tickets = 0
+        self.context.set_psk_server_callback(lambda name: secret.encode() if name == identity else b"")
+        super().__init__(address, netns)
+
+    def connected(self, sock):
+        """Makes the handshake."""
+        sock.settimeout(Peer.patience * PACE)
+        return Peer(self.context.wrap_socket(sock, server_side=True))
 
 
 class Intermediate(Authority):

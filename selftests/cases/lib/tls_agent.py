@@ -16,11 +16,15 @@ CONTROL, GET_FAMILY, FAMILY_ID, FAMILY_NAME, GROUPS, GROUP_NAME, GROUP_ID = 0x10
 """The family that describes families, its command, and attributes."""
 ACCEPT, DONE = 2, 3
 """Commands of the family `handshake`."""
-ACCEPT_SOCKFD, ACCEPT_CLASS, ACCEPT_TIMEOUT = 1, 2, 4
+ACCEPT_SOCKFD, ACCEPT_CLASS, ACCEPT_TYPE, ACCEPT_TIMEOUT, ACCEPT_AUTH, ACCEPT_IDENTITY = 1, 2, 3, 4, 5, 6
 DONE_STATUS, DONE_SOCKFD, DONE_PEER = 1, 2, 3
 """Their attributes."""
 TLSHD = 1
 """The class of handlers."""
+CLIENT, SERVER = 1, 2
+"""Types of handshakes."""
+PSK, X509 = 2, 3
+"""Ways to authenticate."""
 ERROR, REQUEST, ACK = 2, 1, 4
 """NLMSG_ERROR, NLM_F_REQUEST, NLM_F_ACK."""
 HEADER = struct.Struct("=IHHII")
@@ -42,12 +46,35 @@ def _attributes(data):
     return found
 
 
+TCP_ULP, SOL_TLS, TLS_TX, TLS_RX = 31, 282, 1, 2
+TLS_1_2, TLS_1_3 = 0x0303, 0x0304
+AES_GCM_128 = 51
+
+
+def set_key(file, direction, version=TLS_1_3):
+    """Gives a socket a key for a direction: zeros."""
+    with socket.socket(fileno=os.dup(file)) as sock:
+        if direction == TLS_TX:
+            sock.setsockopt(socket.IPPROTO_TCP, TCP_ULP, b"tls")
+        sock.setsockopt(SOL_TLS, direction, struct.pack("=HH", version, AES_GCM_128) + bytes(8 + 16 + 4 + 8))
+
+
+def set_keys(file, version=TLS_1_3):
+    """Gives a socket keys for both directions."""
+    for direction in (TLS_TX, TLS_RX):
+        set_key(file, direction, version)
+
+
 @dataclass
 class Handshake:
-    """A handshake that the agent has taken: the file of the socket, and the time limit in milliseconds."""
+    """A handshake that the agent has taken: the file of the socket, the side, the time limit in milliseconds, the way
+    to authenticate, and the pre-shared key to offer."""
 
     file: int
+    side: int
     timeout: int
+    auth: int
+    key: int = 0
 
 
 class Agent:
@@ -97,14 +124,16 @@ class Agent:
                 raise
             return None
         found = dict(_attributes(answer))
-        return Handshake(*(struct.unpack("=i", found[kind])[0] for kind in (ACCEPT_SOCKFD, ACCEPT_TIMEOUT)))
+        kinds = ACCEPT_SOCKFD, ACCEPT_TYPE, ACCEPT_TIMEOUT, ACCEPT_AUTH, ACCEPT_IDENTITY
+        return Handshake(*(struct.unpack("=i", found[kind])[0] for kind in kinds if kind in found))
 
     def take(self):
         """Waits for a request, and takes it."""
         return wait_until(self.poll, 20, "a request for a handshake")
 
     def done(self, handshake, status=0, peer=None):
-        """Ends a handshake with a status, as an errno of any size. `peer` is the key of its certificate."""
+        """Ends a handshake with a status, as an errno of any size. `peer` is the key of its certificate, or the
+        pre-shared key."""
         attributes = [_attribute(DONE_STATUS, struct.pack("=I", status)),
                       _attribute(DONE_SOCKFD, struct.pack("=i", handshake.file))]
         if peer is not None:

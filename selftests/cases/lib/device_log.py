@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The lines of a device in the kernel's log."""
+
+import re
+import time
+
+from ksft import KsftFailEx, ksft_eq
+from utils import cmd, wait_until
+
+
+class Log:
+    """The lines about a device, since it was created."""
+
+    def __init__(self, dev):
+        self._dev, self._mark = dev, f"device_log: {dev} {time.monotonic()}"
+        with open("/dev/kmsg", "w", encoding="ascii") as log:
+            log.write(f"<7>{self._mark}\n")
+
+    def lines(self, level=4):
+        """Returns the lines of a level: 4 is warning, 7 debug."""
+        later = cmd("dmesg --raw").stdout.rpartition(self._mark)[2]
+        return re.findall(rf"^<{level}>.*infiniband {self._dev}: (.*)", later, re.M)
+
+    def has(self, wanted, level=4):
+        """Waits for these lines, and checks that there are no others."""
+        try:
+            wait_until(lambda: self.lines(level) == wanted, 5, "")
+        except KsftFailEx:
+            ksft_eq(self.lines(level), wanted, "lines")
