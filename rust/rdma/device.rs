@@ -162,6 +162,13 @@ impl<T: Driver> Device<T> {
         &self.mrs
     }
 
+    /// Whether ib_core is moving the device to another network namespace, or unregistering it
+    /// (`rdma_dev_change_netns()`, `core/device.c`). Any context.
+    pub fn is_moving(&self) -> bool {
+        // SAFETY: `self` is alive, and ib_core initialized its lock when it allocated the device.
+        unsafe { bindings::ib_device_is_moving(self.as_raw()) }
+    }
+
     /// Returns a number for a counter that queue pairs are bound to. Any context.
     ///
     /// Numbers repeat after 2^32 counters. ib_core does not list a counter whose number is in use.

@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/once.h>
 #include <linux/random.h>
@@ -81,6 +82,12 @@ void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu)
 	attr->max_mtu = ib_mtu_int_to_enum(mtu);
 	attr->active_mtu = attr->max_mtu;
 	attr->phys_mtu = mtu;
+}
+
+/* A move to another network namespace holds the lock to its end, and so does unregistration. */
+bool riw_helper_ib_device_is_moving(struct ib_device *dev)
+{
+	return mutex_is_locked(&dev->unregistration_lock);
 }
 
 unsigned int riw_helper_num_possible_cpus(void)

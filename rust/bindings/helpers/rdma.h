@@ -46,6 +46,7 @@ bool riw_helper_ib_netdev_has_speed(struct ib_device *dev);
 void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu);
 void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state *rs,
 				  const void *line);
+bool riw_helper_ib_device_is_moving(struct ib_device *dev);
 unsigned int riw_helper_num_possible_cpus(void);
 bool riw_helper_try_module_get(struct module *module);
 void riw_helper_module_put(struct module *module);

@@ -21,7 +21,10 @@ use super::{
     member::{CmSubscription, Member},
     subscription::{Subscription, SubscriptionKey},
 };
-use crate::link::{Connection, ListenLink, Site, Transport, UnboundLink};
+use crate::{
+    driver::Riw,
+    link::{Connection, ListenLink, Site, Transport, UnboundLink},
+};
 use kernel::{
     prelude::*,
     rbtree::{Entry, RBTreeNodeReservation},
@@ -31,7 +34,10 @@ use kernel::{
 };
 use kernel_ext::{memalloc::without_io, vec, workqueue::mod_delayed_work};
 use net::{ListenerHook, Netns};
-use rdma::iw::{Backlog, CmId, Setup};
+use rdma::{
+    iw::{Backlog, CmId, Setup},
+    Device,
+};
 
 /// Connections that a listener accepts in a row before other work items run.
 const BATCH: usize = 64;
@@ -41,30 +47,32 @@ const RETRY_TIME: u32 = 100;
 /// Starts to listen, as [`CmOperations::create_listen`](rdma::iw::CmOperations::create_listen)
 /// says. May sleep.
 pub(super) fn listen(
-    dev: &Arc<CmDevice>,
+    dev: &Device<Riw>,
     id: &CmId,
     setup: &Setup,
     home: Option<&Netns>,
     backlog: Backlog,
 ) -> Result<usize> {
-    listen_on(dev, id, setup, home, backlog).or_else(|e| {
+    let cm = &dev.cm;
+
+    listen_on(cm, id, setup, home, backlog).or_else(|e| {
         if !is_everywhere(setup) {
             return Err(e);
         }
         // The device is not in the consumer's namespace. Or it or its namespace is about to go:
         // rdma_cm drops the listener with the device.
-        if dev.netns_of(home).is_err() {
-            return Ok(dev.token());
+        if cm.netns_of(home).is_err() {
+            return Ok(cm.token());
         }
-        if dev.is_registering() {
+        if cm.is_registering() || dev.is_moving() {
             // The consumer has listened since before and cannot be informed. With an error, rdma_cm
             // would not serve the device at all. Any user may have many listeners.
-            dev.log.warn_unregistered(fmt!(
-                "a listener at port {} is not served on the new device: error {}",
+            cm.log.warn_unregistered(fmt!(
+                "a listener at port {} is not served on the new or moved device: error {}",
                 setup.local.port(),
                 e.to_errno()
             ));
-            return Ok(dev.token());
+            return Ok(cm.token());
         }
         Err(e)
     })

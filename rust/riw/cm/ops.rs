@@ -75,7 +75,7 @@ impl CmOperations for Riw {
         home: Option<Netns>,
         backlog: Backlog,
     ) -> Result<usize> {
-        without_io(|| listen::listen(&dev.cm, id, setup, home.as_ref(), backlog))
+        without_io(|| listen::listen(dev, id, setup, home.as_ref(), backlog))
     }
 
     fn destroy_listen(dev: &Device<Self>, token: usize) -> Result {
