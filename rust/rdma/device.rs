@@ -85,6 +85,7 @@ pub struct Registered<T: Driver>(NonNull<Device<T>>);
 const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.query_device = Some(Device::<T>::query_device_callback);
     ops.get_dev_fw_str = Some(Device::<T>::get_dev_fw_str_callback);
+    ops.enable_driver = Some(Device::<T>::enable_driver_callback);
     ops.dealloc_driver = Some(Device::<T>::dealloc_driver_callback);
     ops
 }
@@ -247,6 +248,23 @@ impl<T: Driver> Device<T> {
             to.cast::<u8>()
                 .copy_from_nonoverlapping(text.as_ptr(), text.len())
         };
+    }
+
+    /// # Safety
+    ///
+    /// Only ib_core may call it, as `enable_driver` of a device of driver `T`.
+    unsafe extern "C" fn enable_driver_callback(
+        dev: *mut bindings::ib_device,
+    ) -> kernel::ffi::c_int {
+        let Some(this) = NonNull::new(dev.cast()) else {
+            return 0;
+        };
+
+        // SAFETY: ib_core passes a device that it is about to show to its clients: it is allocated.
+        if unsafe { bindings::ib_device_try_get(dev) } {
+            T::enable_device(&Registered(this));
+        }
+        0
     }
 
     /// # Safety

@@ -8,7 +8,7 @@ use crate::{
     abi::UserAbi,
     attr::Attributes,
     cq::{Cq, CqInitAttr},
-    device::{Device, DeviceAttr},
+    device::{Device, DeviceAttr, Registered},
     mr::{DmaBufRequest, Mr, MrChange, MrRequest},
     mw::MwKind,
     page_list::PageList,
@@ -92,6 +92,9 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
     fn query_port(dev: &Device<Self>, attr: &mut PortAttr) -> Result;
     /// Returns the GID of the port, in network byte order.
     fn query_gid(dev: &Device<Self>) -> [u8; 16];
+    /// Called before ib_core shows the device to its clients (`enable_driver`): when it is
+    /// registered, and after each move to another network namespace.
+    fn enable_device(dev: &Registered<Self>);
     /// Called last (`ib_device_ops::dealloc_driver`): all objects of the device are destroyed and
     /// no other method runs, or the device could not be registered.
     fn dealloc_device(dev: &Device<Self>);

@@ -20,6 +20,14 @@
 //! [`DeviceEntry`] stays in the list until another device is added. If the netdev is unregistered,
 //! step 3 comes first ([`NetdevNotifier`]): its sockets must be gone before its namespace. `rmmod`
 //! unregisters every device in the list.
+//!
+//! # Move to another network namespace
+//!
+//! `rdma dev set … netns` also takes step 1, and waits for the references. Then ib_core informs its
+//! clients of the device, as at its registration. [`RiwDevice`] stays as it is. So do connections
+//! that linger, since sockets are in the namespace of the netdev. If the netdev has left that
+//! meanwhile, ib_core may not have found the device for [`NetdevNotifier`], and
+//! [`rdma::Driver::enable_device`] has it unregistered.
 
 use crate::{
     abi::{self, Provider},

@@ -27,7 +27,7 @@ use rdma::{
     abi::UserAbi,
     attr::Attributes,
     cq::CqInitAttr,
-    device::{count, AtomicCap, DeviceAttr, ATOMIC_GLOB, ATOMIC_NONE},
+    device::{count, AtomicCap, DeviceAttr, Registered, ATOMIC_GLOB, ATOMIC_NONE},
     mr::{DmaBufRequest, MrChange, MrRequest},
     mw::MwKind,
     page_list::PageList,
@@ -163,6 +163,13 @@ impl rdma::Driver for Riw {
 
     fn query_gid(dev: &Device<Self>) -> [u8; 16] {
         dev.identity.gid(port::netdev(dev).as_deref())
+    }
+
+    fn enable_device(dev: &Registered<Self>) {
+        // The netdev may have left its namespace when `NetdevNotifier` could not find the device.
+        if dev.cm.is_shut_down() {
+            dev.unregister_later();
+        }
     }
 
     fn dealloc_device(dev: &Device<Self>) {
