@@ -59,7 +59,7 @@ check-deb: lab
 check-reach:
 	@selftests/reach/check_reach $(TARGETS)
 
-# The cases and a soak, on each instrumented User-Mode Linux.
+# The cases and a soak, on each instrumented User-Mode Linux. RIW_TARGET=rt-debug make soak: on that kernel.
 soak = selftests/soak/run_soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 check-debug: lab
 	@status=0; for kernel in debug check; do export RIW_KERNEL=$$kernel; \
@@ -183,7 +183,7 @@ help:
 	@echo '  make check-deb   build the packages; install, upgrade, boot, purge them in clean roots'
 	@echo '  make check-reach build for other kernels and compilers, and try each in a VM (TARGETS="rt 7.2")'
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and check'
-	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1, TRANSPORT=sctp; RIW_KERNEL=check)'
+	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1, TRANSPORT=sctp; RIW_KERNEL=check, stock)'
 	@echo '  make bench       measure riw, siw and TCP (bench-quick: under 5 minutes)'
 	@echo '  make profile     profile a row of the bench (ROW="veth1500 bandwidth write 64 KiB"; DRIVER=siw)'
 	@echo '  make scale       open many idle connections (CONNECTIONS=10000, PROCESSES=10; DRIVER=siw)'

@@ -24,6 +24,14 @@ def reach(client, addr, port, *options):
     ksft_in("ESTABLISHED status=0", output)
 
 
+def blocked(node, port):
+    """Starts a program that listens on the port by TCP."""
+    blocker = bkg(["python3", "-c", f"import socket, time\n"
+                   f"s = socket.create_server(('', {port}))\ntime.sleep(60)"], host=node)
+    lab.wait_port_listen(port, host=node, server=blocker)
+    return blocker
+
+
 def here(stack):
     """Creates two devices in the initial namespace, on dummy interfaces."""
     nodes = []

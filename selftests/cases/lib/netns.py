@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from utils import ip
+from utils import ip, rdma
 
 
 class NetNS:
@@ -66,3 +66,23 @@ def sysctl(name, value, netns="", of="ipv4"):
     finally:
         with NetNSEnter(netns):
             path.write_text(was, encoding="ascii")
+
+
+FIRST = "first"
+"""The name that `named_first` gives."""
+
+
+@contextmanager
+def named_first():
+    """Gives the first namespace a name: `rdma` moves devices only to namespaces that have one."""
+    ip(f"netns attach {FIRST} 1")
+    try:
+        yield
+    finally:
+        ip(f"netns delete {FIRST}")
+
+
+def move_device(dev, to, ns=""):
+    """Moves an RDMA device from the namespace `ns` to another one, by name. Only in the exclusive mode of
+    `rdma system`."""
+    rdma(f"dev set {dev} netns {to}", ns=ns)
