@@ -56,7 +56,7 @@ class Case:
               "clock": ("time", "instructions"),
               "kernel": ("any", "stock", "uml", "debug"), "run": ("check", "full"), "smoke": ("no", "yes"),
               "provider": ("siw", "riw"), "transport": ("tcp", "sctp", "both"),
-              "lockdep": ("no", "yes"), "needs": ("options", "valkey")}
+              "lockdep": ("no", "yes"), "needs": ("options", "valkey", "versions")}
 
     def machines(self, kernel):
         """Returns the VMs that the case needs on the kernel, as arguments of machine.machines(). Cases with equal

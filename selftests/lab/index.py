@@ -32,6 +32,7 @@ AREAS = {
     "sctp": "SCTP",
     "streams": "the wire: FPDUs, segments, what a peer may send, when riw sends",
     "verbs": "verbs and memory regions",
+    "versions": "riw beside an earlier riw: its user library, its module, a peer",
 }
 
 

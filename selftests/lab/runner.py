@@ -257,20 +257,34 @@ class Lane:
         self.repeated = {}
         self.lock = threading.Lock()
 
-    def build(self):
-        """Builds what the cases need that is not the same for all kernels. Returns whether that was
-        possible."""
+    def make(self, *what):
+        """Has the script `build` build this for the kernel. Returns whether that was possible."""
         environment = os.environ | {"RIW_KERNEL": self.kernel}
-        needs = sorted({case.needs for case in self.pending if case.needs})
-        return not subprocess.run([SELFTESTS / "lab" / "build", "programs", *needs], env=environment).returncode
+        return not subprocess.run([SELFTESTS / "lab" / "build", *what], env=environment).returncode
+
+    def build(self):
+        """Builds what the cases need that is not the same for all kernels. Returns whether that was possible. Where
+        only what some cases need besides cannot be built, these fail, and the others run."""
+        if not self.make("programs"):
+            return False
+        for needs in sorted({case.needs for case in self.pending if case.needs}):
+            if not self.make("needs", needs):
+                for case in [case for case in self.pending if case.needs == needs]:
+                    self.pending.remove(case)
+                    self.not_built(case.name, f"building {needs}")
+        return True
+
+    def not_built(self, name, title="building"):
+        """Reports that a test cannot run, as something could not be built."""
+        outcome = Outcome(name, self.kernel)
+        outcome.add(False, title, "see above")
+        self.run.report(outcome)
 
     def work(self):
         """Builds, and runs all cases."""
         with self.run.reported(f"the lane {self.kernel}"):
             if not self.build():
-                outcome = Outcome(f"the lane {self.kernel}")
-                outcome.add(False, "building", "see above")
-                self.run.report(outcome)
+                self.not_built(f"the lane {self.kernel}")
                 return
             shutil.rmtree(self.results, ignore_errors=True)
             workers = [threading.Thread(target=self.worker, args=[number], daemon=True)

@@ -2,9 +2,11 @@
 /*
  * What riw's user library offers beyond libsiw, each byte and each error checked.
  *
- *     provider_operations [-a] ACTIVE PASSIVE
+ *     provider_operations [-a] [-e] ACTIVE PASSIVE
  *
  * -a: the device has immediate data and atomic operations. Otherwise they must be refused.
+ * -e: an early library, with two faults: it takes posts to queue pairs that are not connected, and keeps the places
+ *     of completions until ibv_end_poll().
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -34,7 +36,7 @@
 
 static struct rng rng = { .state = 1 };
 static struct pair_opts sides;
-static bool atomics;
+static bool atomics, early;
 
 static void begin(struct setup *s, struct pair_opts *opts)
 {
@@ -860,10 +862,10 @@ int main(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "a")) != -1) {
-		if (option != 'a')
+	while ((option = getopt(argc, argv, "ae")) != -1) {
+		if (option != 'a' && option != 'e')
 			return 2;
-		atomics = true;
+		*(option == 'a' ? &atomics : &early) = true;
 	}
 	if (argc - optind != 2)
 		return 2;
@@ -883,8 +885,10 @@ int main(int argc, char **argv)
 	if (atomics)
 		notified_of_immediate();
 	notified_in_batch();
-	unconnected();
-	long_batch();
+	if (!early) {
+		unconnected();
+		long_batch();
+	}
 	shared_receives();
 	region_flags();
 	late_receive();

@@ -2,9 +2,10 @@
 /*
  * Memory windows of types 1 and 2B, and local invalidation.
  *
- *     provider_windows ACTIVE PASSIVE
+ *     provider_windows [-e] ACTIVE PASSIVE
  *
- * The passive end has the windows, the active end is the peer.
+ * The passive end has the windows, the active end is the peer. -e: an early riw.ko, which keeps a window of type 2B
+ * bound after the end of its queue pair.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -730,10 +731,14 @@ static void many(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
+	bool early = false;
+
+	if (getopt(argc, argv, "e") == 'e')
+		early = true;
+	if (argc - optind != 2)
 		return 2;
-	sides.active = side_parse(argv[1]);
-	sides.passive = side_parse(argv[2]);
+	sides.active = side_parse(argv[optind]);
+	sides.passive = side_parse(argv[optind + 1]);
 
 	announced();
 	life(IBV_MW_TYPE_1);
@@ -743,12 +748,14 @@ int main(int argc, char **argv)
 	freed();
 	zero_based();
 	others();
-	end_of_owner();
+	if (!early)
+		end_of_owner();
 	bad_binds();
 	bad_binds_of_type_2();
 	local_use();
 	busy();
-	busy_until_end();
+	if (!early)
+		busy_until_end();
 	invalidated_regions();
 	invalidated_with_window();
 	new_interface();
