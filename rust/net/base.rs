@@ -252,8 +252,9 @@ impl Base {
     }
 
     /// Gives the socket a file, so that a process can get it, and a reference to its namespace. The
-    /// file has `name`, if there is one. Removes the callbacks. May sleep. `ENONET` if the namespace is being dismantled, `ENOMEM`
-    /// without memory, `ENFILE` at the limit of open files; the socket is released then.
+    /// file has `name`, if there is one. Removes the callbacks. May sleep. `ENONET` if the
+    /// namespace is being dismantled, `ENOMEM` without memory, `ENFILE` at the limit of open files;
+    /// the socket is released then.
     ///
     /// The drop of such a socket ends the connection at once. The socket itself may last until the
     /// process closes its file, and keeps its namespace until then.

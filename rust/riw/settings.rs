@@ -51,8 +51,8 @@ macro_rules! settings {
             transport: Atomic<u32>,
             /// A number of [`TLS_MODES`].
             tls: Atomic<u32>,
-            /// The settings `tls_name` and `tls_psk`. Nothing is allocated under the lock: reclaim may
-            /// wait for a connection.
+            /// The settings `tls_name` and `tls_psk`. Nothing is allocated under the lock: reclaim
+            /// may wait for a connection.
             tls_terms: Pin<KBox<Mutex<TlsTerms>>>,
         }
 

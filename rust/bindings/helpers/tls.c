@@ -267,8 +267,8 @@ static int riw_tls_check_psk(const struct key *psk, bool server)
 }
 
 /*
- * Requests a handshake from tlshd, with `psk`, or with certificates if it is NULL. `named`: the name
- * of the socket's file is that of the peer. `psk` must stay valid during the call, `ctx` until
+ * Requests a handshake from tlshd, with `psk`, or with certificates if it is NULL. `named`: the
+ * name of the socket's file is that of the peer. `psk` must stay valid during the call, `ctx` until
  * `done` is called, once, or riw_helper_tls_cancel() returns true. Neither happens if this fails:
  * EKEYREVOKED if `psk` may not be used any more, ENOKEY if it is a keyring, and this is the client.
  *

@@ -93,8 +93,8 @@ impl<T: AnyEvent> Hook<T, TlsHook> {
 }
 
 /// Installs the callbacks of a TCP socket that has TLS or will have it, as
-/// [`install`](crate::hook::install) does. `below` are the callbacks that it has, `limit` is that of
-/// its reads.
+/// [`install`](crate::hook::install) does. `below` are the callbacks that it has, `limit` is that
+/// of its reads.
 ///
 /// # Safety
 ///

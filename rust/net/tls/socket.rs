@@ -101,10 +101,11 @@ impl Deref for TlsSocket {
 }
 
 impl TlsSocket {
-    /// Takes a socket, connected or not, and removes its callbacks. The certificate of the peer must
-    /// have `name`, unless this is the server; without one, the name that the process finds for the
-    /// address of the peer. May sleep. `ENONET` if the namespace of the socket is being dismantled,
-    /// `ENOMEM` without memory, `ENFILE` at the limit of open files; the socket is released then.
+    /// Takes a socket, connected or not, and removes its callbacks. The certificate of the peer
+    /// must have `name`, unless this is the server; without one, the name that the process finds
+    /// for the address of the peer. May sleep. `ENONET` if the namespace of the socket is being
+    /// dismantled, `ENOMEM` without memory, `ENFILE` at the limit of open files; the socket is
+    /// released then.
     pub fn new(socket: Socket, name: Option<&CStr>) -> Result<Self> {
         Ok(Self {
             handshake: None,

@@ -249,8 +249,8 @@ impl Carrier for TlsConnection {
         self.socket.reserve(RX_ROOM);
     }
 
-    /// Allocates the memory of the inlet. Not when the first octet comes: the peer would decide when
-    /// there has to be memory.
+    /// Allocates the memory of the inlet. Not when the first octet comes: the peer would decide
+    /// when there has to be memory.
     fn charge_to(&mut self, memcg: &MemCgroup) -> Result {
         self.memory = Some(InletMemory::new(memcg)?);
         Ok(())
