@@ -14,6 +14,7 @@
 pub mod kunit;
 pub mod memalloc;
 pub mod memcg;
+pub mod module_param;
 pub mod percpu;
 pub mod ratelimit;
 pub mod runner;

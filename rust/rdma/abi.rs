@@ -34,23 +34,3 @@ impl UserAbi {
         }
     }
 }
-
-/// A value of the module parameter `provider`, which selects the ABI of new devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Provider {
-    /// rdma-core's libsiw.
-    Siw,
-    /// The driver's own library.
-    Own,
-}
-
-impl Provider {
-    /// Returns the present value of the parameter: an administrator may change it. Any context.
-    pub fn chosen() -> Self {
-        // SAFETY: The function has no preconditions: it reads one word.
-        match unsafe { bindings::provider() } {
-            bindings::riw_provider_RIW_PROVIDER_RIW => Self::Own,
-            _ => Self::Siw,
-        }
-    }
-}

@@ -244,16 +244,3 @@ impl<T: Driver> Attributes<T> {
         &self.raw
     }
 }
-
-/// Returns the number of the word in the module parameter `tls`, as [`chosen_transport`] does.
-pub fn chosen_tls() -> u32 {
-    // SAFETY: The function has no preconditions: it reads one word.
-    unsafe { bindings::tls_mode() }
-}
-
-/// Returns the number of the word in the module parameter `transport`: an administrator may change
-/// it. Any context.
-pub fn chosen_transport() -> u32 {
-    // SAFETY: The function has no preconditions: it reads one word.
-    unsafe { bindings::transport() }
-}

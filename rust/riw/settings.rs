@@ -15,8 +15,8 @@
 //! 3. Describe it in the table of `README.md` and in `Documentation/man/riw.4`:
 //!    `selftests/check_documents` fails otherwise.
 //!
-//! A setting that is a word, as `transport` and `tls` are, needs [`Attribute::word`], and a
-//! parameter of its own in `rust/bindings/helpers/rdma.c`, since `module!` has only numbers.
+//! A setting that is a word, as `transport` and `tls` are, needs [`Attribute::word`], and
+//! [`module_param_word`] for its parameter, since `module!` has only numbers.
 //! `tls_name` is a text, and `tls_psk` the number of a key. They have no parameter.
 
 use crate::{
@@ -35,7 +35,8 @@ use kernel::{
         Arc, Mutex,
     },
 };
-use rdma::attr::{chosen_tls, chosen_transport, Attribute, Attributes};
+use kernel_ext::module_param_word;
+use rdma::attr::{Attribute, Attributes};
 
 /// Defines `Settings`: the name of each setting and its range, by directory.
 macro_rules! settings {
@@ -65,8 +66,8 @@ macro_rules! settings {
                 Ok(Self {
                     $($mpa: settings!(@initial $mpa, $mpa_range),)*
                     $($llp: settings!(@initial $llp, $llp_range),)*
-                    transport: Atomic::new(chosen_transport()),
-                    tls: Atomic::new(chosen_tls()),
+                    transport: Atomic::new(FIRST_TRANSPORT.chosen()),
+                    tls: Atomic::new(FIRST_TLS.chosen()),
                     tls_terms: KBox::pin_init(terms, GFP_KERNEL)?,
                 })
             }
@@ -158,7 +159,7 @@ settings! {
     }
 }
 
-/// The words for the setting `transport`, in the order of the module parameter's.
+/// The words for the setting `transport`.
 const TRANSPORT_WORDS: &[&CStr] = &[c"tcp", c"sctp", c"both"];
 /// The transports for each word, the one to connect by first.
 const TRANSPORTS: [&[Transport]; 3] = [
@@ -166,6 +167,11 @@ const TRANSPORTS: [&[Transport]; 3] = [
     &[Transport::Sctp],
     &[Transport::Sctp, Transport::Tcp],
 ];
+
+module_param_word!(
+    "riw", FIRST_TRANSPORT: transport = TRANSPORT_WORDS,
+    "transport of new devices: tcp, sctp, or both: SCTP, or else TCP"
+);
 
 /// The file of the transport: connections and listeners that are made afterwards use it.
 static TRANSPORT: Attribute<Riw> = Attribute::word(
@@ -181,11 +187,16 @@ static TRANSPORT: Attribute<Riw> = Attribute::word(
     },
 );
 
-/// The words for the setting `tls`, in the order of the module parameter's.
+/// The words for the setting `tls`.
 const TLS_WORDS: &[&CStr] = &[c"off", c"required", c"accept"];
 
 /// The meaning of each word.
 const TLS_MODES: [TlsMode; 3] = [TlsMode::Off, TlsMode::Required, TlsMode::Accept];
+
+module_param_word!(
+    "riw", FIRST_TLS: tls = TLS_WORDS,
+    "TLS of new devices, over TCP: off, required, or accept: also as a server"
+);
 
 /// Returns the transports that a use of TLS needs.
 fn needed_for(tls: TlsMode) -> &'static [Transport] {

@@ -11,7 +11,6 @@
 #include <linux/iosys-map.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/once.h>
@@ -414,86 +413,4 @@ void *riw_helper_iw_cm_id_consumer(struct iw_cm_id *id)
 	struct rdma_cm_id *owner = iw_cm_id_owner(id);
 
 	return owner->context ?: owner;
-}
-
-/*
- * A parameter that is one of several words. The module! macro of Linux 7.3 has numbers only, and no
- * parameters in sysfs.
- */
-struct riw_word {
-	const char *const *words;
-	size_t count;
-	unsigned int chosen;
-};
-
-static int riw_word_set(const char *value, const struct kernel_param *param)
-{
-	struct riw_word *word = param->arg;
-	int found = __sysfs_match_string(word->words, word->count, value);
-
-	if (found < 0)
-		return found;
-	WRITE_ONCE(word->chosen, found);
-	return 0;
-}
-
-static int riw_word_get(char *to, const struct kernel_param *param)
-{
-	struct riw_word *word = param->arg;
-
-	return sysfs_emit(to, "%s\n", word->words[READ_ONCE(word->chosen)]);
-}
-
-static const struct kernel_param_ops riw_word_ops = {
-	.set = riw_word_set,
-	.get = riw_word_get,
-};
-
-static const char *const providers[] = {
-	[RIW_PROVIDER_SIW] = "siw",
-	[RIW_PROVIDER_RIW] = "riw",
-};
-
-static struct riw_word provider = { providers, ARRAY_SIZE(providers), RIW_PROVIDER_SIW };
-
-module_param_cb(provider, &riw_word_ops, &provider, 0644);
-MODULE_PARM_DESC(provider,
-		 "user ABI of new devices: siw, for rdma-core's libsiw, or riw, for libriw");
-
-unsigned int riw_helper_provider(void)
-{
-	return READ_ONCE(provider.chosen);
-}
-
-static const char *const transports[] = {
-	[RIW_TRANSPORT_TCP] = "tcp",
-	[RIW_TRANSPORT_SCTP] = "sctp",
-	[RIW_TRANSPORT_BOTH] = "both",
-};
-
-static struct riw_word transport = { transports, ARRAY_SIZE(transports), RIW_TRANSPORT_TCP };
-
-module_param_cb(transport, &riw_word_ops, &transport, 0644);
-MODULE_PARM_DESC(transport,
-		 "transport of new devices: tcp, sctp, or both: SCTP, or else TCP");
-
-unsigned int riw_helper_transport(void)
-{
-	return READ_ONCE(transport.chosen);
-}
-
-static const char *const tls_modes[] = {
-	[RIW_TLS_OFF] = "off",
-	[RIW_TLS_REQUIRED] = "required",
-	[RIW_TLS_ACCEPT] = "accept",
-};
-
-static struct riw_word tls = { tls_modes, ARRAY_SIZE(tls_modes), RIW_TLS_OFF };
-
-module_param_cb(tls, &riw_word_ops, &tls, 0644);
-MODULE_PARM_DESC(tls, "TLS of new devices, over TCP: off, required, or accept: also as a server");
-
-unsigned int riw_helper_tls_mode(void)
-{
-	return READ_ONCE(tls.chosen);
 }

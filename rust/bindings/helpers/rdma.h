@@ -12,26 +12,6 @@ enum riw_core_cap {
 	RIW_RDMA_CORE_PORT_IWARP = RDMA_CORE_PORT_IWARP,
 };
 
-/* The values of the parameter `provider`. */
-enum riw_provider {
-	RIW_PROVIDER_SIW,
-	RIW_PROVIDER_RIW,
-};
-
-/* The values of the parameter `transport`. */
-enum riw_transport {
-	RIW_TRANSPORT_TCP,
-	RIW_TRANSPORT_SCTP,
-	RIW_TRANSPORT_BOTH,
-};
-
-/* The values of the parameter `tls`. */
-enum riw_tls_mode {
-	RIW_TLS_OFF,
-	RIW_TLS_REQUIRED,
-	RIW_TLS_ACCEPT,
-};
-
 /* A dma-buf that is mapped for the CPU. */
 struct riw_dmabuf_mapped {
 	void *buf;
@@ -84,8 +64,5 @@ bool riw_helper_may_be_kernel_user(void);
 bool riw_helper_in_work_item(void);
 struct net *riw_helper_iw_cm_id_net(struct iw_cm_id *id);
 void *riw_helper_iw_cm_id_consumer(struct iw_cm_id *id);
-unsigned int riw_helper_provider(void);
-unsigned int riw_helper_transport(void);
-unsigned int riw_helper_tls_mode(void);
 
 #endif

@@ -9,6 +9,7 @@
 pub(crate) mod siw;
 
 use kernel::prelude::*;
+use kernel_ext::module_param_word;
 use rdma::{abi::UserAbi, Exchange};
 use riw_abi::udata::{
     AllocContextResponse, CreateRequest, FEATURE_ATOMICS, FEATURE_MASKED_ATOMICS,
@@ -16,8 +17,29 @@ use riw_abi::udata::{
     FEATURE_WRITE_WITH_IMM,
 };
 
-/// The provider of new devices: the module parameter.
-pub(crate) use rdma::abi::Provider;
+/// A value of the module parameter `provider`, which selects the ABI of new devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Provider {
+    /// rdma-core's libsiw.
+    Siw,
+    /// libriw.
+    Own,
+}
+
+module_param_word!(
+    "riw", PROVIDER: provider = &[c"siw", c"riw"],
+    "user ABI of new devices: siw, for rdma-core's libsiw, or riw, for libriw"
+);
+
+impl Provider {
+    /// Returns the present value of the parameter: an administrator may change it. Any context.
+    pub(crate) fn chosen() -> Self {
+        match PROVIDER.chosen() {
+            0 => Self::Siw,
+            _ => Self::Own,
+        }
+    }
+}
 
 /// The ABIs, for ib_core.
 pub(crate) const USER_ABIS: &[UserAbi] = &[SIW, RIW];
