@@ -24,6 +24,8 @@ from machine import DRIVER  # noqa: E402
 from points import Points, kind  # noqa: E402
 
 PEER = {"RIW_PEER": "10.77.0.2", "RIW_PEER6": "fd77::2"}
+# What runs a case.
+WRAPPER = ["/riw/selftests/cases/lib/with_tls"] if machine.TRANSPORT == "tls" else []
 # Seconds for each host test. Most take less than a minute; the first builds what it tests.
 HOST_LIMIT = 3600
 
@@ -389,9 +391,12 @@ class Lane:
 
     def setup(self, case, vms, outcome):
         provider = "riw" if machine.PROVIDER == "riw" else case.provider
-        choice = {"provider": provider, "transport": machine.TRANSPORT or case.transport}
+        transport = machine.TRANSPORT or case.transport
+        choice = {"provider": provider, "transport": "tcp" if transport == "tls" else transport}
         complaints = vms[0].setup(module=DRIVER if case.module == "riw" else None, **choice)
         if case.vms == 2:
+            if transport == "tls":
+                complaints.append("with TLS, a case has one machine")
             module = {"none": None, "riw": DRIVER}.get(case.peer, case.peer)
             complaints += vms[1].setup(module=module, link=bool(module), **choice)
         if complaints:
@@ -405,7 +410,7 @@ class Lane:
         try:
             with open(folder / "tap", "wb") as tap, open(folder / "stderr", "wb") as err:
                 status = vm.run(
-                    [f"/riw/selftests/cases/{case.area}/{case.name}"], limit,
+                    [*WRAPPER, f"/riw/selftests/cases/{case.area}/{case.name}"], limit,
                     self.sink(tap, case), self.sink(err, case), until=case.wanted and ktap.line_of(case.wanted),
                     env={"RIW_RESULTS": f"/results/{case.name}",
                          "RIW_PACE": str(case.pace(self.kernel, vm.start)),

@@ -136,9 +136,15 @@ def new_port():
 
 # --- links, namespaces, modules
 
+when_added = []
+"""What to call after a device is added, with its name and the name of its namespace."""
+
+
 def link_add(dev, netdev, netns="", driver=None):
     """Runs `rdma link add` in the namespace of the netdev."""
     rdma(f"link add {dev} type {driver or DRIVER} netdev {netdev}", ns=netns)
+    for call in when_added:
+        call(dev, netns)
 
 
 def link_del(dev):

@@ -9,6 +9,10 @@ from pathlib import Path
 from utils import ip, rdma
 
 
+when_deleted = []
+"""What to call before a namespace is deleted, with its name."""
+
+
 class NetNS:
     """Creates a network namespace with `lo` up. Leaving its `with` block deletes it."""
 
@@ -28,6 +32,8 @@ class NetNS:
 
     def delete(self):
         """Deletes it, unless it is gone."""
+        for call in when_deleted:
+            call(self.name)
         # An orphaned TCP socket whose last FIN is not acknowledged would hold it for two minutes.
         with suppress(OSError), NetNSEnter(self.name):
             Path("/proc/sys/net/ipv4/tcp_orphan_retries").write_text("1", encoding="ascii")
