@@ -101,8 +101,9 @@ def stopped(daemon):
 
 
 def required(*nodes):
-    """Sets `tls` to `required` meanwhile."""
-    return lab.settings(*nodes, tls="required")
+    """Sets `tls` to `required` meanwhile, and gives connections the longest time: a handshake takes seconds on a busy
+    machine."""
+    return lab.settings(*nodes, tls="required", connect_timeout=30000, startup_timeout=30000)
 
 
 def connection(client, server, timeout=30):
