@@ -272,9 +272,9 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         from_result(|| {
             let entries = usize::try_from(entries)?;
-            // SAFETY: The consumer passes an array of `entries` completions, which only this call
-            // accesses.
-            let mut room = unsafe { WcRoom::new(wc, entries) };
+            // SAFETY: The consumer polls `cq`, and passes an array of `entries` completions, which
+            // only this call accesses.
+            let mut room = unsafe { WcRoom::new(cq, wc, entries) };
 
             // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it
             // runs.

@@ -321,7 +321,7 @@ impl Consumer {
 
     /// Whether the consumer is the kernel user of `qp`. Any context.
     pub fn owns<T: Driver>(&self, qp: &Qp<T>) -> bool {
-        matches!(self, Self::Kernel(addr) if *addr == qp.base().addr())
+        matches!(self, Self::Kernel(addr) if *addr == qp.raw().addr())
     }
 }
 

@@ -14,10 +14,11 @@
 //! compiler cannot check them. So [`Driver`] requires the unsafe trait [`KeepsDuties`], and `//
 //! SAFETY:` comments of this crate refer to the duties by name.
 //!
-//! - **Lent memory.** The consumer keeps the memory of a WR until it learns that the WR is
-//!   complete, or has destroyed the queue. The driver drops [`wr::Lent`] and [`wr::LentSge`] before
-//!   it adds the completion of the WR, or of a later one of the same queue, and before the queue is
-//!   destroyed.
+//! - **Lent memory.** The consumer keeps the memory of a WR, and the `struct ib_cqe`, until it
+//!   learns that the WR is complete, or has destroyed the queue. The driver drops [`wr::Lent`] and
+//!   [`wr::LentSge`] before it adds the completion of the WR, or of a later one of the same queue,
+//!   and before the queue is destroyed. It drops these and the [`wr::WrId`] before it returns an
+//!   error for the post of the WR.
 //! - **Registered memory.** The consumer keeps the memory that it maps to a region until it learns
 //!   that the registration has ended, and many consumers learn that from a completion with an
 //!   error. So the driver accesses a [`page_list::PageList`] only between the WR that registers it
@@ -30,11 +31,6 @@
 //!     posted, or destroys that queue pair. Until then, other queue pairs of the protection domain
 //!     may not access the memory either: their streams do not end with that one's;
 //!   - the region is deregistered.
-//! - **Completions.** ib_core calls a function through the [`wr::WrId`] of a completion. The driver
-//!   puts it only into a completion with the queue pair to which the WR was posted, or which took
-//!   it from its shared receive queue, and adds that only to the completion queue for this queue of
-//!   the queue pair. Once [`Driver::destroy_qp`] has returned, no completion queue has a completion
-//!   of the queue pair.
 //! - **Connections.** iw_cm trusts the events of a driver: see the rules in [`iw`].
 //!
 //! Comments name the C function that an item wraps, and its file; `core/` stands for

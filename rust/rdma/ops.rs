@@ -156,7 +156,8 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
     /// Fills in the attributes of a queue pair.
     fn query_qp(qp: &Qp<Self>, attr: &mut QpAttr<'_>);
     /// Ends a queue pair. On return each reference to it must be about to be dropped, and
-    /// [`Self::qp_by_number`] must find neither it nor another queue pair with its number.
+    /// [`Self::qp_by_number`] must find neither it nor another queue pair with its number. So no
+    /// completion queue has a completion that holds one.
     fn destroy_qp(qp: &Qp<Self>);
     /// Releases the number of a queue pair, after its last reference is dropped (`destroy_qp`).
     fn release_qp_number(dev: &Device<Self>, number: u32);

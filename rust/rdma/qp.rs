@@ -15,14 +15,23 @@ use crate::{
     event::{self, AsyncEvent},
     object::Object,
     srq::Srq,
+    wr::PostedQueues,
     Driver,
 };
 use core::marker::PhantomData;
-use kernel::{ffi::c_int, prelude::*, sync::aref::ARef};
+use kernel::{ffi::c_int, prelude::*, sync::aref::ARef, types::Opaque};
 use riw_bindings as bindings;
 
+/// ib_core's part of a queue pair (`struct ib_qp`, `include/rdma/ib_verbs.h`), and its queues.
+#[repr(C)]
+pub struct QpBase {
+    ib: Opaque<bindings::ib_qp>,
+    /// `None` for a process. Does not change after the queue pair has been created.
+    queues: Option<PostedQueues>,
+}
+
 /// A queue pair (`struct ib_qp`, `include/rdma/ib_verbs.h`).
-pub type Qp<T> = Object<bindings::ib_qp, T, <T as Driver>::Qp>;
+pub type Qp<T> = Object<QpBase, T, <T as Driver>::Qp>;
 
 /// Sizes of the queues of a queue pair, in WRs, SGEs and bytes of inline data (`struct ib_qp_cap`,
 /// `include/rdma/ib_verbs.h`).
@@ -89,7 +98,7 @@ impl<'a, T: Driver> QpInitAttr<'a, T> {
 
         // SAFETY: `raw` is not null, so by the type invariant it is a queue of driver `T`. ib_core
         // holds it during the `create_qp` call, which `'a` does not outlive.
-        (!raw.is_null()).then(|| unsafe { Srq::<T>::from_base(raw) }.into())
+        (!raw.is_null()).then(|| unsafe { Srq::<T>::from_raw(raw) }.into())
     }
 }
 
@@ -215,13 +224,36 @@ impl<T: Driver> Qp<T> {
         // SAFETY: ib_core sets `device` before it calls `create_qp`, and unregisters the device
         // only after all its objects are destroyed. So it points to a `Device<T>` that outlives
         // `self`.
-        unsafe { Device::from_raw((*self.base()).device) }
+        unsafe { Device::from_raw((*self.raw()).device) }
+    }
+
+    /// Borrows a queue pair from ib_core's pointer to it. Any context.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::from_base`].
+    pub(crate) unsafe fn from_raw<'a>(qp: *mut bindings::ib_qp) -> &'a Self {
+        // SAFETY: The caller promises it. ib_core's struct is at the start.
+        unsafe { Self::from_base(qp.cast()) }
+    }
+
+    /// Returns ib_core's struct. Any context.
+    pub(crate) fn raw(&self) -> *mut bindings::ib_qp {
+        // It is at the start.
+        self.base().cast()
+    }
+
+    /// Returns the queues to which a kernel user posts; `None` for a process. Any context.
+    pub(crate) fn queues(&self) -> Option<PostedQueues> {
+        // SAFETY: `self` is alive, and so is this part of it. `create_qp` has initialized the
+        // field, and nothing changes it afterwards.
+        unsafe { (*self.base()).queues }
     }
 
     /// Reports an event to the consumer (`ib_qp::event_handler`). Any context; the caller holds no
     /// lock that a verb could take.
     pub fn event(&self, event: AsyncEvent) {
-        let qp = self.base();
+        let qp = self.raw();
 
         // SAFETY: `self` is alive, and so is its device, which ib_core unregisters after its
         // objects are destroyed. Handler, context and element are of this queue pair.

@@ -187,7 +187,7 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: nldev holds a reference to the entry of a queue pair that was created.
         // ib_destroy_qp_user() waits for it in rdma_restrack_begin_del(), before `destroy_qp`.
         // nldev lends its message.
-        unsafe { add(msg, &T::qp_details(Qp::<T>::from_base(qp))) }
+        unsafe { add(msg, &T::qp_details(Qp::<T>::from_raw(qp))) }
     }
 
     /// # Safety
@@ -213,7 +213,7 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: nldev holds a reference to the entry of a shared receive queue that was created.
         // ib_destroy_srq_user() waits for it in rdma_restrack_begin_del(), before `destroy_srq`.
         // nldev lends its message.
-        unsafe { add(msg, &T::srq_details(Srq::<T>::from_base(srq))) }
+        unsafe { add(msg, &T::srq_details(Srq::<T>::from_raw(srq))) }
     }
 
     /// # Safety

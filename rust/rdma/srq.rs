@@ -9,14 +9,23 @@ use crate::{
     event::{self, AsyncEvent},
     object::Object,
     pd::Pd,
-    wr::RecvWrs,
+    wr::{QueueId, RecvWrs},
     Device, Driver, Exchange, Udata,
 };
-use kernel::{error::from_result, ffi::c_int, prelude::*};
+use kernel::{error::from_result, ffi::c_int, prelude::*, types::Opaque};
 use riw_bindings as bindings;
 
+/// ib_core's part of a shared receive queue (`struct ib_srq`, `include/rdma/ib_verbs.h`), and its
+/// number.
+#[repr(C)]
+pub struct SrqBase {
+    ib: Opaque<bindings::ib_srq>,
+    /// `None` for a process. Does not change after the queue has been created.
+    queue: Option<QueueId>,
+}
+
 /// A shared receive queue (`struct ib_srq`, `include/rdma/ib_verbs.h`).
-pub type Srq<T> = Object<bindings::ib_srq, T, <T as Driver>::Srq>;
+pub type Srq<T> = Object<SrqBase, T, <T as Driver>::Srq>;
 
 /// Size and limit of a shared receive queue, in WRs (`struct ib_srq_attr`,
 /// `include/rdma/ib_verbs.h`).
@@ -28,20 +37,43 @@ impl<T: Driver> Srq<T> {
         // SAFETY: `self` is alive, so its `struct ib_srq` is valid, and its device is a device of
         // this driver. ib_core frees a device after its objects are destroyed, which waits for
         // `self`.
-        unsafe { Device::from_raw((*self.base()).device) }
+        unsafe { Device::from_raw((*self.raw()).device) }
+    }
+
+    /// Borrows a queue from ib_core's pointer to it. Any context.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Object::from_base`].
+    pub(crate) unsafe fn from_raw<'a>(srq: *mut bindings::ib_srq) -> &'a Self {
+        // SAFETY: The caller promises it. ib_core's struct is at the start.
+        unsafe { Self::from_base(srq.cast()) }
+    }
+
+    /// Returns ib_core's struct. Any context.
+    fn raw(&self) -> *mut bindings::ib_srq {
+        // It is at the start.
+        self.base().cast()
+    }
+
+    /// Returns the number of the queue for its WRs; `None` for a process. Any context.
+    pub(crate) fn queue(&self) -> Option<QueueId> {
+        // SAFETY: `self` is alive, and so is this part of it. `create_srq` has initialized the
+        // field, and nothing changes it afterwards.
+        unsafe { (*self.base()).queue }
     }
 
     /// Returns the number of the queue that `rdma resource show srq` prints. Any context.
     pub fn number(&self) -> u32 {
         // SAFETY: `self` is alive, so its `struct ib_srq` is valid. ib_core sets the number before
         // the consumer gets the queue, and does not change it.
-        unsafe { (*self.base()).res.id }
+        unsafe { (*self.raw()).res.id }
     }
 
     /// Reports to the consumer that the queue fell below its limit (`ib_srq::event_handler`). Any
     /// context; the caller holds no lock that a verb could take.
     pub fn limit_reached(&self) {
-        let srq = self.base();
+        let srq = self.raw();
 
         // SAFETY: `self` is alive, and so is its device, which ib_core unregisters after its
         // objects are destroyed. Handler, context and element are of this queue.
@@ -98,7 +130,14 @@ impl<T: Driver> Callbacks<T> {
             // calls `destroy`.
             unsafe {
                 let pd = Pd::<T>::from_base((*srq).pd);
-                Srq::<T>::create(srq, T::create_srq(pd, &mut attr.attr, udata)?);
+                let base: *mut SrqBase = srq.cast();
+                let queue = match (*srq).uobject.is_null() {
+                    true => Some(QueueId::new()?),
+                    false => None,
+                };
+
+                (&raw mut (*base).queue).write(queue);
+                Srq::<T>::create(base, T::create_srq(pd, &mut attr.attr, udata)?);
             }
             Ok(0)
         })
@@ -122,7 +161,7 @@ impl<T: Driver> Callbacks<T> {
             if mask & bindings::ib_srq_attr_mask_IB_SRQ_LIMIT != 0 {
                 // SAFETY: ib_core passes valid attributes and a created queue, which it does not
                 // destroy while a verb for it runs.
-                unsafe { T::set_srq_limit(Srq::<T>::from_base(srq), (*attr).srq_limit)? };
+                unsafe { T::set_srq_limit(Srq::<T>::from_raw(srq), (*attr).srq_limit)? };
             }
             Ok(0)
         })
@@ -137,7 +176,7 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         // SAFETY: ib_core passes a created queue, which it does not destroy while a verb for it
         // runs, and attributes that only this call accesses.
-        unsafe { *attr = T::query_srq(Srq::<T>::from_base(srq)) };
+        unsafe { *attr = T::query_srq(Srq::<T>::from_raw(srq)) };
         0
     }
 
@@ -151,7 +190,7 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: ib_core calls this once for a queue that was created, after the queue pairs
         // that use it are destroyed. Their remaining work holds `ARef`s, which `destroy` waits
         // for.
-        unsafe { Srq::<T>::destroy(srq) };
+        unsafe { Srq::<T>::destroy(srq.cast()) };
         0
     }
 
@@ -168,7 +207,7 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         // SAFETY: ib_core passes a created queue, and does not destroy it while a verb for it runs.
         // It sets `uobject` before it creates the queue, and does not change it.
-        let (this, of_process) = unsafe { (Srq::<T>::from_base(srq), !(*srq).uobject.is_null()) };
+        let (this, of_process) = unsafe { (Srq::<T>::from_raw(srq), !(*srq).uobject.is_null()) };
 
         from_result(|| {
             if of_process && wr.is_null() {
@@ -177,12 +216,11 @@ impl<T: Driver> Callbacks<T> {
             }
             // SAFETY: The consumer passes a list of valid WRs and a valid pointer for the one that
             // fails, and keeps the memory that the WRs name until they are complete. The list is
-            // used only if the consumer is in the kernel.
+            // used only if the consumer is in the kernel: only then the queue has a number.
             unsafe {
-                RecvWrs::post(wr, bad_wr, |wrs| match of_process {
-                    true => Err(EOPNOTSUPP),
-                    false => T::post_srq_recv(this, wrs),
-                })
+                let queue = this.queue().ok_or(EOPNOTSUPP)?;
+
+                RecvWrs::post(queue, wr, bad_wr, |wrs| T::post_srq_recv(this, wrs))
             }
         })
     }

@@ -288,7 +288,7 @@ impl<T: Driver> Callbacks<T> {
             let (dev, this, data, bound) = unsafe {
                 (
                     Device::<T>::from_raw((*qp).device),
-                    Qp::<T>::from_base(qp),
+                    Qp::<T>::from_raw(qp),
                     Counter::<T>::data(counter),
                     counter_of(qp),
                 )
@@ -324,7 +324,7 @@ impl<T: Driver> Callbacks<T> {
         from_result(|| {
             // SAFETY: ib_core holds the queue pair, which is created. Only this function and
             // `counter_bind_qp` write to its field.
-            let (this, bound) = unsafe { (Qp::<T>::from_base(qp), counter_of(qp)) };
+            let (this, bound) = unsafe { (Qp::<T>::from_raw(qp), counter_of(qp)) };
 
             // Another thread may have unbound the queue pair since ib_core looked.
             if bound.load(ordering::Relaxed).is_null() {

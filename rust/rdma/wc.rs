@@ -41,6 +41,11 @@ pub enum WcOpcode {
 }
 
 impl WcOpcode {
+    /// Whether it is of a WR of a receive queue.
+    fn is_receive(self) -> bool {
+        matches!(self, Self::Receive | Self::ReceiveImmediate)
+    }
+
     fn into_raw(self) -> bindings::ib_wc_opcode {
         match self {
             Self::Send | Self::SendInvalidate => bindings::ib_wc_opcode_IB_WC_SEND,
@@ -155,8 +160,9 @@ pub struct Wc<'a, T: Driver> {
 ///
 /// # Invariants
 ///
-/// `next` is valid for writes of `left` completions.
+/// `next` is valid for writes of `left` completions, which the consumer of `cq` gets.
 pub struct WcRoom<'a, T: Driver> {
+    cq: *mut bindings::ib_cq,
     next: *mut bindings::ib_wc,
     left: usize,
     _room: PhantomData<&'a mut T>,
@@ -165,11 +171,16 @@ pub struct WcRoom<'a, T: Driver> {
 impl<T: Driver> WcRoom<'_, T> {
     /// # Safety
     ///
-    /// `first` must be valid for writes of `count` completions, which nothing else accesses for the
-    /// life of the value.
-    pub(crate) unsafe fn new(first: *mut bindings::ib_wc, count: usize) -> Self {
+    /// The consumer must poll `cq`. `first` must be valid for writes of `count` completions, which
+    /// nothing else accesses for the life of the value.
+    pub(crate) unsafe fn new(
+        cq: *mut bindings::ib_cq,
+        first: *mut bindings::ib_wc,
+        count: usize,
+    ) -> Self {
         // INVARIANT: The caller promises it.
         Self {
+            cq,
             next: first,
             left: count,
             _room: PhantomData,
@@ -181,9 +192,15 @@ impl<T: Driver> WcRoom<'_, T> {
         self.left
     }
 
-    /// Adds a completion, which must be of a WR whose queue uses this completion queue. Fails with
-    /// `ENOSPC` if there is no room.
+    /// Adds a completion. Fails with `EINVAL`, with the WR completed by nothing, if the WR was not
+    /// posted to the queue of the queue pair whose completions these are, or if another completion
+    /// queue gets them; `ENOSPC` if there is no room.
     pub fn push(&mut self, wc: Wc<'_, T>) -> Result {
+        let queues = wc.qp.queues().ok_or(EINVAL)?;
+
+        if !queues.complete(wc.opcode.is_receive(), wc.id.queue(), self.cq) {
+            return Err(EINVAL);
+        }
         self.left = self.left.checked_sub(1).ok_or(ENOSPC)?;
 
         let (ex, flags) = wc.ex.into_raw();
@@ -195,7 +212,7 @@ impl<T: Driver> WcRoom<'_, T> {
             status: wc.status.into_raw(),
             opcode: wc.opcode.into_raw(),
             byte_len,
-            qp: wc.qp.base(),
+            qp: wc.qp.raw(),
             ex,
             // CAST: A bit.
             wc_flags: flags as c_int,
@@ -204,8 +221,9 @@ impl<T: Driver> WcRoom<'_, T> {
         };
 
         // SAFETY: By the type invariant there was room for `left` completions from `next` on, and
-        // `left` was not 0. ib_core calls a function through the id: the driver adds only
-        // completions that belong here ("Completions", see the crate).
+        // `left` was not 0. ib_core calls a function through the id, once: a `WrId` exists once for
+        // each WR that was posted, and this consumes it. The function expects its queue pair, which
+        // exists as long as the reference to it, and its completion queue: both are compared.
         unsafe {
             self.next.write(raw);
             self.next = self.next.add(1);

@@ -12,9 +12,11 @@ mod atomic;
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "kunit/wr.rs"]
 mod kunit;
+mod queue;
 mod sge;
 
 pub use atomic::PostedAtomic;
+pub(crate) use queue::{PostedQueue, PostedQueues, QueueId};
 pub use sge::{Lent, LentSge, Memory, Posted, PostedSge};
 
 use crate::{mr::Mr, Driver};
@@ -32,14 +34,16 @@ pub const LOCAL_DMA_LKEY: u32 = 0;
 /// Identifies a WR of a kernel user: its `wr_id`, or the address of its `struct ib_cqe`.
 ///
 /// ib_core calls a function through the `struct ib_cqe` when the WR is completed, so the id cannot
-/// be made up or copied. A driver must use it only for a completion of the queue pair to which the
-/// WR was posted ("Completions", see the [crate](crate#duties-of-a-driver)). Drop it to complete
+/// be made up or copied, and it knows the queue to which the WR was posted:
+/// [`WcRoom::push`](crate::wc::WcRoom::push) takes it only for that one. Drop it to complete
 /// nothing.
 #[derive(Debug)]
 pub struct WrId {
     number: u64,
     /// The size of the WR's buffers in bytes: no completion reports more.
     room: u32,
+    /// The queue to which the WR was posted.
+    queue: QueueId,
 }
 
 impl WrId {
@@ -64,6 +68,11 @@ impl WrId {
         bytes.min(self.room)
     }
 
+    /// Returns the queue to which the WR was posted.
+    pub(crate) fn queue(&self) -> QueueId {
+        self.queue
+    }
+
     /// Returns the `wr_id` of a completion.
     pub(crate) fn into_raw(self) -> u64 {
         self.number
@@ -74,9 +83,10 @@ impl WrId {
 ///
 /// # Invariants
 ///
-/// `next` is null or valid for `'a`, and so are the WRs that follow it. They belong to a queue pair
-/// of a kernel user, and name only regions of driver `T`.
+/// `next` is null or valid for `'a`, and so are the WRs that follow it. A kernel user posts them to
+/// `queue`, and they name only regions of driver `T`.
 pub struct SendWrs<'a, T: Driver> {
+    queue: QueueId,
     next: *const bindings::ib_send_wr,
     /// The WR that was taken last: the one that fails if the post does.
     last: *const bindings::ib_send_wr,
@@ -86,11 +96,12 @@ pub struct SendWrs<'a, T: Driver> {
 impl<T: Driver> SendWrs<'_, T> {
     /// # Safety
     ///
-    /// `first` must satisfy the type invariants. The consumer must keep the memory that the WRs
-    /// name until it learns that they are complete.
-    pub(crate) unsafe fn new(first: *const bindings::ib_send_wr) -> Self {
+    /// `first` must satisfy the type invariants, with `queue`. The consumer must keep the memory
+    /// that the WRs name until it learns that they are complete.
+    pub(crate) unsafe fn new(queue: QueueId, first: *const bindings::ib_send_wr) -> Self {
         // INVARIANT: The caller promises them.
         Self {
+            queue,
             next: first,
             last: first,
             _wrs: PhantomData,
@@ -114,6 +125,7 @@ impl<'a, T: Driver> Iterator for SendWrs<'a, T> {
         self.next = unsafe { (*raw.as_ptr()).next };
         // INVARIANT: The WR is one of the list, and is handed out once.
         Some(SendWr {
+            queue: self.queue,
             raw,
             _wr: PhantomData,
         })
@@ -124,10 +136,12 @@ impl<'a, T: Driver> Iterator for SendWrs<'a, T> {
 ///
 /// # Invariants
 ///
-/// `raw` is one of [`SendWrs`] with lifetime `'a`, and there is no other value for it. Consumers
+/// `raw` is one of [`SendWrs`] with this queue and lifetime `'a`, and there is no other value for
+/// it. Consumers
 /// leave fields that their opcode does not need uninitialized, so there is no reference to the
 /// whole struct.
 pub struct SendWr<'a, T: Driver> {
+    queue: QueueId,
     raw: NonNull<bindings::ib_send_wr>,
     _wr: PhantomData<&'a T>,
 }
@@ -313,6 +327,7 @@ impl<'a, T: Driver> SendWr<'a, T> {
             let wr = self.raw.as_ptr();
 
             Posted::new(
+                self.queue,
                 (*wr).__bindgen_anon_1.wr_id,
                 &raw const (*wr).sg_list,
                 (*wr).num_sge,
@@ -325,10 +340,11 @@ impl<'a, T: Driver> SendWr<'a, T> {
 ///
 /// # Invariants
 ///
-/// `next` is null or valid for `'a`, and so are the WRs that follow it. They belong to a queue of a
-/// kernel user. Consumers leave the list of SGEs of a WR without SGEs uninitialized, so there is no
+/// `next` is null or valid for `'a`, and so are the WRs that follow it. A kernel user posts them to
+/// `queue`. Consumers leave the list of SGEs of a WR without SGEs uninitialized, so there is no
 /// reference to the whole struct.
 pub struct RecvWrs<'a> {
+    queue: QueueId,
     next: *const bindings::ib_recv_wr,
     /// The WR that was taken last: the one that fails if the post does.
     last: *const bindings::ib_recv_wr,
@@ -341,15 +357,17 @@ impl RecvWrs<'_> {
     ///
     /// # Safety
     ///
-    /// `first` must satisfy the type invariants, and `bad` be valid. The consumer must keep the
-    /// memory that the WRs name until it learns that they are complete.
+    /// `first` must satisfy the type invariants, with `queue`, and `bad` be valid. The consumer
+    /// must keep the memory that the WRs name until it learns that they are complete.
     pub(crate) unsafe fn post(
+        queue: QueueId,
         first: *const bindings::ib_recv_wr,
         bad: *mut *const bindings::ib_recv_wr,
         post: impl FnOnce(&mut RecvWrs<'_>) -> Result,
     ) -> Result<c_int> {
         // INVARIANT: The caller promises them.
         let mut wrs = RecvWrs {
+            queue,
             next: first,
             last: first,
             _wrs: PhantomData,
@@ -371,6 +389,7 @@ impl RecvWrs<'_> {
         unsafe {
             self.next = (*raw).next;
             Some(Posted::new(
+                self.queue,
                 (*raw).__bindgen_anon_1.wr_id,
                 &raw const (*raw).sg_list,
                 (*raw).num_sge,

@@ -8,13 +8,12 @@ pub(crate) struct Riw;
 // Where riw keeps the duties:
 //
 // - Lent memory: a stream clears the buffers of a WR, its reads included, before it completes the
-//   WR, and `Qp::destroy` stops the stream and drops the WRs that are left.
+//   WR, and `Qp::destroy` stops the stream and drops the WRs that are left. `PostedSend::new` and
+//   `PostedWrs::post` drop a WR that they refuse.
 // - Registered memory: `KernelRegion` has its list accessed only under the lock that ends a
 //   registration, and only for the queue pair that registered it. `Stream::flush` and
 //   `Stream::reset` end what the queue pair has registered, when nothing is sent or placed any more
 //   (`Regions::revoke`). WRs that invalidate do so before each kind of completion:
 //   `Stream::give_up_sink`, `Stream::refuse_wr`, `SendQueue::flush`.
-// - Completions: each queue of a queue pair has the one completion queue that it uses.
-//   `Qp::destroy` ends completions, and `Cq::forget` removes those that are not polled.
 // - Connections: the phases of an endpoint (`cm/phase.rs`).
 rdma::unsafe_keeps_duties!(Riw);

@@ -99,7 +99,7 @@ unsafe extern "C" fn accept<T: CmOperations>(
             };
             // iw_cm has a reference to this queue pair: its number is not reused while there is
             // one.
-            let qp = qp.as_ref().and_then(|qp| NonNull::new(qp.base()));
+            let qp = qp.as_ref().and_then(|qp| NonNull::new(qp.raw()));
             (*id).provider_data = ProviderData::Accepted(qp).into_raw();
         }
         Ok(0)
@@ -160,7 +160,7 @@ unsafe extern "C" fn reject<T: CmOperations>(
                 ProviderData::Accepted(qp) => {
                     if let Some(qp) = qp {
                         // iw_cm keeps its reference to `qp`.
-                        T::abandon(&*id.cast(), Qp::<T>::from_base(qp.as_ptr()));
+                        T::abandon(&*id.cast(), Qp::<T>::from_raw(qp.as_ptr()));
                     }
                     return Err(EINVAL);
                 }

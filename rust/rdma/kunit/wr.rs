@@ -2,7 +2,8 @@
 
 //! The SGEs of a WR, and the length that a completion reports against its buffers.
 
-use super::Posted;
+use super::{Posted, PostedQueue, PostedQueues, QueueId};
+use core::ptr;
 use kernel::{ffi::c_int, prelude::*};
 use riw_bindings as bindings;
 
@@ -16,7 +17,7 @@ fn posted<const N: usize>(lens: [u32; N]) -> Result<Posted> {
     let list = sges.as_mut_ptr();
 
     // SAFETY: `list` points to `N` SGEs, and none has `LOCAL_DMA_LKEY`.
-    unsafe { Posted::new(7, &raw const list, c_int::try_from(N)?) }
+    unsafe { Posted::new(QueueId::new()?, 7, &raw const list, c_int::try_from(N)?) }
 }
 
 /// Returns the lengths that completions report for a message of no octet, of 128, and of the
@@ -41,6 +42,38 @@ mod tests {
         Ok(())
     }
 
+    /// A completion is taken only by the completion queue of the queue to which the WR was posted.
+    #[test]
+    fn a_completion_goes_to_the_queue_of_its_wr() -> Result {
+        let [a, b] = [1, 2].map(ptr::without_provenance_mut::<bindings::ib_cq>);
+        let (send, recv, other) = (QueueId::new()?, QueueId::new()?, QueueId::new()?);
+        let queues = PostedQueues {
+            send: PostedQueue { id: send, cq: a },
+            recv: PostedQueue { id: recv, cq: b },
+        };
+
+        assert!(queues.complete(false, send, a));
+        assert!(queues.complete(true, recv, b));
+        // Another completion queue.
+        assert!(!queues.complete(false, send, b));
+        assert!(!queues.complete(true, recv, a));
+        // Another queue, of this queue pair and of another one.
+        assert!(!queues.complete(false, recv, a));
+        assert!(!queues.complete(true, send, b));
+        assert!(!queues.complete(false, other, a));
+        assert!(!queues.complete(true, other, b));
+        Ok(())
+    }
+
+    /// No number of a queue is given again, also when all have been given.
+    #[test]
+    fn no_two_queues_have_the_same_number() -> Result {
+        assert!(QueueId::new()? != QueueId::new()?);
+        assert!(QueueId::after(u32::MAX - 1).is_ok());
+        assert_eq!(QueueId::after(u32::MAX), Err(ENOSPC));
+        Ok(())
+    }
+
     /// A list of SGEs may begin at any address: some kernel users have it in a packed struct.
     #[test]
     fn a_list_of_sges_need_not_be_aligned() -> Result {
@@ -56,7 +89,7 @@ mod tests {
         // SAFETY: `room` has 28 octets from `list` on.
         unsafe { list.write_unaligned(sge) };
         // SAFETY: `list` points to one SGE, which has not `LOCAL_DMA_LKEY`.
-        let posted = unsafe { Posted::new(7, &raw const list, 1) }?;
+        let posted = unsafe { Posted::new(QueueId::new()?, 7, &raw const list, 1) }?;
 
         assert_eq!(posted.lent.sges().len(), 1);
         assert_eq!(posted.lent.sges()[0].addr, 3);

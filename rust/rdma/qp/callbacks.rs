@@ -2,11 +2,12 @@
 
 //! The verbs of queue pairs, and the callbacks of iw_cm for them.
 
-use super::{Qp, QpAttr, QpInitAttr};
+use super::{Qp, QpAttr, QpBase, QpInitAttr};
 use crate::{
     device::{Callbacks, Device},
     pd::Pd,
-    wr::{RecvWrs, SendWrs},
+    srq::Srq,
+    wr::{PostedQueue, PostedQueues, QueueId, RecvWrs, SendWrs},
     Driver, Exchange, Udata,
 };
 use core::{marker::PhantomData, ptr::NonNull};
@@ -52,6 +53,32 @@ unsafe fn is_of_process(qp: *mut bindings::ib_qp) -> bool {
     unsafe { !(*qp).uobject.is_null() }
 }
 
+/// Returns the queues of a new queue pair of a kernel user. Fails with `ENOSPC` as
+/// [`QueueId::new`] does.
+///
+/// # Safety
+///
+/// `attr` must be the attributes of a new queue pair of driver `T`, for a kernel user.
+unsafe fn new_queues<T: Driver>(attr: &bindings::ib_qp_init_attr) -> Result<PostedQueues> {
+    let shared = match attr.srq.is_null() {
+        true => None,
+        // SAFETY: By the caller's promise it is a queue of driver `T`, which its consumer does not
+        // destroy during the call.
+        false => unsafe { Srq::<T>::from_raw(attr.srq) }.queue(),
+    };
+
+    Ok(PostedQueues {
+        send: PostedQueue {
+            id: QueueId::new()?,
+            cq: attr.send_cq,
+        },
+        recv: PostedQueue {
+            id: shared.map_or_else(QueueId::new, Ok)?,
+            cq: attr.recv_cq,
+        },
+    })
+}
+
 impl<T: Driver> Callbacks<T> {
     /// # Safety
     ///
@@ -76,13 +103,20 @@ impl<T: Driver> Callbacks<T> {
                 _driver: PhantomData,
             };
 
-            // SAFETY: ib_core passes a new object of `size_ib_qp` bytes, and holds its domain
-            // during the call. It frees the object after an error, or after `destroy_qp`, which
-            // calls `destroy`. Nothing after `create` fails.
+            // SAFETY: ib_core passes a new object of `size_ib_qp` bytes, with the attributes for
+            // it, and holds its domain during the call. It frees the object after an error, or
+            // after `destroy_qp`, which calls `destroy`. Nothing after `create` fails.
             unsafe {
                 let pd = Pd::<T>::from_base((*qp).pd);
-                Qp::<T>::create(qp, T::create_qp(pd, &mut attr, udata)?);
-                (*qp).qp_num = T::publish_qp(Qp::<T>::from_base(qp));
+                let base: *mut QpBase = qp.cast();
+                let queues = match is_of_process(qp) {
+                    true => None,
+                    false => Some(new_queues::<T>(attr.raw)?),
+                };
+
+                (&raw mut (*base).queues).write(queues);
+                Qp::<T>::create(base, T::create_qp(pd, &mut attr, udata)?);
+                (*qp).qp_num = T::publish_qp(Qp::<T>::from_raw(qp));
             }
             Ok(0)
         })
@@ -116,7 +150,7 @@ impl<T: Driver> Callbacks<T> {
             // in iw_cm_disconnect(): there it does not check that it still has one, and races with
             // the destruction of the queue pair. That is a bug of iw_cm, which affects every
             // driver.
-            T::modify_qp(unsafe { Qp::<T>::from_base(qp) }, &attr)?;
+            T::modify_qp(unsafe { Qp::<T>::from_raw(qp) }, &attr)?;
             Ok(0)
         })
     }
@@ -143,7 +177,7 @@ impl<T: Driver> Callbacks<T> {
                 signal_all: false,
             };
 
-            T::query_qp(Qp::<T>::from_base(qp), &mut attr);
+            T::query_qp(Qp::<T>::from_raw(qp), &mut attr);
             (*init_attr).qp_type = (*qp).qp_type;
             (*init_attr).send_cq = (*qp).send_cq;
             (*init_attr).recv_cq = (*qp).recv_cq;
@@ -169,8 +203,8 @@ impl<T: Driver> Callbacks<T> {
         // in the race that `modify_qp` describes. ib_core's part stays valid until this
         // function returns, and so does the device.
         unsafe {
-            T::destroy_qp(Qp::<T>::from_base(qp));
-            Qp::<T>::destroy(qp);
+            T::destroy_qp(Qp::<T>::from_raw(qp));
+            Qp::<T>::destroy(qp.cast());
             T::release_qp_number(Device::from_raw((*qp).device), (*qp).qp_num);
         }
         0
@@ -189,20 +223,19 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for it
         // runs.
-        let (this, of_process) = unsafe { (Qp::<T>::from_base(qp), is_of_process(qp)) };
+        let (this, of_process) = unsafe { (Qp::<T>::from_raw(qp), is_of_process(qp)) };
 
         from_result(|| {
             if of_process && wr.is_null() {
                 T::ring_doorbell(this)?;
                 return Ok(0);
             }
-            // SAFETY: The consumer passes a list of valid WRs, and keeps the memory that they name
-            // until they are complete. The list is used only if the consumer is in the kernel.
-            let mut wrs = unsafe { SendWrs::<T>::new(wr) };
-            let posted = match of_process {
-                true => Err(EOPNOTSUPP),
-                false => T::post_send(this, &mut wrs),
-            };
+            let queues = this.queues().ok_or(EOPNOTSUPP)?;
+            // SAFETY: The consumer passes a list of valid WRs of this queue, and keeps the memory
+            // that they name until they are complete. It is in the kernel: only then the queue pair
+            // has such queues.
+            let mut wrs = unsafe { SendWrs::<T>::new(queues.send.id, wr) };
+            let posted = T::post_send(this, &mut wrs);
 
             // SAFETY: The consumer passes a valid pointer for the WR that failed.
             posted.inspect_err(|_| unsafe { *bad_wr = wrs.taken_last() })?;
@@ -222,22 +255,18 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for it
         // runs.
-        let (this, of_process) = unsafe { (Qp::<T>::from_base(qp), is_of_process(qp)) };
+        let (this, of_process) = unsafe { (Qp::<T>::from_raw(qp), is_of_process(qp)) };
 
         from_result(|| {
             if of_process && wr.is_null() {
                 T::ring_recv_doorbell(this)?;
                 return Ok(0);
             }
-            // SAFETY: The consumer passes a list of valid WRs and a valid pointer for the one that
-            // fails, and keeps the memory that the WRs name until they are complete. The list is
-            // used only if the consumer is in the kernel.
-            unsafe {
-                RecvWrs::post(wr, bad_wr, |wrs| match of_process {
-                    true => Err(EOPNOTSUPP),
-                    false => T::post_recv(this, wrs),
-                })
-            }
+            let queues = this.queues().ok_or(EOPNOTSUPP)?;
+            // SAFETY: The consumer passes a list of valid WRs of this queue and a valid pointer for
+            // the one that fails, and keeps the memory that the WRs name until they are complete.
+            // It is in the kernel: only then the queue pair has such queues.
+            unsafe { RecvWrs::post(queues.recv.id, wr, bad_wr, |wrs| T::post_recv(this, wrs)) }
         })
     }
 

@@ -2,7 +2,7 @@
 
 //! The memory of WRs that kernel users post.
 
-use super::{WrId, LOCAL_DMA_LKEY, MAX_SGE};
+use super::{QueueId, WrId, LOCAL_DMA_LKEY, MAX_SGE};
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{ffi::c_int, prelude::*};
 use net::{Fragment, Room};
@@ -68,11 +68,12 @@ impl Posted {
     ///
     /// # Safety
     ///
-    /// `list` must point to the list of SGEs of the WR `id`, which is read only if `count` is
-    /// positive: then it must be valid for `count` SGEs, which may begin at any address. The
-    /// consumer must keep the memory of those with [`LOCAL_DMA_LKEY`] until it learns that the WR
-    /// is complete.
+    /// `list` must point to the list of SGEs of the WR `id` of `queue`, which is read only if
+    /// `count` is positive: then it must be valid for `count` SGEs, which may begin at any address.
+    /// The consumer must keep the memory of those with [`LOCAL_DMA_LKEY`] until it learns that the
+    /// WR is complete.
     pub(super) unsafe fn new(
+        queue: QueueId,
         id: u64,
         list: *const *mut bindings::ib_sge,
         count: c_int,
@@ -98,6 +99,7 @@ impl Posted {
             id: WrId {
                 number: id,
                 room: lent.room(),
+                queue,
             },
             lent,
         })
