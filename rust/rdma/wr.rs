@@ -17,7 +17,7 @@ mod sge;
 
 pub use atomic::PostedAtomic;
 pub(crate) use queue::{PostedQueue, PostedQueues, QueueId};
-pub use sge::{Lent, LentSge, Memory, Posted, PostedSge};
+pub use sge::{Memory, Posted, PostedSge, PostedSingle};
 
 use crate::{mr::Mr, Driver};
 use core::{marker::PhantomData, ptr::NonNull};
@@ -37,6 +37,19 @@ pub const LOCAL_DMA_LKEY: u32 = 0;
 /// be made up or copied, and it knows the queue to which the WR was posted:
 /// [`WcRoom::push`](crate::wc::WcRoom::push) takes it only for that one. Drop it to complete
 /// nothing.
+///
+/// ```compile_fail,E0382
+/// fn complete<T: rdma::Driver>(to: &mut rdma::wc::WcRoom<'_, T>, wc: rdma::wc::Wc<'_, T>) {
+///     let _ = to.push(wc);
+///     let _ = to.push(wc);
+/// }
+/// ```
+///
+/// ```compile_fail,E0507
+/// fn copy(id: &rdma::wr::WrId) -> rdma::wr::WrId {
+///     *id
+/// }
+/// ```
 #[derive(Debug)]
 pub struct WrId {
     number: u64,

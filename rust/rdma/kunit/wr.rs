@@ -23,7 +23,7 @@ fn posted<const N: usize>(lens: [u32; N]) -> Result<Posted> {
 /// Returns the lengths that completions report for a message of no octet, of 128, and of the
 /// longest.
 fn reported<const N: usize>(lens: [u32; N]) -> Result<[u32; 3]> {
-    let id = posted(lens)?.id;
+    let id = posted(lens)?.give_up();
 
     Ok([0, 128, u32::MAX].map(|bytes| id.byte_len(bytes)))
 }
@@ -91,9 +91,9 @@ mod tests {
         // SAFETY: `list` points to one SGE, which has not `LOCAL_DMA_LKEY`.
         let posted = unsafe { Posted::new(QueueId::new()?, 7, &raw const list, 1) }?;
 
-        assert_eq!(posted.lent.sges().len(), 1);
-        assert_eq!(posted.lent.sges()[0].addr, 3);
-        assert_eq!(posted.lent.sges()[0].len, 100);
+        assert_eq!(posted.sges().len(), 1);
+        assert_eq!(posted.sges()[0].addr, 3);
+        assert_eq!(posted.sges()[0].len, 100);
         Ok(())
     }
 }

@@ -43,22 +43,15 @@ impl PostedSge {
     }
 }
 
-/// A WR that was posted: its id, and the memory that the consumer has lent for it.
+/// A WR that was posted: its id, its SGEs, and the right to access the kernel memory that they
+/// name.
+///
+/// The consumer keeps the memory until it learns that the WR is complete. So the id comes out only
+/// when the memory is given up, and the completion consumes it: see [`Self::give_up`]. For what is
+/// left to the driver, see "Posted WRs" in the [crate](crate#duties-of-a-driver).
 #[derive(Debug)]
 pub struct Posted {
-    /// The id, for the completion.
-    pub id: WrId,
-    /// The memory.
-    pub lent: Lent,
-}
-
-/// The SGEs of a WR, and the right to access the kernel memory that they name.
-///
-/// The consumer keeps the memory until it learns that the WR is complete, or has destroyed the
-/// queue. So a driver must drop this before: see "Lent memory" in the
-/// [crate](crate#duties-of-a-driver).
-#[derive(Debug, Default)]
-pub struct Lent {
+    id: WrId,
     sges: [PostedSge; MAX_SGE],
     count: usize,
 }
@@ -93,41 +86,73 @@ impl Posted {
                 lkey: sge.lkey,
             };
         }
-        let lent = Lent { sges, count };
+        let lens = sges.iter().map(|sge| sge.len);
 
         Ok(Self {
             id: WrId {
                 number: id,
-                room: lent.room(),
+                room: lens.fold(0, u32::saturating_add),
                 queue,
             },
-            lent,
+            sges,
+            count,
         })
     }
-}
 
-impl Lent {
+    /// Gives the memory up, and returns the id, for the completion. Any context.
+    ///
+    /// ```
+    /// fn complete(wr: rdma::wr::Posted) -> rdma::wr::WrId {
+    ///     let _ = wr.memory(0, 1);
+    ///
+    ///     wr.give_up()
+    /// }
+    /// ```
+    ///
+    /// The memory cannot be accessed any more when there may be a completion:
+    ///
+    /// ```compile_fail,E0382
+    /// fn complete(wr: rdma::wr::Posted) -> rdma::wr::WrId {
+    ///     let id = wr.give_up();
+    ///
+    ///     let _ = wr.memory(0, 1);
+    ///     id
+    /// }
+    /// ```
+    ///
+    /// Nor while it is being accessed:
+    ///
+    /// ```compile_fail,E0505
+    /// fn complete(wr: rdma::wr::Posted) -> Option<rdma::wr::WrId> {
+    ///     let memory = wr.memory(0, 1)?;
+    ///     let id = wr.give_up();
+    ///
+    ///     let _ = memory.addr();
+    ///     Some(id)
+    /// }
+    /// ```
+    pub fn give_up(self) -> WrId {
+        self.id
+    }
+
+    /// Returns the id, for traces. Any context.
+    pub fn id(&self) -> &WrId {
+        &self.id
+    }
+
     /// Returns the SGEs in order. Any context.
     pub fn sges(&self) -> &[PostedSge] {
         self.sges.get(..self.count).unwrap_or_default()
     }
 
-    /// Returns the sum of the lengths in bytes, at most that of the longest message.
-    fn room(&self) -> u32 {
-        let lens = self.sges().iter().map(|sge| sge.len);
-
-        lens.fold(0, u32::saturating_add)
-    }
-
-    /// Gives the memory up. Any context.
-    pub fn clear(&mut self) {
-        self.count = 0;
-    }
-
-    /// Returns the only SGE; `None` if there are several, or none. Any context.
-    pub fn into_single(self) -> Option<LentSge> {
+    /// Returns the WR with its only SGE; `None`, with the WR dropped, if it has several, or none.
+    /// Any context.
+    pub fn into_single(self) -> Option<PostedSingle> {
         match self.sges() {
-            [sge] => Some(LentSge(*sge)),
+            [sge] => Some(PostedSingle {
+                sge: *sge,
+                id: self.id,
+            }),
             _ => None,
         }
     }
@@ -135,30 +160,44 @@ impl Lent {
     /// Returns `len` bytes of the kernel's memory at `addr`. Any context. `None` unless an SGE with
     /// [`LOCAL_DMA_LKEY`] contains them.
     pub fn memory(&self, addr: u64, len: u32) -> Option<Memory<'_>> {
-        // SAFETY: The SGEs belong to a WR. Its consumer keeps the memory until the WR is complete,
-        // and the driver drops `self`, which the result borrows, before that ("Lent memory", see
-        // the crate).
+        // SAFETY: The SGEs belong to the WR. Its consumer keeps the memory until it learns that the
+        // WR is complete. Only the completion with the id in `self` says so, and nothing takes the
+        // id out while the result borrows `self`; or a later one of the same queue, a failed post,
+        // or the end of the queue, and the driver has dropped `self` before those ("Posted WRs",
+        // see the crate).
         let memory = |sge: &PostedSge| unsafe { sge.memory(addr, len) };
 
         self.sges().iter().find_map(memory)
     }
 }
 
-/// The only SGE of a WR, and the right to access the kernel memory that it names. A driver must
-/// drop it as [`Lent`].
+/// A WR with a single SGE, as [`Posted`].
 #[derive(Debug)]
-pub struct LentSge(PostedSge);
+pub struct PostedSingle {
+    id: WrId,
+    sge: PostedSge,
+}
 
-impl LentSge {
+impl PostedSingle {
+    /// Gives the memory up, and returns the id, for the completion. Any context.
+    pub fn give_up(self) -> WrId {
+        self.id
+    }
+
+    /// Returns the id, for traces. Any context.
+    pub fn id(&self) -> &WrId {
+        &self.id
+    }
+
     /// Returns the SGE. Any context.
     pub fn sge(&self) -> &PostedSge {
-        &self.0
+        &self.sge
     }
 
     /// Returns its memory, unless it names a region. Any context.
     pub fn memory(&self) -> Option<Memory<'_>> {
-        // SAFETY: As in `Lent::memory`.
-        unsafe { self.0.memory(self.0.addr, self.0.len) }
+        // SAFETY: As in `Posted::memory`.
+        unsafe { self.sge.memory(self.sge.addr, self.sge.len) }
     }
 }
 
@@ -172,7 +211,7 @@ impl LentSge {
 pub struct Memory<'a> {
     start: NonNull<u8>,
     len: usize,
-    _lent: PhantomData<&'a Lent>,
+    _lent: PhantomData<&'a Posted>,
 }
 
 impl Memory<'_> {

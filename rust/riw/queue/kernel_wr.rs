@@ -13,7 +13,7 @@ use crate::{
 use iwarp::{AtomicOp, Stag};
 use kernel::prelude::*;
 use rdma::{
-    wr::{Lent, Posted, PostedAtomic, SendOperation},
+    wr::{Posted, PostedAtomic, SendOperation},
     Device,
 };
 
@@ -26,8 +26,10 @@ pub(crate) struct PostedSend {
 /// The data of a WR in the list. It is shorter than [`SendData`], which has room for the largest WR
 /// of a process.
 enum PostedData {
-    /// Buffers, or none.
-    Lent(Lent),
+    /// None, or the request has it.
+    None,
+    /// Buffers, with the id of the WR.
+    Lent(Posted),
     Inline(Inline<{ siw::MAX_INLINE }>),
 }
 
@@ -38,12 +40,11 @@ impl PostedSend {
         let operation = wr.operation().ok_or(EOPNOTSUPP)?;
         let (signaled, fence) = (wr.is_signaled(), wr.is_fenced());
         let (solicited, inline) = (wr.is_solicited(), wr.is_inline());
-        let Posted { id, lent } = wr.take()?;
-        let (request, len, data) = request(dev, operation, lent, solicited, inline)?;
+        let (id, request, len, data) = request(dev, operation, wr.take()?, solicited, inline)?;
 
         Ok(Self {
             wr: SendWr {
-                id: WrId::Kernel(id),
+                id,
                 opcode: request.opcode(),
                 signaled,
                 fence,
@@ -55,8 +56,14 @@ impl PostedSend {
 
     /// Returns the WR for trace events. Any context.
     pub(crate) fn traced(&self) -> trace::PostedWr {
+        let request = self.wr.request.as_ref().ok();
+        let lent = match &self.data {
+            PostedData::Lent(posted) => Some(posted.id()),
+            _ => request.and_then(|(request, _)| request.lent_id()),
+        };
+
         trace::PostedWr {
-            wr_id: self.wr.id.number(),
+            wr_id: lent.map_or_else(|| self.wr.id.number(), |id| id.hash().into()),
             opcode: self.wr.trace_opcode(),
         }
     }
@@ -64,7 +71,8 @@ impl PostedSend {
     /// Returns the WR, and moves its data to `data`. Any context.
     pub(super) fn take(self, data: &mut SendData) -> SendWr {
         match self.data {
-            PostedData::Lent(lent) => *data = SendData::Buffers(Buffers::Kernel(lent)),
+            PostedData::None => *data = SendData::Buffers(Buffers::Kernel(None)),
+            PostedData::Lent(posted) => *data = SendData::Buffers(Buffers::Kernel(Some(posted))),
             PostedData::Inline(inline) => data.store_inline(&inline),
         }
         self.wr
@@ -73,7 +81,11 @@ impl PostedSend {
     /// Puts a WR together again that [`Self::take`] took apart. Any context.
     pub(super) fn put_back(wr: SendWr, data: &mut SendData) -> Self {
         let data = match data {
-            SendData::Buffers(buffers) => PostedData::Lent(buffers.take_lent()),
+            SendData::Buffers(buffers) => {
+                let posted = buffers.take_posted();
+
+                posted.map_or(PostedData::None, PostedData::Lent)
+            }
             SendData::Inline(inline) => PostedData::Inline(Inline::copied(inline)),
         };
 
@@ -81,49 +93,47 @@ impl PostedSend {
     }
 }
 
-impl PostedData {
-    /// Returns the request of a Send or Write, its length, and its data. Fails with `EINVAL` if it
-    /// is too long.
-    fn of_message(
-        request: SendRequest,
-        lent: Lent,
-        inline: bool,
-    ) -> Result<(SendRequest, u32, Self)> {
-        if inline {
-            let inline = Inline::of_kernel(&lent)?;
-            let len = inline.len();
+/// A WR of a kernel user apart: its id, or [`WrId::LENT`]; its request; the length of its message;
+/// and its data.
+type Parts = (WrId, SendRequest, u32, PostedData);
 
-            return Ok((request, len, Self::Inline(inline)));
-        }
-        let mut sges = lent.sges().iter();
-        let len = sges.try_fold(0u32, |sum, sge| sum.checked_add(sge.len));
+/// Returns the parts of a Send or Write. Fails with `EINVAL` if it is too long.
+fn message(request: SendRequest, posted: Posted, inline: bool) -> Result<Parts> {
+    if inline {
+        let inline = Inline::of_kernel(&posted)?;
+        let len = inline.len();
+        let id = WrId::Kernel(posted.give_up());
 
-        Ok((request, len.ok_or(EINVAL)?, Self::Lent(lent)))
+        return Ok((id, request, len, PostedData::Inline(inline)));
     }
+    let mut sges = posted.sges().iter();
+    let len = sges.try_fold(0u32, |sum, sge| sum.checked_add(sge.len));
+    let len = len.ok_or(EINVAL)?;
+
+    Ok((WrId::LENT, request, len, PostedData::Lent(posted)))
 }
 
-/// Returns the request of a kernel user of `dev`, the length of its message, and its data. Fails
-/// with `EINVAL` if it is invalid.
+/// Returns the parts of a WR of a kernel user of `dev`. Fails with `EINVAL` if it is invalid.
 fn request(
     dev: &Device<Riw>,
     operation: SendOperation<'_, Riw>,
-    lent: Lent,
+    posted: Posted,
     solicited: bool,
     inline: bool,
-) -> Result<(SendRequest, u32, PostedData)> {
+) -> Result<Parts> {
     let with_solicited = |data| SendImmediate {
         data: Immediate(data),
         solicited,
     };
 
-    Ok(match operation {
+    match operation {
         SendOperation::Send { invalidate } => {
             let request = SendRequest::Send {
                 solicited,
                 invalidate: invalidate.map(Stag),
             };
 
-            PostedData::of_message(request, lent, inline)?
+            message(request, posted, inline)
         }
         SendOperation::Write {
             rkey,
@@ -136,25 +146,25 @@ fn request(
                 immediate: immediate.map(with_solicited),
             };
 
-            PostedData::of_message(request, lent, inline)?
+            message(request, posted, inline)
         }
         operation => {
-            let (request, len) = request_without_payload(dev, operation, lent, inline)?;
+            let (id, request, len) = request_without_payload(dev, operation, posted, inline)?;
 
-            (request, len, PostedData::Lent(Lent::default()))
+            Ok((id, request, len, PostedData::None))
         }
-    })
+    }
 }
 
-/// Returns the request of an operation that sends no payload, and the length of its message, as
-/// [`request`] does.
+/// Returns the id, the request, and the length of the message of an operation that sends no
+/// payload, as [`request`] does.
 fn request_without_payload(
     dev: &Device<Riw>,
     operation: SendOperation<'_, Riw>,
-    lent: Lent,
+    posted: Posted,
     inline: bool,
-) -> Result<(SendRequest, u32)> {
-    Ok(match operation {
+) -> Result<(WrId, SendRequest, u32)> {
+    let (request, len) = match operation {
         // They have payload.
         SendOperation::Send { .. } | SendOperation::Write { .. } => return Err(EINVAL),
         SendOperation::Read {
@@ -162,10 +172,12 @@ fn request_without_payload(
             addr,
             invalidate,
         } => {
-            let sink = Buffers::Kernel(lent);
+            let mut sink = Buffers::Kernel(Some(posted));
             let read = SendRequest::read(&sink, Stag(rkey), addr, invalidate);
+            let (request, len) = read.map_err(|_| EINVAL)?;
 
-            read.map_err(|_| EINVAL)?
+            // The sink is in a region: no memory is lent.
+            return Ok((sink.give_up().ok_or(EINVAL)?, request, len));
         }
         SendOperation::Atomic { .. } if inline => return Err(EINVAL),
         SendOperation::Atomic {
@@ -174,9 +186,10 @@ fn request_without_payload(
             rkey,
             addr,
         } => {
-            let sink = AtomicSink::of_kernel(lent).ok_or(EINVAL)?;
+            let sink = AtomicSink::of_kernel(posted).ok_or(EINVAL)?;
+            let (request, len) = SendRequest::atomic(atomic_op(op), masked, sink, Stag(rkey), addr);
 
-            SendRequest::atomic(atomic_op(op), masked, sink, Stag(rkey), addr)
+            return Ok((WrId::LENT, request, len));
         }
         SendOperation::LocalInvalidate { stag } => (SendRequest::LocalInvalidate(Stag(stag)), 0),
         SendOperation::Register {
@@ -189,7 +202,9 @@ fn request_without_payload(
 
             (SendRequest::Register(mapping), 0)
         }
-    })
+    };
+
+    Ok((WrId::Kernel(posted.give_up()), request, len))
 }
 
 /// Returns the operation on the wire.
@@ -217,7 +232,7 @@ impl RecvWr {
     /// Returns a WR that a kernel user posts, for trace events. Any context.
     pub(crate) fn traced(posted: &Posted) -> trace::PostedWr {
         trace::PostedWr {
-            wr_id: posted.id.hash().into(),
+            wr_id: posted.id().hash().into(),
             opcode: siw::trace_opcode(WcOpcode::Receive),
         }
     }
@@ -225,9 +240,9 @@ impl RecvWr {
     /// Returns the WR that a kernel user has posted, and moves its buffers to `buffers`. Any
     /// context.
     pub(super) fn of_kernel(posted: Posted, buffers: &mut Buffers) -> Self {
-        *buffers = Buffers::Kernel(posted.lent);
+        *buffers = Buffers::Kernel(Some(posted));
         Self {
-            id: WrId::Kernel(posted.id),
+            id: WrId::LENT,
             valid: Ok(()),
         }
     }

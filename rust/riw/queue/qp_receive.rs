@@ -220,8 +220,8 @@ impl QpRecvQueue {
                 return (pending, flushed);
             };
 
-            buffers.clear();
-            let done = RecvDone::failed(taken.wr.id, WcStatus::Flushed);
+            let id = buffers.give_up().unwrap_or(taken.wr.id);
+            let done = RecvDone::failed(id, WcStatus::Flushed);
 
             pending = pending.and(self.complete(done));
             flushed.any = true;

@@ -139,7 +139,7 @@ impl SendQueue {
     /// begins, now or when it is done. For the transmitter: process context.
     pub(crate) fn report(&self, wr: &SendWr, data: &SendData, bytes: u32) -> WrReport {
         trace::wr_begin(self, || trace::Begun {
-            wr_id: wr.id.number(),
+            wr_id: wr.number(data),
             opcode: wr.trace_opcode(),
             bytes,
             flags: wr.flags(data),
@@ -220,18 +220,23 @@ impl SendQueue {
         }
     }
 
-    /// Finishes WR `number`, which waits for a response, as [`Self::finish`] does. Process context
-    /// or softirq. Many WRs may wait for this one: the transmitter completes those that
-    /// [`Self::has_rest`] tells of.
-    pub(crate) fn finish_waiting(&self, number: u32, status: WcStatus) -> PendingNotify {
+    /// Gives WR `number` its id, as memory was lent for it. Process context or softirq.
+    pub(crate) fn return_id(&self, number: u32, id: WrId) {
+        self.state.lock().return_id(number, id);
+    }
+
+    /// Finishes WR `number`, which waits for a response, as [`Self::finish`] does. `lent`: its id,
+    /// if memory was lent for it. Process context or softirq. Many WRs may wait for this one: the
+    /// transmitter completes those that [`Self::has_rest`] tells of.
+    pub(crate) fn finish_waiting(
+        &self,
+        number: u32,
+        lent: Option<WrId>,
+        status: WcStatus,
+    ) -> PendingNotify {
         let mut state = self.state.lock();
 
-        if let Some(begun) = state.begun.get(number) {
-            begun.progress = match core::mem::replace(&mut begun.progress, WrProgress::Sending) {
-                WrProgress::Waiting(id) => WrProgress::Done(id, status),
-                other => other,
-            };
-        }
+        state.finish_waiting(number, lent, status);
         self.complete(&mut state)
     }
 
@@ -403,11 +408,10 @@ impl SendQueue {
                 Some(begun) => begun,
                 None => {
                     self.note_begun(&state);
-                    let Some(wr) = self.wrs.peek_or_idle(self.next(), &mut data) else {
+                    let Some(mut wr) = self.wrs.peek_or_idle(self.next(), &mut data) else {
                         return (pending, false);
                     };
 
-                    data.clear();
                     self.release_next();
                     if let (Flush::Complete(regions), Some(stag)) = (flush, wr.invalidates()) {
                         // There may be no such registration.
@@ -415,7 +419,7 @@ impl SendQueue {
                     }
                     BegunWr {
                         report: self.silent_report(&wr, 0),
-                        progress: WrProgress::Done(wr.id, WcStatus::Flushed),
+                        progress: WrProgress::Done(wr.give_up(&mut data), WcStatus::Flushed),
                     }
                 }
             };

@@ -42,13 +42,33 @@ pub(super) struct BegunWr {
 pub(super) enum WrProgress {
     /// The transmitter has it.
     Sending,
-    /// It is sent, and waits for the peer's response.
+    /// It is sent, and waits for the peer's response. [`WrId::LENT`] if memory is lent for it.
     Waiting(WrId),
     /// It is done, and waits for the WRs before it.
     Done(WrId, WcStatus),
 }
 
 impl SendState {
+    /// Gives WR `number`, which waits for a response, its id.
+    pub(super) fn return_id(&mut self, number: u32, id: WrId) {
+        if let Some(begun) = self.begun.get(number) {
+            if let WrProgress::Waiting(own) = &mut begun.progress {
+                *own = id;
+            }
+        }
+    }
+
+    /// Notes that WR `number`, which waits for a response, is done. `lent`: its id, if memory was
+    /// lent for it.
+    pub(super) fn finish_waiting(&mut self, number: u32, lent: Option<WrId>, status: WcStatus) {
+        if let Some(begun) = self.begun.get(number) {
+            begun.progress = match core::mem::replace(&mut begun.progress, WrProgress::Sending) {
+                WrProgress::Waiting(id) => WrProgress::Done(lent.unwrap_or(id), status),
+                other => other,
+            };
+        }
+    }
+
     /// Whether all WRs that were begun are done.
     pub(super) fn all_done(&mut self) -> bool {
         (0..self.begun.len()).all(|at| {

@@ -18,7 +18,7 @@ use crate::{
 };
 use iwarp::{AtomicOp, Stag};
 use kernel::prelude::*;
-use rdma::wr::{Lent, LentSge, Memory};
+use rdma::wr::{Memory, Posted, PostedSingle};
 
 pub(crate) use rdma::wc::{WcOpcode, WcStatus};
 
@@ -41,6 +41,10 @@ pub(crate) enum WrId {
 }
 
 impl WrId {
+    /// Stands for the id of a kernel user's WR while that is with the memory which is lent for the
+    /// WR.
+    pub(crate) const LENT: Self = Self::Process(0);
+
     /// Whether a kernel user has given none (`wr_cqe` is null). Any context.
     pub(crate) fn is_anonymous(&self) -> bool {
         matches!(self, Self::Kernel(id) if id.is_null())
@@ -60,7 +64,8 @@ impl WrId {
 pub(crate) enum AtomicSink {
     /// Of a process: part of a region.
     Process(Sge),
-    Kernel(LentSge),
+    /// With the id of the WR.
+    Kernel(PostedSingle),
 }
 
 impl AtomicSink {
@@ -72,17 +77,26 @@ impl AtomicSink {
     }
 
     /// As [`Self::new`], for a kernel user.
-    pub(super) fn of_kernel(lent: Lent) -> Option<Self> {
-        let sge = lent.into_single()?;
+    pub(super) fn of_kernel(posted: Posted) -> Option<Self> {
+        let single = posted.into_single()?;
 
-        (sge.sge().len == ATOMIC_LEN).then_some(Self::Kernel(sge))
+        (single.sge().len == ATOMIC_LEN).then_some(Self::Kernel(single))
+    }
+
+    /// Gives the buffer up: the WR is done. Any context. Returns the id of a kernel user's WR.
+    #[must_use]
+    pub(crate) fn give_up(self) -> Option<WrId> {
+        match self {
+            Self::Process(_) => None,
+            Self::Kernel(single) => Some(WrId::Kernel(single.give_up())),
+        }
     }
 
     /// Returns the buffer. Any context.
     pub(crate) fn sge(&self) -> Sge {
         match self {
             Self::Process(sge) => *sge,
-            Self::Kernel(lent) => lent.sge().into(),
+            Self::Kernel(single) => single.sge().into(),
         }
     }
 
@@ -90,7 +104,7 @@ impl AtomicSink {
     pub(crate) fn memory(&self) -> Option<Memory<'_>> {
         match self {
             Self::Process(_) => None,
-            Self::Kernel(lent) => lent.memory(),
+            Self::Kernel(single) => single.memory(),
         }
     }
 }
@@ -138,6 +152,7 @@ pub(crate) enum SendRequest {
 
 /// A WR of a send queue.
 pub(crate) struct SendWr {
+    /// [`WrId::LENT`] if memory is lent for the WR.
     pub(crate) id: WrId,
     pub(crate) opcode: WcOpcode,
     /// The WR gives a completion even if it succeeds.
@@ -164,7 +179,29 @@ impl SendWr {
 
     /// Takes the id: there is only one completion. Any context.
     pub(crate) fn take_id(&mut self) -> WrId {
-        core::mem::replace(&mut self.id, WrId::Process(0))
+        core::mem::replace(&mut self.id, WrId::LENT)
+    }
+
+    /// Gives up the memory of the WR, whose data is `data`: the WR is done. Any context. Returns
+    /// the id, for the only completion.
+    pub(crate) fn give_up(&mut self, data: &mut SendData) -> WrId {
+        let lent = match (data.give_up(), self.take_request()) {
+            (None, Some(SendRequest::Atomic { sink, .. })) => sink.give_up(),
+            (lent, _) => lent,
+        };
+
+        lent.unwrap_or(self.take_id())
+    }
+
+    /// Returns the number of the WR, whose data is `data`, as [`WrId::number`] does. Any context.
+    pub(super) fn number(&self, data: &SendData) -> u64 {
+        let request = self.request.as_ref().ok();
+        let lent = request.and_then(|(request, _)| request.lent_id());
+
+        match lent.or(data.lent_id()) {
+            Some(id) => id.hash().into(),
+            None => self.id.number(),
+        }
     }
 
     /// Takes the request, with the memory that is lent for it. Any context. `None` if the WR is
@@ -250,6 +287,18 @@ impl SendRequest {
         (request, ATOMIC_LEN)
     }
 
+    /// Returns the id of a kernel user's WR for which memory is lent, if the request has it. Any
+    /// context.
+    pub(super) fn lent_id(&self) -> Option<&rdma::wr::WrId> {
+        match self {
+            Self::Atomic {
+                sink: AtomicSink::Kernel(single),
+                ..
+            } => Some(single.id()),
+            _ => None,
+        }
+    }
+
     /// Returns the opcode of its completion.
     pub(super) fn opcode(&self) -> WcOpcode {
         match self {
@@ -314,6 +363,7 @@ pub(crate) enum WrPlace {
 
 /// A WR of a receive queue. Its buffers are apart: [`Buffers`].
 pub(crate) struct RecvWr {
+    /// [`WrId::LENT`] for a kernel user: the buffers have it.
     pub(crate) id: WrId,
     /// Why the WR is invalid.
     pub(crate) valid: Result<(), WcStatus>,

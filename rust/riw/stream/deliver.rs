@@ -114,9 +114,10 @@ impl Stream {
             number, awaited, ..
         }) = reads.outbound.pop()
         {
-            self.give_up_sink(awaited);
+            let lent = self.give_up_sink(awaited);
+
             if let Some(number) = number {
-                let pending = self.sq.finish_waiting(number, status);
+                let pending = self.sq.finish_waiting(number, lent, status);
 
                 unreported.send = unreported.send.and(pending);
             }
@@ -140,16 +141,31 @@ impl Stream {
     }
 
     /// Gives up the sink of a read, which the consumer has again with the completion, whatever its
-    /// status: invalidates its STag if the WR does that, or drops the memory that is lent for an
-    /// original value. Softirq or process context.
-    pub(super) fn give_up_sink(&self, awaited: AwaitedResponse) {
-        if let AwaitedResponse::ReadResponse {
-            invalidate: Some(stag),
-            ..
-        } = awaited
-        {
-            // The sink may be invalid already: a peer can invalidate it, too.
-            let _ = self.regions.invalidate_local(stag);
+    /// status: invalidates its STag if the WR does that, or gives up the memory that is lent for an
+    /// original value. Softirq or process context. Returns the id of the WR, if memory was lent.
+    #[must_use]
+    fn give_up_sink(&self, awaited: AwaitedResponse) -> Option<WrId> {
+        match awaited {
+            AwaitedResponse::ReadResponse {
+                invalidate: Some(stag),
+                ..
+            } => {
+                // The sink may be invalid already: a peer can invalidate it, too.
+                let _ = self.regions.invalidate_local(stag);
+                None
+            }
+            AwaitedResponse::AtomicResponse { sink, .. } => sink.give_up(),
+            AwaitedResponse::ReadResponse { .. } | AwaitedResponse::Nothing => None,
+        }
+    }
+
+    /// Gives up the sink of a read that gets no response. Its WR is left to be completed. Softirq
+    /// or process context.
+    pub(super) fn end_read(&self, outbound: Outbound) {
+        let lent = self.give_up_sink(outbound.awaited);
+
+        if let (Some(number), Some(id)) = (outbound.number, lent) {
+            self.sq.return_id(number, id);
         }
     }
 
@@ -157,7 +173,7 @@ impl Stream {
     /// ends the stream, so a lost completion changes nothing. Softirq or process context; no lock
     /// is held.
     pub(super) fn fail_read(&self, number: u32, status: WcStatus) {
-        let send = self.sq.finish_waiting(number, status);
+        let send = self.sq.finish_waiting(number, None, status);
 
         let _ = self.report(&Unreported {
             send,

@@ -33,8 +33,10 @@ impl Filling {
 
     /// Takes the WR: the consumer has its buffers again. Returns its id.
     pub(super) fn take(&mut self) -> Option<WrId> {
-        self.buffers.clear();
-        self.wr.take().map(|(id, _)| id)
+        let lent = self.buffers.give_up();
+        let (id, _) = self.wr.take()?;
+
+        Some(lent.unwrap_or(id))
     }
 
     /// Returns the size of the buffers in bytes; 0 if there is no WR. Any context.

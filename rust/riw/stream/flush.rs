@@ -4,7 +4,7 @@
 
 use crate::{
     queue::{receive::NextTurn, send::Flush, wr::WcStatus},
-    stream::{deliver::Unreported, reads::Outbound, tx::Tx, Stream},
+    stream::{deliver::Unreported, tx::Tx, Stream},
 };
 use kernel::sync::atomic::ordering;
 
@@ -35,8 +35,8 @@ impl Stream {
         {
             let mut reads = self.reads.lock();
 
-            while let Some(Outbound { awaited, .. }) = reads.outbound.pop() {
-                self.give_up_sink(awaited);
+            while let Some(outbound) = reads.outbound.pop() {
+                self.end_read(outbound);
             }
             reads.inbound.clear();
             self.response_due.store(false, ordering::Relaxed);

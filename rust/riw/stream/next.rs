@@ -356,15 +356,13 @@ impl Stream {
     fn refuse_wr(&self, sender: &mut Sender, wr: &mut SendWr, status: WcStatus) -> StreamError {
         let report = self.sq.report(wr, &sender.data, 0);
 
-        sender.data.clear();
         if let Some(stag) = wr.invalidates() {
             // The sink may be the reason for which the WR fails.
             let _ = self.regions.invalidate_local(stag);
         }
-        // It may have the memory that is lent for an original value.
-        drop(wr.take_request());
+        let id = wr.give_up(&mut sender.data);
         // The stream ends, so a lost completion changes nothing.
-        let _ = self.finish_wr(WrPlace::Next(report), wr.take_id(), status);
+        let _ = self.finish_wr(WrPlace::Next(report), id, status);
         StreamError::local(match status {
             WcStatus::LocalProtection => Local::Buffer,
             _ => Local::Request,
@@ -388,7 +386,10 @@ impl Stream {
         // `check_reads` found room, and the receiver only makes more.
         match self.reads.lock().outbound.push(outbound) {
             Ok(_) => Ok(()),
-            Err(_) => Err(StreamError::local(Local::Request)),
+            Err(outbound) => {
+                self.end_read(outbound);
+                Err(StreamError::local(Local::Request))
+            }
         }
     }
 }

@@ -158,6 +158,8 @@ impl<'a> Placer<'a> {
 
         unreported.srq_limit |= taken.limit_reached;
         if let Err(status) = valid {
+            let id = self.filling.buffers.give_up().unwrap_or(id);
+
             self.stream.fail_recv(id, status, unreported);
             return Err(Local::Request.into());
         }

@@ -138,9 +138,9 @@ impl Reads {
     }
 
     /// Returns the number in the send queue of the read that a Terminate refuses by quoting `msn`,
-    /// and the response that it has waited for. siw quotes a wrong MSN: if no read has it, the
-    /// Terminate means the oldest read. Any context.
-    pub(super) fn refused(&mut self, msn: u32) -> Option<(u32, AwaitedResponse)> {
+    /// and the read with the response that it has waited for. siw quotes a wrong MSN: if no read
+    /// has it, the Terminate means the oldest read. Any context.
+    pub(super) fn refused(&mut self, msn: u32) -> Option<(u32, Outbound)> {
         let quoted = (0..self.outbound.len()).find_map(|at| {
             let number = self.outbound.number(at);
             let outbound = self.outbound.get(number)?;
@@ -152,9 +152,13 @@ impl Reads {
         }?;
 
         let number = outbound.number?;
-        let awaited = core::mem::replace(&mut outbound.awaited, AwaitedResponse::Nothing);
+        let refused = Outbound {
+            number: outbound.number,
+            msn: outbound.msn,
+            awaited: core::mem::replace(&mut outbound.awaited, AwaitedResponse::Nothing),
+        };
 
-        Some((number, awaited))
+        Some((number, refused))
     }
 
     /// Checks a segment of a Read Response against the oldest read of this side. Any context. Fails

@@ -209,11 +209,11 @@ impl Stream {
         };
         // Under the lock: a flush that finds nothing awaited completes the WR.
         let mut reads = self.reads.lock();
-        let Some((number, awaited)) = reads.refused(msn) else {
+        let Some((number, refused)) = reads.refused(msn) else {
             return;
         };
 
-        self.give_up_sink(awaited);
+        self.end_read(refused);
         drop(reads);
         self.fail_read(number, status);
     }

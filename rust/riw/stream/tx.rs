@@ -222,10 +222,14 @@ impl Sender {
         }
     }
 
-    /// Takes the active message: its WR has its buffers no longer.
+    /// Takes the active message: its WR has its buffers no longer, and has its id.
     pub(super) fn take_active(&mut self) -> Option<Active> {
-        self.data.clear();
-        self.active.take()
+        let mut active = self.active.take();
+
+        if let (Some(lent), Some(Active::Request { id, .. })) = (self.data.give_up(), &mut active) {
+            *id = lent;
+        }
+        active
     }
 
     /// Begins a message. Returns whether it has begun, which is so if no other is active.

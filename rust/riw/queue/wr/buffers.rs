@@ -5,11 +5,11 @@
 //! [`Buffers`] serve WR after WR: a WR is decoded into them in place, and overwrites only the SGEs
 //! that it has. So the cost of a WR depends on its own SGEs, not on the longest list.
 
-use super::MAX_SGE;
+use super::{WrId, MAX_SGE};
 use crate::queue::entry::WrEntry;
 use iwarp::{Denied, Stag};
 use kernel::prelude::*;
-use rdma::wr::{Lent, Memory, PostedSge, LOCAL_DMA_LKEY};
+use rdma::wr::{Memory, Posted, PostedSge, LOCAL_DMA_LKEY};
 
 /// A buffer: part of a memory region, or memory of the kernel.
 #[derive(Clone, Copy)]
@@ -87,7 +87,8 @@ impl BufferList {
 pub(crate) enum Buffers {
     /// A process lends memory by its regions only.
     Process(BufferList),
-    Kernel(Lent),
+    /// With the id of the WR. `None` if there are no buffers.
+    Kernel(Option<Posted>),
 }
 
 impl Buffers {
@@ -113,26 +114,38 @@ impl Buffers {
         }
     }
 
-    /// Removes all buffers: the WR is done. Any context.
-    pub(crate) fn clear(&mut self) {
+    /// Gives all buffers up: the WR is done. Any context. Returns the id of a kernel user's WR.
+    #[must_use]
+    pub(crate) fn give_up(&mut self) -> Option<WrId> {
         match self {
-            Self::Process(list) => list.count = 0,
-            Self::Kernel(lent) => lent.clear(),
+            Self::Process(list) => {
+                list.count = 0;
+                None
+            }
+            Self::Kernel(posted) => posted.take().map(|posted| WrId::Kernel(posted.give_up())),
         }
     }
 
-    /// Takes the memory that a kernel user has lent. Any context.
-    pub(in crate::queue) fn take_lent(&mut self) -> Lent {
+    /// Takes the WR of a kernel user with its memory. Any context.
+    pub(in crate::queue) fn take_posted(&mut self) -> Option<Posted> {
         match self {
-            Self::Process(_) => Lent::default(),
-            Self::Kernel(lent) => core::mem::take(lent),
+            Self::Process(_) => None,
+            Self::Kernel(posted) => posted.take(),
+        }
+    }
+
+    /// Returns the id of a kernel user's WR. Any context.
+    pub(super) fn lent_id(&self) -> Option<&rdma::wr::WrId> {
+        match self {
+            Self::Process(_) => None,
+            Self::Kernel(posted) => posted.as_ref().map(Posted::id),
         }
     }
 
     fn get(&self, at: usize) -> Option<Sge> {
         match self {
             Self::Process(list) => list.get(at),
-            Self::Kernel(lent) => lent.sges().get(at).map(Sge::from),
+            Self::Kernel(posted) => posted.as_ref()?.sges().get(at).map(Sge::from),
         }
     }
 
@@ -196,7 +209,7 @@ impl Buffers {
     /// `None` if `stag` names a region.
     pub(crate) fn memory(&self, stag: Stag, addr: u64, len: u32) -> Option<Memory<'_>> {
         match (self, stag.0) {
-            (Self::Kernel(lent), LOCAL_DMA_LKEY) => lent.memory(addr, len),
+            (Self::Kernel(posted), LOCAL_DMA_LKEY) => posted.as_ref()?.memory(addr, len),
             _ => None,
         }
     }

@@ -2,10 +2,10 @@
 
 //! The data of a send WR: where it is, or the data itself.
 
-use super::{Buffers, MAX_INLINE};
+use super::{Buffers, WrId, MAX_INLINE};
 use crate::queue::entry::{WrEntry, WORD};
 use kernel::prelude::*;
-use rdma::wr::Lent;
+use rdma::wr::Posted;
 
 /// Data that the WR itself holds, at most `N` bytes.
 pub(crate) struct Inline<const N: usize = MAX_INLINE> {
@@ -41,15 +41,17 @@ impl<const N: usize> Inline<N> {
 
     /// Copies the data of a kernel user's WR. Fails with `EINVAL` if there is more than fits, or if
     /// it is not memory of the kernel.
-    pub(in crate::queue) fn of_kernel(lent: &Lent) -> Result<Self> {
+    pub(in crate::queue) fn of_kernel(posted: &Posted) -> Result<Self> {
         let mut inline = Self::EMPTY;
 
-        for sge in lent.sges().iter().filter(|sge| sge.len != 0) {
+        for sge in posted.sges().iter().filter(|sge| sge.len != 0) {
             // CAST: 32-bit numbers fit.
             let to = inline.data.get_mut(inline.len as usize..).ok_or(EINVAL)?;
             let to = to.get_mut(..sge.len as usize).ok_or(EINVAL)?;
 
-            lent.memory(sge.addr, sge.len).ok_or(EINVAL)?.copy_to(to)?;
+            let memory = posted.memory(sge.addr, sge.len).ok_or(EINVAL)?;
+
+            memory.copy_to(to)?;
             inline.len = inline.len.checked_add(sge.len).ok_or(EINVAL)?;
         }
         Ok(inline)
@@ -154,11 +156,24 @@ impl SendData {
         }
     }
 
-    /// Removes the data: the WR is done. Any context.
-    pub(crate) fn clear(&mut self) {
+    /// Gives the data up: the WR is done. Any context. Returns the id of a kernel user's WR for
+    /// which memory was lent.
+    #[must_use]
+    pub(crate) fn give_up(&mut self) -> Option<WrId> {
         match self {
-            Self::Buffers(buffers) => buffers.clear(),
-            Self::Inline(inline) => inline.len = 0,
+            Self::Buffers(buffers) => buffers.give_up(),
+            Self::Inline(inline) => {
+                inline.len = 0;
+                None
+            }
+        }
+    }
+
+    /// Returns the id of a kernel user's WR for which memory is lent. Any context.
+    pub(super) fn lent_id(&self) -> Option<&rdma::wr::WrId> {
+        match self {
+            Self::Buffers(buffers) => buffers.lent_id(),
+            Self::Inline(_) => None,
         }
     }
 }
