@@ -133,6 +133,7 @@ HOST = {
     "imports": ["check_imports"],
     "shape": ["check_shape"],
     "frames": ["check_frames"],
+    "misuse": ["misuse/check_misuse"],
     "clippy": ["check_clippy"],
     "mutants": ["mutants/run_mutants", "--check"],
     "panics": ["panics/check_panics"],
