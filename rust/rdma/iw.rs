@@ -4,7 +4,10 @@
 //!
 //! iw_cm calls a provider to connect, accept, reject and listen ([`CmOperations`]). The provider
 //! reports the results by events ([`CmId::event`]). iw_cm trusts its providers: an event that is
-//! invalid in its state is a `BUG()`. A provider must keep these rules:
+//! invalid in its state is a `BUG()`, and without an event that it expects it waits forever. No
+//! event corrupts memory: iw_cm counts the references to an id and clears its pointer to the queue
+//! pair under the lock of the id, drops events of an id that is destroyed, and copies what an event
+//! borrows. A provider must keep these rules:
 //!
 //! - If `connect` or `accept` fails, no event may follow, nor precede the failure.
 //! - If `connect` succeeds, exactly one [`CmEvent::ConnectReply`] must follow: destruction of the
@@ -410,8 +413,9 @@ pub trait CmOperations: Driver {
     /// Accepts the connect request with `token` for the queue pair in `param` (`iw_accept`).
     /// [`CmEvent::Established`] reports the result.
     ///
-    /// Returns the queue pair, as [`Driver::qp_by_number`] does. After an error the consumer cannot
-    /// reject the connection any more.
+    /// Returns the queue pair, as [`Driver::qp_by_number`] does ("Accepted queue pairs", see the
+    /// [crate](crate#duties-of-a-driver)). After an error the consumer cannot reject the connection
+    /// any more.
     fn accept(
         dev: &Device<Self>,
         id: &CmId,

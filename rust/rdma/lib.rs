@@ -9,10 +9,10 @@
 //!
 //! # Duties of a driver
 //!
-//! Consumers in the kernel lend their memory to a driver, and ib_core and iw_cm call them by
-//! pointers. A driver that breaks these duties corrupts memory although it has no unsafe code: the
-//! compiler cannot check them. So [`Driver`] requires the unsafe trait [`KeepsDuties`], and `//
-//! SAFETY:` comments of this crate refer to the duties by name.
+//! Consumers in the kernel lend their memory to a driver, and ib_core calls them by pointers. A
+//! driver that breaks these duties corrupts memory although it has no unsafe code: the compiler
+//! cannot check them. So [`Driver`] requires the unsafe trait [`KeepsDuties`], and `// SAFETY:`
+//! comments of this crate refer to the duties by name.
 //!
 //! - **Posted WRs.** The consumer keeps the memory of a WR, and the `struct ib_cqe`, until it
 //!   learns that the WR is complete, or has destroyed the queue. Types keep the driver from using
@@ -36,7 +36,10 @@
 //!     posted, or destroys that queue pair. Until then, other queue pairs of the protection domain
 //!     may not access the memory either: their streams do not end with that one's;
 //!   - the region is deregistered.
-//! - **Connections.** iw_cm trusts the events of a driver: see the rules in [`iw`].
+//! - **Accepted queue pairs.** [`Driver::qp_by_number`] returns the same queue pair for a number,
+//!   or none, as long as iw_cm has a reference that it took by this number, and so does
+//!   [`iw::CmOperations::accept`]. This crate drops the reference in iw_cm's place if the consumer
+//!   accepts the id again.
 //!
 //! Comments name the C function that an item wraps, and its file; `core/` stands for
 //! `drivers/infiniband/core/`.

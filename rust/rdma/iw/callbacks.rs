@@ -83,7 +83,8 @@ unsafe extern "C" fn accept<T: CmOperations>(
         // SAFETY: iw_cm passes valid parameters and a live id that it made for a connect request of
         // `T`. rdma_cm lets one consumer at a time accept or reject it, so `provider_data` does not
         // change meanwhile. If an earlier accept has set it, iw_cm had a reference to that queue
-        // pair, as `accept_again` requires.
+        // pair, as `accept_again` requires: iw_cm took it by the same number ("Accepted queue
+        // pairs", see the crate).
         unsafe {
             let param = ConnParam::from_raw(id, param);
             let dev = device::<T>(id);
@@ -97,8 +98,6 @@ unsafe extern "C" fn accept<T: CmOperations>(
                     accept_again::<T>(dev, cm_id, first, &param)?
                 }
             };
-            // iw_cm has a reference to this queue pair: its number is not reused while there is
-            // one.
             let qp = qp.as_ref().and_then(|qp| NonNull::new(qp.raw()));
             (*id).provider_data = ProviderData::Accepted(qp).into_raw();
         }
