@@ -132,7 +132,7 @@ impl<T: Driver> Callbacks<T> {
                 let pd = Pd::<T>::from_base((*srq).pd);
                 let base: *mut SrqBase = srq.cast();
                 let queue = match (*srq).uobject.is_null() {
-                    true => Some(QueueId::new()?),
+                    true => Some(QueueId::new()),
                     false => None,
                 };
 

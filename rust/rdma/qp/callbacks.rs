@@ -53,13 +53,12 @@ unsafe fn is_of_process(qp: *mut bindings::ib_qp) -> bool {
     unsafe { !(*qp).uobject.is_null() }
 }
 
-/// Returns the queues of a new queue pair of a kernel user. Fails with `ENOSPC` as
-/// [`QueueId::new`] does.
+/// Returns the queues of a new queue pair of a kernel user.
 ///
 /// # Safety
 ///
 /// `attr` must be the attributes of a new queue pair of driver `T`, for a kernel user.
-unsafe fn new_queues<T: Driver>(attr: &bindings::ib_qp_init_attr) -> Result<PostedQueues> {
+unsafe fn new_queues<T: Driver>(attr: &bindings::ib_qp_init_attr) -> PostedQueues {
     let shared = match attr.srq.is_null() {
         true => None,
         // SAFETY: By the caller's promise it is a queue of driver `T`, which its consumer does not
@@ -67,16 +66,16 @@ unsafe fn new_queues<T: Driver>(attr: &bindings::ib_qp_init_attr) -> Result<Post
         false => unsafe { Srq::<T>::from_raw(attr.srq) }.queue(),
     };
 
-    Ok(PostedQueues {
+    PostedQueues {
         send: PostedQueue {
-            id: QueueId::new()?,
+            id: QueueId::new(),
             cq: attr.send_cq,
         },
         recv: PostedQueue {
-            id: shared.map_or_else(QueueId::new, Ok)?,
+            id: shared.unwrap_or_else(QueueId::new),
             cq: attr.recv_cq,
         },
-    })
+    }
 }
 
 impl<T: Driver> Callbacks<T> {
@@ -111,7 +110,7 @@ impl<T: Driver> Callbacks<T> {
                 let base: *mut QpBase = qp.cast();
                 let queues = match is_of_process(qp) {
                     true => None,
-                    false => Some(new_queues::<T>(attr.raw)?),
+                    false => Some(new_queues::<T>(attr.raw)),
                 };
 
                 (&raw mut (*base).queues).write(queues);

@@ -2,43 +2,21 @@
 
 //! The queues of kernel users, and where their WRs are completed.
 
-use core::num::NonZeroU32;
-use kernel::{
-    prelude::*,
-    sync::atomic::{ordering, Atomic},
-};
+use kernel::sync::atomic::{ordering, Atomic};
 use riw_bindings as bindings;
 
 /// The number of a queue that a kernel user posts to: a send queue, a receive queue of one queue
 /// pair, or a shared one. No two queues ever have the same, so a WR that outlives its queue belongs
 /// to no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct QueueId(NonZeroU32);
-
-/// The number that was given last.
-static LAST: Atomic<u32> = Atomic::new(0);
+pub(crate) struct QueueId(u64);
 
 impl QueueId {
-    /// Returns a number that no queue has had. Any context. Fails with `ENOSPC` once all of the
-    /// 2^32 are used up: kernel users get no queue then until the module is loaded again.
-    pub(crate) fn new() -> Result<Self> {
-        let mut last = LAST.load(ordering::Relaxed);
+    /// Returns a number that no queue has had: 64 bits are never used up. Any context.
+    pub(crate) fn new() -> Self {
+        static NEXT: Atomic<u64> = Atomic::new(0);
 
-        loop {
-            let id = Self::after(last)?;
-
-            match LAST.cmpxchg(last, id.0.get(), ordering::Relaxed) {
-                Ok(_) => return Ok(id),
-                Err(now) => last = now,
-            }
-        }
-    }
-
-    /// Returns the number after `last`.
-    pub(super) fn after(last: u32) -> Result<Self> {
-        let next = last.checked_add(1).and_then(NonZeroU32::new);
-
-        next.map(Self).ok_or(ENOSPC)
+        Self(NEXT.fetch_add(1, ordering::Relaxed))
     }
 }
 
