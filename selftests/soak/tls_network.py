@@ -140,7 +140,7 @@ class TlsNetwork:
         for end, before in zip(self.ends, self._sockets):
             if self._strike != "namespace" or Path(f"/run/netns/{end.netns}").exists():
                 wait_until(lambda end=end, before=before: sockets(end) == before, 60,
-                           f"the sockets at {end.side} are gone but {before}: {sockets(end)}")
+                           f"{end.side} has as few sockets as before its programs: {before}, not {sockets(end)}")
 
     def _no_errors(self):
         """No connection has failed."""
