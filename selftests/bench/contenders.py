@@ -32,7 +32,7 @@ def siw_with_crcs(kernel):
     if kernel == "stock":
         call(LAB / "chroot", "selftests/bench/siw-with-crcs", "/lab/kdir", out, "CC=gcc-14")
     else:
-        call(LAB / "chroot", "selftests/bench/siw-with-crcs", f"/lab/{kernel}", out, "ARCH=um",
+        call(LAB / "chroot", "selftests/bench/siw-with-crcs", f"/lab/{uml.kernel(kernel).name}", out, "ARCH=um",
              RIW_OUT=str(uml.FOLDER))
     return f"/riw/{out}/siw.ko"
 
