@@ -11,7 +11,6 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/tls.h>
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
@@ -21,12 +20,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/ktls.h"
 #include "common/pair.h"
 #include "common/tap.h"
-
-#ifndef SOL_TLS
-#define SOL_TLS 282
-#endif
 
 /* Messages before the measurement, so that the caches of the kernel and TCP's buffers are warm. */
 #define WARM_UP 64
@@ -76,12 +72,7 @@ static void connect_both(const struct side *active, const struct side *passive)
 
 static void encrypt(int sock, int direction)
 {
-	static const struct tls12_crypto_info_aes_gcm_256 keys = {
-		.info = { .version = TLS_1_3_VERSION, .cipher_type = TLS_CIPHER_AES_GCM_256 },
-	};
-
-	if (setsockopt(sock, IPPROTO_TCP, TCP_ULP, "tls", sizeof("tls")) ||
-	    setsockopt(sock, SOL_TLS, direction, &keys, sizeof(keys)))
+	if (ktls_begin(sock) || ktls_set_key(sock, direction))
 		tap_bail("keys: %m");
 }
 
