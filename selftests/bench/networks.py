@@ -8,6 +8,8 @@ import lab
 import nfs
 from utils import cmd
 
+import encryption
+
 LONGEST_FPDU = 64774
 MTU = {"veth1500": 1500, "veth9000": 9000, "here1500": 1500}
 
@@ -28,34 +30,58 @@ def sides(contender, row):
 
 
 @contextlib.contextmanager
-def network(name, module_file, where):
+def network(name, module_file, where, encrypted_by=""):
     """Creates a network and yields its two ends, that of the client first. They have RDMA devices if
-    there is a module. `where`: the namespaces of veth."""
+    there is a module. `where`: the namespaces of veth. `encrypted_by`: TLS or WireGuard. TLS is set up for
+    devices only: without, each program does so for its own connections."""
     if module_file:
         cmd(f"insmod {module_file}")
-        try:
-            if name == "lo":
-                with lab.dummy() as node:
-                    yield node, node
-            elif name == "here1500":
-                with lab.veth_here(MTU[name]) as pair:
-                    yield pair
-            else:
-                with lab.veth_pair(MTU[name], where) as pair:
-                    yield pair
-        finally:
+    try:
+        with ends(name, bool(module_file), where, encrypted_by) as pair:
+            yield pair
+    finally:
+        if module_file:
             cmd(f"rmmod {lab.DRIVER}", timeout=30)
+
+
+@contextlib.contextmanager
+def ends(name, devices, where, encrypted_by):
+    """As `network`, with the module loaded."""
+    if encrypted_by:
+        encryption.use_instructions()
+    if encrypted_by == "WireGuard":
+        with encryption.wireguard_pair(MTU[name], devices) as pair:
+            yield pair
     elif name == "lo":
-        with lab.netdev("dummy0", "type", "dummy", addr="10.79.0.1/24"):
-            node = lab.Node("", "dummy0", "10.79.0.1")
+        with lab.dummy() if devices else plain_dummy() as node:
             yield node, node
+    elif name == "here1500":
+        with lab.veth_here(MTU[name]) as pair:
+            yield pair
+    elif devices:
+        with lab.veth_pair(MTU[name], where) as pair, \
+                encryption.tls_required(*pair) if encrypted_by else contextlib.nullcontext():
+            yield pair
     else:
-        with lab.cable(where):
-            nodes = [lab.Node("", "veth", f"10.78.0.{i + 1}", netns=side)
-                     for i, side in enumerate(where)]
-            for node in nodes:
-                lab.bring_up("veth", f"{node.addr}/24", netns=node.netns, mtu=MTU[name])
-            yield nodes
+        with plain_pair(MTU[name], where) as pair:
+            yield pair
+
+
+@contextlib.contextmanager
+def plain_dummy():
+    """Creates a dummy interface without a device."""
+    with lab.netdev("dummy0", "type", "dummy", addr="10.79.0.1/24"):
+        yield lab.Node("", "dummy0", "10.79.0.1")
+
+
+@contextlib.contextmanager
+def plain_pair(mtu, where):
+    """Creates two namespaces connected by veth, without devices."""
+    with lab.cable(where):
+        nodes = [lab.Node("", "veth", f"10.78.0.{i + 1}", netns=side) for i, side in enumerate(where)]
+        for node in nodes:
+            lab.bring_up("veth", f"{node.addr}/24", netns=node.netns, mtu=mtu)
+        yield nodes
 
 
 def choose_framing(contender, row, *nodes):

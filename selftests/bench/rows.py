@@ -3,6 +3,7 @@
 
 Sizes are in bytes. A row is measured for each contender that it applies to: the RDMA drivers (with
 perftest, the CM, and fio on NFS and NVMe) and plain TCP or SCTP (with iperf3, qperf, and fio on NFS).
+Rows with encryption are measured for those that it can protect.
 """
 import dataclasses
 
@@ -29,6 +30,9 @@ FEWEST_MESSAGES, SETTLED_MESSAGES = 5, 40
 IPERF3_MOST = MIB
 IPERF3_SCTP_MOST = 64 * KIB
 SCTP_SIZES = (64, 64 * KIB, MIB)
+ENCRYPTIONS = ("TLS", "WireGuard")
+ENCRYPTED_SIZES = (4 * KIB, 64 * KIB, MIB)
+ENCRYPTED_NETWORKS = ("veth1500", "veth9000")
 FRAMED_SIZES = (4 * KIB, 64 * KIB, MIB)
 # On lo, the FPDUs are long anyway.
 FRAMINGS = ("CRC", "markers", "long FPDUs")
@@ -70,6 +74,7 @@ class Row:
     depth: int = 0       # storage: requests in flight
     batch: int = 1       # storage: the most requests that one system call submits or completes
     transport: str = ""  # SCTP; "" for TCP
+    encryption: str = ""  # TLS or WireGuard; "" for none
 
     @property
     def name(self):
@@ -79,7 +84,7 @@ class Row:
     @property
     def what(self):
         """The name of the row among those of its kind on a network."""
-        words = [self.transport, self.operation,
+        words = [self.transport, self.encryption, self.operation,
                  self.size and label(self.size),
                  self.qps > 1 and f"{self.qps} QPs", self.events and "events", self.framing,
                  self.typical and "typical", self.depth and f"depth {self.depth}",
@@ -179,8 +184,9 @@ class Row:
             return (self.kind in ("bandwidth", "latency", "cpu") and self.operation == "write"
                     and self.size <= IPERF3_MOST and self.qps == 1 and not self.framing
                     and not self.typical)
-        # siw has no markers, no choice of the length of FPDUs, and no SCTP.
-        return contender != "siw" or not (self.framing in FRAMINGS[1:] or self.transport)
+        # siw has no markers, no choice of the length of FPDUs, no SCTP and no TLS.
+        return contender != "siw" or not (self.framing in FRAMINGS[1:] or self.transport
+                                          or self.encryption == "TLS")
 
 
 def full():
@@ -202,6 +208,8 @@ def full():
         for size in SCTP_SIZES:
             yield Row(network, "bandwidth", "write", size, transport="SCTP")
         yield from Row(network, "latency", "write", 2, transport="SCTP").given
+        if network in ENCRYPTED_NETWORKS:
+            yield from encrypted(network)
         for operation in OPERATIONS if network in THOROUGH_NETWORKS else ():
             for qps in (4, 64):
                 yield Row(network, "bandwidth", operation, 64 * KIB, qps)
@@ -214,6 +222,15 @@ def full():
     yield Row(network, "memory", "")
     for operation in OPERATIONS:
         yield Row(network, "cpu", operation, 64 * KIB)
+
+
+def encrypted(network):
+    """Yields the rows with encryption on a network."""
+    for encryption in ENCRYPTIONS:
+        for size in ENCRYPTED_SIZES:
+            yield Row(network, "bandwidth", "write", size, encryption=encryption)
+        yield Row(network, "rate", "write", 64, encryption=encryption)
+        yield from Row(network, "latency", "write", 2, encryption=encryption).given
 
 
 def storage():

@@ -79,8 +79,10 @@ def write(out, run, measured, chosen):
               "moderation are perftest's defaults. CRCs are off at both ends, except in rows that "
               "say CRC; SCTP always has its own. In rows of SCTP, the column tcp is SCTP without "
               f"RDMA: iperf3 --sctp, with messages of {rows.label(rows.IPERF3_SCTP_MOST)} at most, "
-              "and qperf. NFS and NVMe: fio, direct I/O, with the named number of requests in "
-              "flight.\n")
+              "and qperf. In rows of TLS, riw is below MPA, with handshakes by tlshd, and the column "
+              "tcp is iperf3 and qperf over connections that the kernel encrypts in the same way, by TLS "
+              "1.3 with AES-256-GCM; siw has no TLS. In rows of WireGuard, all of them are above a "
+              "tunnel. NFS and NVMe: fio, direct I/O, with the named number of requests in flight.\n")
     against = [name for name in contenders if name != "riw"]
     head = ["", *contenders, *(f"riw : {name}" for name in against)]
     for network in dict.fromkeys(row.network for row in chosen):
@@ -98,7 +100,8 @@ def write(out, run, measured, chosen):
                 tcp = row if row.applies("tcp") else None
                 if tcp is None and row.qps == 1 and not (row.events or row.framing or row.typical):
                     tcp = next((one for one in some if one.applies("tcp")
-                                and (one.size, one.transport) == (row.size, row.transport)),
+                                and (one.size, one.transport, one.encryption)
+                                == (row.size, row.transport, row.encryption)),
                                None)
                 applies = {name: bool(tcp) if name == "tcp" else row.applies(name.partition("@")[0])
                            for name in contenders}

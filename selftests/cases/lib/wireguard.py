@@ -10,6 +10,8 @@ from utils import cmd
 
 ADDRS = ("10.80.0.1", "10.80.0.2")
 PORT = 51820
+OVERHEAD = 80
+"""By how much the MTU of a tunnel is below that of the network: the headers of IPv6, UDP and WireGuard."""
 
 
 def _private(name):
@@ -41,19 +43,22 @@ def other_key(node):
 
 
 @contextmanager
-def tunnel():
-    """Creates two namespaces connected by veth, and a tunnel of WireGuard over it, with a device on each end. Yields
-    both ends, and the left interface that carries what the tunnel sends."""
-    nodes = [Node(f"{DRIVER}{at}", "wg0", ADDRS[at], netns=name) for at, name in enumerate(SIDES)]
+def tunnel(mtu=0, devices=True):
+    """Creates two namespaces connected by veth, and a tunnel of WireGuard over it, with a device on each end if there
+    are to be `devices`. `mtu`: that of veth. Yields both ends, and the left interface that carries what the tunnel
+    sends."""
+    nodes = [Node(f"{DRIVER}{at}" if devices else "", "wg0", ADDRS[at], netns=name) for at, name in enumerate(SIDES)]
     keys = [_private(name) for name in SIDES]
     with ExitStack() as stack:
         stack.callback(lambda: [os.remove(key) for key in keys])
         stack.enter_context(cable())
         for at, node in enumerate(nodes):
-            bring_up("veth", f"10.78.0.{at + 1}/24", netns=node.netns)
-            stack.enter_context(netdev("wg0", "type", "wireguard", addr=f"{node.addr}/24", netns=node.netns))
+            bring_up("veth", f"10.78.0.{at + 1}/24", netns=node.netns, mtu=mtu)
+            stack.enter_context(netdev("wg0", "type", "wireguard", addr=f"{node.addr}/24", netns=node.netns,
+                                       mtu=mtu and mtu - OVERHEAD))
             _use(node, keys[at])
             cmd(["wg", "set", "wg0", "listen-port", PORT, "peer", _public(keys[1 - at]), "allowed-ips",
                  f"{ADDRS[1 - at]}/32", "endpoint", f"10.78.0.{2 - at}:{PORT}"], host=node)
-            stack.enter_context(rdma_link(node.dev, "wg0", node.netns))
+            if devices:
+                stack.enter_context(rdma_link(node.dev, "wg0", node.netns))
         yield *nodes, Node("", "veth", "10.78.0.1", netns=SIDES[0])
