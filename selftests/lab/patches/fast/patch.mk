@@ -25,3 +25,13 @@ CONFIG_CRYPTO_LIB_POLY1305_ARCH := y
 CFLAGS_chacha.o := -DCONFIG_CRYPTO_LIB_CHACHA_ARCH=1 -include $(lab_patches)simd.h
 CFLAGS_poly1305.o := -DCONFIG_CRYPTO_LIB_POLY1305_ARCH=1 -include $(lab_patches)simd.h
 endif
+
+# The link between two machines: see vnet.h.
+ifeq ($(obj),arch/um/drivers)
+CFLAGS_vector_transports.o := -include $(lab_patches)vnet.h
+endif
+
+# Interrupts on a machine with one CPU: see irq.h.
+ifeq ($(obj),arch/um/kernel)
+CFLAGS_irq.o := -include $(lab_patches)irq.h
+endif
