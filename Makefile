@@ -76,6 +76,9 @@ bench := selftests/bench/run_bench $(if $(filter qemu,$(LAB)),--kernel stock) \
 bench: lab
 	@$(bench) $(if $(LAB)$(BASE)$(ROWS)$(ROUNDS),,--out Documentation/performance)
 
+bench-two: lab
+	@$(bench) --two $(if $(LAB)$(BASE)$(ROWS)$(ROUNDS),,--out Documentation/performance)
+
 bench-quick: lab
 	@$(bench) --quick
 
@@ -185,6 +188,7 @@ help:
 	@echo '  make check-debug run the cases and a soak on the instrumented kernels debug and check'
 	@echo '  make soak        random traffic, kills and removals (MINUTES=10, SEED=1, TRANSPORT=sctp; RIW_KERNEL=check, stock)'
 	@echo '  make bench       measure riw, siw and TCP (bench-quick: under 5 minutes)'
+	@echo '  make bench-two   the same between two machines: bandwidth, and the CPU time of each end'
 	@echo '  make profile     profile a row of the bench (ROW="veth1500 bandwidth write 64 KiB"; DRIVER=siw)'
 	@echo '  make scale       open many idle connections (CONNECTIONS=10000, PROCESSES=10; DRIVER=siw)'
 	@echo '  make module      build riw.ko for that kernel'
@@ -207,4 +211,4 @@ help:
 	@echo '  make lab         build the Debian root and the kernel files of the lab'
 	@echo '  make lab-clean   remove the lab'
 
-.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-options check-deb check-reach check-debug check-series check-patches soak bench bench-quick profile scale shell module host-test coverage coverage-driver valgrind mutants litmus loom big-endian fuzz clippy fmt doc series lab lab-clean help
+.PHONY: all install uninstall provider provider-install provider-uninstall deb clean demo check check-full check-install check-options check-deb check-reach check-debug check-series check-patches soak bench bench-two bench-quick profile scale shell module host-test coverage coverage-driver valgrind mutants litmus loom big-endian fuzz clippy fmt doc series lab lab-clean help

@@ -21,12 +21,29 @@ def tree(pid):
     return found
 
 
+def stat(pid):
+    """Returns the name of a process, and its CPU time in ticks: its own in user and kernel mode, and that of its
+    children."""
+    name, _, fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+    return name.partition("(")[2], [int(field) for field in fields.split()[11:15]]
+
+
 def seconds(pid):
     """Returns the CPU seconds of a process, of its descendants and of all children that these have
     reaped."""
     ticks = 0
     for one in tree(pid):
         with contextlib.suppress(OSError):
-            fields = pathlib.Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-            ticks += sum(int(field) for field in fields[11:15])
+            ticks += sum(stat(one)[1])
     return ticks / TICK
+
+
+def kernel_seconds(pid):
+    """Returns the CPU seconds of the kernel of a User-Mode Linux whose program is a descendant of `pid`. Its processes
+    are other processes of the host, and do not count. Raises OSError if there is none."""
+    for one in tree(pid):
+        with contextlib.suppress(OSError):
+            name, ticks = stat(one)
+            if name == "linux":
+                return sum(ticks[:2]) / TICK
+    raise OSError(f"no User-Mode Linux below process {pid}")

@@ -15,6 +15,13 @@ NETWORKS = {
     "veth9000": "two namespaces, veth, MTU 9000",
     "here1500": "one namespace, veth, MTU 1500",
 }
+TWO_NETWORKS = {
+    "two1500": "two machines, MTU 1500",
+    "two9000": "two machines, MTU 9000",
+    "two65534": "two machines, MTU 65534",
+}
+# The ends of a transfer: who sends its data. The client sends a write or a send, the server the data of a read.
+ENDS = ("sender", "receiver")
 # These have all rows of programs on verbs.
 MAIN_NETWORKS = ("lo", "veth1500", "veth9000")
 # From 64 B to 8 MiB in steps of 4.
@@ -64,7 +71,7 @@ class Row:
     """A row: one figure for each contender. `kind` selects how it is measured (see `measure`)."""
 
     network: str
-    kind: str            # bandwidth, rate, latency, connections, memory, cpu, nfs, nvme, nvme rate
+    kind: str            # bandwidth, rate, latency, connections, memory, cpu, kernel, nfs, nvme, nvme rate
     operation: str       # write, read, send; "" if the kind has no operation
     size: int = 0
     qps: int = 1
@@ -75,6 +82,7 @@ class Row:
     batch: int = 1       # storage: the most requests that one system call submits or completes
     transport: str = ""  # SCTP; "" for TCP
     encryption: str = ""  # TLS or WireGuard; "" for none
+    end: str = ""        # kernel: sender or receiver; "" for both together
 
     @property
     def name(self):
@@ -88,19 +96,21 @@ class Row:
                  self.size and label(self.size),
                  self.qps > 1 and f"{self.qps} QPs", self.events and "events", self.framing,
                  self.typical and "typical", self.depth and f"depth {self.depth}",
-                 self.batch > 1 and f"batches of {self.batch}"]
+                 self.batch > 1 and f"batches of {self.batch}", self.end]
         return " ".join(str(word) for word in words if word)
 
     @property
     def measured(self):
         """The row whose measurement also gives the figure of this one."""
-        return dataclasses.replace(self, typical=False)
+        return dataclasses.replace(self, typical=False, end="")
 
     @property
     def given(self):
         """The rows whose figures the measurement of this row gives."""
         if self.kind == "latency" and self.size in THOROUGH_SIZES["latency"]:
             return self, dataclasses.replace(self, typical=True)
+        if self.kind == "kernel":
+            return self, *(dataclasses.replace(self, end=end) for end in ENDS)
         return (self,)
 
     @property
@@ -111,13 +121,13 @@ class Row:
     @property
     def thorough(self):
         """Whether the row is measured in every round."""
-        return (self.network in THOROUGH_NETWORKS
+        return (self.network in (*THOROUGH_NETWORKS, *TWO_NETWORKS)
                 and self.size in THOROUGH_SIZES.get(self.kind, (self.size,)))
 
     @property
     def unit(self):
         return {"bandwidth": "MiB/s", "rate": "kmsg/s", "latency": "µs", "connections": "1/s",
-                "memory": "KiB/QP", "cpu": "s/GiB", "nfs": "MiB/s", "nvme": "MiB/s",
+                "memory": "KiB/QP", "cpu": "s/GiB", "kernel": "ms/GiB", "nfs": "MiB/s", "nvme": "MiB/s",
                 "nvme rate": "kIOPS"}[self.kind]
 
     @property
@@ -181,7 +191,7 @@ class Row:
                 # User-Mode Linux is configured without NVMe over TCP.
                 return self.kind == "nfs"
             # TCP has no operations: its rows of writes stand for all of them.
-            return (self.kind in ("bandwidth", "latency", "cpu") and self.operation == "write"
+            return (self.kind in ("bandwidth", "latency", "cpu", "kernel") and self.operation == "write"
                     and self.size <= IPERF3_MOST and self.qps == 1 and not self.framing
                     and not self.typical)
         # siw has no markers, no choice of the length of FPDUs, no SCTP and no TLS.
@@ -261,3 +271,19 @@ def quick():
         yield Row(network, "rate", operation, 64)
         yield from Row(network, "latency", operation, 2).given
     yield Row(network, "nfs", "read", MIB, depth=8)
+
+
+def two():
+    """Yields the rows of two machines: bandwidth, the CPU time of the kernels, message rate and latency."""
+    for network in TWO_NETWORKS:
+        streams = [Row(network, "bandwidth", operation, size, framing=framing)
+                   for operation in OPERATIONS for size in (64 * KIB, MIB)
+                   for framing in (("", "CRC") if operation == "write" else ("",))]
+        streams.append(Row(network, "bandwidth", "write", 64 * KIB, transport="SCTP"))
+        yield from streams
+        for row in streams:
+            yield from dataclasses.replace(row, kind="kernel").given
+        for operation in OPERATIONS:
+            yield Row(network, "rate", operation, 64)
+        for operation in OPERATIONS:
+            yield from Row(network, "latency", operation, 2).given

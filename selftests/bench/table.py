@@ -5,9 +5,12 @@ import dataclasses
 import rows
 from stats import number
 
-TITLES = {"bandwidth": "Bandwidth", "rate": "Message rate", "latency": "Latency, mean or typical, one way (read: round trip)",
+TITLES = {"bandwidth": "Bandwidth", "kernel": "CPU time of the kernels", "rate": "Message rate",
+          "latency": "Latency, mean or typical, one way (read: round trip)",
           "connections": "Connections", "memory": "Memory", "cpu": "CPU time",
           "nfs": "NFS 4.2, bandwidth", "nvme": "NVMe, bandwidth", "nvme rate": "NVMe, random requests"}
+
+HEADINGS = {**rows.TWO_NETWORKS, **rows.NETWORKS}
 
 
 def cell(figure, applies):
@@ -38,7 +41,8 @@ def ratio(row, ours, theirs):
 def crc_costs(out, contenders, measured, chosen):
     """Writes the table of the bandwidth that CRCs cost each contender."""
     contenders = [name for name in contenders if name != "tcp"]
-    some = [(row, dataclasses.replace(row, framing="")) for row in chosen if row.framing == "CRC"]
+    some = [(row, dataclasses.replace(row, framing="")) for row in chosen
+            if row.framing == "CRC" and row.kind == "bandwidth"]
     if not some:
         return
     out.write("\n## CRC at both ends: loss of bandwidth, %\n\n")
@@ -56,11 +60,12 @@ def crc_costs(out, contenders, measured, chosen):
 def write(out, run, measured, chosen):
     """Writes all tables. `run` has the facts about the run, as in figures.json."""
     contenders = run["contenders"]
-    out.write("<!-- SPDX-License-Identifier: GPL-2.0 -->\n<!-- Written by make bench. -->\n"
-              "# Figures\n\n")
-    out.write(f"{run['date']}, riw {run['revision']}, {run['rounds']} rounds "
-              "(every second one for MTU 9000 and sizes that only the plots need), contenders in "
-              "turn.\n\n")
+    two = any(row.network in rows.TWO_NETWORKS for row in chosen)
+    out.write("<!-- SPDX-License-Identifier: GPL-2.0 -->\n"
+              f"<!-- Written by make bench{'-two' if two else ''}. -->\n"
+              f"# Figures{' of two machines' if two else ''}\n\n")
+    rare = "" if two else " (every second one for MTU 9000 and sizes that only the plots need)"
+    out.write(f"{run['date']}, riw {run['revision']}, {run['rounds']} rounds{rare}, contenders in turn.\n\n")
     out.write(f"- Machine: {run['machine']['cpu']}, {run['machine']['cpus']} CPUs.\n"
               f"- Kernel: {run['kernel']}.\n")
     ceilings = run["machine"]["ceilings"]
@@ -72,8 +77,13 @@ def write(out, run, measured, chosen):
         if "crc32c_instruction" in ceilings:
             out.write(f", {number(ceilings['crc32c_instruction'])} MiB/s by the instruction")
         out.write(".\n")
-        disk = ", ".join(f"{what} {number(value)}" for what, value in ceilings["disk"].items())
-        out.write(f"- fio on the disk of the NVMe rows itself, in the target's machine, kIOPS: {disk}.\n")
+        if "link" in ceilings:
+            sender, receiver = map(number, ceilings["link"])
+            out.write(f"- The link itself, of packets of 64 KiB: {sender} ms per GiB at the sender, {receiver} at the "
+                      "receiver. The CPU time of the kernels includes it.\n")
+        if any(row.storage for row in chosen):
+            disk = ", ".join(f"{what} {number(value)}" for what, value in ceilings["disk"].items())
+            out.write(f"- fio on the disk of the NVMe rows itself, in the target's machine, kIOPS: {disk}.\n")
     out.write("\nMedian (smallest … largest round). The last columns give how many times better "
               "riw is than a contender, in **bold** where it is worse. Queue depth and CQ "
               "moderation are perftest's defaults. CRCs are off at both ends, except in rows that "
@@ -82,7 +92,10 @@ def write(out, run, measured, chosen):
               "and qperf. In rows of TLS, riw is below MPA, with handshakes by tlshd, and the column "
               "tcp is iperf3 and qperf over connections that the kernel encrypts in the same way, by TLS "
               "1.3 with AES-256-GCM; siw has no TLS. In rows of WireGuard, all of them are above a "
-              "tunnel. NFS and NVMe: fio, direct I/O, with the named number of requests in flight.\n")
+              "tunnel.")
+    if any(row.storage for row in chosen):
+        out.write(" NFS and NVMe: fio, direct I/O, with the named number of requests in flight.")
+    out.write("\n")
     against = [name for name in contenders if name != "riw"]
     head = ["", *contenders, *(f"riw : {name}" for name in against)]
     for network in dict.fromkeys(row.network for row in chosen):
@@ -90,7 +103,7 @@ def write(out, run, measured, chosen):
             some = [row for row in chosen if (row.network, row.kind) == (network, kind)]
             if not some:
                 continue
-            out.write(f"\n## {TITLES[kind]}, {some[0].unit}: {rows.NETWORKS[network]}\n\n")
+            out.write(f"\n## {TITLES[kind]}, {some[0].unit}: {HEADINGS[network]}\n\n")
             out.write("| " + " | ".join(head) + " |\n")
             out.write("|---" * len(head) + "|\n")
             for row in some:
@@ -100,8 +113,8 @@ def write(out, run, measured, chosen):
                 tcp = row if row.applies("tcp") else None
                 if tcp is None and row.qps == 1 and not (row.events or row.framing or row.typical):
                     tcp = next((one for one in some if one.applies("tcp")
-                                and (one.size, one.transport, one.encryption)
-                                == (row.size, row.transport, row.encryption)),
+                                and (one.size, one.transport, one.encryption, one.end)
+                                == (row.size, row.transport, row.encryption, row.end)),
                                None)
                 applies = {name: bool(tcp) if name == "tcp" else row.applies(name.partition("@")[0])
                            for name in contenders}

@@ -36,7 +36,7 @@ def figures(row, server, client, messages, limit):
         return {row: float(latency[1].replace(",", "")) / 1000}, 1, 1
     with bkg([*by, "iperf3", "-s", "-1", "-B", server.addr, "-p", port], host=server) as serving:
         lab.wait_port_listen(port, host=server, server=serving)
-        much = ["-n", messages * row.size] if row.kind == "cpu" and messages else ["-t", 1]
+        much = ["-n", messages * row.size] if row.kind in ("cpu", "kernel") and messages else ["-t", 1]
         said = cmd([*by, "iperf3", "-c", server.addr, "-p", port, *sctp, *much, "-l", size, "-J"],
                    host=client, timeout=limit).stdout
     value = json.loads(said)["end"]["sum_received"]["bits_per_second"] / 8 / rows.MIB
