@@ -61,7 +61,7 @@ macro_rules! settings {
             /// Creates the settings from the module parameters. May sleep. Fails with `EINVAL` if
             /// one is out of range, or `ENOMEM`.
             pub(crate) fn new() -> Result<Self> {
-                let terms = new_mutex!(TlsTerms::default(), "riw::Settings::tls_terms");
+                let terms = new_mutex!(TlsTerms::new()?, "riw::Settings::tls_terms");
 
                 Ok(Self {
                     $($mpa: settings!(@initial $mpa, $mpa_range),)*
@@ -368,7 +368,7 @@ impl Settings {
 
     /// Gives up the key that the settings hold: the device goes. May sleep.
     pub(crate) fn release(&self) {
-        self.change_tls_terms(|terms| terms, TlsTerms::default());
+        self.change_tls_terms(|terms| &mut terms.psk, None);
     }
 
     /// Whether connections and listeners have all addresses of the netdev. Any context.

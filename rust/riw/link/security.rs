@@ -2,9 +2,9 @@
 
 //! How connections are secured, which an administrator chooses.
 
-#[cfg(not(CONFIG_RDMA_RIW_TLS))]
-use kernel::prelude::*;
-use kernel::{str::CString, sync::Arc};
+#[cfg(CONFIG_RDMA_RIW_TLS)]
+use super::tls::HandshakeQueue;
+use kernel::{prelude::*, str::CString, sync::Arc};
 #[cfg(CONFIG_RDMA_RIW_TLS)]
 pub(crate) use net::tls::Psk;
 
@@ -20,6 +20,18 @@ impl Psk {
 
     pub(crate) fn serial(&self) -> u32 {
         match *self {}
+    }
+}
+
+/// Stands for the connections that wait for a handshake: there are none.
+#[cfg(not(CONFIG_RDMA_RIW_TLS))]
+#[derive(Clone)]
+pub(crate) struct HandshakeQueue;
+
+#[cfg(not(CONFIG_RDMA_RIW_TLS))]
+impl HandshakeQueue {
+    fn new() -> Result<Self> {
+        Ok(Self)
     }
 }
 
@@ -40,11 +52,25 @@ pub(crate) struct Security {
 }
 
 /// The terms of a handshake.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct TlsTerms {
     /// The name that the certificate of a server must have; `None`: its address.
     pub(crate) name: Option<Arc<CString>>,
     /// The pre-shared key that an initiator offers, and that a responder accepts; or a keyring, of
     /// which a responder accepts each key. `None`: certificates authenticate.
     pub(crate) psk: Option<Arc<Psk>>,
+    /// Where connections of the device wait for room.
+    pub(super) queue: HandshakeQueue,
+}
+
+impl TlsTerms {
+    /// Returns those of a new device: a server has a certificate for its address. May sleep. Fails
+    /// with `ENOMEM` without memory.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self {
+            name: None,
+            psk: None,
+            queue: HandshakeQueue::new()?,
+        })
+    }
 }

@@ -13,6 +13,7 @@ use super::{
         types::{LinkDetails, LinkState, Site},
     },
     inlet::{InletMemory, RecordInlet},
+    queue::Place,
 };
 use crate::bounds::RX_ROOM;
 use core::net::SocketAddr;
@@ -34,18 +35,17 @@ const DRAIN_BATCH: usize = 64;
 /// Records without data that a peer may send during the startup. OpenSSL sends two tickets.
 const OTHER_RECORDS: u32 = 64;
 
-/// Milliseconds after which a handshake is requested again for which there was no room: the kernel
-/// keeps 3 to 50 requests of a namespace until a process takes them, of all its users. So each user
-/// has the same chance, and thousands of connections that wait cost little.
-const RETRY_TIME: u32 = 50;
+/// Milliseconds after which the first connection of a [`HandshakeQueue`](super::HandshakeQueue)
+/// requests its handshake again: the kernel keeps 3 to 50 requests of a namespace until a process
+/// takes them, of all its users.
+const RETRY_TIME: u32 = 10;
 
 /// How far a connection is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TlsStage {
     /// TCP connects, or the handshake has yet to begin.
     Connecting,
     /// The handshake cannot begin yet: too many others wait.
-    Queued,
+    Queued(Place),
     /// The handshake is under way.
     Handshake,
     /// The handshake has succeeded.
@@ -147,10 +147,10 @@ impl TlsConnection {
     /// Reports the events of the connection to `owner`. May sleep. `ENOTCONN` before the handshake
     /// has succeeded: a process polls the socket meanwhile.
     pub(in crate::link) fn set_callbacks<T: AnyEvent>(&self, owner: Arc<T>) -> Result {
-        if self.stage != TlsStage::Secured {
-            return Err(ENOTCONN);
+        match self.stage {
+            TlsStage::Secured => self.socket.set_callbacks(owner),
+            _ => Err(ENOTCONN),
         }
-        self.socket.set_callbacks(owner)
     }
 
     /// Takes the inlet.
@@ -218,7 +218,7 @@ impl Carrier for TlsConnection {
     /// The connection is established once the handshake has succeeded. As long as it is under way,
     /// only its result counts, which has the reason of a failure.
     fn state(&self) -> LinkState {
-        match (self.stage, self.tcp_state()) {
+        match (&self.stage, self.tcp_state()) {
             (TlsStage::Secured, state) => state,
             (TlsStage::Handshake, _) => LinkState::Connecting,
             (_, state @ LinkState::Closed(_)) => state,
@@ -233,11 +233,14 @@ impl Carrier for TlsConnection {
     }
 
     fn is_handshake_due(&self) -> bool {
-        self.stage == TlsStage::Connecting && self.tcp_state() != LinkState::Connecting
+        matches!(self.stage, TlsStage::Connecting) && self.tcp_state() != LinkState::Connecting
     }
 
     fn handshake_retry(&self) -> Option<Jiffies> {
-        (self.stage == TlsStage::Queued).then(|| msecs_to_jiffies(RETRY_TIME))
+        match &self.stage {
+            TlsStage::Queued(place) => place.is_first().then(|| msecs_to_jiffies(RETRY_TIME)),
+            _ => None,
+        }
     }
 
     fn local_addr(&self) -> Result<SocketAddr> {

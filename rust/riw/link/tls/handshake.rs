@@ -5,7 +5,6 @@
 use super::{
     super::{
         events::{EventSink, LinkEvents},
-        security::TlsTerms,
         startup::StartupFailure,
         types::LinkState,
     },
@@ -35,10 +34,10 @@ impl TlsConnection {
         &mut self,
         owner: &Arc<T>,
     ) -> Result<bool, StartupFailure> {
-        match self.stage {
+        match &self.stage {
             TlsStage::Secured => Ok(true),
             TlsStage::Handshake => self.end_handshake(owner),
-            TlsStage::Connecting | TlsStage::Queued => match self.tcp_state() {
+            TlsStage::Connecting | TlsStage::Queued(_) => match self.tcp_state() {
                 LinkState::Connecting => Ok(false),
                 // It has ended before there was one.
                 LinkState::Closed(_) => Ok(true),
@@ -47,21 +46,39 @@ impl TlsConnection {
         }
     }
 
-    /// Requests the handshake.
+    /// Requests the handshake, if no other connection waits for that, or when this one is the
+    /// first that does.
     fn request_handshake<T: LinkEvents>(&mut self, owner: &Arc<T>) -> Result<(), StartupFailure> {
         let owner = EventSink::new(owner.clone()).map_err(StartupFailure::Local)?;
-        let psk = self.terms.psk.clone();
-        let begun = (self.socket).begin_handshake(self.role, psk, HANDSHAKE_TIME, owner);
+        let is_its_turn = match &self.stage {
+            TlsStage::Queued(place) => place.is_first(),
+            _ => self.terms.queue.is_empty(),
+        };
+        let begun = match is_its_turn {
+            true => {
+                let psk = self.terms.psk.clone();
 
-        self.stage = match begun {
-            Ok(()) => TlsStage::Handshake,
-            Err(e) if e == EAGAIN => TlsStage::Queued,
+                (self.socket).begin_handshake(self.role, psk, HANDSHAKE_TIME, owner.clone())
+            }
+            false => Err(EAGAIN),
+        };
+
+        match begun {
+            // A place is given up: the next connection tries.
+            Ok(()) => self.stage = TlsStage::Handshake,
+            Err(e) if e == EAGAIN => {
+                if matches!(self.stage, TlsStage::Connecting) {
+                    let place = self.terms.queue.join(owner);
+
+                    self.stage = TlsStage::Queued(place.map_err(StartupFailure::Local)?);
+                }
+            }
             Err(e) => {
                 return Err(
                     TlsFault::of_request(e).map_or(StartupFailure::Local(e), StartupFailure::from)
                 );
             }
-        };
+        }
         Ok(())
     }
 
@@ -84,7 +101,7 @@ impl TlsConnection {
             .map_err(StartupFailure::Local)?;
         self.stage = TlsStage::Secured;
         // An administrator may want the key to go.
-        self.terms = TlsTerms::default();
+        self.terms.psk = None;
         Ok(true)
     }
 }

@@ -17,8 +17,10 @@ mod connection;
 mod fault;
 mod handshake;
 mod inlet;
+mod queue;
 mod session;
 
 pub(crate) use connection::TlsConnection;
 pub(in crate::link) use fault::TlsFault;
 pub(super) use inlet::RecordInlet;
+pub(in crate::link) use queue::HandshakeQueue;
