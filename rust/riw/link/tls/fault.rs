@@ -9,7 +9,8 @@ use kernel::prelude::*;
 pub(crate) enum TlsFault {
     /// No process makes handshakes.
     NoAgent,
-    /// A certificate is not accepted, or the peer does not accept that of this side.
+    /// A certificate is not accepted, or the peer does not accept that of this side; or the peer has
+    /// ended the handshake, for which tlshd has no other number.
     Certificate,
     /// The peer has presented no certificate.
     NoCertificate,
@@ -33,7 +34,9 @@ impl TlsFault {
     pub(in crate::link) fn rule(self) -> &'static str {
         match self {
             Self::NoAgent => "no tlshd runs in this network namespace",
-            Self::Certificate => "a certificate was not accepted in the TLS handshake",
+            Self::Certificate => {
+                "a certificate was not accepted in the TLS handshake, or the peer has ended it"
+            }
             Self::NoCertificate => "the peer has no certificate for TLS",
             Self::Key => "the TLS handshake found no pre-shared key that both sides have",
             Self::OtherKey => "the peer has a pre-shared key that tls_psk does not allow",
