@@ -58,7 +58,7 @@ impl HandshakeQueue {
             state <- new_mutex!(state, "riw::HandshakeQueue::state"),
         });
 
-        Ok(Self(Arc::pin_init(places, GFP_KERNEL)?.into()))
+        Ok(Self(Arc::pin_init(places, GFP_KERNEL)?))
     }
 
     /// Whether no connection waits. May sleep.
