@@ -114,6 +114,8 @@ fn message(request: SendRequest, posted: Posted, inline: bool) -> Result<Parts> 
 }
 
 /// Returns the parts of a WR of a kernel user of `dev`. Fails with `EINVAL` if it is invalid.
+// The caller's frame has copies of the data, too.
+#[inline(never)]
 fn request(
     dev: &Device<Riw>,
     operation: SendOperation<'_, Riw>,
