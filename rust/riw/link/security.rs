@@ -2,7 +2,6 @@
 
 //! How connections are secured, which an administrator chooses.
 
-#[cfg(CONFIG_RDMA_RIW_TLS)]
 use super::tls::HandshakeQueue;
 use kernel::{prelude::*, str::CString, sync::Arc};
 #[cfg(CONFIG_RDMA_RIW_TLS)]
@@ -20,18 +19,6 @@ impl Psk {
 
     pub(crate) fn serial(&self) -> u32 {
         match *self {}
-    }
-}
-
-/// Stands for the connections that wait for a handshake: there are none.
-#[cfg(not(CONFIG_RDMA_RIW_TLS))]
-#[derive(Clone)]
-pub(crate) struct HandshakeQueue;
-
-#[cfg(not(CONFIG_RDMA_RIW_TLS))]
-impl HandshakeQueue {
-    fn new() -> Result<Self> {
-        Ok(Self)
     }
 }
 

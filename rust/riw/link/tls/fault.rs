@@ -9,8 +9,8 @@ use kernel::prelude::*;
 pub(crate) enum TlsFault {
     /// No process makes handshakes.
     NoAgent,
-    /// A certificate is not accepted, or the peer does not accept that of this side; or the peer has
-    /// ended the handshake, for which tlshd has no other number.
+    /// A certificate is not accepted, or the peer does not accept that of this side; or the peer
+    /// has ended the handshake, for which tlshd has no other number.
     Certificate,
     /// The peer has presented no certificate.
     NoCertificate,

@@ -19,19 +19,19 @@ pub(crate) struct HandshakeQueue(Arc<Places>);
 #[pin_data]
 struct Places {
     #[pin]
-    state: Mutex<State>,
+    state: Mutex<Waiting>,
 }
 
-struct State {
+struct Waiting {
     /// The number of the next place.
     next: u64,
-    waiting: RBTree<u64, Arc<dyn Waiter>>,
+    waiters: RBTree<u64, Arc<dyn Waiter>>,
 }
 
-impl State {
+impl Waiting {
     /// Returns the place in front, and who has it.
     fn front(&self) -> Option<(u64, &Arc<dyn Waiter>)> {
-        (self.waiting.iter().next()).map(|(&number, waiter)| (number, waiter))
+        (self.waiters.iter().next()).map(|(&number, waiter)| (number, waiter))
     }
 }
 
@@ -50,9 +50,9 @@ impl<T: LinkEvents> Waiter for EventSink<T> {
 impl HandshakeQueue {
     /// Creates an empty one. May sleep. Fails with `ENOMEM` without memory.
     pub(crate) fn new() -> Result<Self> {
-        let state = State {
+        let state = Waiting {
             next: 0,
-            waiting: RBTree::new(),
+            waiters: RBTree::new(),
         };
         let places = pin_init!(Places {
             state <- new_mutex!(state, "riw::HandshakeQueue::state"),
@@ -75,7 +75,7 @@ impl HandshakeQueue {
 
         // 64 bits are never used up.
         state.next = number.wrapping_add(1);
-        state.waiting.insert(node.into_node(number, owner));
+        state.waiters.insert(node.into_node(number, owner));
         drop(state);
         Ok(Place {
             queue: self.clone(),
@@ -107,7 +107,7 @@ impl Drop for Place {
         let was_first = state
             .front()
             .is_some_and(|(number, _)| number == self.number);
-        let left = state.waiting.remove_node(&self.number);
+        let left = state.waiters.remove_node(&self.number);
         let next = state
             .front()
             .filter(|_| was_first)
