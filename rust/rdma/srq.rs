@@ -9,7 +9,7 @@ use crate::{
     event::{self, AsyncEvent},
     object::Object,
     pd::Pd,
-    wr::{QueueId, RecvWrs},
+    wr::{refuse_all, QueueId, RecvWrs},
     Device, Driver, Exchange, Udata,
 };
 use kernel::{error::from_result, ffi::c_int, prelude::*, types::Opaque};
@@ -218,7 +218,7 @@ impl<T: Driver> Callbacks<T> {
             // fails, and keeps the memory that the WRs name until they are complete. The list is
             // used only if the consumer is in the kernel: only then the queue has a number.
             unsafe {
-                let queue = this.queue().ok_or(EOPNOTSUPP)?;
+                let queue = (this.queue()).ok_or_else(|| refuse_all(wr, bad_wr))?;
 
                 RecvWrs::post(queue, wr, bad_wr, |wrs| T::post_srq_recv(this, wrs))
             }

@@ -24,6 +24,19 @@ use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{ffi::c_int, prelude::*};
 use riw_bindings as bindings;
 
+/// Refuses the WRs of a call of a process, which posts through its rings: all from `first` on.
+///
+/// Returns the error.
+///
+/// # Safety
+///
+/// `bad` must be valid for a write.
+pub(crate) unsafe fn refuse_all<W>(first: *const W, bad: *mut *const W) -> Error {
+    // SAFETY: The caller promises it.
+    unsafe { *bad = first };
+    EOPNOTSUPP
+}
+
 /// Maximum SGEs of a WR of a kernel user.
 pub const MAX_SGE: usize = 6;
 

@@ -7,14 +7,13 @@ use crate::{
     device::{Callbacks, Device},
     pd::Pd,
     srq::Srq,
-    wr::{PostedQueue, PostedQueues, QueueId, RecvWrs, SendWrs},
+    wr::{refuse_all, PostedQueue, PostedQueues, QueueId, RecvWrs, SendWrs},
     Driver, Exchange, Udata,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
     error::from_result,
     ffi::{c_int, c_uint},
-    prelude::*,
     sync::aref::ARef,
 };
 use riw_bindings as bindings;
@@ -229,7 +228,9 @@ impl<T: Driver> Callbacks<T> {
                 T::ring_doorbell(this)?;
                 return Ok(0);
             }
-            let queues = this.queues().ok_or(EOPNOTSUPP)?;
+            // SAFETY: ib_core passes a valid pointer for the WR that failed.
+            let queues = (this.queues()).ok_or_else(|| unsafe { refuse_all(wr, bad_wr) })?;
+
             // SAFETY: The consumer passes a list of valid WRs of this queue, and keeps the memory
             // that they name until they are complete. It is in the kernel: only then the queue pair
             // has such queues.
@@ -261,7 +262,9 @@ impl<T: Driver> Callbacks<T> {
                 T::ring_recv_doorbell(this)?;
                 return Ok(0);
             }
-            let queues = this.queues().ok_or(EOPNOTSUPP)?;
+            // SAFETY: ib_core passes a valid pointer for the WR that failed.
+            let queues = (this.queues()).ok_or_else(|| unsafe { refuse_all(wr, bad_wr) })?;
+
             // SAFETY: The consumer passes a list of valid WRs of this queue and a valid pointer for
             // the one that fails, and keeps the memory that the WRs name until they are complete.
             // It is in the kernel: only then the queue pair has such queues.
