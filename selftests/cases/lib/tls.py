@@ -144,7 +144,10 @@ def counted(node, rule):
     """A connection fails meanwhile for a reason of TLS: the device of the node counts it, and its log has the rule."""
     log, moves = Log(node.dev), counters.Moves(node)
     yield
-    wait_until(lambda: moves.now().get("startup_errors_tls"), 10, "it is counted")
+    try:
+        wait_until(lambda: moves.now().get("startup_errors_tls"), 10, "it is counted")
+    except KsftFailEx as reason:
+        raise KsftFailEx(f"{reason}; {moves.now()}; {log.lines()}") from None
     with suppress(KsftFailEx):
         wait_until(lambda: any(rule in line for line in log.lines()), 5, rule)
     ksft_in(rule, "\n".join(log.lines()), "the device's lines in the log")
