@@ -205,7 +205,10 @@ impl Cq {
     pub(crate) fn poll(&self, to: &mut WcRoom<'_, Riw>) -> Result {
         match &self.entries {
             Entries::User(_) => Err(EOPNOTSUPP),
-            Entries::Kernel(queue) => queue.poll(to),
+            Entries::Kernel(queue) => {
+                queue.poll(to);
+                Ok(())
+            }
         }
     }
 
