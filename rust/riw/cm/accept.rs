@@ -190,8 +190,8 @@ impl Endpoint {
 
     /// Receives the request, or a part of it. May sleep.
     fn receive_request(self: &Arc<Self>, mut request: KBox<Request>) -> Step {
-        let policy = self.dev.settings.policy();
-        let received = match request.awaited.receive(&self.link, self, &policy) {
+        let (policy, deadline) = (self.dev.settings.policy(), request.deadline);
+        let received = match (request.awaited).receive(&self.link, self, &policy, &deadline) {
             Ok(None) => return Step::Next(Phase::AwaitRequest(request)),
             Ok(Some(received)) => received,
             Err(failure) => {

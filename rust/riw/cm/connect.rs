@@ -300,7 +300,7 @@ impl Endpoint {
 
     /// Returns whether the transport has connected and the request is sent. May sleep.
     fn try_send_request(self: &Arc<Self>, opening: &mut Opening) -> Result<bool, EndReason> {
-        if !self.link.secure(self)? {
+        if !self.link.secure(self, &opening.deadline)? {
             return Ok(false);
         }
         match self.link.state() {

@@ -89,7 +89,9 @@ pub(super) mod tls {
     pub(crate) use super::Absent as TlsConnection;
     pub(crate) use super::Absent as RecordInlet;
 
-    use super::super::{security::TlsTerms, startup::StartupFailure, types::Site, LinkEvents};
+    use super::super::{
+        deadline::Deadline, security::TlsTerms, startup::StartupFailure, types::Site, LinkEvents,
+    };
     use core::net::SocketAddr;
     use kernel::{prelude::*, sync::Arc};
     use net::Socket;
@@ -113,6 +115,7 @@ pub(super) mod tls {
         pub(in crate::link) fn secure<T: LinkEvents>(
             &mut self,
             _owner: &Arc<T>,
+            _deadline: &Deadline,
         ) -> Result<bool, StartupFailure> {
             match *self {}
         }

@@ -31,6 +31,11 @@ impl Deadline {
         }
     }
 
+    /// Whether less than a quarter of the time is left. Any context.
+    pub(crate) fn is_near(&self) -> bool {
+        self.since.elapsed().as_millis() > self.time.saturating_sub(self.time / 4)
+    }
+
     /// Returns the time left; `None` if the deadline has passed. Any context.
     pub(crate) fn left(&self) -> Option<Jiffies> {
         let left = self.time.saturating_sub(self.since.elapsed().as_millis());

@@ -12,8 +12,8 @@ use super::{
     sctp::{self, AwaitedInitiate, SctpResponder, SctpStartup},
     tcp::{self, MpaStartup},
     tls::TlsFault,
-    Batch, Connection, Framer, Link, LinkEvents, LinkState, Reorder, Security, TlsMode, TlsTerms,
-    Transport,
+    Batch, Connection, Deadline, Framer, Link, LinkEvents, LinkState, Reorder, Security, TlsMode,
+    TlsTerms, Transport,
 };
 use iwarp::{
     startup::{self, Kind, OutFrame, Parameters, Policy, Reader, StartupError},
@@ -213,12 +213,14 @@ impl AwaitedRequest {
     }
 
     /// Receives the request, or a part of it, on the link of `owner`, after a handshake if the
-    /// connection needs one. Returns `None` if it is not complete, or why it never will be.
+    /// connection needs one. `deadline` is that of the startup. Returns `None` if it is not
+    /// complete, or why it never will be.
     pub(crate) fn receive<T: LinkEvents>(
         &mut self,
         link: &Link,
         owner: &Arc<T>,
         policy: &Policy,
+        deadline: &Deadline,
     ) -> Result<Option<ReceivedRequest>, StartupFailure> {
         match self {
             Self::Mpa { reader, choice } => {
@@ -232,7 +234,7 @@ impl AwaitedRequest {
                             .map_err(StartupFailure::Local)?;
                     }
                 }
-                match link.secure(owner)? {
+                match link.secure(owner, deadline)? {
                     true => tcp::receive_request(link, reader, policy),
                     false => Ok(None),
                 }
@@ -384,13 +386,17 @@ impl Link {
 
     /// Makes the handshake on the connection, if it needs one, as far as that is possible now.
     /// `owner` gets the events of the link. Returns whether no handshake is left to wait for, or
-    /// why it has failed.
-    pub(crate) fn secure<T: LinkEvents>(&self, owner: &Arc<T>) -> Result<bool, StartupFailure> {
+    /// why it has failed. `deadline` is that of the startup.
+    pub(crate) fn secure<T: LinkEvents>(
+        &self,
+        owner: &Arc<T>,
+        deadline: &Deadline,
+    ) -> Result<bool, StartupFailure> {
         let mut secured = Ok(false);
 
         self.with(|connection| {
             secured = match connection {
-                Connection::Tls(tls) => tls.secure(owner),
+                Connection::Tls(tls) => tls.secure(owner, deadline),
                 Connection::Tcp(_) | Connection::Sctp(_) => Ok(true),
             };
             Ok(())

@@ -46,6 +46,8 @@ pub(super) enum TlsStage {
     Connecting,
     /// The handshake cannot begin yet: too many others wait.
     Queued(Place),
+    /// The handshake could not begin early enough: the time of the startup is nearly up.
+    Late,
     /// The handshake is under way.
     Handshake,
     /// The handshake has succeeded.

@@ -4,6 +4,7 @@
 
 use super::{
     super::{
+        deadline::Deadline,
         events::{EventSink, LinkEvents},
         startup::StartupFailure,
         types::LinkState,
@@ -33,28 +34,37 @@ impl TlsConnection {
     pub(in crate::link) fn secure<T: LinkEvents>(
         &mut self,
         owner: &Arc<T>,
+        deadline: &Deadline,
     ) -> Result<bool, StartupFailure> {
-        match &self.stage {
-            TlsStage::Secured => Ok(true),
-            TlsStage::Handshake => self.end_handshake(owner),
-            TlsStage::Connecting | TlsStage::Queued(_) => match self.tcp_state() {
-                LinkState::Connecting => Ok(false),
-                // It has ended before there was one.
-                LinkState::Closed(_) => Ok(true),
-                _ => self.request_handshake(owner).map(|()| false),
-            },
+        match (&self.stage, self.tcp_state()) {
+            (TlsStage::Secured, _) => Ok(true),
+            (TlsStage::Late, _) => Ok(false),
+            (TlsStage::Handshake, _) => self.end_handshake(owner),
+            (_, LinkState::Connecting) => Ok(false),
+            // It has ended before there was one.
+            (_, LinkState::Closed(_)) => Ok(true),
+            (TlsStage::Queued(place), LinkState::Established) => {
+                match (place.is_first(), deadline.is_near()) {
+                    (false, _) => {}
+                    (true, false) => self.request_handshake(owner)?,
+                    // If there are more connections than handshakes for long, all would get their
+                    // turn when it is too late.
+                    (true, true) => self.stage = TlsStage::Late,
+                }
+                Ok(false)
+            }
+            // The peer has not waited for its turn.
+            (TlsStage::Queued(_), _) => Err(StartupFailure::Link(ECONNRESET)),
+            (TlsStage::Connecting, _) => self.request_handshake(owner).map(|()| false),
         }
     }
 
-    /// Requests the handshake, if no other connection waits for that, or when this one is the
-    /// first that does.
+    /// Requests the handshake. If there is no room for it, or other connections wait for that, the
+    /// connection waits for its turn.
     fn request_handshake<T: LinkEvents>(&mut self, owner: &Arc<T>) -> Result<(), StartupFailure> {
         let owner = EventSink::new(owner.clone()).map_err(StartupFailure::Local)?;
-        let is_its_turn = match &self.stage {
-            TlsStage::Queued(place) => place.is_first(),
-            _ => self.terms.queue.is_empty(),
-        };
-        let begun = match is_its_turn {
+        let has_place = matches!(self.stage, TlsStage::Queued(_));
+        let begun = match has_place || self.terms.queue.is_empty() {
             true => {
                 let psk = self.terms.psk.clone();
 
@@ -67,7 +77,7 @@ impl TlsConnection {
             // A place is given up: the next connection tries.
             Ok(()) => self.stage = TlsStage::Handshake,
             Err(e) if e == EAGAIN => {
-                if matches!(self.stage, TlsStage::Connecting) {
+                if !has_place {
                     let place = self.terms.queue.join(owner);
 
                     self.stage = TlsStage::Queued(place.map_err(StartupFailure::Local)?);
