@@ -12,7 +12,7 @@ from ksft import KsftFailEx
 from netns import NetNSEnter
 from utils import cmd, ip
 
-# What tlshd chooses by default, with certificates. Connections of TCP alone have it, too: see ktls.c.
+# tlshd chooses this cipher by default, with certificates. Connections of TCP alone have it, too: see ktls.c.
 CIPHER = "aes-256-gcm"
 # At most so many packets on the wire are not those of the tunnel: ARP, and announcements of IPv6.
 OTHER_PACKETS = 20
@@ -88,7 +88,8 @@ def by_wireguard(node, before, after):
         raise KsftFailEx(f"failed: {encrypted} of the {sent} packets of {node.netns} are the tunnel's")
 
 
-# What a node counts: in all, and encrypted; and how that is checked.
+# For each kind of encryption: a function that returns two counts of a node, of all traffic and of what is encrypted,
+# and one that checks their change.
 PROOFS = {"TLS": (lambda node: (connections(node), tls_connections(node)), by_tls),
           "WireGuard": (lambda node: (packets(node, "veth"), packets(node, node.netdev)), by_wireguard)}
 

@@ -24,7 +24,7 @@ from machine import DRIVER  # noqa: E402
 from points import Points, kind  # noqa: E402
 
 PEER = {"RIW_PEER": "10.77.0.2", "RIW_PEER6": "fd77::2"}
-# What runs a case.
+# The command that runs a case, if it does not run by itself.
 WRAPPER = ["/riw/selftests/cases/lib/with_tls"] if machine.TRANSPORT == "tls" else []
 # Seconds for each host test. Most take less than a minute; the first builds what it tests.
 HOST_LIMIT = 3600

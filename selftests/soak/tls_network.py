@@ -24,8 +24,6 @@ HARMLESS = (None, "CPU", "stop", "certificate")
 
 LONGEST_STOP = 3
 """Seconds that a process for handshakes stops or is missing, at most: less than the limits of a connect."""
-SETTINGS = {"tls": "required", "connect_timeout": 30000, "startup_timeout": 30000}
-"""Settings of each device. A handshake takes long on a kernel with sanitizers."""
 
 ADDRS = r"[0-9.]+:\d+ - [0-9.]+:\d+"
 NO_AGENT = "no tlshd runs in this network namespace"
@@ -62,15 +60,14 @@ class TlsNetwork:
     def __init__(self, ends, hosts, seed):
         self.ends, self._hosts, self._random = ends, hosts, random.Random(seed)
         self._stacks = {}
-        # What has struck, and where.
+        # The last strike, and the host that it has struck.
         self._strike = self._struck = None
-        # The name of the new certificate.
+        # The subject of the new certificate, as `tls_peer` has it.
         self._name = ""
 
     def __enter__(self):
         for end in self.ends:
-            for name, value in SETTINGS.items():
-                lab.setting(end.dev, name, value)
+            tls.require(end.dev)
             self._start(end)
         self._sockets = [sockets(end) for end in self.ends]
         self._logs = [Log(end.dev) for end in self.ends]

@@ -112,10 +112,20 @@ def stopped(daemon):
         os.kill(daemon.pid, signal.SIGCONT)
 
 
+REQUIRED = {"tls": "required", "connect_timeout": 30000, "startup_timeout": 30000}
+"""Settings of a device that requires TLS. Connections have the longest time: a handshake takes seconds on a busy
+machine."""
+
+
 def required(*nodes):
-    """Sets `tls` to `required` meanwhile, and gives connections the longest time: a handshake takes seconds on a busy
-    machine."""
-    return lab.settings(*nodes, tls="required", connect_timeout=30000, startup_timeout=30000)
+    """Has devices require TLS meanwhile."""
+    return lab.settings(*nodes, **REQUIRED)
+
+
+def require(dev):
+    """Has a device require TLS from now on."""
+    for name, value in REQUIRED.items():
+        lab.setting(dev, name, value)
 
 
 def connection(client, server, timeout=30):
