@@ -47,7 +47,7 @@ impl Word {
         from_result(|| {
             let found = word.words.iter().position(|known| {
                 // SAFETY: Both are strings.
-                unsafe { bindings::sysfs_streq(value, as_char_ptr_in_const_context(known)) }
+                unsafe { bindings::sysfs_streq(value, known.as_char_ptr()) }
             });
             let number = u32::try_from(found.ok_or(EINVAL)?).map_err(|_| EINVAL)?;
 
@@ -66,10 +66,10 @@ impl Word {
         let word = unsafe { Self::of(param) };
         // CAST: Widens.
         let chosen = word.words.get(word.chosen() as usize).copied();
-        let text = as_char_ptr_in_const_context(chosen.unwrap_or(c""));
+        let text = chosen.unwrap_or(c"").as_char_ptr();
 
         // SAFETY: `to` is such a page. The format takes one string, which is the argument.
-        unsafe { bindings::sysfs_emit(to, as_char_ptr_in_const_context(c"%s\n"), text) }
+        unsafe { bindings::sysfs_emit(to, c"%s\n".as_char_ptr(), text) }
     }
 
     /// # Safety

@@ -163,9 +163,8 @@ impl<'a, T: Driver> Iterator for SendWrs<'a, T> {
 /// # Invariants
 ///
 /// `raw` is one of [`SendWrs`] with this queue and lifetime `'a`, and there is no other value for
-/// it. Consumers
-/// leave fields that their opcode does not need uninitialized, so there is no reference to the
-/// whole struct.
+/// it. Consumers leave fields that their opcode does not need uninitialized, so there is no
+/// reference to the whole struct.
 pub struct SendWr<'a, T: Driver> {
     queue: QueueId,
     raw: NonNull<bindings::ib_send_wr>,

@@ -33,6 +33,11 @@ impl Waiting {
     fn front(&self) -> Option<(u64, &Arc<dyn Waiter>)> {
         (self.waiters.iter().next()).map(|(&number, waiter)| (number, waiter))
     }
+
+    /// Whether this place is in front.
+    fn is_front(&self, number: u64) -> bool {
+        self.front().is_some_and(|(front, _)| front == number)
+    }
 }
 
 /// A connection that waits for its turn.
@@ -93,20 +98,14 @@ pub(super) struct Place {
 impl Place {
     /// Whether it is in front. May sleep.
     pub(super) fn is_first(&self) -> bool {
-        let state = self.queue.0.state.lock();
-
-        state
-            .front()
-            .is_some_and(|(number, _)| number == self.number)
+        self.queue.0.state.lock().is_front(self.number)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.queue.0.state.lock();
-        let was_first = state
-            .front()
-            .is_some_and(|(number, _)| number == self.number);
+        let was_first = state.is_front(self.number);
         let left = state.waiters.remove_node(&self.number);
         let next = state
             .front()
