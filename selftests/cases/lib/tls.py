@@ -128,25 +128,35 @@ def require(dev):
         lab.setting(dev, name, value)
 
 
-def connection(client, server, timeout=30):
-    """Tries to connect. Returns the client's output."""
+@contextmanager
+def serving(server):
+    """A program listens meanwhile. Yields its port. When it ends, so do connections that are not established: their
+    device may not have found out yet why they fail."""
     port = lab.new_port()
-    with bkg(["cm_peer", "serve", server.addr, port], host=server) as serving:
-        serving.says("listening", 20)
-        with bkg(["cm_peer", "connect", server.addr, port], host=client) as connecting:
-            connecting.wait(timeout)
+    with bkg(["cm_peer", "serve", server.addr, port], host=server) as program:
+        program.says("listening", 20)
+        yield port
+
+
+def connect(client, server, port, timeout=30):
+    """Tries to connect. Returns the client's output."""
+    with bkg(["cm_peer", "connect", server.addr, port], host=client) as connecting:
+        connecting.wait(timeout)
     return connecting.output
+
+
+def connection(client, server, timeout=30):
+    """Tries to connect to a program that ends then. Returns the client's output."""
+    with serving(server) as port:
+        return connect(client, server, port, timeout)
 
 
 @contextmanager
 def connected(client, server):
     """A connection meanwhile. Yields the details of the queue pairs of both."""
-    port = lab.new_port()
-    with bkg(["cm_peer", "serve", server.addr, port], host=server) as serving:
-        serving.says("listening", 20)
-        with bkg(["cm_peer", "connect", server.addr, port, "stay"], host=client) as connecting:
-            connecting.says("ESTABLISHED", 20)
-            yield tuple(details.of(details.one("qp", node.dev)) for node in (client, server))
+    with serving(server) as port, bkg(["cm_peer", "connect", server.addr, port, "stay"], host=client) as connecting:
+        connecting.says("ESTABLISHED", 20)
+        yield tuple(details.of(details.one("qp", node.dev)) for node in (client, server))
 
 
 @contextmanager
