@@ -296,7 +296,8 @@ def rdma_link(dev, netdev, netns="", driver=None):
     try:
         yield dev
     finally:
-        rdma(f"link delete {dev}", fail=False)
+        # There: in the exclusive mode, others do not see it. It would go with its netdev, and its name later.
+        rdma(f"link delete {dev}", ns=netns, fail=False)
 
 
 @contextmanager
