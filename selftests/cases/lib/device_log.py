@@ -7,6 +7,17 @@ import time
 from ksft import KsftFailEx, ksft_eq
 from utils import cmd, wait_until
 
+BURST, INTERVAL = 10, 5
+"""A device writes at most so many lines of a kind in so many seconds, and leaves out the others."""
+
+
+def may_write(dev):
+    """Waits until a device has not written so many lines that it may leave out the next one."""
+    def full():
+        times = re.findall(rf"^<\d+>\[ *([\d.]+)\] infiniband {dev}: ", cmd("dmesg --raw").stdout, re.M)
+        return len([at for at in times if float(at) > time.monotonic() - INTERVAL]) >= BURST
+    wait_until(lambda: not full(), 2 * INTERVAL, "the device may write lines")
+
 
 class Log:
     """The lines about a device, since it was created."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import counters
 import details
 import lab
-from device_log import Log
+from device_log import Log, may_write
 from iwarp.peer import Listener, Peer
 from ksft import PACE, KsftFailEx, ksft_in
 from netns import NetNSEnter
@@ -162,6 +162,7 @@ def connected(client, server):
 @contextmanager
 def counted(node, rule):
     """A connection fails meanwhile for a reason of TLS: the device of the node counts it, and its log has the rule."""
+    may_write(node.dev)
     log, moves = Log(node.dev), counters.Moves(node)
     yield
     try:
