@@ -6,12 +6,16 @@ use super::{Qp, RECEIVE_TIMER, RETRY_WORK};
 use iwarp::qp::Event;
 use kernel::sync::Arc;
 use kernel_ext::workqueue::cancel_delayed_work;
+use trace::Source;
 
 impl Qp {
     /// Ends the queue pair. Afterwards it gives no completion and no event, and touches no memory
     /// of its process. Process context; may sleep.
     ///
-    /// In this order:
+    /// While the device goes, or moves to another network namespace, the WRs of a process are
+    /// flushed first: it may poll for their completions, ring no doorbell meanwhile, and so not
+    /// learn of the end otherwise. (A process that destroys the queue pair itself at this time gets
+    /// the completions, too.) Then, in this order:
     ///
     /// 1. No more completions: waits for one that is being added.
     /// 2. The queue pair is marked: no connection is attached any more, and a stream that starts
@@ -28,6 +32,9 @@ impl Qp {
     /// `rdma::qp` then waits for the verbs object's last reference. The number stays taken until
     /// iw_cm has given its references back, but a lookup finds no verbs object.
     pub(crate) fn destroy(self: &Arc<Self>) {
+        if !self.owner.is_kernel() && self.device().is_moving() {
+            self.flush_for_removal();
+        }
         self.stream.sq.kill();
         self.stream.rq.kill();
         let connection = self.mark_destroyed();

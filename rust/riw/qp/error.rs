@@ -8,6 +8,7 @@ use super::{
     Qp,
 };
 use crate::stream::{flush::Flushed, tx::Tx};
+use iwarp::qp::Event;
 use kernel::sync::Arc;
 use rdma::event::AsyncEvent;
 
@@ -15,6 +16,9 @@ use rdma::event::AsyncEvent;
 /// is posted, so that many idle queue pairs in ERROR cost little.
 const INTERVAL_MS: u32 = 20;
 const INTERVAL_MAX_MS: u32 = 1000;
+
+/// Maximum flushes when a device goes: the process may go on posting.
+const REMOVAL_FLUSHES: u32 = 16;
 
 /// A flush that is not reported yet.
 pub(super) struct QpFlushed {
@@ -55,6 +59,23 @@ impl Qp {
             }
         }
         QpFlushed { flushed, last_wqe }
+    }
+
+    /// Ends the stream, if there is one, and flushes all WRs. Process context; may sleep.
+    pub(super) fn flush_for_removal(self: &Arc<Self>) {
+        self.event(Event::Abort);
+        for _ in 0..REMOVAL_FLUSHES {
+            let flushed = {
+                let mut tx = self.stream.tx.lock();
+
+                self.flush(&mut tx)
+            };
+
+            self.report_flushed(&flushed);
+            if !flushed.more() {
+                break;
+            }
+        }
     }
 
     /// Notifies the consumer of a flush. Process context; no lock but `tx` is held.
