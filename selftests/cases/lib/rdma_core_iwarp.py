@@ -8,16 +8,20 @@
 - On iWARP a Send or an RDMA Write completes before the peer has checked it and has the data. An RDMA Read of
   no length follows each: it completes after that. If the peer has refused the Send or the Write, the Read is
   flushed, where the suite expects the peer's error from the Send or the Write.
+- A test resizes a completion queue to fewer entries than it has completions. A worker may still be sending: the test
+  waits for them.
 
 All else that the tests expect is left alone.
 """
 
 import fcntl
 import itertools
+import json
 import mmap
 import os
 import re
 import struct
+import subprocess
 import time
 
 import pyverbs.cm_enums as ce
@@ -36,6 +40,9 @@ F_ADD_SEALS, F_SEAL_SHRINK = 1033, 2
 
 REFUSED = re.compile(r"Remote (access|operation) error")
 """What the suite expects when a peer refuses a WR."""
+
+SHOW_CQS = ["rdma", "--json", "-dd", "resource", "show", "cq"]
+"""The command that shows completion queues, with riw's details."""
 
 TIMEOUT = 20
 """Maximum seconds until a connection is gone."""
@@ -192,13 +199,24 @@ def reset(player):
         pass
 
 
+def await_completions(player):
+    """Waits until the completion queue of `player` has a completion for each Send so far."""
+    player.sent = getattr(player, "sent", 0) + 1
+    limit = time.monotonic() + TIMEOUT
+    # `utils` is the suite's here.
+    while player.sent not in [row["drv_used"] for row in json.loads(subprocess.check_output(SHOW_CQS))
+                              if row.get("pid") == os.getpid()]:
+        if time.monotonic() > limit:
+            raise TimeoutError("the queue does not get its completions")
+
+
 def install():
     """Changes the suite, whose tests are loaded."""
     from tests import base, test_cq, test_mr, test_qpex, utils
 
     connections = Connections(base)
     close_players, get_global_ah = base.RDMATestCase.tearDown, utils.get_global_ah
-    poll_cq, assert_raises = utils._poll_cq, base.RDMATestCase.assertRaisesRegex
+    poll_cq, assert_raises, send = utils._poll_cq, base.RDMATestCase.assertRaisesRegex, utils.send
 
     def to_rts(player):
         connections.connect(player)
@@ -227,6 +245,11 @@ def install():
                     return [read]
         return wcs
 
+    def send_on(player, *args, **options):
+        send(player, *args, **options)
+        if isinstance(player, test_cq.CQUDResources):
+            await_completions(player)
+
     def assert_raises_regex(test, exception, regex, *args, **options):
         if REFUSED.search(regex):
             regex = f"{regex}|WR flush error"
@@ -236,7 +259,7 @@ def install():
     base.RCResources.to_rts = to_rts
     base.RDMATestCase.tearDown = close_all
     base.RDMATestCase.assertRaisesRegex = assert_raises_regex
-    utils.get_global_ah, utils._poll_cq = no_ah, poll_followed
+    utils.get_global_ah, utils._poll_cq, utils.send = no_ah, poll_followed, send_on
     test_mr.MRTest.restate_qps = restate_qps
     test_mr.DmaBuf, test_mr.DmaBufMR = lambda *_, **__: None, UdmabufMR
     test_cq.CQUDResources.__bases__ = (base.RCResources,)
