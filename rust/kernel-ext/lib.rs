@@ -2,9 +2,10 @@
 
 //! Additions to the kernel's `kernel` crate for any driver: locks for data shared with softirqs,
 //! the right to do some work, owned work queues, memory cgroups, allocation scopes, rate limits,
-//! per-CPU counters, times, growth of vectors, and helpers for KUnit suites.
+//! per-CPU counters, times, growth of vectors, network devices and namespaces, bytes that are
+//! copied, and helpers for KUnit suites.
 //!
-//! Nothing here depends on networking or RDMA. All of it could move to `rust/kernel`, each file to
+//! Nothing here depends on sockets or RDMA. All of it could move to `rust/kernel`, each file to
 //! the module of its name.
 
 #![crate_name = "kernel_ext"]
@@ -15,6 +16,8 @@ pub mod kunit;
 pub mod memalloc;
 pub mod memcg;
 pub mod module_param;
+pub mod net;
+pub mod octets;
 pub mod percpu;
 pub mod ratelimit;
 pub mod runner;

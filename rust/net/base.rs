@@ -5,7 +5,7 @@
 //! C headers: [`include/linux/net.h`](srctree/include/linux/net.h),
 //! [`include/net/sock.h`](srctree/include/net/sock.h)
 
-use crate::{addr, callbacks, hook, pernet::Counted, Netns, Pernet};
+use crate::{callbacks, hook, pernet::Counted, Pernet};
 use core::{mem::ManuallyDrop, net::SocketAddr, ptr::NonNull};
 use kernel::{
     bindings::{sock, socket},
@@ -13,25 +13,8 @@ use kernel::{
     prelude::*,
     sync::Arc,
 };
+use kernel_ext::net::{addr, Family, Netns};
 use riw_bindings as bindings;
-
-/// An address family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// IPv4
-    V4,
-    /// IPv6, and IPv4 by mapped addresses unless [`Base::set_v6only`] turns it off
-    V6,
-}
-
-impl From<&SocketAddr> for Family {
-    fn from(addr: &SocketAddr) -> Self {
-        match addr {
-            SocketAddr::V4(_) => Self::V4,
-            SocketAddr::V6(_) => Self::V6,
-        }
-    }
-}
 
 /// A kernel socket.
 ///

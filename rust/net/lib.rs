@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Networking: sockets with callbacks, network devices and their events.
+//! Networking: sockets with callbacks, events of network devices and namespaces.
 //!
 //! For transport protocols over kernel TCP, such as iWARP, NVMe over TCP or RDS: a [`Socket`] in
 //! the network namespace of a device, its [`Callbacks`], access to received data in place
@@ -17,13 +17,10 @@
 // Without one of the protocols, some functions have no user.
 #![cfg_attr(not(all(CONFIG_RDMA_RIW_SCTP, CONFIG_RDMA_RIW_TLS)), allow(dead_code))]
 
-pub mod addr;
 pub mod base;
 pub mod callbacks;
 pub mod crc;
 mod hook;
-pub mod netdev;
-pub mod netns;
 pub mod notifier;
 pub mod pernet;
 pub mod receive;
@@ -34,16 +31,18 @@ pub mod socket;
 #[cfg(CONFIG_RDMA_RIW_TLS)]
 pub mod tls;
 
-pub use base::{Base, Family};
+pub use base::Base;
 pub use callbacks::{AnyEvent, Callbacks, Finished, Listener, LockedSock, Reader, TcpState};
 pub use crc::crc32c;
 pub use hook::ListenerHook;
-pub use netdev::NetDevice;
-pub use netns::Netns;
+pub use kernel_ext::{
+    net::{addr, netns, Family, NetDevice, Netns},
+    octets::{Fragment, Room},
+};
 pub use notifier::{NetdevEvent, Notifier, Notify};
 pub use pernet::Pernet;
-pub use receive::{Fragment, RecvBuf, Unread};
-pub use sendbuf::{Room, SendBuf};
+pub use receive::{RecvBuf, Unread};
+pub use sendbuf::SendBuf;
 pub use socket::{ListenSocket, Socket};
 
 /// The prefix of this crate's log messages.

@@ -2,13 +2,13 @@
 
 //! Events of network devices.
 
-use crate::NetDevice;
 use kernel::{
     bindings::notifier_block,
     error::to_result,
     prelude::*,
     types::Opaque, //
 };
+use kernel_ext::net::NetDevice;
 use riw_bindings as bindings;
 
 /// An event of a network device.

@@ -4,7 +4,6 @@
 //!
 //! C header: [`include/net/net_namespace.h`](srctree/include/net/net_namespace.h)
 
-use crate::Netns;
 use core::ptr::NonNull;
 use kernel::{
     error::to_result,
@@ -14,6 +13,7 @@ use kernel::{
         Arc,
     },
 };
+use kernel_ext::net::Netns;
 use riw_bindings as bindings;
 
 /// Whether a [`Pernet`] exists. The C struct that it registers is static, so there can be only one.

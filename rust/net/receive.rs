@@ -12,72 +12,8 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::{bindings::sock, prelude::*};
-use kernel_ext::memcg::MemCgroup;
+use kernel_ext::{memcg::MemCgroup, octets::Fragment};
 use riw_bindings as bindings;
-
-/// Contiguous received bytes, which may change at any time: a sender on this machine can still
-/// write to pages that it spliced into its socket.
-///
-/// So the bytes can be copied and summed, but never borrowed as a slice. Two reads may give
-/// different values.
-///
-/// # Invariants
-///
-/// `start` is valid for reads of `len` bytes by C code, for `'a`.
-#[derive(Clone, Copy)]
-pub struct Fragment<'a> {
-    start: *const u8,
-    len: usize,
-    _memory: PhantomData<&'a [u8]>,
-}
-
-impl Fragment<'_> {
-    /// Returns the number of bytes. Any context.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are no bytes. Any context.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Returns the address, from which C code may read [`len`](Self::len) bytes. Any context.
-    #[inline]
-    pub fn as_ptr(&self) -> *const u8 {
-        self.start
-    }
-
-    /// Copies the first bytes, at most `to.len()`, to the front of `to`. Any context.
-    #[inline]
-    pub fn copy_to(&self, to: &mut [u8]) {
-        let len = self.len.min(to.len());
-
-        // SAFETY: By the type's invariant C code may read `len` bytes from `start`. `to` has room
-        // for `len` bytes and is borrowed exclusively.
-        unsafe { bindings::copy_received(to.as_mut_ptr(), self.start, len) }
-    }
-
-    /// Continues a CRC32c over the bytes, as [`crc32c`](crate::crc32c) does. Any context. Returns
-    /// the new value.
-    #[inline]
-    pub fn crc32c(&self, crc: u32) -> u32 {
-        // SAFETY: By the type's invariant C code may read `len` bytes from `start`.
-        unsafe { bindings::crc32c(crc, self.start.cast(), self.len) }
-    }
-}
-
-impl<'a> From<&'a [u8]> for Fragment<'a> {
-    fn from(bytes: &'a [u8]) -> Self {
-        // INVARIANT: The slice is valid for reads of its length, for `'a`.
-        Self {
-            start: bytes.as_ptr(),
-            len: bytes.len(),
-            _memory: PhantomData,
-        }
-    }
-}
 
 /// A cursor over received bytes that are not consumed yet: those that a socket has received in
 /// order and that are not taken, up to urgent data, or bytes in memory.
@@ -191,12 +127,10 @@ impl<'a> Unread<'a> {
         if range.end > self.run_len || range.start > range.end {
             return self.each_piece(range, f);
         }
-        // INVARIANT: The range is in the run, so C code may read it for `'a`.
-        f(Fragment {
-            start: self.run.wrapping_add(range.start),
-            len: range.end - range.start,
-            _memory: PhantomData,
-        });
+        let start = self.run.wrapping_add(range.start);
+
+        // SAFETY: The range is in the run, so C code may read it for `'a`.
+        f(unsafe { Fragment::from_raw(start, range.end - range.start) });
         Ok(())
     }
 
@@ -241,13 +175,9 @@ impl<'a> From<&'a [u8]> for Unread<'a> {
 /// `f` must be the only pointer in use to a valid `F`. `data` must be valid for reads of `len`
 /// bytes by C code until this returns.
 unsafe extern "C" fn call<F: FnMut(Fragment<'_>)>(f: *mut c_void, data: *const u8, len: usize) {
-    // INVARIANT: The caller promises valid `data` until this returns, and `F` takes a fragment of
-    // any lifetime, so that it cannot keep it.
-    let fragment = Fragment {
-        start: data,
-        len,
-        _memory: PhantomData,
-    };
+    // SAFETY: The caller promises valid `data` until this returns, and `F` takes a fragment of any
+    // lifetime, so that it cannot keep it.
+    let fragment = unsafe { Fragment::from_raw(data, len) };
 
     // SAFETY: The caller promises exclusive access to a valid `F` at `f`.
     unsafe { (*f.cast::<F>())(fragment) }

@@ -7,7 +7,7 @@ use kernel::{
     bindings::{bio_vec, page},
     prelude::*, //
 };
-use kernel_ext::memcg::MemCgroup;
+use kernel_ext::{memcg::MemCgroup, octets::Room};
 use riw_bindings as bindings;
 
 #[cfg(CONFIG_KUNIT = "y")]
@@ -88,8 +88,7 @@ impl Chunk {
         let bytes = unsafe {
             core::slice::from_raw_parts_mut(self.address.add(self.end).as_ptr().cast(), len)
         };
-        // INVARIANT: `filled` is 0.
-        let mut room = Room { bytes, filled: 0 };
+        let mut room = Room::new(bytes);
 
         fill(&mut room)?;
         if !room.is_empty() {
@@ -105,65 +104,6 @@ impl Drop for Chunk {
         // SAFETY: By the type's invariants the chunk owns the reference, and does not use it after
         // this.
         unsafe { bindings::put_page(self.page.as_ptr()) }
-    }
-}
-
-/// Room at the end of a [`SendBuf`], filled from its front. Bytes that are not filled are stale
-/// kernel memory and cannot be read.
-///
-/// # Invariants
-///
-/// The first `filled` of `bytes` are initialised.
-pub struct Room<'a> {
-    bytes: &'a mut [MaybeUninit<u8>],
-    filled: usize,
-}
-
-impl Room<'_> {
-    /// Returns the number of bytes that are not filled yet. Any context.
-    pub fn len(&self) -> usize {
-        self.bytes.len().saturating_sub(self.filled)
-    }
-
-    /// Whether no room is left: all bytes are filled. Any context.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the filled bytes. Any context.
-    pub fn filled(&self) -> &[u8] {
-        // SAFETY: By the type's invariant the first `filled` of `bytes` are initialised.
-        unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.filled) }
-    }
-
-    /// Fills the next bytes with a copy of `from`. Any context. `EINVAL` if there is not enough
-    /// room; nothing is copied then.
-    pub fn put(&mut self, from: &[u8]) -> Result {
-        // SAFETY: The closure writes exactly `from.len()` bytes. They do not overlap `from`: the
-        // room is borrowed exclusively.
-        unsafe {
-            self.put_with(from.len(), |to| {
-                to.copy_from_nonoverlapping(from.as_ptr(), from.len());
-                Ok(())
-            })
-        }
-    }
-
-    /// Calls `write` with a pointer to the next `len` bytes, to fill them. Any context that `write`
-    /// allows. `EINVAL` if there is not enough room; `write` is not called then. Returns the error
-    /// of `write`; the bytes count as not filled then.
-    ///
-    /// # Safety
-    ///
-    /// `write` may write only these `len` bytes, and must write all of them if it returns `Ok`.
-    pub unsafe fn put_with(&mut self, len: usize, write: impl FnOnce(*mut u8) -> Result) -> Result {
-        let end = self.filled.checked_add(len).ok_or(EINVAL)?;
-        let to = self.bytes.get_mut(self.filled..end).ok_or(EINVAL)?;
-
-        write(to.as_mut_ptr().cast())?;
-        // INVARIANT: The caller promises that `write` has written all `len` bytes.
-        self.filled = end;
-        Ok(())
     }
 }
 

@@ -6,10 +6,10 @@
 //! [`include/net/tcp.h`](srctree/include/net/tcp.h)
 
 use crate::{
-    base::{Base, Family},
+    base::Base,
     callbacks::{self, Callbacks, Listener, LockedSock, TcpState},
     hook::{self, ListenerHook},
-    Netns, Pernet, SendBuf,
+    Pernet, SendBuf,
 };
 use core::{mem::MaybeUninit, net::SocketAddr, ops::Deref};
 use kernel::{
@@ -18,6 +18,7 @@ use kernel::{
     prelude::*,
     sync::Arc,
 };
+use kernel_ext::net::{Family, Netns};
 use riw_bindings as bindings;
 
 /// A kernel TCP socket: [`Base`] has the part that all protocols share.

@@ -21,7 +21,7 @@ use kernel::{
     },
     types::Opaque,
 };
-use kernel_ext::ratelimit::RateLimit;
+use kernel_ext::{net::NetDevice, ratelimit::RateLimit};
 use riw_bindings as bindings;
 
 /// In `kernel_cap_flags`: `rdma link delete` may unregister the device (`IBK_ALLOW_USER_UNREG`,
@@ -124,7 +124,7 @@ impl<T: Driver> Device<T> {
     ///
     /// Fails with `EBUSY` if there is only one that another driver made, with one of this driver's
     /// ids; siw has one of them, too.
-    pub fn on(netdev: &net::NetDevice) -> Result<Option<Registered<T>>> {
+    pub fn on(netdev: &NetDevice) -> Result<Option<Registered<T>>> {
         let mut found = Ok(None);
 
         for abi in T::USER_ABIS {
@@ -138,7 +138,7 @@ impl<T: Driver> Device<T> {
     }
 
     /// Finds this driver's device on `netdev` with one of its ids, as [`Self::on`] does.
-    fn with_id(netdev: &net::NetDevice, id: u32) -> Result<Option<Registered<T>>> {
+    fn with_id(netdev: &NetDevice, id: u32) -> Result<Option<Registered<T>>> {
         // SAFETY: `netdev` is a reference, so it is alive.
         let raw = unsafe { bindings::ib_device_get_by_netdev(netdev.as_raw(), id) };
         let Some(this) = NonNull::new(raw) else {

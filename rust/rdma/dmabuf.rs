@@ -9,7 +9,7 @@
 //! C header: `include/linux/dma-buf.h`. C source: `drivers/dma-buf/dma-buf.c`
 
 use kernel::{error::to_result, page::PAGE_SIZE, prelude::*};
-use net::Fragment;
+use kernel_ext::octets::{Fragment, Room};
 use riw_bindings as bindings;
 
 /// A mapped range of a dma-buf. Its exporter, its processes and other devices may write to it at
@@ -114,7 +114,7 @@ impl DmaBuf {
     /// Copies `len` bytes to `to`, from `at` bytes after the start of the range. Any context. Fails
     /// with `EINVAL`, with nothing copied, if the bytes are not all within the range or do not fit
     /// into `to`.
-    pub fn read(&self, at: u64, len: usize, to: &mut net::Room<'_>) -> Result {
+    pub fn read(&self, at: u64, len: usize, to: &mut Room<'_>) -> Result {
         let from = self.at(at, len)?;
         let copy = |to: *mut u8| {
             // SAFETY: `put_with` calls this with room for `len` bytes, and `from` points to as

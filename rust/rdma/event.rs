@@ -6,6 +6,7 @@
 
 use crate::{device::Device, Driver};
 use kernel::ffi::c_void;
+use kernel_ext::net::NetDevice;
 use riw_bindings as bindings;
 
 /// An asynchronous event (`enum ib_event_type`, `include/rdma/ib_verbs.h`).
@@ -92,7 +93,7 @@ impl<T: Driver> Device<T> {
     /// (`ib_dispatch_port_state_event()`, `core/device.c`). Process context.
     ///
     /// ib_core does so itself, except for bonds, teams and their ports.
-    pub fn port_changed(&self, netdev: &net::NetDevice) {
+    pub fn port_changed(&self, netdev: &NetDevice) {
         // SAFETY: `self` and `netdev` are references, so both structs are alive during the call,
         // and ib_core takes its own locks.
         unsafe { bindings::ib_dispatch_port_state_event(self.as_raw(), netdev.as_raw()) };

@@ -40,7 +40,7 @@ use kernel::{
     sync::aref::{ARef, AlwaysRefCounted},
     types::Opaque,
 };
-use net::addr;
+use kernel_ext::net::{addr, Netns};
 use riw_bindings as bindings;
 
 /// Keeps iw_cm loaded. This crate calls it by function pointers in its ids ([`CmId`]), which create
@@ -405,7 +405,7 @@ pub trait CmOperations: Driver {
         dev: &Device<Self>,
         id: &CmId,
         setup: &Setup,
-        home: Option<net::Netns>,
+        home: Option<Netns>,
         remote: &SocketAddr,
         param: &ConnParam<'_>,
     ) -> Result;
@@ -443,7 +443,7 @@ pub trait CmOperations: Driver {
         dev: &Device<Self>,
         id: &CmId,
         setup: &Setup,
-        home: Option<net::Netns>,
+        home: Option<Netns>,
         backlog: Backlog,
     ) -> Result<usize>;
 

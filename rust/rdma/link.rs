@@ -12,6 +12,7 @@ use kernel::{
     sync::atomic::{ordering, Atomic},
     types::Opaque,
 };
+use kernel_ext::net::NetDevice;
 use riw_bindings as bindings;
 
 /// A link type (`struct rdma_link_ops`, `include/rdma/rdma_netlink.h`).
@@ -28,7 +29,7 @@ pub trait LinkType: Send + Sync + Sized + 'static {
     ///
     /// Netlink returns the error to the user. ib_core does not pass the extended ack to drivers, so
     /// any more detail can only go to the kernel log.
-    fn add(&self, name: &CStr, netdev: &net::NetDevice) -> Result;
+    fn add(&self, name: &CStr, netdev: &NetDevice) -> Result;
 }
 
 /// Leads from ib_core's `newlink` call, which carries no context, to the registration.
@@ -133,7 +134,7 @@ impl<L: LinkType> Registration<L> {
             let name =
                 unsafe { slice::from_raw_parts(name, bindings::strlen(name).wrapping_add(1)) };
             // SAFETY: ib_core holds a reference to the netdev during the call.
-            let netdev = unsafe { net::NetDevice::from_raw(netdev) };
+            let netdev = unsafe { NetDevice::from_raw(netdev) };
 
             let name = CStr::from_bytes_with_nul(name).map_err(|_| EINVAL)?;
             target.add(name, netdev)?;

@@ -10,7 +10,7 @@ use crate::{
     update::{is_word, try_update},
 };
 use kernel::{ffi::c_int, prelude::*};
-use net::{Fragment, Room};
+use kernel_ext::octets::{Fragment, Room};
 use riw_bindings as bindings;
 
 /// A list of kernel memory, in blocks of one size, that a consumer maps to a region

@@ -10,6 +10,7 @@ use crate::{
 };
 use core::ptr::NonNull;
 use kernel::{error::from_result, ffi::c_int, sync::aref::ARef};
+use kernel_ext::net::NetDevice;
 use riw_bindings as bindings;
 
 /// The attributes of a port (`struct ib_port_attr`, `include/rdma/ib_verbs.h`).
@@ -45,7 +46,7 @@ pub fn eth_speed<T: Driver>(dev: &Device<T>) -> (u16, u8) {
 /// does not sleep.
 ///
 /// Returns `None` if ib_core has let go of the netdev.
-pub fn netdev<T: Driver>(dev: &Device<T>) -> Option<ARef<net::NetDevice>> {
+pub fn netdev<T: Driver>(dev: &Device<T>) -> Option<ARef<NetDevice>> {
     // SAFETY: `dev` is a reference, so its `struct ib_device` is valid.
     let netdev = NonNull::new(unsafe { bindings::ib_netdev(dev.as_raw()) })?;
 

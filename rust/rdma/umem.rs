@@ -18,7 +18,7 @@ use kernel::{
     prelude::*,
     sync::aref::ARef,
 };
-use net::Fragment;
+use kernel_ext::octets::{Fragment, Room};
 use riw_bindings as bindings;
 
 /// A pinned range of a process's memory (`struct ib_umem`, `include/rdma/ib_umem.h`). It counts
@@ -166,7 +166,7 @@ impl Umem {
     ///
     /// Fails with `EINVAL`, with nothing copied, if the bytes are not all within the range or do
     /// not fit into `to`.
-    pub fn read(&self, at: u64, len: usize, to: &mut net::Room<'_>) -> Result {
+    pub fn read(&self, at: u64, len: usize, to: &mut Room<'_>) -> Result {
         let copy = |to: *mut u8| {
             self.each(at, len, |page, offset, done, n| {
                 // SAFETY: `put_with` calls this with room for `len` bytes. `each` passes pieces

@@ -93,5 +93,5 @@ pub fn cm_phase<T: Driver>(change: &PhaseChange<'_, T>) {
 /// Returns an address as C stores it; zeroes if it is not known.
 fn storage(addr: Option<SocketAddr>) -> __kernel_sockaddr_storage {
     addr.as_ref()
-        .map_or_else(Default::default, net::addr::to_storage)
+        .map_or_else(Default::default, kernel_ext::net::addr::to_storage)
 }

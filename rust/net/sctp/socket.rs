@@ -3,9 +3,10 @@
 //! Sockets.
 
 use super::watch;
-use crate::{addr, AnyEvent, Base, Family, Listener, ListenerHook, Netns, Pernet, SendBuf};
+use crate::{AnyEvent, Base, Listener, ListenerHook, Pernet, SendBuf};
 use core::{mem::MaybeUninit, net::SocketAddr, ops::Deref};
 use kernel::{bindings::bio_vec, error::to_result, prelude::*, sync::Arc};
+use kernel_ext::net::{addr, Family, Netns};
 use riw_bindings as bindings;
 
 /// The state of an association.

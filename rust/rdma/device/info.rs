@@ -4,6 +4,7 @@
 
 use crate::{abi::UserAbi, wr::LOCAL_DMA_LKEY};
 use kernel::prelude::*;
+use kernel_ext::net::NetDevice;
 use riw_bindings as bindings;
 
 /// The description of a device (fields of `struct ib_device`, `include/rdma/ib_verbs.h`).
@@ -19,7 +20,7 @@ pub struct Info {
 }
 
 impl Info {
-    pub(super) fn apply(&self, dev: &mut bindings::ib_device, netdev: &net::NetDevice) {
+    pub(super) fn apply(&self, dev: &mut bindings::ib_device, netdev: &NetDevice) {
         dev.node_guid = u64::from_ne_bytes(self.node_guid);
         dev.node_type = bindings::RDMA_NODE_RNIC as u8;
         dev.phys_port_cnt = 1;

@@ -13,6 +13,7 @@ use kernel::{
     prelude::*,
     sync::{atomic::Atomic, Arc},
 };
+use kernel_ext::net::{NetDevice, Netns};
 use riw_bindings as bindings;
 
 impl<T: iw::CmOperations> Device<T> {
@@ -27,7 +28,7 @@ impl<T: iw::CmOperations> Device<T> {
     /// the name is taken, `ENOMEM` without memory, or another error of ib_core.
     pub fn register(
         name: &CStr,
-        netdev: &net::NetDevice,
+        netdev: &NetDevice,
         info: &Info,
         data: impl PinInit<T::Device>,
     ) -> Result<DeviceRegistration<T>> {
@@ -61,7 +62,7 @@ impl<T: iw::CmOperations> Device<T> {
 
     /// Allocates a device with its data and its callbacks, and registers nothing. The caller must
     /// pass it to `ib_register_device()` or `ib_dealloc_device()`. Process context; may sleep.
-    fn alloc(netns: &net::Netns, data: impl PinInit<T::Device>) -> Result<NonNull<Self>> {
+    fn alloc(netns: &Netns, data: impl PinInit<T::Device>) -> Result<NonNull<Self>> {
         let mrs = Arc::pin_init(MrTable::new(), GFP_KERNEL)?;
         // SAFETY: A `Self` of that size begins with an ib_device. The caller holds `netns` until
         // the device is registered.
@@ -88,11 +89,7 @@ impl<T: iw::CmOperations> Device<T> {
     /// # Safety
     ///
     /// `raw` must come from [`Self::alloc`], not registered, and nothing else may access it.
-    unsafe fn configure(
-        raw: *mut bindings::ib_device,
-        netdev: &net::NetDevice,
-        info: &Info,
-    ) -> Result {
+    unsafe fn configure(raw: *mut bindings::ib_device, netdev: &NetDevice, info: &Info) -> Result {
         // SAFETY: By the caller's promise nothing else accesses the device. `netdev` is a
         // reference, so it is alive. The attribute groups are static. ib_core sets the first two
         // groups, and the first one that is free for statistics of a device, which no driver here

@@ -20,7 +20,7 @@ use kernel::{
     prelude::*,
     sync::aref::ARef,
 };
-use net::addr;
+use kernel_ext::net::{addr, Netns};
 use riw_bindings as bindings;
 
 /// Sets the callbacks of this file in a `struct ib_device_ops`.
@@ -61,7 +61,7 @@ unsafe extern "C" fn connect<T: CmOperations>(
         // id exists. `iw_cm_id_net` returns null or a namespace with a reference.
         unsafe {
             let setup = Setup::from_raw(id)?;
-            let home = net::Netns::from_raw(bindings::iw_cm_id_net(id));
+            let home = Netns::from_raw(bindings::iw_cm_id_net(id));
             let remote = addr::from_storage(&(*id).m_remote_addr).ok_or(EAFNOSUPPORT)?;
             let param = ConnParam::from_raw(id, param);
 
@@ -183,7 +183,7 @@ unsafe extern "C" fn create_listen<T: CmOperations>(
         // `provider_data` of a listening id to the provider.
         unsafe {
             let setup = Setup::from_raw(id)?;
-            let home = net::Netns::from_raw(bindings::iw_cm_id_net(id));
+            let home = Netns::from_raw(bindings::iw_cm_id_net(id));
             let backlog = Backlog {
                 consumer: bindings::iw_cm_id_consumer(id).addr(),
                 size: u32::try_from(backlog).unwrap_or(0),

@@ -5,7 +5,7 @@
 use super::{QueueId, WrId, LOCAL_DMA_LKEY, MAX_SGE};
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{ffi::c_int, prelude::*};
-use net::{Fragment, Room};
+use kernel_ext::octets::{Fragment, Room};
 use riw_bindings as bindings;
 
 /// An SGE of a WR (`struct ib_sge`).

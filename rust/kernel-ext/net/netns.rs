@@ -56,8 +56,8 @@ impl Netns {
         self.net.as_ptr()
     }
 
-    /// As [`Self::as_raw`], but typed as not null.
-    pub(crate) fn raw(&self) -> NonNull<bindings::net> {
+    /// As [`Self::as_raw`], but typed as not null. Any context.
+    pub fn raw(&self) -> NonNull<bindings::net> {
         self.net
     }
 

@@ -4,21 +4,20 @@
 //!
 //! C header: [`include/linux/netdevice.h`](srctree/include/linux/netdevice.h)
 
-use crate::{addr, Family, Netns};
+use super::{addr, Family, Netns};
 use core::{net::SocketAddr, ops::Deref, ptr::NonNull};
 use kernel::{fmt, prelude::*, sync::aref::AlwaysRefCounted, types::Opaque};
 use riw_bindings as bindings;
 
 /// A network device (`struct net_device`).
 ///
-/// Drop all references ([`ARef<NetDevice>`]) on [`NetdevEvent::Unregister`]: the unregistration
+/// Drop all references ([`ARef<NetDevice>`]) at the event `NETDEV_UNREGISTER`: the unregistration
 /// waits for them.
 ///
 /// All methods may be called from any context unless they say otherwise. Except under RTNL, their
 /// results may be out of date at once.
 ///
 /// [`ARef<NetDevice>`]: kernel::sync::aref::ARef
-/// [`NetdevEvent::Unregister`]: crate::NetdevEvent::Unregister
 #[repr(transparent)]
 pub struct NetDevice(Opaque<bindings::net_device>);
 
