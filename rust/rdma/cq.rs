@@ -8,8 +8,9 @@ use crate::{
     device::{Callbacks, Device},
     event::{self, AsyncEvent},
     object::Object,
+    ops::{CqVerbs, Driver},
     wc::WcRoom,
-    Driver, Udata,
+    Udata,
 };
 use kernel::{
     error::from_result,
@@ -142,7 +143,9 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
     ops.create_cq = Some(Callbacks::<T>::create_cq);
     ops.create_user_cq = Some(Callbacks::<T>::create_user_cq);
     ops.destroy_cq = Some(Callbacks::<T>::destroy_cq);
-    ops.resize_user_cq = Some(Callbacks::<T>::resize_user_cq);
+    if T::Cq::HAS_RESIZE {
+        ops.resize_user_cq = Some(Callbacks::<T>::resize_user_cq);
+    }
     ops.req_notify_cq = Some(Callbacks::<T>::req_notify_cq);
     ops.poll_cq = Some(Callbacks::<T>::poll_cq);
     ops
@@ -172,7 +175,7 @@ impl<T: Driver> Callbacks<T> {
             unsafe {
                 let dev = Device::from_raw((*cq).device);
                 (&raw mut (*cq.cast::<CqBase>()).calls).write(Runner::new());
-                Cq::<T>::create(cq.cast(), T::create_cq(dev, &mut attr, udata)?);
+                Cq::<T>::create(cq.cast(), T::Cq::create(dev, &mut attr, udata)?);
                 (*cq).cqe = attr.cqe.try_into().unwrap_or(c_int::MAX);
             }
             Ok(0)
@@ -222,7 +225,7 @@ impl<T: Driver> Callbacks<T> {
             let udata = unsafe { Udata::from_raw(udata) }.ok_or(EINVAL)?;
             // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it
             // runs.
-            let len = T::resize_cq(unsafe { Cq::<T>::from_raw(cq) }, len, &udata)?;
+            let len = T::Cq::resize(unsafe { Cq::<T>::from_raw(cq) }, len, &udata)?;
 
             // uverbs lets threads resize a queue at the same time. It only reports the number.
             // SAFETY: `cq` is valid, and the field is aligned. Rust accesses it by atomic stores
@@ -257,7 +260,7 @@ impl<T: Driver> Callbacks<T> {
         let solicited = flags & bindings::ib_cq_notify_flags_IB_CQ_SOLICITED_MASK
             == bindings::ib_cq_notify_flags_IB_CQ_SOLICITED;
         // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it runs.
-        let missed = T::req_notify_cq(unsafe { Cq::<T>::from_raw(cq) }, solicited);
+        let missed = T::Cq::req_notify(unsafe { Cq::<T>::from_raw(cq) }, solicited);
 
         (missed && flags & bindings::ib_cq_notify_flags_IB_CQ_REPORT_MISSED_EVENTS != 0).into()
     }
@@ -278,7 +281,7 @@ impl<T: Driver> Callbacks<T> {
 
             // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it
             // runs.
-            T::poll_cq(unsafe { Cq::<T>::from_raw(cq) }, &mut room)?;
+            T::Cq::poll(unsafe { Cq::<T>::from_raw(cq) }, &mut room)?;
             // CAST: At most `entries`.
             Ok(entries.saturating_sub(room.left()) as c_int)
         })

@@ -10,8 +10,9 @@
 use crate::{
     device::{Callbacks, Device},
     mr::{Extent, MrBase},
+    ops::{Driver, MrVerbs},
     pd::Pd,
-    Driver, Exchange,
+    Exchange,
 };
 use kernel::{error::from_result, ffi::c_int, prelude::*};
 use riw_bindings as bindings;
@@ -35,9 +36,11 @@ pub(crate) struct MwBase {
 
 /// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
-    ops.size_ib_mw = size_of::<MwBase>();
-    ops.alloc_mw = Some(Callbacks::<T>::alloc_mw);
-    ops.dealloc_mw = Some(Callbacks::<T>::dealloc_mw);
+    if T::Mr::HAS_ALLOC_WINDOW {
+        ops.size_ib_mw = size_of::<MwBase>();
+        ops.alloc_mw = Some(Callbacks::<T>::alloc_mw);
+        ops.dealloc_mw = Some(Callbacks::<T>::dealloc_mw);
+    }
     ops
 }
 
@@ -61,7 +64,8 @@ impl<T: Driver> Callbacks<T> {
                 _ => return Err(EINVAL),
             };
             let stag = pd.device().mrs().reserve()?;
-            let region = Self::use_stag(pd, stag, Extent::default(), T::alloc_mw(pd, kind))?;
+            let region =
+                Self::use_stag(pd, stag, Extent::default(), T::Mr::alloc_window(pd, kind))?;
 
             // SAFETY: The window is new, of `size_ib_mw` bytes, and nothing else accesses it.
             unsafe {

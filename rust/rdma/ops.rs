@@ -23,7 +23,9 @@ use crate::{
     wr::{RecvWrs, SendWrs},
     Exchange, Udata,
 };
-use kernel::{ffi::c_int, prelude::*, sync::aref::ARef, ModuleMetadata};
+use kernel::{
+    error::VTABLE_DEFAULT_ERROR, ffi::c_int, prelude::*, sync::aref::ARef, ModuleMetadata,
+};
 
 /// A driver that keeps the [duties](crate#duties-of-a-driver). Implemented by
 /// [`unsafe_keeps_duties`](crate::unsafe_keeps_duties).
@@ -44,12 +46,22 @@ macro_rules! unsafe_keeps_duties {
     };
 }
 
-/// A verbs provider. Each method implements the callback of the same name in `struct ib_device_ops`
-/// (`include/rdma/ib_verbs.h`), if its comment names no other.
+/// The body of a verb that a driver does not provide. It is never called, and the compiler drops
+/// it.
+#[inline(always)]
+fn unprovided<R>() -> R {
+    build_error!(VTABLE_DEFAULT_ERROR)
+}
+
+/// A verbs provider: the types of its objects, which have their verbs, and the verbs of a device.
+///
+/// Each method, also of the objects' traits, implements the callback of `struct ib_device_ops`
+/// (`include/rdma/ib_verbs.h`) that its comment names. A method with a default is optional: ib_core
+/// has no callback without it, and returns `EOPNOTSUPP`.
 ///
 /// ib_core calls the methods. Unless their comments say otherwise, they run in process context and
 /// may sleep, and several may run concurrently for one object. Destruction of an object excludes
-/// all other calls for it, except that iw_cm may modify a queue pair until [`Driver::destroy_qp`]
+/// all other calls for it, except that iw_cm may modify a queue pair until [`QpVerbs::destroy`]
 /// returns.
 ///
 /// `udata` is `None` for a kernel user. ib_core returns an error to the consumer as it is.
@@ -60,19 +72,19 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
     /// The driver's data of a [`Device`].
     type Device: Send + Sync;
     /// The driver's data of a user context.
-    type Ucontext: Send + Sync;
+    type Ucontext: UcontextVerbs<Self>;
     /// The driver's data of a protection domain.
-    type Pd: Send + Sync;
+    type Pd: PdVerbs<Self>;
     /// The driver's data of a completion queue.
-    type Cq: Send + Sync;
+    type Cq: CqVerbs<Self>;
     /// The driver's data of a queue pair.
-    type Qp: Send + Sync;
+    type Qp: QpVerbs<Self>;
     /// The driver's data of a shared receive queue.
-    type Srq: Send + Sync;
-    /// The driver's data of a memory region.
-    type Mr: Send + Sync;
+    type Srq: SrqVerbs<Self>;
+    /// The driver's data of a memory region, or of a memory window.
+    type Mr: MrVerbs<Self>;
     /// The driver's data of a counter that queue pairs are bound to.
-    type Counter: Send + Sync;
+    type Counter: CounterVerbs<Self>;
 
     /// The ABIs with user space that a device can have.
     const USER_ABIS: &'static [UserAbi];
@@ -84,160 +96,188 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
 
     /// Returns the settings in sysfs, in two directories. Called once, at registration.
     fn attributes() -> [&'static Attributes<Self>; 2];
-    /// Fills in the capabilities of the device, as they are for a process or for kernel users.
-    /// Process context; must not sleep.
+    /// Fills in the capabilities of the device (`query_device`), as they are for a process or for
+    /// kernel users. Process context; must not sleep.
     fn query_device(dev: &Device<Self>, for_process: bool, attr: &mut DeviceAttr);
-    /// Fills in the state of the port. `attr` comes with the values that ib_core takes from the
-    /// netdev.
+    /// Fills in the state of the port (`query_port`). `attr` comes with the values that ib_core
+    /// takes from the netdev.
     fn query_port(dev: &Device<Self>, attr: &mut PortAttr) -> Result;
-    /// Returns the GID of the port, in network byte order.
+    /// Returns the GID of the port (`query_gid`), in network byte order.
     fn query_gid(dev: &Device<Self>) -> [u8; 16];
     /// Called before ib_core shows the device to its clients (`enable_driver`): when it is
     /// registered, and after each move to another network namespace.
     fn enable_device(dev: &Registered<Self>);
-    /// Called last (`ib_device_ops::dealloc_driver`): all objects of the device are destroyed and
-    /// no other method runs, or the device could not be registered.
+    /// Called last (`dealloc_driver`): all objects of the device are destroyed and no other method
+    /// runs, or the device could not be registered.
     fn dealloc_device(dev: &Device<Self>);
-
-    /// Creates a user context.
-    fn alloc_ucontext(
-        dev: &Device<Self>,
-        udata: &Exchange<'_>,
-    ) -> Result<impl PinInit<Self::Ucontext>>;
-    /// Creates a protection domain.
-    fn alloc_pd(dev: &Device<Self>) -> Result<impl PinInit<Self::Pd>>;
-
-    /// Creates a completion queue, and sets `attr.cqe` to its size in entries (`create_cq`,
-    /// `create_user_cq`).
-    fn create_cq(
-        dev: &Device<Self>,
-        attr: &mut CqInitAttr,
-        udata: Option<Udata<'_, Self>>,
-    ) -> Result<impl PinInit<Self::Cq>>;
-    /// Resizes the queue of a process to at least `len` entries, with the completions that are in
-    /// it (`resize_user_cq`). It stays as it was if this fails.
-    ///
-    /// Returns the new size.
-    fn resize_cq(cq: &Cq<Self>, len: u32, udata: &Udata<'_, Self>) -> Result<u32>;
-    /// Arms the queue: the next completion, or the next solicited one, triggers an event. Any
-    /// context; must not sleep.
-    ///
-    /// Returns whether completions are in the queue already.
-    fn req_notify_cq(cq: &Cq<Self>, solicited_only: bool) -> bool;
-    /// Moves completions to a kernel user, as far as there is room. Any context; must not sleep.
-    ///
-    /// Fails with `EOPNOTSUPP` for the queue of a user process.
-    fn poll_cq(cq: &Cq<Self>, to: &mut WcRoom<'_, Self>) -> Result;
-
-    /// Creates a shared receive queue, and sets `attr` to its size in WRs.
-    fn create_srq(
-        pd: &Pd<Self>,
-        attr: &mut SrqAttr,
-        udata: Option<Udata<'_, Self>>,
-    ) -> Result<impl PinInit<Self::Srq>>;
-    /// Sets the limit of a shared receive queue, in WRs, and arms its event (`modify_srq`).
-    fn set_srq_limit(srq: &Srq<Self>, limit: u32) -> Result;
-    /// Returns the attributes of a shared receive queue.
-    fn query_srq(srq: &Srq<Self>) -> SrqAttr;
-
-    /// Creates a queue pair, and sets `attr` to the sizes of its queues.
-    fn create_qp(
-        pd: &Pd<Self>,
-        attr: &mut QpInitAttr<'_, Self>,
-        udata: Option<Udata<'_, Self>>,
-    ) -> Result<impl PinInit<Self::Qp>>;
-    /// Publishes a queue pair that is complete: references to it may be taken from now on
-    /// (`create_qp`).
-    ///
-    /// Returns its number.
-    fn publish_qp(qp: &Qp<Self>) -> u32;
-    /// Changes attributes of a queue pair.
-    fn modify_qp(qp: &Qp<Self>, attr: &QpAttr<'_>) -> Result;
-    /// Fills in the attributes of a queue pair.
-    fn query_qp(qp: &Qp<Self>, attr: &mut QpAttr<'_>);
-    /// Ends a queue pair. On return each reference to it must be about to be dropped, and
-    /// [`Self::qp_by_number`] must find neither it nor another queue pair with its number. So no
-    /// completion queue has a completion that holds one.
-    fn destroy_qp(qp: &Qp<Self>);
-    /// Releases the number of a queue pair, after its last reference is dropped (`destroy_qp`).
-    fn release_qp_number(dev: &Device<Self>, number: u32);
-    /// Handles the doorbell: a user process has posted WRs to its send queue (`post_send` without a
-    /// WR).
-    fn ring_doorbell(qp: &Qp<Self>) -> Result;
-    /// Handles the doorbell of a queue pair's own receive queue (`post_recv` without a WR), with an
-    /// ABI that has [`UserAbi::recv_doorbell`]. Fails with `EINVAL` if the receive queue is shared.
-    fn ring_recv_doorbell(qp: &Qp<Self>) -> Result;
-    /// Handles the doorbell of a shared receive queue (`post_srq_recv` without a WR), as
-    /// [`Self::ring_recv_doorbell`] does.
-    fn ring_srq_doorbell(srq: &Srq<Self>) -> Result;
-    /// Takes WRs that a kernel user posts to the send queue (`post_send`), in order. Any context;
-    /// must not sleep, and must not call the consumer.
-    ///
-    /// If it fails, the WR that was taken last counts as not posted, and so do those after it.
-    fn post_send(qp: &Qp<Self>, wrs: &mut SendWrs<'_, Self>) -> Result;
-    /// Takes WRs that a kernel user posts to the receive queue, as [`Self::post_send`] does.
-    fn post_recv(qp: &Qp<Self>, wrs: &mut RecvWrs<'_>) -> Result;
-    /// Takes WRs that a kernel user posts to a shared receive queue, as [`Self::post_send`] does.
-    fn post_srq_recv(srq: &Srq<Self>, wrs: &mut RecvWrs<'_>) -> Result;
     /// Looks up a queue pair by its number, for iw_cm (`iw_get_qp`): one of the calling process, or
     /// of a kernel user. Process context, maybe with a spin lock held and interrupts off; must not
     /// sleep.
     fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<Qp<Self>>>;
-
-    /// Registers user memory.
-    fn reg_user_mr(
-        pd: &Pd<Self>,
-        request: &MrRequest,
-        udata: &Udata<'_, Self>,
-    ) -> Result<impl PinInit<Self::Mr>>;
-    /// Registers memory of a dma-buf (`reg_user_mr_dmabuf`).
-    fn reg_dmabuf_mr(pd: &Pd<Self>, request: &DmaBufRequest) -> Result<impl PinInit<Self::Mr>>;
-    /// Creates a region in domain `pd` that differs from `old` as `change` says, and has the same
-    /// STag. It replaces `old` unless this fails.
-    fn rereg_user_mr(
-        old: &Mr<Self>,
-        pd: &Pd<Self>,
-        change: &MrChange,
-    ) -> Result<impl PinInit<Self::Mr>>;
-    /// Prepares a region for its end (`dereg_mr`), or for being replaced (`rereg_user_mr`). It
-    /// stays as it was if this fails.
-    fn retire_mr(dev: &Device<Self>, mr: &Mr<Self>) -> Result;
-    /// Undoes [`Self::retire_mr`]: the region could not be replaced.
-    fn keep_mr(mr: &Mr<Self>);
-    /// Prepares the region of a process for its end (`dereg_mr`), as uverbs undoes its creation.
-    /// The process may use it already. This cannot fail.
-    fn abandon_mr(dev: &Device<Self>, mr: &Mr<Self>);
-    /// Creates a memory window that is not bound.
-    fn alloc_mw(pd: &Pd<Self>, kind: MwKind) -> Result<impl PinInit<Self::Mr>>;
-    /// Creates a region for memory of a kernel user, of at most `max` blocks. It is invalid at
-    /// first. `stag` gives the upper 24 bits of its STag.
-    fn alloc_mr(pd: &Pd<Self>, max: u32, stag: u32) -> Result<impl PinInit<Self::Mr>>;
-    /// Calls `fill` with the list to map memory to (`map_mr_sg`), and returns its result. The list
-    /// must not belong to a registration in force. Any context; must not sleep.
-    fn map_mr(mr: &Mr<Self>, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int>;
-
+    /// Releases the number of a queue pair, after its last reference is dropped (`destroy_qp`).
+    fn release_qp_number(dev: &Device<Self>, number: u32);
     /// Returns the value of statistic `index` of the device, without the values of counters
     /// (`get_hw_stats`).
     fn stat(dev: &Device<Self>, index: usize) -> u64;
     /// Returns the counters of the port that InfiniBand defines, with what queue pairs count that
     /// are, or were, bound to a counter (`process_mad`).
     fn port_counters(dev: &Device<Self>) -> PortCounters;
-    /// Creates a counter (`counter_bind_qp`).
-    fn new_counter(dev: &Device<Self>) -> Result<Self::Counter>;
-    /// Returns the value of statistic `index` of a counter (`counter_update_stats`).
-    fn counter_stat(counter: &Self::Counter, index: usize) -> u64;
+}
+
+/// The verbs of user contexts. The driver's data implements them.
+pub trait UcontextVerbs<T: Driver>: Sized + Send + Sync {
+    /// Creates a user context (`alloc_ucontext`).
+    fn alloc(dev: &Device<T>, udata: &Exchange<'_>) -> Result<impl PinInit<Self>>;
+}
+
+/// The verbs of protection domains. The driver's data implements them.
+pub trait PdVerbs<T: Driver>: Sized + Send + Sync {
+    /// Creates a protection domain (`alloc_pd`).
+    fn alloc(dev: &Device<T>) -> Result<impl PinInit<Self>>;
+}
+
+/// The verbs of completion queues. The driver's data implements them.
+#[vtable]
+pub trait CqVerbs<T: Driver>: Sized + Send + Sync {
+    /// Creates a completion queue, and sets `attr.cqe` to its size in entries (`create_cq`,
+    /// `create_user_cq`).
+    fn create(
+        dev: &Device<T>,
+        attr: &mut CqInitAttr,
+        udata: Option<Udata<'_, T>>,
+    ) -> Result<impl PinInit<Self>>;
+    /// Resizes the queue of a process to at least `len` entries, with the completions that are in
+    /// it (`resize_user_cq`). It stays as it was if this fails.
+    ///
+    /// Returns the new size.
+    fn resize(_cq: &Cq<T>, _len: u32, _udata: &Udata<'_, T>) -> Result<u32> {
+        unprovided()
+    }
+    /// Arms the queue (`req_notify_cq`): the next completion, or the next solicited one, triggers
+    /// an event. Any context; must not sleep.
+    ///
+    /// Returns whether completions are in the queue already.
+    fn req_notify(cq: &Cq<T>, solicited_only: bool) -> bool;
+    /// Moves completions to a kernel user (`poll_cq`), as far as there is room. Any context; must
+    /// not sleep.
+    ///
+    /// Fails with `EOPNOTSUPP` for the queue of a user process.
+    fn poll(cq: &Cq<T>, to: &mut WcRoom<'_, T>) -> Result;
+    /// Returns the details of a completion queue for any user to see (`fill_res_cq_entry`).
+    fn details(cq: &Cq<T>) -> impl Details;
+}
+
+/// The verbs of shared receive queues. The driver's data implements them.
+pub trait SrqVerbs<T: Driver>: Sized + Send + Sync {
+    /// Creates a shared receive queue, and sets `attr` to its size in WRs (`create_srq`).
+    fn create(
+        pd: &Pd<T>,
+        attr: &mut SrqAttr,
+        udata: Option<Udata<'_, T>>,
+    ) -> Result<impl PinInit<Self>>;
+    /// Sets the limit of a shared receive queue, in WRs, and arms its event (`modify_srq`).
+    fn set_limit(srq: &Srq<T>, limit: u32) -> Result;
+    /// Returns the attributes of a shared receive queue (`query_srq`).
+    fn query(srq: &Srq<T>) -> SrqAttr;
+    /// Handles the doorbell of a shared receive queue (`post_srq_recv` without a WR), as
+    /// [`QpVerbs::ring_recv_doorbell`] does.
+    fn ring_doorbell(srq: &Srq<T>) -> Result;
+    /// Takes WRs that a kernel user posts to a shared receive queue (`post_srq_recv`), as
+    /// [`QpVerbs::post_send`] does.
+    fn post_recv(srq: &Srq<T>, wrs: &mut RecvWrs<'_>) -> Result;
+    /// Returns the details of a shared receive queue for any user to see (`fill_res_srq_entry`).
+    fn details(srq: &Srq<T>) -> impl Details;
+}
+
+/// The verbs of queue pairs. The driver's data implements them.
+pub trait QpVerbs<T: Driver>: Sized + Send + Sync {
+    /// Creates a queue pair, and sets `attr` to the sizes of its queues (`create_qp`).
+    fn create(
+        pd: &Pd<T>,
+        attr: &mut QpInitAttr<'_, T>,
+        udata: Option<Udata<'_, T>>,
+    ) -> Result<impl PinInit<Self>>;
+    /// Publishes a queue pair that is complete: references to it may be taken from now on
+    /// (`create_qp`).
+    ///
+    /// Returns its number.
+    fn publish(qp: &Qp<T>) -> u32;
+    /// Changes attributes of a queue pair (`modify_qp`).
+    fn modify(qp: &Qp<T>, attr: &QpAttr<'_>) -> Result;
+    /// Fills in the attributes of a queue pair (`query_qp`).
+    fn query(qp: &Qp<T>, attr: &mut QpAttr<'_>);
+    /// Ends a queue pair (`destroy_qp`). On return each reference to it must be about to be
+    /// dropped, and [`Driver::qp_by_number`] must find neither it nor another queue pair with its
+    /// number. So no completion queue has a completion that holds one.
+    fn destroy(qp: &Qp<T>);
+    /// Handles the doorbell: a user process has posted WRs to its send queue (`post_send` without a
+    /// WR).
+    fn ring_doorbell(qp: &Qp<T>) -> Result;
+    /// Handles the doorbell of a queue pair's own receive queue (`post_recv` without a WR), with an
+    /// ABI that has [`UserAbi::recv_doorbell`]. Fails with `EINVAL` if the receive queue is shared.
+    fn ring_recv_doorbell(qp: &Qp<T>) -> Result;
+    /// Takes WRs that a kernel user posts to the send queue (`post_send`), in order. Any context;
+    /// must not sleep, and must not call the consumer.
+    ///
+    /// If it fails, the WR that was taken last counts as not posted, and so do those after it.
+    fn post_send(qp: &Qp<T>, wrs: &mut SendWrs<'_, T>) -> Result;
+    /// Takes WRs that a kernel user posts to the receive queue (`post_recv`), as
+    /// [`Self::post_send`] does.
+    fn post_recv(qp: &Qp<T>, wrs: &mut RecvWrs<'_>) -> Result;
     /// Makes a queue pair count in `counter` instead of the device (`counter_bind_qp`). It counts
     /// in the device when it is created.
-    fn bind_counter(qp: &Qp<Self>, counter: &Self::Counter);
+    fn bind_counter(qp: &Qp<T>, counter: &T::Counter);
     /// Makes a queue pair count in the device again (`counter_unbind_qp`). After the return the
     /// queue pair does not use its old counter.
-    fn unbind_counter(qp: &Qp<Self>);
+    fn unbind_counter(qp: &Qp<T>);
     /// Returns the details of a queue pair for any user to see (`fill_res_qp_entry`).
-    fn qp_details(qp: &Qp<Self>) -> impl Details;
-    /// Returns the details of a completion queue for any user to see (`fill_res_cq_entry`).
-    fn cq_details(cq: &Cq<Self>) -> impl Details;
-    /// Returns the details of a shared receive queue for any user to see (`fill_res_srq_entry`).
-    fn srq_details(srq: &Srq<Self>) -> impl Details;
+    fn details(qp: &Qp<T>) -> impl Details;
+}
+
+/// The verbs of memory regions and windows. The driver's data implements them.
+#[vtable]
+pub trait MrVerbs<T: Driver>: Sized + Send + Sync {
+    /// Registers user memory (`reg_user_mr`).
+    fn reg_user(
+        pd: &Pd<T>,
+        request: &MrRequest,
+        udata: &Udata<'_, T>,
+    ) -> Result<impl PinInit<Self>>;
+    /// Registers memory of a dma-buf (`reg_user_mr_dmabuf`).
+    fn reg_dmabuf(_pd: &Pd<T>, _request: &DmaBufRequest) -> Result<impl PinInit<Self>> {
+        unprovided::<Result<Self>>()
+    }
+    /// Creates a region in domain `pd` that differs from `old` as `change` says, and has the same
+    /// STag (`rereg_user_mr`). It replaces `old` unless this fails.
+    fn rereg(_old: &Mr<T>, _pd: &Pd<T>, _change: &MrChange) -> Result<impl PinInit<Self>> {
+        unprovided::<Result<Self>>()
+    }
+    /// Prepares a region for its end (`dereg_mr`), or for being replaced (`rereg_user_mr`). It
+    /// stays as it was if this fails.
+    fn retire(dev: &Device<T>, mr: &Mr<T>) -> Result;
+    /// Undoes [`Self::retire`]: the region could not be replaced.
+    fn keep(mr: &Mr<T>);
+    /// Prepares the region of a process for its end (`dereg_mr`), as uverbs undoes its creation.
+    /// The process may use it already. This cannot fail.
+    fn abandon(dev: &Device<T>, mr: &Mr<T>);
+    /// Creates a memory window that is not bound (`alloc_mw`).
+    fn alloc_window(_pd: &Pd<T>, _kind: MwKind) -> Result<impl PinInit<Self>> {
+        unprovided::<Result<Self>>()
+    }
+    /// Creates a region for memory of a kernel user, of at most `max` blocks (`alloc_mr`). It is
+    /// invalid at first. `stag` gives the upper 24 bits of its STag.
+    fn alloc(pd: &Pd<T>, max: u32, stag: u32) -> Result<impl PinInit<Self>>;
+    /// Calls `fill` with the list to map memory to (`map_mr_sg`), and returns its result. The list
+    /// must not belong to a registration in force. Any context; must not sleep.
+    fn map(mr: &Mr<T>, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int>;
     /// Returns the details of a memory region for any user to see (`fill_res_mr_entry`).
-    fn mr_details(mr: &Mr<Self>) -> impl Details;
+    fn details(mr: &Mr<T>) -> impl Details;
+}
+
+/// The verbs of counters that queue pairs are bound to. The driver's data implements them.
+pub trait CounterVerbs<T: Driver>: Sized + Send + Sync {
+    /// Creates a counter (`counter_bind_qp`).
+    fn create(dev: &Device<T>) -> Result<Self>;
+    /// Returns the value of statistic `index` (`counter_update_stats`).
+    fn stat(&self, index: usize) -> u64;
 }

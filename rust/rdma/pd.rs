@@ -7,7 +7,8 @@
 use crate::{
     device::{Callbacks, Device},
     object::Object,
-    Driver, Exchange,
+    ops::{Driver, PdVerbs},
+    Exchange,
 };
 use kernel::{error::from_result, ffi::c_int};
 use riw_bindings as bindings;
@@ -46,7 +47,7 @@ impl<T: Driver> Callbacks<T> {
             // SAFETY: ib_core passes a new object of `size_ib_pd` bytes whose `device` is set and
             // registered. It frees the object after an error, or after `dealloc_pd`, which calls
             // `destroy`.
-            unsafe { Pd::<T>::create(pd, T::alloc_pd(Device::from_raw((*pd).device))?) };
+            unsafe { Pd::<T>::create(pd, T::Pd::alloc(Device::from_raw((*pd).device))?) };
             Ok(0)
         })
     }

@@ -33,9 +33,9 @@ use crate::{
     cq::Cq,
     device::Callbacks,
     mr::{Mr, MrBase},
+    ops::{CqVerbs, Driver, MrVerbs, QpVerbs, SrqVerbs},
     qp::Qp,
     srq::Srq,
-    Driver,
 };
 use core::{
     fmt::{Display, Write},
@@ -187,7 +187,7 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: nldev holds a reference to the entry of a queue pair that was created.
         // ib_destroy_qp_user() waits for it in rdma_restrack_begin_del(), before `destroy_qp`.
         // nldev lends its message.
-        unsafe { add(msg, &T::qp_details(Qp::<T>::from_raw(qp))) }
+        unsafe { add(msg, &T::Qp::details(Qp::<T>::from_raw(qp))) }
     }
 
     /// # Safety
@@ -200,7 +200,7 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: nldev holds a reference to the entry of a completion queue that was created.
         // ib_destroy_cq_user() waits for it in rdma_restrack_begin_del(), before `destroy_cq`.
         // nldev lends its message.
-        unsafe { add(msg, &T::cq_details(Cq::<T>::from_raw(cq))) }
+        unsafe { add(msg, &T::Cq::details(Cq::<T>::from_raw(cq))) }
     }
 
     /// # Safety
@@ -213,7 +213,7 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: nldev holds a reference to the entry of a shared receive queue that was created.
         // ib_destroy_srq_user() waits for it in rdma_restrack_begin_del(), before `destroy_srq`.
         // nldev lends its message.
-        unsafe { add(msg, &T::srq_details(Srq::<T>::from_raw(srq))) }
+        unsafe { add(msg, &T::Srq::details(Srq::<T>::from_raw(srq))) }
     }
 
     /// # Safety
@@ -226,6 +226,11 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: nldev holds a reference to the entry of a region that `reg_user_mr` created; its
         // ib_mr is the start of an `MrBase`. ib_dereg_mr_user() waits for the reference in
         // rdma_restrack_del(), before `dereg_mr`. nldev lends its message.
-        unsafe { add(msg, &T::mr_details(Mr::<T>::from_base(mr.cast::<MrBase>()))) }
+        unsafe {
+            add(
+                msg,
+                &T::Mr::details(Mr::<T>::from_base(mr.cast::<MrBase>())),
+            )
+        }
     }
 }

@@ -8,9 +8,10 @@ use crate::{
     device::Callbacks,
     event::{self, AsyncEvent},
     object::Object,
+    ops::{Driver, SrqVerbs},
     pd::Pd,
     wr::{refuse_all, QueueId, RecvWrs},
-    Device, Driver, Exchange, Udata,
+    Device, Exchange, Udata,
 };
 use kernel::{error::from_result, ffi::c_int, prelude::*, types::Opaque};
 use riw_bindings as bindings;
@@ -137,7 +138,7 @@ impl<T: Driver> Callbacks<T> {
                 };
 
                 (&raw mut (*base).queue).write(queue);
-                Srq::<T>::create(base, T::create_srq(pd, &mut attr.attr, udata)?);
+                Srq::<T>::create(base, T::Srq::create(pd, &mut attr.attr, udata)?);
             }
             Ok(0)
         })
@@ -161,7 +162,7 @@ impl<T: Driver> Callbacks<T> {
             if mask & bindings::ib_srq_attr_mask_IB_SRQ_LIMIT != 0 {
                 // SAFETY: ib_core passes valid attributes and a created queue, which it does not
                 // destroy while a verb for it runs.
-                unsafe { T::set_srq_limit(Srq::<T>::from_raw(srq), (*attr).srq_limit)? };
+                unsafe { T::Srq::set_limit(Srq::<T>::from_raw(srq), (*attr).srq_limit)? };
             }
             Ok(0)
         })
@@ -176,7 +177,7 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         // SAFETY: ib_core passes a created queue, which it does not destroy while a verb for it
         // runs, and attributes that only this call accesses.
-        unsafe { *attr = T::query_srq(Srq::<T>::from_raw(srq)) };
+        unsafe { *attr = T::Srq::query(Srq::<T>::from_raw(srq)) };
         0
     }
 
@@ -211,7 +212,7 @@ impl<T: Driver> Callbacks<T> {
 
         from_result(|| {
             if of_process && wr.is_null() {
-                T::ring_srq_doorbell(this)?;
+                T::Srq::ring_doorbell(this)?;
                 return Ok(0);
             }
             // SAFETY: The consumer passes a list of valid WRs and a valid pointer for the one that
@@ -220,7 +221,7 @@ impl<T: Driver> Callbacks<T> {
             unsafe {
                 let queue = (this.queue()).ok_or_else(|| refuse_all(wr, bad_wr))?;
 
-                RecvWrs::post(queue, wr, bad_wr, |wrs| T::post_srq_recv(this, wrs))
+                RecvWrs::post(queue, wr, bad_wr, |wrs| T::Srq::post_recv(this, wrs))
             }
         })
     }

@@ -22,8 +22,8 @@
 
 use crate::{
     device::{Callbacks, Device},
+    ops::{CounterVerbs, Driver, QpVerbs},
     qp::Qp,
-    Driver,
 };
 use core::ptr::null_mut;
 use kernel::{
@@ -265,9 +265,7 @@ impl<T: Driver> Callbacks<T> {
         // for it, and its values are from `counter_alloc_stats`.
         unsafe {
             if let Some(data) = Counter::<T>::data(counter) {
-                set_values((*counter).stats, T::COUNTER_STATS, |index| {
-                    T::counter_stat(data, index)
-                });
+                set_values((*counter).stats, T::COUNTER_STATS, |index| data.stat(index));
             }
         }
         0
@@ -298,7 +296,7 @@ impl<T: Driver> Callbacks<T> {
                 None => {
                     // SAFETY: ib_core has not published the counter yet.
                     unsafe { (*counter).id = dev.next_counter_id() };
-                    Some(T::new_counter(dev)?)
+                    Some(T::Counter::create(dev)?)
                 }
             };
 
@@ -311,7 +309,7 @@ impl<T: Driver> Callbacks<T> {
                 *data = new;
             }
             if let Some(data) = data {
-                T::bind_counter(this, data);
+                T::Qp::bind_counter(this, data);
             }
             Ok(0)
         })
@@ -330,7 +328,7 @@ impl<T: Driver> Callbacks<T> {
             if bound.load(ordering::Relaxed).is_null() {
                 return Err(EINVAL);
             }
-            T::unbind_counter(this);
+            T::Qp::unbind_counter(this);
             bound.store(null_mut(), ordering::Relaxed);
             Ok(0)
         })

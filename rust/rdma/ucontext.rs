@@ -7,8 +7,9 @@
 use crate::{
     device::{Callbacks, Device},
     object::Object,
+    ops::{Driver, UcontextVerbs},
     shared::SharedMem,
-    Driver, Exchange,
+    Exchange,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
@@ -177,7 +178,7 @@ impl<T: Driver> Callbacks<T> {
             // which calls `destroy`.
             unsafe {
                 let dev = Device::from_raw((*ctx).device);
-                Ucontext::<T>::create(ctx, T::alloc_ucontext(dev, &udata)?);
+                Ucontext::<T>::create(ctx, T::Ucontext::alloc(dev, &udata)?);
             }
             // `dealloc_ucontext` drops the reference.
             core::mem::forget(module);

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The verbs that ib_core calls. They pass each call to the object that implements it.
+//! The verbs that ib_core calls: here those of a device and of the objects that only hold others.
+//! They pass each call to what implements it.
+
+mod cq;
+mod mr;
+mod qp;
+mod srq;
 
 use crate::{
     abi::{self, Provider, WrSizes},
@@ -8,40 +14,24 @@ use crate::{
     device::RiwDevice,
     driver::Riw,
     limits::{self, ObjectCharge},
-    mr,
-    qp::{receive_posted, Qp},
-    queue::{
-        completion::Cq,
-        details::{CqDetails, SrqDetails},
-        receive::RecvQueue,
-        wr::RecvWr,
-        QpObject,
-    },
+    mr::Mr,
+    qp::Qp,
+    queue::{completion::Cq, receive::RecvQueue, QpObject},
 };
 use kernel::{
-    ffi::c_int,
     prelude::*,
     sync::{aref::ARef, Arc},
 };
 use rdma::{
     abi::UserAbi,
     attr::Attributes,
-    cq::CqInitAttr,
     device::{count, AtomicCap, DeviceAttr, Registered, ATOMIC_GLOB, ATOMIC_NONE},
-    mr::{DmaBufRequest, MrChange, MrRequest},
-    mw::MwKind,
-    page_list::PageList,
-    pd::Pd as PdHandle,
+    ops::{CounterVerbs, PdVerbs, UcontextVerbs},
     pma::PortCounters,
     port::{self, PortAttr},
-    qp::{QpAttr, QpInitAttr},
-    restrack::Details,
-    srq::SrqAttr,
     stats::StatDesc,
     umem::Umem,
-    wc::WcRoom,
-    wr::{RecvWrs, SendWrs},
-    Device, Exchange, Udata,
+    Device, Exchange,
 };
 
 /// The model number of the only model.
@@ -90,7 +80,7 @@ impl rdma::Driver for Riw {
     type Cq = Cq;
     type Qp = Arc<Qp>;
     type Srq = RecvQueue;
-    type Mr = mr::Mr;
+    type Mr = Mr;
     type Counter = Arc<Counters>;
 
     const USER_ABIS: &'static [UserAbi] = abi::USER_ABIS;
@@ -176,163 +166,12 @@ impl rdma::Driver for Riw {
         dev.cm.shutdown();
     }
 
-    fn alloc_ucontext(dev: &Device<Self>, udata: &Exchange<'_>) -> Result<impl PinInit<Ucontext>> {
-        abi::check_request(dev.provider, udata)?;
-        let charge = dev.limits.ucontext.charge()?;
-
-        abi::respond_context(dev.provider, udata)?;
-        Ok(Ucontext { _charge: charge })
-    }
-
-    fn alloc_pd(dev: &Device<Self>) -> Result<impl PinInit<Pd>> {
-        Ok(Pd {
-            id: dev.next_id(),
-            _charge: dev.limits.pd.charge()?,
-        })
-    }
-
-    fn create_cq(
-        dev: &Device<Self>,
-        attr: &mut CqInitAttr,
-        udata: Option<Udata<'_, Self>>,
-    ) -> Result<impl PinInit<Cq>> {
-        Cq::new(dev, attr, udata)
-    }
-
-    fn resize_cq(cq: &rdma::cq::Cq<Self>, len: u32, udata: &Udata<'_, Self>) -> Result<u32> {
-        cq.resize(len, udata)
-    }
-
-    fn poll_cq(cq: &rdma::cq::Cq<Self>, to: &mut WcRoom<'_, Self>) -> Result {
-        cq.poll(to)
-    }
-
-    fn req_notify_cq(cq: &rdma::cq::Cq<Self>, solicited_only: bool) -> bool {
-        trace::cq_arm(cq, solicited_only);
-        cq.arm(solicited_only)
-    }
-
-    fn create_srq(
-        pd: &PdHandle<Self>,
-        attr: &mut SrqAttr,
-        udata: Option<Udata<'_, Self>>,
-    ) -> Result<impl PinInit<Self::Srq>> {
-        Self::Srq::shared(pd, attr, udata)
-    }
-
-    fn set_srq_limit(srq: &rdma::srq::Srq<Self>, limit: u32) -> Result {
-        srq.set_limit(limit)
-    }
-
-    fn query_srq(srq: &rdma::srq::Srq<Self>) -> SrqAttr {
-        srq.attr()
-    }
-
-    fn create_qp(
-        pd: &PdHandle<Self>,
-        attr: &mut QpInitAttr<'_, Self>,
-        udata: Option<Udata<'_, Self>>,
-    ) -> Result<impl PinInit<Arc<Qp>>> {
-        Qp::new(pd, attr, udata)
-    }
-
-    fn publish_qp(qp: &QpObject) -> u32 {
-        qp.publish(qp);
-        qp.number
-    }
-
-    fn modify_qp(qp: &QpObject, attr: &QpAttr<'_>) -> Result {
-        qp.modify(attr)
-    }
-
-    fn query_qp(qp: &QpObject, attr: &mut QpAttr<'_>) {
-        qp.query(attr);
-    }
-
-    fn destroy_qp(qp: &QpObject) {
-        qp.destroy();
-    }
-
-    fn release_qp_number(dev: &Device<Self>, number: u32) {
-        dev.qps.remove(number);
-    }
-
-    fn ring_doorbell(qp: &QpObject) -> Result {
-        qp.ring_doorbell()
-    }
-
-    fn ring_recv_doorbell(qp: &QpObject) -> Result {
-        qp.ring_recv_doorbell()
-    }
-
-    fn ring_srq_doorbell(srq: &rdma::srq::Srq<Self>) -> Result {
-        trace::srq_doorbell(srq);
-        receive_posted(srq.device(), srq);
-        Ok(())
-    }
-
-    fn post_send(qp: &QpObject, wrs: &mut SendWrs<'_, Self>) -> Result {
-        qp.post_send(wrs)
-    }
-
-    fn post_recv(qp: &QpObject, wrs: &mut RecvWrs<'_>) -> Result {
-        qp.post_recv(wrs)
-    }
-
-    fn post_srq_recv(srq: &rdma::srq::Srq<Self>, wrs: &mut RecvWrs<'_>) -> Result {
-        let posted = srq.post(wrs, |wr| trace::srq_wr_post(srq, || RecvWr::traced(wr)));
-
-        // WRs before the one that failed are posted.
-        receive_posted(srq.device(), srq);
-        posted
-    }
-
     fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<QpObject>> {
         dev.qps.with(number, |qp| qp.handle())
     }
 
-    fn reg_user_mr(
-        pd: &PdHandle<Self>,
-        request: &MrRequest,
-        udata: &Udata<'_, Self>,
-    ) -> Result<impl PinInit<mr::Mr>> {
-        mr::Mr::new(pd, request, udata)
-    }
-
-    fn reg_dmabuf_mr(pd: &PdHandle<Self>, request: &DmaBufRequest) -> Result<impl PinInit<mr::Mr>> {
-        mr::Mr::of_dmabuf(pd, request)
-    }
-
-    fn rereg_user_mr(
-        old: &mr::MrObject,
-        pd: &PdHandle<Self>,
-        change: &MrChange,
-    ) -> Result<impl PinInit<mr::Mr>> {
-        old.replacement(pd, change)
-    }
-
-    fn retire_mr(dev: &Device<Self>, mr: &mr::MrObject) -> Result {
-        mr.retire(dev)
-    }
-
-    fn keep_mr(mr: &mr::MrObject) {
-        mr.keep();
-    }
-
-    fn abandon_mr(dev: &Device<Self>, mr: &mr::MrObject) {
-        mr.abandon(dev);
-    }
-
-    fn alloc_mw(pd: &PdHandle<Self>, kind: MwKind) -> Result<impl PinInit<mr::Mr>> {
-        mr::Mr::window(pd, kind)
-    }
-
-    fn alloc_mr(pd: &PdHandle<Self>, max: u32, stag: u32) -> Result<impl PinInit<mr::Mr>> {
-        mr::Mr::for_kernel(pd, max, iwarp::Stag(stag))
-    }
-
-    fn map_mr(mr: &mr::MrObject, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int> {
-        mr.map(fill)
+    fn release_qp_number(dev: &Device<Self>, number: u32) {
+        dev.qps.remove(number);
     }
 
     fn stat(dev: &Device<Self>, index: usize) -> u64 {
@@ -342,36 +181,33 @@ impl rdma::Driver for Riw {
     fn port_counters(dev: &Device<Self>) -> PortCounters {
         dev.port_counters()
     }
+}
 
-    fn new_counter(dev: &Device<Self>) -> Result<Arc<Counters>> {
+impl UcontextVerbs<Riw> for Ucontext {
+    fn alloc(dev: &Device<Riw>, udata: &Exchange<'_>) -> Result<impl PinInit<Self>> {
+        abi::check_request(dev.provider, udata)?;
+        let charge = dev.limits.ucontext.charge()?;
+
+        abi::respond_context(dev.provider, udata)?;
+        Ok(Self { _charge: charge })
+    }
+}
+
+impl PdVerbs<Riw> for Pd {
+    fn alloc(dev: &Device<Riw>) -> Result<impl PinInit<Self>> {
+        Ok(Self {
+            id: dev.next_id(),
+            _charge: dev.limits.pd.charge()?,
+        })
+    }
+}
+
+impl CounterVerbs<Riw> for Arc<Counters> {
+    fn create(dev: &Device<Riw>) -> Result<Self> {
         Counters::within(&dev.bound_counters)
     }
 
-    fn counter_stat(counter: &Arc<Counters>, index: usize) -> u64 {
-        counter.get(index)
-    }
-
-    fn bind_counter(qp: &QpObject, counter: &Arc<Counters>) {
-        qp.set_counters(counter);
-    }
-
-    fn unbind_counter(qp: &QpObject) {
-        qp.set_counters(qp.device().counters());
-    }
-
-    fn qp_details(qp: &QpObject) -> impl Details {
-        qp.details()
-    }
-
-    fn cq_details(cq: &rdma::cq::Cq<Self>) -> impl Details {
-        CqDetails::new(cq)
-    }
-
-    fn srq_details(srq: &rdma::srq::Srq<Self>) -> impl Details {
-        SrqDetails::new(srq)
-    }
-
-    fn mr_details(mr: &mr::MrObject) -> impl Details {
-        mr.details()
+    fn stat(&self, index: usize) -> u64 {
+        self.get(index)
     }
 }

@@ -5,8 +5,9 @@
 use super::{DmaBufRequest, Extent, Mr, MrBase, MrChange, MrRange, MrRequest};
 use crate::{
     device::{Callbacks, Device},
+    ops::{Driver, MrVerbs},
     pd::Pd,
-    Driver, Exchange, Udata,
+    Exchange, Udata,
 };
 use core::mem::MaybeUninit;
 use kernel::{
@@ -19,8 +20,12 @@ use riw_bindings as bindings;
 /// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.reg_user_mr = Some(Callbacks::<T>::reg_user_mr);
-    ops.reg_user_mr_dmabuf = Some(Callbacks::<T>::reg_user_mr_dmabuf);
-    ops.rereg_user_mr = Some(Callbacks::<T>::rereg_user_mr);
+    if T::Mr::HAS_REG_DMABUF {
+        ops.reg_user_mr_dmabuf = Some(Callbacks::<T>::reg_user_mr_dmabuf);
+    }
+    if T::Mr::HAS_REREG {
+        ops.rereg_user_mr = Some(Callbacks::<T>::rereg_user_mr);
+    }
     ops.dereg_mr = Some(Callbacks::<T>::dereg_mr);
     ops.get_dma_mr = Some(Callbacks::<T>::get_dma_mr);
     ops.alloc_mr = Some(Callbacks::<T>::alloc_mr);
@@ -62,7 +67,7 @@ impl<T: Driver> Callbacks<T> {
                 stag,
             };
 
-            let data = T::reg_user_mr(pd, &request, &udata);
+            let data = T::Mr::reg_user(pd, &request, &udata);
             Self::use_stag(pd, stag, Extent { iova, length }, data)
         })();
 
@@ -101,7 +106,7 @@ impl<T: Driver> Callbacks<T> {
             };
 
             // The method has no data of the driver.
-            let data = T::reg_dmabuf_mr(pd, &request);
+            let data = T::Mr::reg_dmabuf(pd, &request);
             Self::use_stag(pd, stag, Extent { iova, length }, data)
         })();
 
@@ -148,9 +153,9 @@ impl<T: Driver> Callbacks<T> {
             }
 
             // This pins memory, which takes long: windows can still be bound to the old region.
-            let data = T::rereg_user_mr(old, pd, &change)?;
-            T::retire_mr(pd.device(), old)?;
-            let new = Self::new_mr(pd, stag, extent, data).inspect_err(|_| T::keep_mr(old))?;
+            let data = T::Mr::rereg(old, pd, &change)?;
+            T::Mr::retire(pd.device(), old)?;
+            let new = Self::new_mr(pd, stag, extent, data).inspect_err(|_| T::Mr::keep(old))?;
 
             // SAFETY: Both are alive, and only the verbs for them access the fields.
             unsafe {
@@ -181,7 +186,7 @@ impl<T: Driver> Callbacks<T> {
             let pd = unsafe { Pd::<T>::from_base(pd) };
             let stag = pd.device().mrs().reserve()?;
 
-            Self::use_stag(pd, stag, Extent::default(), T::alloc_mr(pd, max, stag))
+            Self::use_stag(pd, stag, Extent::default(), T::Mr::alloc(pd, max, stag))
         })();
 
         made.unwrap_or_else(Error::to_ptr)
@@ -203,7 +208,7 @@ impl<T: Driver> Callbacks<T> {
 
             // SAFETY: The devices of this crate have no DMA device. The consumer maps `sg` for the
             // device, does not map to a region concurrently, and keeps the memory.
-            T::map_mr(region, |list| unsafe { list.map(mr, sg, count, offset) })
+            T::Mr::map(region, |list| unsafe { list.map(mr, sg, count, offset) })
         })
     }
 
@@ -277,9 +282,9 @@ impl<T: Driver> Callbacks<T> {
         let undone = !udata.is_null() && !replacement && unsafe { bindings::mr_is_undone(ib) };
 
         if undone {
-            T::abandon_mr(dev, region);
+            T::Mr::abandon(dev, region);
         } else if !replaced {
-            if let Err(e) = T::retire_mr(dev, region) {
+            if let Err(e) = T::Mr::retire(dev, region) {
                 return e.to_errno();
             }
         }

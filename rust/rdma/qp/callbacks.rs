@@ -5,10 +5,11 @@
 use super::{Qp, QpAttr, QpBase, QpInitAttr};
 use crate::{
     device::{Callbacks, Device},
+    ops::{Driver, QpVerbs},
     pd::Pd,
     srq::Srq,
     wr::{refuse_all, PostedQueue, PostedQueues, QueueId, RecvWrs, SendWrs},
-    Driver, Exchange, Udata,
+    Exchange, Udata,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
@@ -113,8 +114,8 @@ impl<T: Driver> Callbacks<T> {
                 };
 
                 (&raw mut (*base).queues).write(queues);
-                Qp::<T>::create(base, T::create_qp(pd, &mut attr, udata)?);
-                (*qp).qp_num = T::publish_qp(Qp::<T>::from_raw(qp));
+                Qp::<T>::create(base, T::Qp::create(pd, &mut attr, udata)?);
+                (*qp).qp_num = T::Qp::publish(Qp::<T>::from_raw(qp));
             }
             Ok(0)
         })
@@ -148,7 +149,7 @@ impl<T: Driver> Callbacks<T> {
             // in iw_cm_disconnect(): there it does not check that it still has one, and races with
             // the destruction of the queue pair. That is a bug of iw_cm, which affects every
             // driver.
-            T::modify_qp(unsafe { Qp::<T>::from_raw(qp) }, &attr)?;
+            T::Qp::modify(unsafe { Qp::<T>::from_raw(qp) }, &attr)?;
             Ok(0)
         })
     }
@@ -175,7 +176,7 @@ impl<T: Driver> Callbacks<T> {
                 signal_all: false,
             };
 
-            T::query_qp(Qp::<T>::from_raw(qp), &mut attr);
+            T::Qp::query(Qp::<T>::from_raw(qp), &mut attr);
             (*init_attr).qp_type = (*qp).qp_type;
             (*init_attr).send_cq = (*qp).send_cq;
             (*init_attr).recv_cq = (*qp).recv_cq;
@@ -201,7 +202,7 @@ impl<T: Driver> Callbacks<T> {
         // in the race that `modify_qp` describes. ib_core's part stays valid until this
         // function returns, and so does the device.
         unsafe {
-            T::destroy_qp(Qp::<T>::from_raw(qp));
+            T::Qp::destroy(Qp::<T>::from_raw(qp));
             Qp::<T>::destroy(qp.cast());
             T::release_qp_number(Device::from_raw((*qp).device), (*qp).qp_num);
         }
@@ -225,7 +226,7 @@ impl<T: Driver> Callbacks<T> {
 
         from_result(|| {
             if of_process && wr.is_null() {
-                T::ring_doorbell(this)?;
+                T::Qp::ring_doorbell(this)?;
                 return Ok(0);
             }
             // SAFETY: ib_core passes a valid pointer for the WR that failed.
@@ -235,7 +236,7 @@ impl<T: Driver> Callbacks<T> {
             // that they name until they are complete. It is in the kernel: only then the queue pair
             // has such queues.
             let mut wrs = unsafe { SendWrs::<T>::new(queues.send.id, wr) };
-            let posted = T::post_send(this, &mut wrs);
+            let posted = T::Qp::post_send(this, &mut wrs);
 
             // SAFETY: The consumer passes a valid pointer for the WR that failed.
             posted.inspect_err(|_| unsafe { *bad_wr = wrs.taken_last() })?;
@@ -259,7 +260,7 @@ impl<T: Driver> Callbacks<T> {
 
         from_result(|| {
             if of_process && wr.is_null() {
-                T::ring_recv_doorbell(this)?;
+                T::Qp::ring_recv_doorbell(this)?;
                 return Ok(0);
             }
             // SAFETY: ib_core passes a valid pointer for the WR that failed.
@@ -268,7 +269,11 @@ impl<T: Driver> Callbacks<T> {
             // SAFETY: The consumer passes a list of valid WRs of this queue and a valid pointer for
             // the one that fails, and keeps the memory that the WRs name until they are complete.
             // It is in the kernel: only then the queue pair has such queues.
-            unsafe { RecvWrs::post(queues.recv.id, wr, bad_wr, |wrs| T::post_recv(this, wrs)) }
+            unsafe {
+                RecvWrs::post(queues.recv.id, wr, bad_wr, |wrs| {
+                    T::Qp::post_recv(this, wrs)
+                })
+            }
         })
     }
 

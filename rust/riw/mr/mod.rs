@@ -184,8 +184,8 @@ impl Mr {
     }
 
     /// Maps memory of a kernel user, to be registered next: see
-    /// [`Driver::map_mr`](rdma::Driver::map_mr). Any context. Fails with `EINVAL` for a region of a
-    /// process, `EBUSY` if the memory that was mapped before is posted and not registered yet.
+    /// [`MrVerbs::map`](rdma::ops::MrVerbs::map). Any context. Fails with `EINVAL` for a region of
+    /// a process, `EBUSY` if the memory that was mapped before is posted and not registered yet.
     pub(crate) fn map(&self, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int> {
         self.of_kernel()?.map(fill)
     }
