@@ -7,7 +7,7 @@
 pub mod info;
 pub mod register;
 
-use crate::{mr::MrTable, version::Version, Driver, Exchange};
+use crate::{mr::MrTable, qp::table::QpTable, version::Version, Driver, Exchange};
 use core::{marker::PhantomData, mem::MaybeUninit, ops::Deref, ptr::NonNull};
 use kernel::{
     device::Device as CoreDevice,
@@ -73,6 +73,7 @@ pub fn count<T: TryFrom<u32> + Default>(number: u32) -> T {
 pub struct Device<T: Driver> {
     base: Opaque<bindings::ib_device>,
     mrs: Arc<MrTable<T>>,
+    qps: Pin<KBox<QpTable>>,
     next_counter: Atomic<u32>,
     data: MaybeUninit<T::Device>,
 }
@@ -161,6 +162,11 @@ impl<T: Driver> Device<T> {
     /// Returns the memory regions of the device. Any context.
     pub fn mrs(&self) -> &Arc<MrTable<T>> {
         &self.mrs
+    }
+
+    /// Returns the table of queue pairs. Any context.
+    pub(crate) fn qps(&self) -> &QpTable {
+        &self.qps
     }
 
     /// Whether ib_core is moving the device to another network namespace, or unregistering it
@@ -274,12 +280,13 @@ impl<T: Driver> Device<T> {
         // SAFETY: ib_core calls this once, as the last callback of a device whose ops are set, so
         // `data` is initialized until it is dropped below.
         T::dealloc_device(unsafe { Self::from_raw(dev) });
-        // SAFETY: `data` and `mrs` were initialized before the ops were set. ib_core calls nothing
-        // else for the device, and no object, `Registered` or callback exists any more, so no
-        // reference to them remains.
+        // SAFETY: `data`, `mrs` and `qps` were initialized before the ops were set. ib_core calls
+        // nothing else for the device, and no object, `Registered` or callback exists any more, so
+        // no reference to them remains.
         unsafe {
             (*dev.cast::<Self>()).data.assume_init_drop();
             core::ptr::drop_in_place(&raw mut (*dev.cast::<Self>()).mrs);
+            core::ptr::drop_in_place(&raw mut (*dev.cast::<Self>()).qps);
         }
     }
 }
@@ -294,10 +301,10 @@ impl<T: Driver> Deref for Device<T> {
 }
 
 // SAFETY: ib_core's part is only accessible in this crate, which follows ib_core's rules for use
-// from any thread. `data` is `Send`, and so is `mrs`.
+// from any thread. `data` is `Send`, and so are `mrs` and `qps`.
 unsafe impl<T: Driver> Send for Device<T> {}
-// SAFETY: `&Device` gives access to `data`, which is `Sync`, and `mrs`, which is `Sync`. ib_core's
-// part is only accessible in this crate, which follows ib_core's locking rules.
+// SAFETY: `&Device` gives access to `data`, `mrs` and `qps`, which are `Sync`. ib_core's part is
+// only accessible in this crate, which follows ib_core's locking rules.
 unsafe impl<T: Driver> Sync for Device<T> {}
 
 impl<T: Driver> Registered<T> {

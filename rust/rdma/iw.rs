@@ -37,7 +37,7 @@ use kernel::{
     error::to_result,
     ffi::{c_char, c_int, c_void},
     prelude::*,
-    sync::aref::{ARef, AlwaysRefCounted},
+    sync::aref::AlwaysRefCounted,
     types::Opaque,
 };
 use kernel_ext::net::{addr, Netns};
@@ -398,7 +398,8 @@ impl Setup {
 /// iw_cm calls all of them in process context, and they may sleep. They should not wait for a peer:
 /// consumers of iw_cm call it with locks held. iw_cm returns an error to its consumer as it is.
 pub trait CmOperations: Driver {
-    /// Connects the queue pair in `param` to `remote` (`iw_connect`). [`CmEvent::ConnectReply`]
+    /// Connects `qp`, a queue pair [of the caller](crate::ops::QpVerbs::is_of_caller), to `remote`
+    /// (`iw_connect`). [`CmEvent::ConnectReply`]
     /// reports the result. `home` is the network namespace of the consumer, unless that is being
     /// dismantled. For a loopback address rdma_cm takes any device, also one of another namespace.
     fn connect(
@@ -407,21 +408,22 @@ pub trait CmOperations: Driver {
         setup: &Setup,
         home: Option<Netns>,
         remote: &SocketAddr,
+        qp: &Qp<Self>,
         param: &ConnParam<'_>,
     ) -> Result;
 
-    /// Accepts the connect request with `token` for the queue pair in `param` (`iw_accept`).
-    /// [`CmEvent::Established`] reports the result.
+    /// Accepts the connect request with `token` for `qp` (`iw_accept`), a queue pair
+    /// [of the caller](crate::ops::QpVerbs::is_of_caller); `None` if the caller has none with the
+    /// number that it gives. [`CmEvent::Established`] reports the result.
     ///
-    /// Returns the queue pair, as [`Driver::qp_by_number`] does ("Accepted queue pairs", see the
-    /// [crate](crate#duties-of-a-driver)). After an error the consumer cannot reject the connection
-    /// any more.
+    /// After an error the consumer cannot reject the connection any more.
     fn accept(
         dev: &Device<Self>,
         id: &CmId,
         token: usize,
+        qp: Option<&Qp<Self>>,
         param: &ConnParam<'_>,
-    ) -> Result<ARef<Qp<Self>>>;
+    ) -> Result;
 
     /// Ends the connection that was accepted by `id` for `qp`, because the consumer accepts or
     /// rejects the id once more. If [`CmEvent::Established`] has not been reported yet, neither it

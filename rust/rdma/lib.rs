@@ -36,10 +36,6 @@
 //!     posted, or destroys that queue pair. Until then, other queue pairs of the protection domain
 //!     may not access the memory either: their streams do not end with that one's;
 //!   - the region is deregistered.
-//! - **Accepted queue pairs.** [`Driver::qp_by_number`] returns the same queue pair for a number,
-//!   or none, as long as iw_cm has a reference that it took by this number, and so does
-//!   [`iw::CmOperations::accept`]. This crate drops the reference in iw_cm's place if the consumer
-//!   accepts the id again.
 //!
 //! Comments name the C function that an item wraps, and its file; `core/` stands for
 //! `drivers/infiniband/core/`.

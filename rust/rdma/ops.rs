@@ -23,9 +23,7 @@ use crate::{
     wr::{RecvWrs, SendWrs},
     Exchange, Udata,
 };
-use kernel::{
-    error::VTABLE_DEFAULT_ERROR, ffi::c_int, prelude::*, sync::aref::ARef, ModuleMetadata,
-};
+use kernel::{error::VTABLE_DEFAULT_ERROR, ffi::c_int, prelude::*, ModuleMetadata};
 
 /// A driver that keeps the [duties](crate#duties-of-a-driver). Implemented by
 /// [`unsafe_keeps_duties`](crate::unsafe_keeps_duties).
@@ -110,12 +108,6 @@ pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
     /// Called last (`dealloc_driver`): all objects of the device are destroyed and no other method
     /// runs, or the device could not be registered.
     fn dealloc_device(dev: &Device<Self>);
-    /// Looks up a queue pair by its number, for iw_cm (`iw_get_qp`): one of the calling process, or
-    /// of a kernel user. Process context, maybe with a spin lock held and interrupts off; must not
-    /// sleep.
-    fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<Qp<Self>>>;
-    /// Releases the number of a queue pair, after its last reference is dropped (`destroy_qp`).
-    fn release_qp_number(dev: &Device<Self>, number: u32);
     /// Returns the value of statistic `index` of the device, without the values of counters
     /// (`get_hw_stats`).
     fn stat(dev: &Device<Self>, index: usize) -> u64;
@@ -197,19 +189,21 @@ pub trait QpVerbs<T: Driver>: Sized + Send + Sync {
         attr: &mut QpInitAttr<'_, T>,
         udata: Option<Udata<'_, T>>,
     ) -> Result<impl PinInit<Self>>;
-    /// Publishes a queue pair that is complete: references to it may be taken from now on
-    /// (`create_qp`).
-    ///
-    /// Returns its number.
-    fn publish(qp: &Qp<T>) -> u32;
+    /// Called when a queue pair is complete (`create_qp`): references to it may be taken from now
+    /// on.
+    fn publish(qp: &Qp<T>);
     /// Changes attributes of a queue pair (`modify_qp`).
     fn modify(qp: &Qp<T>, attr: &QpAttr<'_>) -> Result;
     /// Fills in the attributes of a queue pair (`query_qp`).
     fn query(qp: &Qp<T>, attr: &mut QpAttr<'_>);
-    /// Ends a queue pair (`destroy_qp`). On return each reference to it must be about to be
-    /// dropped, and [`Driver::qp_by_number`] must find neither it nor another queue pair with its
-    /// number. So no completion queue has a completion that holds one.
+    /// Ends a queue pair (`destroy_qp`), which its number does not find any more. On return each
+    /// reference to it must be about to be dropped. So no completion queue has a completion that
+    /// holds one.
     fn destroy(qp: &Qp<T>);
+    /// Whether the caller may connect the queue pair (`iw_get_qp`): it is one of the calling
+    /// process, or of a kernel user. rdma_cm passes on any number that a process supplies. Process
+    /// context, maybe with a spin lock held and interrupts off; must not sleep.
+    fn is_of_caller(qp: &Qp<T>) -> bool;
     /// Handles the doorbell: a user process has posted WRs to its send queue (`post_send` without a
     /// WR).
     fn ring_doorbell(qp: &Qp<T>) -> Result;

@@ -6,6 +6,7 @@
 
 pub(crate) mod callbacks;
 mod state;
+pub(crate) mod table;
 
 pub use state::QpState;
 
@@ -18,7 +19,7 @@ use crate::{
     wr::PostedQueues,
     Driver,
 };
-use core::marker::PhantomData;
+use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{ffi::c_int, prelude::*, sync::aref::ARef, types::Opaque};
 use riw_bindings as bindings;
 
@@ -50,10 +51,16 @@ pub const FIRST_DRIVER_FLAG: u32 = bindings::ib_qp_create_flags_IB_QP_CREATE_RES
 /// ib_core owns `raw`, which is valid for `'a`. Its queues belong to a device of driver `T`.
 pub struct QpInitAttr<'a, T: Driver> {
     raw: &'a mut bindings::ib_qp_init_attr,
+    number: u32,
     _driver: PhantomData<T>,
 }
 
 impl<'a, T: Driver> QpInitAttr<'a, T> {
+    /// Returns the number of the queue pair, which no other one of the device has.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
     /// Returns the requested sizes, to be overwritten with the actual ones.
     pub fn cap(&mut self) -> &mut QpCap {
         &mut self.raw.cap
@@ -215,6 +222,25 @@ impl QpAttr<'_> {
     /// Sets the port to report.
     pub fn set_port(&mut self) {
         self.raw.port_num = 1;
+    }
+}
+
+impl<T: Driver> Device<T> {
+    /// Finds a queue pair by its number, unless it is being destroyed. Any context.
+    ///
+    /// Any user can read the number of a queue pair (`rdma resource show qp`) or guess it.
+    pub fn qp(&self, number: u32) -> Option<ARef<Qp<T>>> {
+        self.find_qp(number, false)
+    }
+
+    /// As [`Self::qp`]; `hidden`: also a queue pair whose destruction has begun, as long as it has
+    /// references.
+    pub(crate) fn find_qp(&self, number: u32, hidden: bool) -> Option<ARef<Qp<T>>> {
+        // SAFETY: The table has only created queue pairs of this device, so of driver `T`. During
+        // the call it keeps the memory of this one from being freed.
+        let get = |qp: NonNull<_>| unsafe { Qp::<T>::try_get(qp.cast()) };
+
+        self.qps().with(number, hidden, get)
     }
 }
 

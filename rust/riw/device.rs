@@ -37,7 +37,7 @@ use crate::{
     identity::Identity,
     limits::Limits,
     log::DeviceLog,
-    qp::{sweep::FlushSweep, table::QpTable},
+    qp::sweep::FlushSweep,
 };
 use kernel::{
     new_mutex,
@@ -66,8 +66,6 @@ const CARRIES_IP: [u32; 11] = [1, 6, 512, 519, 768, 769, 772, 776, 778, 823, 0xf
 #[pin_data]
 pub(crate) struct RiwDevice {
     pub(crate) limits: Limits,
-    #[pin]
-    pub(crate) qps: QpTable,
     pub(crate) flush_sweep: Arc<FlushSweep>,
     pub(crate) cm: Arc<CmDevice>,
     /// Sums of the counters to which queue pairs are, or were, bound.
@@ -97,7 +95,6 @@ impl RiwDevice {
 
         Ok(pin_init!(Self {
             limits,
-            qps <- QpTable::new(),
             flush_sweep,
             cm,
             bound_counters,

@@ -16,6 +16,4 @@ pub(crate) struct Riw;
 //   `Stream::reset` end what the queue pair has registered, when nothing is sent or placed any more
 //   (`Regions::revoke`). WRs that invalidate do so before each kind of completion:
 //   `Stream::give_up_sink`, `Stream::refuse_wr`, `SendQueue::flush`.
-// - Accepted queue pairs: `Qp::lookup` and `Driver::qp_by_number` find a queue pair in the same
-//   table, which has its number until its last reference is dropped (`Driver::release_qp_number`).
 rdma::unsafe_keeps_duties!(Riw);

@@ -16,12 +16,9 @@ use crate::{
     limits::{self, ObjectCharge},
     mr::Mr,
     qp::Qp,
-    queue::{completion::Cq, receive::RecvQueue, QpObject},
+    queue::{completion::Cq, receive::RecvQueue},
 };
-use kernel::{
-    prelude::*,
-    sync::{aref::ARef, Arc},
-};
+use kernel::{prelude::*, sync::Arc};
 use rdma::{
     abi::UserAbi,
     attr::Attributes,
@@ -164,14 +161,6 @@ impl rdma::Driver for Riw {
 
     fn dealloc_device(dev: &Device<Self>) {
         dev.cm.shutdown();
-    }
-
-    fn qp_by_number(dev: &Device<Self>, number: u32) -> Option<ARef<QpObject>> {
-        dev.qps.with(number, |qp| qp.handle())
-    }
-
-    fn release_qp_number(dev: &Device<Self>, number: u32) {
-        dev.qps.remove(number);
     }
 
     fn stat(dev: &Device<Self>, index: usize) -> u64 {

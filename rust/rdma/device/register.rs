@@ -4,7 +4,8 @@
 
 use super::{info::Info, Device};
 use crate::{
-    cq, iw, mr, mr::MrTable, mw, pd, pma, port, qp, restrack, srq, stats, ucontext, Driver,
+    cq, iw, mr, mr::MrTable, mw, pd, pma, port, qp, qp::table::QpTable, restrack, srq, stats,
+    ucontext, Driver,
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -64,6 +65,7 @@ impl<T: iw::CmOperations> Device<T> {
     /// pass it to `ib_register_device()` or `ib_dealloc_device()`. Process context; may sleep.
     fn alloc(netns: &Netns, data: impl PinInit<T::Device>) -> Result<NonNull<Self>> {
         let mrs = Arc::pin_init(MrTable::new(), GFP_KERNEL)?;
+        let qps = KBox::pin_init(QpTable::new(), GFP_KERNEL)?;
         // SAFETY: A `Self` of that size begins with an ib_device. The caller holds `netns` until
         // the device is registered.
         let raw = unsafe { bindings::_ib_alloc_device(size_of::<Self>(), netns.as_raw()) };
@@ -73,11 +75,12 @@ impl<T: iw::CmOperations> Device<T> {
         // else accesses them yet. So each field may be written.
         unsafe {
             (&raw mut (*this.as_ptr()).mrs).write(mrs);
+            (&raw mut (*this.as_ptr()).qps).write(qps);
             (&raw mut (*this.as_ptr()).next_counter).write(Atomic::new(1));
             let Ok(()) =
                 pin_init::raw_try_init((&raw mut (*this.as_ptr()).data).cast::<T::Device>(), data);
         }
-        // INVARIANT: `data` and `mrs` are initialized, so the ops may be set.
+        // INVARIANT: `data`, `mrs` and `qps` are initialized, so the ops may be set.
         // SAFETY: `raw` is a new device that is not registered, so nothing else accesses it. The
         // ops are static.
         unsafe { bindings::ib_set_device_ops(raw, &const { Self::ops() }) };

@@ -12,7 +12,10 @@ use super::{
     Rejection,
     Setup, //
 };
-use crate::{device::Device, qp::Qp};
+use crate::{
+    device::Device,
+    qp::{callbacks::qp_of_caller, Qp},
+};
 use core::ptr::{self, NonNull};
 use kernel::{
     error::from_result,
@@ -64,8 +67,10 @@ unsafe extern "C" fn connect<T: CmOperations>(
             let home = Netns::from_raw(bindings::iw_cm_id_net(id));
             let remote = addr::from_storage(&(*id).m_remote_addr).ok_or(EAFNOSUPPORT)?;
             let param = ConnParam::from_raw(id, param);
+            let dev = device::<T>(id);
+            let qp = qp_of_caller(dev, param.qpn).ok_or(EINVAL)?;
 
-            T::connect(device(id), &*id.cast(), &setup, home, &remote, &param)?;
+            T::connect(dev, &*id.cast(), &setup, home, &remote, &qp, &param)?;
         }
         Ok(0)
     })
@@ -83,15 +88,20 @@ unsafe extern "C" fn accept<T: CmOperations>(
         // SAFETY: iw_cm passes valid parameters and a live id that it made for a connect request of
         // `T`. rdma_cm lets one consumer at a time accept or reject it, so `provider_data` does not
         // change meanwhile. If an earlier accept has set it, iw_cm had a reference to that queue
-        // pair, as `accept_again` requires: iw_cm took it by the same number ("Accepted queue
-        // pairs", see the crate).
+        // pair, as `accept_again` requires: before it called this, iw_cm took one by the number in
+        // `param`, and `qp_of_caller` finds no other queue pair by it meanwhile.
         unsafe {
             let param = ConnParam::from_raw(id, param);
             let dev = device::<T>(id);
             let cm_id = &*id.cast::<CmId>();
 
             let qp = match ProviderData::of(id) {
-                ProviderData::Reported(token) => Some(T::accept(dev, cm_id, token, &param)?),
+                ProviderData::Reported(token) => {
+                    let qp = qp_of_caller(dev, param.qpn);
+
+                    T::accept(dev, cm_id, token, qp.as_deref(), &param)?;
+                    qp
+                }
                 ProviderData::Accepted(first) => {
                     // `accept_again` drops the reference to `first`, even if it fails.
                     (*id).provider_data = ProviderData::Accepted(None).into_raw();
@@ -126,7 +136,8 @@ unsafe fn accept_again<T: CmOperations>(
     let first = first.map(|first| unsafe { ARef::<Qp<T>>::from_raw(first.cast()) });
 
     if first.is_none_or(|first| T::abandon(id, &first)) {
-        Ok(T::qp_by_number(dev, param.qpn))
+        // iw_cm has a reference to it, also if it is being destroyed.
+        Ok(dev.find_qp(param.qpn, true))
     } else {
         Err(EINVAL)
     }

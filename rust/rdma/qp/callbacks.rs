@@ -78,6 +78,13 @@ unsafe fn new_queues<T: Driver>(attr: &bindings::ib_qp_init_attr) -> PostedQueue
     }
 }
 
+/// Finds the queue pair that the caller of iw_cm names, if it is its own. As long as iw_cm has a
+/// reference to a queue pair that it has found, this finds no other one with that number. Process
+/// context, maybe with a spin lock held and interrupts off; does not sleep.
+pub(crate) fn qp_of_caller<T: Driver>(dev: &Device<T>, number: u32) -> Option<ARef<Qp<T>>> {
+    dev.qp(number).filter(|qp| T::Qp::is_of_caller(qp))
+}
+
 impl<T: Driver> Callbacks<T> {
     /// # Safety
     ///
@@ -95,16 +102,21 @@ impl<T: Driver> Callbacks<T> {
             if let Some(udata) = &udata {
                 udata.refuse(&BUFFER_ATTRS)?;
             }
+            // SAFETY: ib_core passes a new object whose device is set and registered.
+            let dev = unsafe { Device::<T>::from_raw((*qp).device) };
+            let number = dev.qps().take_number()?;
             // INVARIANT: `raw` is valid during the call. uverbs takes the queues from the context
             // of the domain, and a kernel user from the same device, so they belong to driver `T`.
             let mut attr = QpInitAttr {
                 raw: attr,
+                number: number.number(),
                 _driver: PhantomData,
             };
 
             // SAFETY: ib_core passes a new object of `size_ib_qp` bytes, with the attributes for
             // it, and holds its domain during the call. It frees the object after an error, or
-            // after `destroy_qp`, which calls `destroy`. Nothing after `create` fails.
+            // after `destroy_qp`, which calls `hide` and then `destroy`. Nothing after `create`
+            // fails.
             unsafe {
                 let pd = Pd::<T>::from_base((*qp).pd);
                 let base: *mut QpBase = qp.cast();
@@ -115,7 +127,9 @@ impl<T: Driver> Callbacks<T> {
 
                 (&raw mut (*base).queues).write(queues);
                 Qp::<T>::create(base, T::Qp::create(pd, &mut attr, udata)?);
-                (*qp).qp_num = T::Qp::publish(Qp::<T>::from_raw(qp));
+                (*qp).qp_num = number.number();
+                T::Qp::publish(Qp::<T>::from_raw(qp));
+                number.publish(qp);
             }
             Ok(0)
         })
@@ -202,9 +216,12 @@ impl<T: Driver> Callbacks<T> {
         // in the race that `modify_qp` describes. ib_core's part stays valid until this
         // function returns, and so does the device.
         unsafe {
+            let qps = Device::<T>::from_raw((*qp).device).qps();
+
+            qps.hide((*qp).qp_num);
             T::Qp::destroy(Qp::<T>::from_raw(qp));
             Qp::<T>::destroy(qp.cast());
-            T::release_qp_number(Device::from_raw((*qp).device), (*qp).qp_num);
+            qps.release((*qp).qp_num);
         }
         0
     }
@@ -294,7 +311,7 @@ impl<T: Driver> Callbacks<T> {
         let dev = unsafe { Device::<T>::from_raw(dev) };
 
         // CAST: Queue pair numbers have 24 bits.
-        match T::qp_by_number(dev, number as c_uint) {
+        match qp_of_caller(dev, number as c_uint) {
             Some(qp) => ARef::into_raw(qp).as_ptr().cast(),
             None => core::ptr::null_mut(),
         }

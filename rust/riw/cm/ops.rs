@@ -7,9 +7,9 @@
 //! these. That worker serves all connections, also a connection that I/O waits for.
 
 use super::{connect, listen};
-use crate::{driver::Riw, qp::Qp, queue::QpObject};
+use crate::{driver::Riw, queue::QpObject};
 use core::net::SocketAddr;
-use kernel::{prelude::*, sync::aref::ARef};
+use kernel::prelude::*;
 use kernel_ext::memalloc::without_io;
 use net::Netns;
 use rdma::{
@@ -24,26 +24,26 @@ impl CmOperations for Riw {
         setup: &Setup,
         home: Option<Netns>,
         remote: &SocketAddr,
+        qp: &QpObject,
         param: &ConnParam<'_>,
     ) -> Result {
-        let (qp, _) = Qp::lookup(dev, param).ok_or(EINVAL)?;
-
-        without_io(|| connect::connect(&dev.cm, &qp, id, setup, home.as_ref(), remote, param))
+        if !qp.is_owned_by(&param.consumer, qp) {
+            return Err(EINVAL);
+        }
+        without_io(|| connect::connect(&dev.cm, qp, id, setup, home.as_ref(), remote, param))
     }
 
     fn accept(
         dev: &Device<Self>,
         id: &CmId,
         token: usize,
+        qp: Option<&QpObject>,
         param: &ConnParam<'_>,
-    ) -> Result<ARef<QpObject>> {
+    ) -> Result {
         let endpoint = dev.cm.endpoint(token).ok_or(ECONNRESET)?;
 
-        match Qp::lookup(dev, param) {
-            Some((qp, object)) => {
-                without_io(|| endpoint.as_arc_borrow().accept(&qp, id, param))?;
-                Ok(object)
-            }
+        match qp.filter(|qp| qp.is_owned_by(&param.consumer, qp)) {
+            Some(qp) => without_io(|| endpoint.as_arc_borrow().accept(qp, id, param)),
             None => {
                 // After this error iw_cm does not reject it.
                 let rejection = Rejection {

@@ -10,7 +10,6 @@ use super::{
     Qp, HOLD_WORK,
 };
 use crate::{
-    driver::Riw,
     limits::{check_depths, MAX_READS},
     link::{Framer, Inflow, Pause},
     queue::QpObject,
@@ -22,11 +21,11 @@ use crate::{
 use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote, Segment, TxConfig};
 use kernel::{
     prelude::*,
-    sync::{aref::ARef, atomic::ordering, Arc},
+    sync::{atomic::ordering, Arc},
     time::msecs_to_jiffies,
 };
 use kernel_ext::memcg::MemCgroup;
-use rdma::{iw::ConnParam, Device};
+use rdma::iw::{ConnParam, Consumer};
 use trace::Source;
 
 /// Milliseconds until the buffer of an FPDU is requested again that there was no memory for. The
@@ -36,19 +35,16 @@ const HOLD_RETRY_MS: u32 = 100;
 const HOLD_BACKOFFS: u32 = 5;
 
 impl Qp {
-    /// Finds the queue pair that a consumer connects or accepts a connection with, and its verbs
-    /// object. Process context, since the references may become the last ones.
-    pub(crate) fn lookup(
-        dev: &Device<Riw>,
-        param: &ConnParam<'_>,
-    ) -> Option<(Arc<Self>, ARef<QpObject>)> {
-        let (qp, object) = dev
-            .qps
-            .with(param.qpn, |qp| Some((qp.clone(), qp.handle()?)))?;
+    /// Whether the calling process, or a kernel user, may connect the queue pair. Process context,
+    /// maybe with a spin lock held.
+    pub(crate) fn is_of_caller(&self) -> bool {
+        self.owner.may_be_current()
+    }
 
-        qp.owner
-            .is(&param.consumer, &object)
-            .then_some((qp, object))
+    /// Whether `consumer`, which is calling, may connect the queue pair, whose verbs object is
+    /// `object`. Process context.
+    pub(crate) fn is_owned_by(&self, consumer: &Consumer, object: &QpObject) -> bool {
+        self.owner.is(consumer, object)
     }
 
     /// Returns the memory cgroup that the stream's memory is charged to. Any context.

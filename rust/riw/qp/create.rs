@@ -251,7 +251,7 @@ impl Qp {
         };
 
         let charge = dev.limits.qp.charge()?;
-        let number = dev.qps.free_number()?;
+        let number = attr.number();
         let queues = Queues::new(dev.provider, number, attr.cap(), srq, udata.as_ref())?;
         let (owner, memcg) = match &udata {
             Some(_) => (Owner::current()?, MemCgroup::current()),
@@ -275,11 +275,8 @@ impl Qp {
             GFP_KERNEL_ACCOUNT,
         )?;
 
-        dev.qps.insert(number, this.clone())?;
         if let Some(udata) = &udata {
-            response
-                .send(udata)
-                .inspect_err(|_| dev.qps.remove(number))?;
+            response.send(udata)?;
         }
         Ok(this)
     }

@@ -26,7 +26,6 @@ mod receive_wait;
 mod state;
 mod stream_error;
 pub(crate) mod sweep;
-pub(crate) mod table;
 mod traits;
 mod transmit;
 
@@ -66,8 +65,8 @@ use sweep::FlushSweep;
 
 /// A queue pair.
 ///
-/// The verbs object and the table of numbers hold a reference each; so do the connection and queued
-/// work items, for as long as they need it. So a `Qp` can outlive its verbs object for a moment. It
+/// The verbs object holds a reference; so do the connection and queued work items, for as long as
+/// they need it. So a `Qp` can outlive its verbs object for a moment. It
 /// does nothing then: see [`Qp::destroy`].
 #[pin_data]
 pub(crate) struct Qp {
@@ -79,8 +78,8 @@ pub(crate) struct Qp {
     sweep: Arc<FlushSweep>,
     _charge: ObjectCharge,
 
-    /// The verbs object, until it is destroyed. The lock disables interrupts, as a lookup by number
-    /// does ([`QpTable`](table::QpTable)).
+    /// The verbs object, until it is destroyed. The lock disables interrupts, as any context may
+    /// report an event.
     #[pin]
     handle: SpinLockIrq<Option<ARef<QpObject>>>,
     #[pin]

@@ -19,8 +19,8 @@ use trace::Source;
 /// Each post by a call of the driver ends here. A process with libsiw posts to its ring without
 /// one: see [`Qp::arm_receive_timer`].
 pub(crate) fn receive_posted(dev: &Device<Riw>, queue: &RecvQueue) {
-    if let Some(number) = queue.first_waiting() {
-        dev.qps.retry_receive(number);
+    if let Some(qp) = queue.first_waiting().and_then(|number| dev.qp(number)) {
+        qp.retry_receive();
     }
 }
 
@@ -33,8 +33,9 @@ impl Qp {
 
     /// Lets the stream whose turn it is look for a receive WR. Any context.
     pub(super) fn pass_turn(&self, next: NextTurn) {
-        if let NextTurn(Some(number)) = next {
-            self.device().qps.retry_receive(number);
+        // One that is being destroyed leaves the line, and passes its turn on.
+        if let Some(qp) = next.0.and_then(|number| self.device().qp(number)) {
+            qp.retry_receive();
         }
     }
 

@@ -22,9 +22,8 @@ impl QpVerbs<Riw> for Arc<Qp> {
         Qp::new(pd, attr, udata)
     }
 
-    fn publish(qp: &QpObject) -> u32 {
+    fn publish(qp: &QpObject) {
         Qp::publish(qp, qp);
-        qp.number
     }
 
     fn modify(qp: &QpObject, attr: &QpAttr<'_>) -> Result {
@@ -37,6 +36,10 @@ impl QpVerbs<Riw> for Arc<Qp> {
 
     fn destroy(qp: &QpObject) {
         Qp::destroy(qp);
+    }
+
+    fn is_of_caller(qp: &QpObject) -> bool {
+        qp.is_of_caller()
     }
 
     fn ring_doorbell(qp: &QpObject) -> Result {
