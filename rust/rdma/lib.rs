@@ -14,16 +14,6 @@
 //! cannot check them. So [`Driver`] requires the unsafe trait [`KeepsDuties`], and `// SAFETY:`
 //! comments of this crate refer to the duties by name.
 //!
-//! - **Posted WRs.** The consumer keeps the memory of a WR, and the `struct ib_cqe`, until it
-//!   learns that the WR is complete, or has destroyed the queue. Types keep the driver from using
-//!   either after the completion of the WR itself: a [`wr::WrId`] comes out of a [`wr::Posted`]
-//!   only when the memory is given up, and a completion consumes it. But the consumer also learns
-//!   it in other ways. So the driver drops each [`wr::Posted`], [`wr::PostedSingle`] and
-//!   [`wr::WrId`] before these, or has it in a completion already:
-//!
-//!   - it adds the completion of a later WR of the same queue, unless that is a shared one;
-//!   - it returns an error for the post of the WR;
-//!   - the queue is destroyed.
 //! - **Registered memory.** The consumer keeps the memory that it maps to a region until it learns
 //!   that the registration has ended, and many consumers learn that from a completion with an
 //!   error. So the driver accesses a [`page_list::PageList`] only between the WR that registers it

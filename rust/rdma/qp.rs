@@ -27,7 +27,7 @@ use riw_bindings as bindings;
 #[repr(C)]
 pub struct QpBase {
     ib: Opaque<bindings::ib_qp>,
-    /// `None` for a process. Does not change after the queue pair has been created.
+    /// `None` for a process. Does not change after the creation, and until the data is dropped.
     queues: Option<PostedQueues>,
 }
 
@@ -270,10 +270,10 @@ impl<T: Driver> Qp<T> {
     }
 
     /// Returns the queues to which a kernel user posts; `None` for a process. Any context.
-    pub(crate) fn queues(&self) -> Option<PostedQueues> {
+    pub(crate) fn queues(&self) -> Option<&PostedQueues> {
         // SAFETY: `self` is alive, and so is this part of it. `create_qp` has initialized the
-        // field, and nothing changes it afterwards.
-        unsafe { (*self.base()).queues }
+        // field, and nothing changes it before `destroy_qp`, after the last reference.
+        unsafe { (*self.base()).queues.as_ref() }
     }
 
     /// Reports an event to the consumer (`ib_qp::event_handler`). Any context; the caller holds no

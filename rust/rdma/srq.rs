@@ -10,19 +10,19 @@ use crate::{
     object::Object,
     ops::{Driver, SrqVerbs},
     pd::Pd,
-    wr::{refuse_all, QueueId, RecvWrs},
+    wr::{refuse_all, PostedQueue, RecvWrs},
     Device, Exchange, Udata,
 };
-use kernel::{error::from_result, ffi::c_int, prelude::*, types::Opaque};
+use kernel::{error::from_result, ffi::c_int, prelude::*, sync::Arc, types::Opaque};
 use riw_bindings as bindings;
 
-/// ib_core's part of a shared receive queue (`struct ib_srq`, `include/rdma/ib_verbs.h`), and its
-/// number.
+/// ib_core's part of a shared receive queue (`struct ib_srq`, `include/rdma/ib_verbs.h`), and the
+/// account of its WRs.
 #[repr(C)]
 pub struct SrqBase {
     ib: Opaque<bindings::ib_srq>,
-    /// `None` for a process. Does not change after the queue has been created.
-    queue: Option<QueueId>,
+    /// `None` for a process. Does not change after the creation, and until the data is dropped.
+    queue: Option<Arc<PostedQueue>>,
 }
 
 /// A shared receive queue (`struct ib_srq`, `include/rdma/ib_verbs.h`).
@@ -57,11 +57,11 @@ impl<T: Driver> Srq<T> {
         self.base().cast()
     }
 
-    /// Returns the number of the queue for its WRs; `None` for a process. Any context.
-    pub(crate) fn queue(&self) -> Option<QueueId> {
+    /// Returns the account of its WRs; `None` for a process. Any context.
+    pub(crate) fn queue(&self) -> Option<&Arc<PostedQueue>> {
         // SAFETY: `self` is alive, and so is this part of it. `create_srq` has initialized the
-        // field, and nothing changes it afterwards.
-        unsafe { (*self.base()).queue }
+        // field, and nothing changes it before `destroy_srq`, after the last reference.
+        unsafe { (*self.base()).queue.as_ref() }
     }
 
     /// Returns the number of the queue that `rdma resource show srq` prints. Any context.
@@ -133,12 +133,12 @@ impl<T: Driver> Callbacks<T> {
                 let pd = Pd::<T>::from_base((*srq).pd);
                 let base: *mut SrqBase = srq.cast();
                 let queue = match (*srq).uobject.is_null() {
-                    true => Some(QueueId::new()),
+                    true => Some(PostedQueue::new(attr.attr.max_wr, true)?),
                     false => None,
                 };
 
-                (&raw mut (*base).queue).write(queue);
                 Srq::<T>::create(base, T::Srq::create(pd, &mut attr.attr, udata)?);
+                (&raw mut (*base).queue).write(queue);
             }
             Ok(0)
         })
@@ -191,7 +191,12 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: ib_core calls this once for a queue that was created, after the queue pairs
         // that use it are destroyed. Their remaining work holds `ARef`s, which `destroy` waits
         // for.
-        unsafe { Srq::<T>::destroy(srq.cast()) };
+        unsafe {
+            Srq::<T>::destroy(srq.cast());
+            if let Some(queue) = (&raw mut (*srq.cast::<SrqBase>()).queue).replace(None) {
+                queue.end();
+            }
+        }
         0
     }
 
@@ -217,7 +222,7 @@ impl<T: Driver> Callbacks<T> {
             }
             // SAFETY: The consumer passes a list of valid WRs and a valid pointer for the one that
             // fails, and keeps the memory that the WRs name until they are complete. The list is
-            // used only if the consumer is in the kernel: only then the queue has a number.
+            // used only if the consumer is in the kernel: only then the queue has an account.
             unsafe {
                 let queue = (this.queue()).ok_or_else(|| refuse_all(wr, bad_wr))?;
 

@@ -194,11 +194,13 @@ impl<T: Driver> WcRoom<'_, T> {
 
     /// Adds a completion. Fails with `EINVAL`, with the WR completed by nothing, if the WR was not
     /// posted to the queue of the queue pair whose completions these are, or if another completion
-    /// queue gets them; `ENOSPC` if there is no room.
+    /// queue gets them, or if the driver still has the id of a WR that was posted before it, unless
+    /// the queue is shared; `ENOSPC` if there is no room.
     pub fn push(&mut self, wc: Wc<'_, T>) -> Result {
         let queues = wc.qp.queues().ok_or(EINVAL)?;
 
-        if !queues.complete(wc.opcode.is_receive(), wc.id.queue(), self.cq) {
+        if !queues.complete(wc.opcode.is_receive(), wc.id.queue(), self.cq) || !wc.id.may_complete()
+        {
             return Err(EINVAL);
         }
         self.left = self.left.checked_sub(1).ok_or(ENOSPC)?;

@@ -8,20 +8,24 @@
 //!
 //! C header: `include/rdma/ib_verbs.h`
 
+mod account;
 mod atomic;
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "kunit/wr.rs"]
 mod kunit;
 mod queue;
+mod recv;
 mod sge;
 
 pub use atomic::PostedAtomic;
-pub(crate) use queue::{PostedQueue, PostedQueues, QueueId};
+pub(crate) use queue::{PostedQueue, PostedQueues, QueueOfPair};
+pub use recv::RecvWrs;
 pub use sge::{Memory, Posted, PostedSge, PostedSingle};
 
 use crate::{mr::Mr, Driver};
-use core::{marker::PhantomData, ptr::NonNull};
-use kernel::{ffi::c_int, prelude::*};
+use account::{Call, Entry};
+use core::{cell::Cell, marker::PhantomData, ptr::NonNull};
+use kernel::{ffi::c_int, prelude::*, sync::Arc};
 use riw_bindings as bindings;
 
 /// Refuses the WRs of a call of a process, which posts through its rings: all from `first` on.
@@ -37,6 +41,20 @@ pub(crate) unsafe fn refuse_all<W>(first: *const W, bad: *mut *const W) -> Error
     EOPNOTSUPP
 }
 
+/// Refuses the WRs of a call of a kernel user from `first` on, if there is one.
+///
+/// # Safety
+///
+/// `bad` must be valid for a write.
+unsafe fn refuse<W>(first: *const W, bad: *mut *const W, error: Error) -> Result<c_int> {
+    if first.is_null() {
+        return Ok(0);
+    }
+    // SAFETY: The caller promises it.
+    unsafe { *bad = first };
+    Err(error)
+}
+
 /// Maximum SGEs of a WR of a kernel user.
 pub const MAX_SGE: usize = 6;
 
@@ -48,8 +66,9 @@ pub const LOCAL_DMA_LKEY: u32 = 0;
 ///
 /// ib_core calls a function through the `struct ib_cqe` when the WR is completed, so the id cannot
 /// be made up or copied, and it knows the queue to which the WR was posted:
-/// [`WcRoom::push`](crate::wc::WcRoom::push) takes it only for that one. Drop it to complete
-/// nothing.
+/// [`WcRoom::push`](crate::wc::WcRoom::push) takes it only for that one, and only after the ids of
+/// all WRs that were posted there before. Drop it to complete nothing. The end of the queue waits
+/// for that.
 ///
 /// ```compile_fail,E0382
 /// fn complete<T: rdma::Driver>(to: &mut rdma::wc::WcRoom<'_, T>, wc: rdma::wc::Wc<'_, T>) {
@@ -63,13 +82,14 @@ pub const LOCAL_DMA_LKEY: u32 = 0;
 ///     *id
 /// }
 /// ```
-#[derive(Debug)]
 pub struct WrId {
     number: u64,
     /// The size of the WR's buffers in bytes: no completion reports more.
     room: u32,
+    /// Its place in the account of the queue.
+    place: u32,
     /// The queue to which the WR was posted.
-    queue: QueueId,
+    queue: Arc<PostedQueue>,
 }
 
 impl WrId {
@@ -95,14 +115,46 @@ impl WrId {
     }
 
     /// Returns the queue to which the WR was posted.
-    pub(crate) fn queue(&self) -> QueueId {
-        self.queue
+    pub(crate) fn queue(&self) -> &Arc<PostedQueue> {
+        &self.queue
     }
 
-    /// Returns the `wr_id` of a completion.
-    pub(crate) fn into_raw(self) -> u64 {
+    /// Whether the consumer may learn that the WR is complete: the WRs before it are.
+    pub(crate) fn may_complete(&self) -> bool {
+        self.queue.may_complete(self.place)
+    }
+
+    /// Returns the `wr_id` of a completion, which the consumer gets.
+    pub(crate) fn into_raw(mut self) -> u64 {
+        self.queue
+            .complete(core::mem::replace(&mut self.place, GONE));
         self.number
     }
+}
+
+impl Drop for WrId {
+    fn drop(&mut self) {
+        if self.place != GONE {
+            self.queue.leave(self.place);
+        }
+    }
+}
+
+impl core::fmt::Debug for WrId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("WrId").field(&self.place).finish()
+    }
+}
+
+/// The place of a WR that the consumer has the completion of.
+const GONE: u32 = u32::MAX;
+
+/// The progress of a call that posts WRs to a send queue.
+struct Progress {
+    /// The WR that was returned last: the one that fails if the call does.
+    last: Cell<*const bindings::ib_send_wr>,
+    /// Its entry, if it was taken.
+    taken: Cell<Option<Entry>>,
 }
 
 /// A list of WRs that a consumer posts to a send queue (`struct ib_send_wr`), in order.
@@ -112,31 +164,53 @@ impl WrId {
 /// `next` is null or valid for `'a`, and so are the WRs that follow it. A kernel user posts them to
 /// `queue`, and they name only regions of driver `T`.
 pub struct SendWrs<'a, T: Driver> {
-    queue: QueueId,
+    queue: &'a Arc<PostedQueue>,
+    call: Call,
     next: *const bindings::ib_send_wr,
-    /// The WR that was taken last: the one that fails if the post does.
-    last: *const bindings::ib_send_wr,
+    progress: &'a Progress,
     _wrs: PhantomData<&'a T>,
 }
 
 impl<T: Driver> SendWrs<'_, T> {
+    /// Calls `post` with a list of WRs. If it fails, stores the WR that was returned last, or the
+    /// first one, in `bad`. If the driver has kept that one, it counts as posted.
+    ///
     /// # Safety
     ///
-    /// `first` must satisfy the type invariants, with `queue`. The consumer must keep the memory
-    /// that the WRs name until it learns that they are complete.
-    pub(crate) unsafe fn new(queue: QueueId, first: *const bindings::ib_send_wr) -> Self {
-        // INVARIANT: The caller promises them.
-        Self {
-            queue,
-            next: first,
-            last: first,
-            _wrs: PhantomData,
-        }
-    }
+    /// `first` must satisfy the type invariants, with `queue`, and `bad` be valid. The consumer
+    /// must keep the memory that the WRs name until it learns that they are complete.
+    pub(crate) unsafe fn post(
+        queue: &Arc<PostedQueue>,
+        first: *const bindings::ib_send_wr,
+        bad: *mut *const bindings::ib_send_wr,
+        post: impl FnOnce(&mut SendWrs<'_, T>) -> Result,
+    ) -> Result<c_int> {
+        let progress = Progress {
+            last: Cell::new(first),
+            taken: Cell::new(None),
+        };
 
-    /// Returns the WR that was taken last, or the first one.
-    pub(crate) fn taken_last(&self) -> *const bindings::ib_send_wr {
-        self.last
+        queue.while_posting(|call| {
+            // INVARIANT: The caller promises them.
+            let mut wrs = SendWrs {
+                queue,
+                call,
+                next: first,
+                progress: &progress,
+                _wrs: PhantomData,
+            };
+
+            let Err(error) = post(&mut wrs) else {
+                return Ok(0);
+            };
+            let failed = match queue.may_refuse(progress.taken.get()) {
+                true => progress.last.get(),
+                false => wrs.next,
+            };
+
+            // SAFETY: By the caller's promise `bad` is valid.
+            unsafe { refuse(failed, bad, error) }
+        })
     }
 }
 
@@ -146,12 +220,15 @@ impl<'a, T: Driver> Iterator for SendWrs<'a, T> {
     fn next(&mut self) -> Option<SendWr<'a, T>> {
         let raw = NonNull::new(self.next.cast_mut())?;
 
-        self.last = self.next;
+        self.progress.last.set(self.next);
+        self.progress.taken.set(None);
         // SAFETY: `raw` is not null, so it is valid by the type invariant.
         self.next = unsafe { (*raw.as_ptr()).next };
         // INVARIANT: The WR is one of the list, and is handed out once.
         Some(SendWr {
             queue: self.queue,
+            call: self.call,
+            progress: self.progress,
             raw,
             _wr: PhantomData,
         })
@@ -166,7 +243,9 @@ impl<'a, T: Driver> Iterator for SendWrs<'a, T> {
 /// it. Consumers leave fields that their opcode does not need uninitialized, so there is no
 /// reference to the whole struct.
 pub struct SendWr<'a, T: Driver> {
-    queue: QueueId,
+    queue: &'a Arc<PostedQueue>,
+    call: Call,
+    progress: &'a Progress,
     raw: NonNull<bindings::ib_send_wr>,
     _wr: PhantomData<&'a T>,
 }
@@ -344,81 +423,26 @@ impl<'a, T: Driver> SendWr<'a, T> {
         self.has(bindings::ib_send_flags_IB_SEND_INLINE)
     }
 
-    /// Takes the WR, with the memory that it names. Fails with `EINVAL` if it has too many SGEs.
+    /// Takes the WR, with the memory that it names. Fails with `EINVAL` if it has too many SGEs,
+    /// `ENOMEM` if the driver has too many WRs of the queue.
     pub fn take(self) -> Result<Posted> {
         // SAFETY: By the invariants of `SendWrs` the WR is valid, and its consumer keeps the memory
         // until it learns that the WR is complete.
-        unsafe {
+        let (posted, entry) = unsafe {
             let wr = self.raw.as_ptr();
 
             Posted::new(
-                self.queue,
+                (self.queue, self.call),
                 (*wr).__bindgen_anon_1.wr_id,
                 &raw const (*wr).sg_list,
                 (*wr).num_sge,
-            )
-        }
-    }
-}
-
-/// A list of WRs that a consumer posts to a receive queue (`struct ib_recv_wr`), in order.
-///
-/// # Invariants
-///
-/// `next` is null or valid for `'a`, and so are the WRs that follow it. A kernel user posts them to
-/// `queue`. Consumers leave the list of SGEs of a WR without SGEs uninitialized, so there is no
-/// reference to the whole struct.
-pub struct RecvWrs<'a> {
-    queue: QueueId,
-    next: *const bindings::ib_recv_wr,
-    /// The WR that was taken last: the one that fails if the post does.
-    last: *const bindings::ib_recv_wr,
-    _wrs: PhantomData<&'a ()>,
-}
-
-impl RecvWrs<'_> {
-    /// Calls `post` with a list of WRs. If it fails, stores the WR that was taken last, or the
-    /// first one, in `bad`.
-    ///
-    /// # Safety
-    ///
-    /// `first` must satisfy the type invariants, with `queue`, and `bad` be valid. The consumer
-    /// must keep the memory that the WRs name until it learns that they are complete.
-    pub(crate) unsafe fn post(
-        queue: QueueId,
-        first: *const bindings::ib_recv_wr,
-        bad: *mut *const bindings::ib_recv_wr,
-        post: impl FnOnce(&mut RecvWrs<'_>) -> Result,
-    ) -> Result<c_int> {
-        // INVARIANT: The caller promises them.
-        let mut wrs = RecvWrs {
-            queue,
-            next: first,
-            last: first,
-            _wrs: PhantomData,
+            )?
         };
 
-        // SAFETY: By the caller's promise `bad` is valid.
-        post(&mut wrs).inspect_err(|_| unsafe { *bad = wrs.last })?;
-        Ok(0)
-    }
-
-    /// Takes the next WR, with the memory that it names. Any context. Fails with `EINVAL` if it has
-    /// too many SGEs.
-    pub fn take(&mut self) -> Option<Result<Posted>> {
-        let raw = NonNull::new(self.next.cast_mut())?.as_ptr();
-
-        self.last = self.next;
-        // SAFETY: `raw` is not null, so it is valid by the type invariant. Its consumer keeps the
-        // memory until it learns that the WR is complete: see `post`.
-        unsafe {
-            self.next = (*raw).next;
-            Some(Posted::new(
-                self.queue,
-                (*raw).__bindgen_anon_1.wr_id,
-                &raw const (*raw).sg_list,
-                (*raw).num_sge,
-            ))
+        // A driver may take them in another order. The others do not fail.
+        if core::ptr::eq(self.progress.last.get(), self.raw.as_ptr()) {
+            self.progress.taken.set(Some(entry));
         }
+        Ok(posted)
     }
 }

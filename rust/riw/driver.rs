@@ -7,10 +7,6 @@ pub(crate) struct Riw;
 
 // Where riw keeps the duties:
 //
-// - Posted WRs: a send queue adds completions in the order of its WRs (`SendQueue::complete`,
-//   `SendQueue::flush_some`). A stream takes the WRs of a receive queue in order, and completes one
-//   before it takes the next. `Qp::destroy` stops the stream and drops the WRs that are left.
-//   `PostedSend::new` and `PostedWrs::post` drop a WR that they refuse.
 // - Registered memory: `KernelRegion` has its list accessed only under the lock that ends a
 //   registration, and only for the queue pair that registered it. `Stream::flush` and
 //   `Stream::reset` end what the queue pair has registered, when nothing is sent or placed any more

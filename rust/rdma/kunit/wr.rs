@@ -2,10 +2,31 @@
 
 //! The SGEs of a WR, and the length that a completion reports against its buffers.
 
-use super::{Posted, PostedQueue, PostedQueues, QueueId};
+use super::{Posted, PostedQueue, PostedQueues, QueueOfPair, RecvWrs};
 use core::ptr;
-use kernel::{ffi::c_int, prelude::*};
+use kernel::{ffi::c_int, prelude::*, sync::Arc};
 use riw_bindings as bindings;
+
+/// Returns a queue.
+fn queue(shared: bool) -> Result<Arc<PostedQueue>> {
+    PostedQueue::new(4, shared)
+}
+
+/// Returns a WR with a list of SGEs.
+///
+/// # Safety
+///
+/// As for [`Posted::new`].
+unsafe fn posted_with(list: *const *mut bindings::ib_sge, count: c_int) -> Result<Posted> {
+    let own = queue(false)?;
+
+    own.while_posting(|call| {
+        // SAFETY: The caller promises it.
+        let (posted, _) = unsafe { Posted::new((&own, call), 7, list, count) }?;
+
+        Ok(posted)
+    })
+}
 
 /// Returns a WR with SGEs of these lengths, of a region.
 fn posted<const N: usize>(lens: [u32; N]) -> Result<Posted> {
@@ -17,7 +38,7 @@ fn posted<const N: usize>(lens: [u32; N]) -> Result<Posted> {
     let list = sges.as_mut_ptr();
 
     // SAFETY: `list` points to `N` SGEs, and none has `LOCAL_DMA_LKEY`.
-    unsafe { Posted::new(QueueId::new(), 7, &raw const list, c_int::try_from(N)?) }
+    unsafe { posted_with(&raw const list, c_int::try_from(N)?) }
 }
 
 /// Returns the lengths that completions report for a message of no octet, of 128, and of the
@@ -46,22 +67,87 @@ mod tests {
     #[test]
     fn a_completion_goes_to_the_queue_of_its_wr() -> Result {
         let [a, b] = [1, 2].map(ptr::without_provenance_mut::<bindings::ib_cq>);
-        let (send, recv, other) = (QueueId::new(), QueueId::new(), QueueId::new());
+        let (send, recv, other) = (queue(false)?, queue(false)?, queue(false)?);
         let queues = PostedQueues {
-            send: PostedQueue { id: send, cq: a },
-            recv: PostedQueue { id: recv, cq: b },
+            send: QueueOfPair {
+                queue: send.clone(),
+                cq: a,
+            },
+            recv: QueueOfPair {
+                queue: recv.clone(),
+                cq: b,
+            },
         };
 
-        assert!(queues.complete(false, send, a));
-        assert!(queues.complete(true, recv, b));
+        assert!(queues.complete(false, &send, a));
+        assert!(queues.complete(true, &recv, b));
         // Another completion queue.
-        assert!(!queues.complete(false, send, b));
-        assert!(!queues.complete(true, recv, a));
+        assert!(!queues.complete(false, &send, b));
+        assert!(!queues.complete(true, &recv, a));
         // Another queue, of this queue pair and of another one.
-        assert!(!queues.complete(false, recv, a));
-        assert!(!queues.complete(true, send, b));
-        assert!(!queues.complete(false, other, a));
-        assert!(!queues.complete(true, other, b));
+        assert!(!queues.complete(false, &recv, a));
+        assert!(!queues.complete(true, &send, b));
+        assert!(!queues.complete(false, &other, a));
+        assert!(!queues.complete(true, &other, b));
+        Ok(())
+    }
+
+    /// A WR is completed after the WRs before it, unless the queue is shared.
+    #[test]
+    fn completions_come_in_order() -> Result {
+        for shared in [false, true] {
+            let queue = queue(shared)?;
+            let mut list = [bindings::ib_recv_wr::default(); 2];
+
+            list[0].next = &raw mut list[1];
+            let mut ids = KVec::new();
+            let (mut bad, first) = (ptr::null(), list.as_ptr());
+            // SAFETY: The WRs have no SGEs, and `bad` is valid.
+            let posted = unsafe {
+                RecvWrs::post(&queue, first, &raw mut bad, |wrs| {
+                    while let Some(wr) = wrs.take() {
+                        ids.push(wr?.give_up(), GFP_KERNEL)?;
+                    }
+                    Ok(())
+                })
+            };
+
+            assert_eq!(posted?, 0);
+            assert!(ids[0].may_complete());
+            assert_eq!(ids[1].may_complete(), shared);
+            let first = ids.remove(0).map_err(|_| EINVAL)?;
+            drop(first);
+            assert!(ids[0].may_complete());
+            drop(ids);
+            // Nothing is left to wait for.
+            queue.end();
+        }
+        Ok(())
+    }
+
+    /// The consumer learns that a WR was not posted only if the driver does not have it.
+    #[test]
+    fn a_refused_wr_is_gone() -> Result {
+        let queue = queue(true)?;
+        let mut list = [bindings::ib_recv_wr::default(); 2];
+
+        list[0].next = &raw mut list[1];
+        for take in [0, 1, 2] {
+            let (mut bad, first) = (ptr::null(), list.as_ptr());
+            // SAFETY: The WRs have no SGEs, and `bad` is valid.
+            let posted = unsafe {
+                RecvWrs::post(&queue, first, &raw mut bad, |wrs| {
+                    for _ in 0..take {
+                        drop(wrs.take());
+                    }
+                    Err(EBUSY)
+                })
+            };
+
+            assert_eq!(posted, Err(EBUSY));
+            assert_eq!(bad, first.wrapping_add(usize::from(take == 2)));
+        }
+        queue.end();
         Ok(())
     }
 
@@ -80,7 +166,7 @@ mod tests {
         // SAFETY: `room` has 28 octets from `list` on.
         unsafe { list.write_unaligned(sge) };
         // SAFETY: `list` points to one SGE, which has not `LOCAL_DMA_LKEY`.
-        let posted = unsafe { Posted::new(QueueId::new(), 7, &raw const list, 1) }?;
+        let posted = unsafe { posted_with(&raw const list, 1) }?;
 
         assert_eq!(posted.sges().len(), 1);
         assert_eq!(posted.sges()[0].addr, 3);

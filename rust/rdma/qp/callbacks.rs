@@ -2,19 +2,20 @@
 
 //! The verbs of queue pairs, and the callbacks of iw_cm for them.
 
-use super::{Qp, QpAttr, QpBase, QpInitAttr};
+use super::{Qp, QpAttr, QpBase, QpInitAttr, QpState};
 use crate::{
     device::{Callbacks, Device},
     ops::{Driver, QpVerbs},
     pd::Pd,
     srq::Srq,
-    wr::{refuse_all, PostedQueue, PostedQueues, QueueId, RecvWrs, SendWrs},
+    wr::{refuse_all, PostedQueue, PostedQueues, QueueOfPair, RecvWrs, SendWrs},
     Exchange, Udata,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
     error::from_result,
     ffi::{c_int, c_uint},
+    prelude::*,
     sync::aref::ARef,
 };
 use riw_bindings as bindings;
@@ -53,12 +54,13 @@ unsafe fn is_of_process(qp: *mut bindings::ib_qp) -> bool {
     unsafe { !(*qp).uobject.is_null() }
 }
 
-/// Returns the queues of a new queue pair of a kernel user.
+/// Returns the queues of a new queue pair of a kernel user. Process context; may sleep. Fails with
+/// `ENOMEM` without memory.
 ///
 /// # Safety
 ///
 /// `attr` must be the attributes of a new queue pair of driver `T`, for a kernel user.
-unsafe fn new_queues<T: Driver>(attr: &bindings::ib_qp_init_attr) -> PostedQueues {
+unsafe fn new_queues<T: Driver>(attr: &bindings::ib_qp_init_attr) -> Result<PostedQueues> {
     let shared = match attr.srq.is_null() {
         true => None,
         // SAFETY: By the caller's promise it is a queue of driver `T`, which its consumer does not
@@ -66,16 +68,19 @@ unsafe fn new_queues<T: Driver>(attr: &bindings::ib_qp_init_attr) -> PostedQueue
         false => unsafe { Srq::<T>::from_raw(attr.srq) }.queue(),
     };
 
-    PostedQueues {
-        send: PostedQueue {
-            id: QueueId::new(),
+    Ok(PostedQueues {
+        send: QueueOfPair {
+            queue: PostedQueue::new(attr.cap.max_send_wr, false)?,
             cq: attr.send_cq,
         },
-        recv: PostedQueue {
-            id: shared.unwrap_or_else(QueueId::new),
+        recv: QueueOfPair {
+            queue: match shared {
+                Some(shared) => shared.clone(),
+                None => PostedQueue::new(attr.cap.max_recv_wr, false)?,
+            },
             cq: attr.recv_cq,
         },
-    }
+    })
 }
 
 /// Finds the queue pair that the caller of iw_cm names, if it is its own. As long as iw_cm has a
@@ -122,11 +127,11 @@ impl<T: Driver> Callbacks<T> {
                 let base: *mut QpBase = qp.cast();
                 let queues = match is_of_process(qp) {
                     true => None,
-                    false => Some(new_queues::<T>(attr.raw)),
+                    false => Some(new_queues::<T>(attr.raw)?),
                 };
 
-                (&raw mut (*base).queues).write(queues);
                 Qp::<T>::create(base, T::Qp::create(pd, &mut attr, udata)?);
+                (&raw mut (*base).queues).write(queues);
                 (*qp).qp_num = number.number();
                 T::Qp::publish(Qp::<T>::from_raw(qp));
                 number.publish(qp);
@@ -159,6 +164,13 @@ impl<T: Driver> Callbacks<T> {
             };
 
             attr.check_modifiable()?;
+            // SAFETY: ib_core passes a created queue pair.
+            let of_process = unsafe { is_of_process(qp) };
+            // A kernel user would have the memory of its WRs again, without completions, and a
+            // driver may still have some of them.
+            if !of_process && attr.state()? == Some(QpState::Reset) {
+                return Err(EOPNOTSUPP);
+            }
             // SAFETY: uverbs holds the queue pair during the call. iw_cm holds a reference, except
             // in iw_cm_disconnect(): there it does not check that it still has one, and races with
             // the destruction of the queue pair. That is a bug of iw_cm, which affects every
@@ -221,6 +233,9 @@ impl<T: Driver> Callbacks<T> {
             qps.hide((*qp).qp_num);
             T::Qp::destroy(Qp::<T>::from_raw(qp));
             Qp::<T>::destroy(qp.cast());
+            if let Some(queues) = (&raw mut (*qp.cast::<QpBase>()).queues).replace(None) {
+                queues.end();
+            }
             qps.release((*qp).qp_num);
         }
         0
@@ -249,15 +264,12 @@ impl<T: Driver> Callbacks<T> {
             // SAFETY: ib_core passes a valid pointer for the WR that failed.
             let queues = (this.queues()).ok_or_else(|| unsafe { refuse_all(wr, bad_wr) })?;
 
-            // SAFETY: The consumer passes a list of valid WRs of this queue, and keeps the memory
-            // that they name until they are complete. It is in the kernel: only then the queue pair
-            // has such queues.
-            let mut wrs = unsafe { SendWrs::<T>::new(queues.send.id, wr) };
-            let posted = T::Qp::post_send(this, &mut wrs);
+            let post = |wrs: &mut SendWrs<'_, T>| T::Qp::post_send(this, wrs);
 
-            // SAFETY: The consumer passes a valid pointer for the WR that failed.
-            posted.inspect_err(|_| unsafe { *bad_wr = wrs.taken_last() })?;
-            Ok(0)
+            // SAFETY: The consumer passes a list of valid WRs of this queue and a valid pointer for
+            // the one that fails, and keeps the memory that the WRs name until they are complete.
+            // It is in the kernel: only then the queue pair has such queues.
+            unsafe { SendWrs::post(&queues.send.queue, wr, bad_wr, post) }
         })
     }
 
@@ -287,7 +299,7 @@ impl<T: Driver> Callbacks<T> {
             // the one that fails, and keeps the memory that the WRs name until they are complete.
             // It is in the kernel: only then the queue pair has such queues.
             unsafe {
-                RecvWrs::post(queues.recv.id, wr, bad_wr, |wrs| {
+                RecvWrs::post(&queues.recv.queue, wr, bad_wr, |wrs| {
                     T::Qp::post_recv(this, wrs)
                 })
             }

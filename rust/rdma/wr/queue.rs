@@ -2,49 +2,177 @@
 
 //! The queues of kernel users, and where their WRs are completed.
 
-use kernel::sync::atomic::{ordering, Atomic};
+use super::account::{Account, Call, Entry};
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{Arc, Completion, SpinLockIrq},
+    warn_on,
+};
 use riw_bindings as bindings;
 
-/// The number of a queue that a kernel user posts to: a send queue, a receive queue of one queue
-/// pair, or a shared one. No two queues ever have the same, so a WR that outlives its queue belongs
-/// to no other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct QueueId(u64);
+/// Maximum length of a queue in WRs, far more than any driver supports.
+const MAX_LEN: u32 = 1 << 20;
 
-impl QueueId {
-    /// Returns a number that no queue has had: 64 bits are never used up. Any context.
-    pub(crate) fn new() -> Self {
-        static NEXT: Atomic<u64> = Atomic::new(0);
+/// A queue that a kernel user posts to: a send queue, a receive queue of one queue pair, or a
+/// shared one.
+///
+/// It keeps account of the WRs that the driver has, so that it knows which of them may be completed
+/// ([`super::WrId`] has a place in the account), and that its end waits for all.
+///
+/// A WR has its place until the consumer has polled the completion, and a driver may have room for
+/// another WR as soon as it has taken one. So there are more places than WRs that fit in the queue:
+/// enough for consumers that have as many WRs outstanding as they have announced, as the verbs
+/// demand. A shared queue has some more, for consumers that refill it at its limit.
+#[pin_data]
+pub(crate) struct PostedQueue {
+    /// Whether several queue pairs take WRs of it, so that they complete in any order.
+    shared: bool,
+    /// Consumers post and poll in any context, so the lock disables interrupts.
+    #[pin]
+    wrs: SpinLockIrq<Wrs>,
+    /// The queue has ended, and so have all its WRs.
+    #[pin]
+    done: Completion,
+}
 
-        Self(NEXT.fetch_add(1, ordering::Relaxed))
+struct Wrs {
+    account: Account,
+    ended: bool,
+}
+
+impl PostedQueue {
+    /// Creates a queue for `len` WRs. Process context; may sleep. Fails with `EINVAL` for more than
+    /// any driver supports, `ENOMEM` without memory.
+    pub(crate) fn new(len: u32, shared: bool) -> Result<Arc<Self>> {
+        if len > MAX_LEN {
+            return Err(EINVAL);
+        }
+        let places = match shared {
+            true => len.saturating_mul(4).saturating_add(1024),
+            false => len.saturating_mul(2).saturating_add(64),
+        };
+        let wrs = Wrs {
+            account: Account::new(places)?,
+            ended: false,
+        };
+
+        Arc::pin_init(
+            pin_init!(Self {
+                shared,
+                wrs <- new_spinlock_irq!(wrs, "rdma::PostedQueue::wrs"),
+                done <- Completion::new(),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )
+    }
+
+    /// Calls `post` with a call that posts WRs, and returns its result. Any context.
+    pub(super) fn while_posting<R>(&self, post: impl FnOnce(Call) -> R) -> R {
+        let call = self.wrs.lock().account.begin();
+        let posted = post(call);
+
+        self.wrs.lock().account.end(call);
+        posted
+    }
+
+    /// Takes in a WR of a call. Any context. Fails with `ENOMEM` if there is no place.
+    pub(super) fn enter(&self, call: Call) -> Result<Entry> {
+        self.wrs.lock().account.enter(call).ok_or(ENOMEM)
+    }
+
+    /// Notes that the consumer gets the completion of the WR at a place, which goes. Any context.
+    pub(super) fn complete(&self, place: u32) {
+        self.with_wrs(|account| account.complete(place));
+    }
+
+    /// Lets the WR at a place go. Any context.
+    pub(super) fn leave(&self, place: u32) {
+        self.with_wrs(|account| account.leave(place));
+    }
+
+    /// Calls `f` with the account, of which it may let WRs go.
+    fn with_wrs(&self, f: impl FnOnce(&mut Account)) {
+        let mut wrs = self.wrs.lock();
+
+        f(&mut wrs.account);
+        if wrs.ended && wrs.account.is_empty() {
+            self.done.complete_all();
+        }
+    }
+
+    /// Whether the consumer may learn that the WR at a place is complete. That tells it that all
+    /// WRs that were posted to the same queue before are complete, unless the queue is shared. Any
+    /// context.
+    pub(super) fn may_complete(&self, place: u32) -> bool {
+        self.shared || self.wrs.lock().account.is_first(place)
+    }
+
+    /// Whether the consumer may be told that a WR, which was taken last, was not posted. Any
+    /// context. Warns if the driver has kept or completed it.
+    pub(super) fn may_refuse(&self, taken: Option<Entry>) -> bool {
+        let may = taken.is_none_or(|taken| self.wrs.lock().account.has_left(taken));
+
+        warn_on!(!may);
+        may
+    }
+
+    /// Ends the queue: waits, without a time-out, until the driver has no WR of it. No WR may be
+    /// taken in any more. Process context; may sleep.
+    pub(crate) fn end(&self) {
+        let busy = {
+            let mut wrs = self.wrs.lock();
+
+            wrs.ended = true;
+            !wrs.account.is_empty()
+        };
+
+        if busy {
+            self.done.wait_for_completion();
+        }
+        // Whoever let the last WR go may drop the queue itself, in any context: the places may be
+        // memory that cannot be freed there.
+        let places = self.wrs.lock().account.close();
+        drop(places);
     }
 }
 
 /// A queue of a queue pair, and the completion queue that gets the completions of its WRs.
-#[derive(Clone, Copy)]
-pub(crate) struct PostedQueue {
-    pub(crate) id: QueueId,
+pub(crate) struct QueueOfPair {
+    pub(crate) queue: Arc<PostedQueue>,
     /// Only to be compared.
     pub(crate) cq: *mut bindings::ib_cq,
 }
 
 /// The queues of a queue pair to which a kernel user posts.
-#[derive(Clone, Copy)]
 pub(crate) struct PostedQueues {
-    pub(crate) send: PostedQueue,
+    pub(crate) send: QueueOfPair,
     /// Its own, or the shared one.
-    pub(crate) recv: PostedQueue,
+    pub(crate) recv: QueueOfPair,
 }
 
 impl PostedQueues {
     /// Whether `cq` gets the completions of WRs that were posted to `queue`: to the receive queue
     /// if `receive`, or to the send queue. Any context.
-    pub(crate) fn complete(&self, receive: bool, queue: QueueId, cq: *mut bindings::ib_cq) -> bool {
+    pub(crate) fn complete(
+        &self,
+        receive: bool,
+        queue: &Arc<PostedQueue>,
+        cq: *mut bindings::ib_cq,
+    ) -> bool {
         let own = match receive {
-            true => self.recv,
-            false => self.send,
+            true => &self.recv,
+            false => &self.send,
         };
 
-        own.id == queue && own.cq == cq
+        Arc::ptr_eq(&own.queue, queue) && own.cq == cq
+    }
+
+    /// Ends the queues of a queue pair, as [`PostedQueue::end`] does. A shared one does not end.
+    pub(crate) fn end(&self) {
+        self.send.queue.end();
+        if !self.recv.queue.shared {
+            self.recv.queue.end();
+        }
     }
 }

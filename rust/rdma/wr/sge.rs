@@ -2,9 +2,12 @@
 
 //! The memory of WRs that kernel users post.
 
-use super::{QueueId, WrId, LOCAL_DMA_LKEY, MAX_SGE};
+use super::{
+    account::{Call, Entry},
+    PostedQueue, WrId, LOCAL_DMA_LKEY, MAX_SGE,
+};
 use core::{marker::PhantomData, ptr::NonNull};
-use kernel::{ffi::c_int, prelude::*};
+use kernel::{ffi::c_int, prelude::*, sync::Arc};
 use kernel_ext::octets::{Fragment, Room};
 use riw_bindings as bindings;
 
@@ -47,8 +50,9 @@ impl PostedSge {
 /// name.
 ///
 /// The consumer keeps the memory until it learns that the WR is complete. So the id comes out only
-/// when the memory is given up, and the completion consumes it: see [`Self::give_up`]. For what is
-/// left to the driver, see "Posted WRs" in the [crate](crate#duties-of-a-driver).
+/// when the memory is given up, and the completion consumes it: see [`Self::give_up`]. The consumer
+/// also learns it by the completion of a later WR, an error of the post, and the end of the queue:
+/// all of these respect the ids that the driver still has.
 #[derive(Debug)]
 pub struct Posted {
     id: WrId,
@@ -57,20 +61,21 @@ pub struct Posted {
 }
 
 impl Posted {
-    /// Copies the SGEs of a WR. Fails with `EINVAL` if there are too many.
+    /// Copies the SGEs of a WR, and enters it in the account of its queue. Fails with `EINVAL` if
+    /// there are too many, `ENOMEM` if the account is full.
     ///
     /// # Safety
     ///
-    /// `list` must point to the list of SGEs of the WR `id` of `queue`, which is read only if
-    /// `count` is positive: then it must be valid for `count` SGEs, which may begin at any address.
-    /// The consumer must keep the memory of those with [`LOCAL_DMA_LKEY`] until it learns that the
-    /// WR is complete.
+    /// `list` must point to the list of SGEs of the WR `id`, which `call` posts to `queue`. It is
+    /// read only if `count` is positive: then it must be valid for `count` SGEs, which may begin at
+    /// any address. The consumer must keep the memory of those with [`LOCAL_DMA_LKEY`] until it
+    /// learns that the WR is complete.
     pub(super) unsafe fn new(
-        queue: QueueId,
+        (queue, call): (&Arc<PostedQueue>, Call),
         id: u64,
         list: *const *mut bindings::ib_sge,
         count: c_int,
-    ) -> Result<Self> {
+    ) -> Result<(Self, Entry)> {
         let count = usize::try_from(count)?;
         let mut sges = [PostedSge::default(); MAX_SGE];
 
@@ -87,16 +92,19 @@ impl Posted {
             };
         }
         let lens = sges.iter().map(|sge| sge.len);
-
-        Ok(Self {
+        let entry = queue.enter(call)?;
+        let posted = Self {
             id: WrId {
                 number: id,
                 room: lens.fold(0, u32::saturating_add),
-                queue,
+                place: entry.place,
+                queue: queue.clone(),
             },
             sges,
             count,
-        })
+        };
+
+        Ok((posted, entry))
     }
 
     /// Gives the memory up, and returns the id, for the completion. Any context.
@@ -162,9 +170,9 @@ impl Posted {
     pub fn memory(&self, addr: u64, len: u32) -> Option<Memory<'_>> {
         // SAFETY: The SGEs belong to the WR. Its consumer keeps the memory until it learns that the
         // WR is complete. Only the completion with the id in `self` says so, and nothing takes the
-        // id out while the result borrows `self`; or a later one of the same queue, a failed post,
-        // or the end of the queue, and the driver has dropped `self` before those ("Posted WRs",
-        // see the crate).
+        // id out while the result borrows `self`; or the completion of a later WR of the same queue
+        // (`WrId::may_complete`), a failed post (`PostedQueue::may_refuse`), or the end of the
+        // queue (`PostedQueue::end`), and these wait for the drop of the id, or refuse.
         let memory = |sge: &PostedSge| unsafe { sge.memory(addr, len) };
 
         self.sges().iter().find_map(memory)

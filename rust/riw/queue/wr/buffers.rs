@@ -84,6 +84,8 @@ impl BufferList {
 }
 
 /// The buffers of a WR.
+// A stream has one in place for each direction.
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum Buffers {
     /// A process lends memory by its regions only.
     Process(BufferList),

@@ -97,6 +97,8 @@ impl<const N: usize> Inline<N> {
 
 /// The data of a send WR. It serves WR after WR, as [`Buffers`] do: only the octets that a WR has
 /// are written.
+// A stream has one in place for each direction.
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum SendData {
     Buffers(Buffers),
     Inline(Inline),
