@@ -13,19 +13,20 @@ mod atomic;
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "kunit/wr.rs"]
 mod kunit;
+mod list;
 mod queue;
-mod recv;
 mod sge;
 
 pub use atomic::PostedAtomic;
+pub use list::{PostedList, RecvWrs};
 pub(crate) use queue::{PostedQueue, PostedQueues, QueueOfPair};
-pub use recv::RecvWrs;
 pub use sge::{Memory, Posted, PostedSge, PostedSingle};
 
 use crate::{mr::Mr, Driver};
 use account::{Call, Entry};
-use core::{cell::Cell, marker::PhantomData, ptr::NonNull};
-use kernel::{ffi::c_int, prelude::*, sync::Arc};
+use core::{marker::PhantomData, ptr::NonNull};
+use kernel::{prelude::*, sync::Arc};
+use list::take;
 use riw_bindings as bindings;
 
 /// Refuses the WRs of a call of a process, which posts through its rings: all from `first` on.
@@ -39,20 +40,6 @@ pub(crate) unsafe fn refuse_all<W>(first: *const W, bad: *mut *const W) -> Error
     // SAFETY: The caller promises it.
     unsafe { *bad = first };
     EOPNOTSUPP
-}
-
-/// Refuses the WRs of a call of a kernel user from `first` on, if there is one.
-///
-/// # Safety
-///
-/// `bad` must be valid for a write.
-unsafe fn refuse<W>(first: *const W, bad: *mut *const W, error: Error) -> Result<c_int> {
-    if first.is_null() {
-        return Ok(0);
-    }
-    // SAFETY: The caller promises it.
-    unsafe { *bad = first };
-    Err(error)
 }
 
 /// Maximum SGEs of a WR of a kernel user.
@@ -149,86 +136,20 @@ impl core::fmt::Debug for WrId {
 /// The place of a WR that the consumer has the completion of.
 const GONE: u32 = u32::MAX;
 
-/// The progress of a call that posts WRs to a send queue.
-struct Progress {
-    /// The WR that was returned last: the one that fails if the call does.
-    last: Cell<*const bindings::ib_send_wr>,
-    /// Its entry, if it was taken.
-    taken: Cell<Option<Entry>>,
-}
-
-/// A list of WRs that a consumer posts to a send queue (`struct ib_send_wr`), in order.
-///
-/// # Invariants
-///
-/// `next` is null or valid for `'a`, and so are the WRs that follow it. A kernel user posts them to
-/// `queue`, and they name only regions of driver `T`.
-pub struct SendWrs<'a, T: Driver> {
-    queue: &'a Arc<PostedQueue>,
-    call: Call,
-    next: *const bindings::ib_send_wr,
-    progress: &'a Progress,
-    _wrs: PhantomData<&'a T>,
-}
+/// A list of WRs that a consumer posts to a send queue (`struct ib_send_wr`), in order. They name
+/// only regions of driver `T`.
+pub type SendWrs<'a, T> = PostedList<'a, bindings::ib_send_wr, T>;
 
 impl<T: Driver> SendWrs<'_, T> {
-    /// Calls `post` with a list of WRs. If it fails, stores the WR that was returned last, or the
-    /// first one, in `bad`. If the driver has kept that one, it counts as posted.
-    ///
-    /// # Safety
-    ///
-    /// `first` must satisfy the type invariants, with `queue`, and `bad` be valid. The consumer
-    /// must keep the memory that the WRs name until it learns that they are complete.
-    pub(crate) unsafe fn post(
-        queue: &Arc<PostedQueue>,
-        first: *const bindings::ib_send_wr,
-        bad: *mut *const bindings::ib_send_wr,
-        post: impl FnOnce(&mut SendWrs<'_, T>) -> Result,
-    ) -> Result<c_int> {
-        let progress = Progress {
-            last: Cell::new(first),
-            taken: Cell::new(None),
-        };
+    /// Returns the next WR. Any context.
+    pub fn next_wr(&mut self) -> Option<SendWr<'_, T>> {
+        let raw = self.step()?;
 
-        queue.while_posting(|call| {
-            // INVARIANT: The caller promises them.
-            let mut wrs = SendWrs {
-                queue,
-                call,
-                next: first,
-                progress: &progress,
-                _wrs: PhantomData,
-            };
-
-            let Err(error) = post(&mut wrs) else {
-                return Ok(0);
-            };
-            let failed = match queue.may_refuse(progress.taken.get()) {
-                true => progress.last.get(),
-                false => wrs.next,
-            };
-
-            // SAFETY: By the caller's promise `bad` is valid.
-            unsafe { refuse(failed, bad, error) }
-        })
-    }
-}
-
-impl<'a, T: Driver> Iterator for SendWrs<'a, T> {
-    type Item = SendWr<'a, T>;
-
-    fn next(&mut self) -> Option<SendWr<'a, T>> {
-        let raw = NonNull::new(self.next.cast_mut())?;
-
-        self.progress.last.set(self.next);
-        self.progress.taken.set(None);
-        // SAFETY: `raw` is not null, so it is valid by the type invariant.
-        self.next = unsafe { (*raw.as_ptr()).next };
         // INVARIANT: The WR is one of the list, and is handed out once.
         Some(SendWr {
             queue: self.queue,
             call: self.call,
-            progress: self.progress,
+            taken: &mut self.taken,
             raw,
             _wr: PhantomData,
         })
@@ -245,7 +166,7 @@ impl<'a, T: Driver> Iterator for SendWrs<'a, T> {
 pub struct SendWr<'a, T: Driver> {
     queue: &'a Arc<PostedQueue>,
     call: Call,
-    progress: &'a Progress,
+    taken: &'a mut Option<Entry>,
     raw: NonNull<bindings::ib_send_wr>,
     _wr: PhantomData<&'a T>,
 }
@@ -428,21 +349,9 @@ impl<'a, T: Driver> SendWr<'a, T> {
     pub fn take(self) -> Result<Posted> {
         // SAFETY: By the invariants of `SendWrs` the WR is valid, and its consumer keeps the memory
         // until it learns that the WR is complete.
-        let (posted, entry) = unsafe {
-            let wr = self.raw.as_ptr();
+        let (posted, entry) = unsafe { take(self.queue, self.call, self.raw) }?;
 
-            Posted::new(
-                (self.queue, self.call),
-                (*wr).__bindgen_anon_1.wr_id,
-                &raw const (*wr).sg_list,
-                (*wr).num_sge,
-            )?
-        };
-
-        // A driver may take them in another order. The others do not fail.
-        if core::ptr::eq(self.progress.last.get(), self.raw.as_ptr()) {
-            self.progress.taken.set(Some(entry));
-        }
+        *self.taken = Some(entry);
         Ok(posted)
     }
 }

@@ -24,12 +24,16 @@ impl Qp {
             return Err(EINVAL);
         }
         let dev = self.device();
-        let posted = wrs.try_for_each(|wr| {
-            let wr = PostedSend::new(dev, wr)?;
+        let mut post_all = || {
+            while let Some(wr) = wrs.next_wr() {
+                let wr = PostedSend::new(dev, wr)?;
 
-            trace::wr_post(&**self, || wr.traced());
-            self.stream.sq.post(wr)
-        });
+                trace::wr_post(&**self, || wr.traced());
+                self.stream.sq.post(wr)?;
+            }
+            Ok(())
+        };
+        let posted = post_all();
 
         // WRs before the one that failed are posted.
         self.kick();
