@@ -8,7 +8,8 @@ from ksft import KsftFailEx, ksft_eq
 from utils import cmd, wait_until
 
 BURST, INTERVAL = 10, 5
-"""A device writes at most so many lines of a kind in so many seconds, and leaves out the others."""
+"""The kernel's default rate limit: a device writes at most so many lines of a kind in so many seconds, and leaves out
+the others."""
 
 
 def may_write(dev):
