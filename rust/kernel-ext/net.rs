@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What drivers need of networking, without sockets: network devices, namespaces and addresses.
+//! Network devices, network namespaces and addresses, for drivers that may have no socket.
 
 pub mod addr;
 pub mod netdev;

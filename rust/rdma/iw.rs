@@ -399,9 +399,9 @@ impl Setup {
 /// consumers of iw_cm call it with locks held. iw_cm returns an error to its consumer as it is.
 pub trait CmOperations: Driver {
     /// Connects `qp`, a queue pair [of the caller](crate::ops::QpVerbs::is_of_caller), to `remote`
-    /// (`iw_connect`). [`CmEvent::ConnectReply`]
-    /// reports the result. `home` is the network namespace of the consumer, unless that is being
-    /// dismantled. For a loopback address rdma_cm takes any device, also one of another namespace.
+    /// (`iw_connect`). [`CmEvent::ConnectReply`] reports the result. `home` is the network
+    /// namespace of the consumer, unless that is being dismantled. For a loopback address rdma_cm
+    /// takes any device, also one of another namespace.
     fn connect(
         dev: &Device<Self>,
         id: &CmId,
