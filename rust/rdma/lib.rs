@@ -7,25 +7,18 @@
 //! queue pair and so on) with room for the driver's data. The data is initialized in place, and
 //! dropped after the last reference to the object: see [`object::Object`].
 //!
-//! # Duties of a driver
+//! # What a driver cannot do wrong
 //!
 //! Consumers in the kernel lend their memory to a driver, and ib_core calls them by pointers. A
-//! driver that breaks these duties corrupts memory although it has no unsafe code: the compiler
-//! cannot check them. So [`Driver`] requires the unsafe trait [`KeepsDuties`], and `// SAFETY:`
-//! comments of this crate refer to the duties by name.
+//! driver that accesses the memory too long, or makes up a completion, would corrupt memory
+//! although it has no unsafe code. So this crate keeps account of both, and the types leave a
+//! driver no way to it:
 //!
-//! - **Registered memory.** The consumer keeps the memory that it maps to a region until it learns
-//!   that the registration has ended, and many consumers learn that from a completion with an
-//!   error. So the driver accesses a [`page_list::PageList`] only between the WR that registers it
-//!   (`IB_WR_REG_MR`) and the first of these, and no access is in progress then:
+//! - the memory of WRs: [`wr::Posted`], and [`wr::WrId`] for their completions;
+//! - the memory that WRs register: [`mr::KernelRegion`] and [`mr::Registrar`];
+//! - queue pairs, which iw_cm names by number: [`Device::qp`].
 //!
-//!   - it adds the completion of a WR that invalidates the registration (`IB_WR_LOCAL_INV`,
-//!     `IB_WR_RDMA_READ_WITH_INV`, whatever the status), or of a receive that reports its
-//!     invalidation by the peer;
-//!   - it adds the first flushed completion of the queue pair to which the `IB_WR_REG_MR` was
-//!     posted, or destroys that queue pair. Until then, other queue pairs of the protection domain
-//!     may not access the memory either: their streams do not end with that one's;
-//!   - the region is deregistered.
+//! A driver that breaks a rule loses a completion, or the end of a queue waits for it.
 //!
 //! Comments name the C function that an item wraps, and its file; `core/` stands for
 //! `drivers/infiniband/core/`.
@@ -68,7 +61,7 @@ pub mod wr;
 
 pub use device::{Device, Registered};
 pub use object::Object;
-pub use ops::{Driver, KeepsDuties};
+pub use ops::Driver;
 pub use udata::{Exchange, Udata};
 
 /// The prefix of this crate's log messages.

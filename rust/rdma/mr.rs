@@ -5,35 +5,61 @@
 //! C sources: `core/uverbs_cmd.c`, `core/uverbs_std_types_mr.c`, `core/verbs.c`
 
 pub(crate) mod callbacks;
+mod grant;
+mod mapping;
+mod registrar;
+mod registration;
 
-use crate::{object::Object, page_list::PageList, table::Table, Driver};
-use kernel::{ffi::c_int, prelude::*, sync::aref::ARef, types::Opaque};
+pub(crate) use grant::Grant;
+pub use mapping::{PostedMapping, Terms};
+pub use registrar::Registrar;
+pub use registration::{InForce, Invalidated, KernelRegion, Unregistered};
+
+use crate::{object::Object, page_list::FilledMr, table::Table, Driver};
+use kernel::{
+    ffi::c_int,
+    prelude::*,
+    sync::{aref::ARef, Arc},
+    types::Opaque,
+};
 use riw_bindings as bindings;
 
 /// ib_core's part of a region (`struct ib_mr`, `include/rdma/ib_verbs.h`), and the RCU head that
 /// delays freeing.
 #[repr(C)]
 pub struct MrBase {
-    ib: Opaque<bindings::ib_mr>,
+    ib: FilledMr,
     rcu: Opaque<bindings::callback_head>,
     index: u32,
     /// Another region has its place in the table.
     replaced: bool,
     /// It has the place of another region in the table.
     replacement: bool,
-    /// The list that a kernel user maps memory to, during [`PageList::map`].
-    pub(crate) filling: *mut PageList,
+    /// The registrations of a kernel user. Does not change after the creation, and until the data
+    /// is dropped.
+    registrations: Option<Arc<KernelRegion>>,
 }
 
 /// A memory region (`struct ib_mr`, `include/rdma/ib_verbs.h`).
 pub type Mr<T> = Object<MrBase, T, <T as Driver>::Mr>;
 
 impl<T: Driver> Mr<T> {
+    /// Returns the upper 24 bits of its STag, with the lower ones 0. Any context.
+    pub fn stag(&self) -> u32 {
+        self.index() << 8
+    }
+
     /// Returns the upper 24 bits of its STag. Any context.
     fn index(&self) -> u32 {
         // SAFETY: `base` points to the region's own part, which is alive as `self` is. Nothing
         // writes to the field after the region has been created.
         unsafe { (*self.base()).index }
+    }
+
+    /// Returns the registrations of a kernel user; `None` for a region of a process. Any context.
+    pub fn registrations(&self) -> Option<&Arc<KernelRegion>> {
+        // SAFETY: As in `index`.
+        unsafe { (*self.base()).registrations.as_ref() }
     }
 }
 
@@ -86,6 +112,13 @@ pub struct MrRange {
 pub(crate) struct Extent {
     iova: u64,
     length: u64,
+}
+
+/// Whose region it is.
+pub(crate) enum Kind {
+    /// Of a process, or a window.
+    Process(Extent),
+    Kernel(Arc<KernelRegion>),
 }
 
 impl Extent {

@@ -9,7 +9,7 @@
 
 use crate::{
     device::{Callbacks, Device},
-    mr::{Extent, MrBase},
+    mr::{Extent, Kind, MrBase},
     ops::{Driver, MrVerbs},
     pd::Pd,
     Exchange,
@@ -64,8 +64,8 @@ impl<T: Driver> Callbacks<T> {
                 _ => return Err(EINVAL),
             };
             let stag = pd.device().mrs().reserve()?;
-            let region =
-                Self::use_stag(pd, stag, Extent::default(), T::Mr::alloc_window(pd, kind))?;
+            let data = T::Mr::alloc_window(pd, kind);
+            let region = Self::use_stag(pd, stag, Kind::Process(Extent::default()), data)?;
 
             // SAFETY: The window is new, of `size_ib_mw` bytes, and nothing else accesses it.
             unsafe {

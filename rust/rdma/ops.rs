@@ -11,7 +11,6 @@ use crate::{
     device::{Device, DeviceAttr, Registered},
     mr::{DmaBufRequest, Mr, MrChange, MrRequest},
     mw::MwKind,
-    page_list::PageList,
     pd::Pd,
     pma::PortCounters,
     port::PortAttr,
@@ -23,26 +22,7 @@ use crate::{
     wr::{RecvWrs, SendWrs},
     Exchange, Udata,
 };
-use kernel::{error::VTABLE_DEFAULT_ERROR, ffi::c_int, prelude::*, ModuleMetadata};
-
-/// A driver that keeps the [duties](crate#duties-of-a-driver). Implemented by
-/// [`unsafe_keeps_duties`](crate::unsafe_keeps_duties).
-///
-/// # Safety
-///
-/// The driver must keep each of them.
-pub unsafe trait KeepsDuties {}
-
-/// States that a driver keeps the [duties](crate#duties-of-a-driver):
-/// `unsafe_keeps_duties!(Thing)`. The statement is an `unsafe impl` that nothing checks, so review
-/// it as one. It is a macro, since a driver may forbid unsafe code otherwise.
-#[macro_export]
-macro_rules! unsafe_keeps_duties {
-    ($driver:ty) => {
-        // SAFETY: By using the macro the driver states it.
-        unsafe impl $crate::KeepsDuties for $driver {}
-    };
-}
+use kernel::{error::VTABLE_DEFAULT_ERROR, prelude::*, ModuleMetadata};
 
 /// The body of a verb that a driver does not provide. It is never called, and the compiler drops
 /// it.
@@ -63,7 +43,7 @@ fn unprovided<R>() -> R {
 /// returns.
 ///
 /// `udata` is `None` for a kernel user. ib_core returns an error to the consumer as it is.
-pub trait Driver: KeepsDuties + Sized + Send + Sync + 'static {
+pub trait Driver: Sized + Send + Sync + 'static {
     /// The module that must stay loaded while an object is in use.
     type OwnerModule: ModuleMetadata;
 
@@ -246,8 +226,8 @@ pub trait MrVerbs<T: Driver>: Sized + Send + Sync {
     fn rereg(_old: &Mr<T>, _pd: &Pd<T>, _change: &MrChange) -> Result<impl PinInit<Self>> {
         unprovided::<Result<Self>>()
     }
-    /// Prepares a region for its end (`dereg_mr`), or for being replaced (`rereg_user_mr`). It
-    /// stays as it was if this fails.
+    /// Prepares the region of a process for its end (`dereg_mr`), or for being replaced
+    /// (`rereg_user_mr`). It stays as it was if this fails.
     fn retire(dev: &Device<T>, mr: &Mr<T>) -> Result;
     /// Undoes [`Self::retire`]: the region could not be replaced.
     fn keep(mr: &Mr<T>);
@@ -258,12 +238,9 @@ pub trait MrVerbs<T: Driver>: Sized + Send + Sync {
     fn alloc_window(_pd: &Pd<T>, _kind: MwKind) -> Result<impl PinInit<Self>> {
         unprovided::<Result<Self>>()
     }
-    /// Creates a region for memory of a kernel user, of at most `max` blocks (`alloc_mr`). It is
-    /// invalid at first. `stag` gives the upper 24 bits of its STag.
-    fn alloc(pd: &Pd<T>, max: u32, stag: u32) -> Result<impl PinInit<Self>>;
-    /// Calls `fill` with the list to map memory to (`map_mr_sg`), and returns its result. The list
-    /// must not belong to a registration in force. Any context; must not sleep.
-    fn map(mr: &Mr<T>, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int>;
+    /// Creates a region for memory of a kernel user, of at most `max` blocks (`alloc_mr`). Its
+    /// [registrations](Mr::registrations) are apart.
+    fn alloc(pd: &Pd<T>, max: u32) -> Result<impl PinInit<Self>>;
     /// Returns the details of a memory region for any user to see (`fill_res_mr_entry`).
     fn details(mr: &Mr<T>) -> impl Details;
 }

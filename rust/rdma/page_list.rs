@@ -6,26 +6,34 @@
 
 use crate::{
     blocks::each_piece,
-    mr::MrBase,
     update::{is_word, try_update},
 };
-use kernel::{ffi::c_int, prelude::*};
+use kernel::{ffi::c_int, prelude::*, types::Opaque};
 use kernel_ext::octets::{Fragment, Room};
 use riw_bindings as bindings;
+
+/// ib_core's part of a region, and the list that a consumer maps memory to.
+#[repr(C)]
+pub(crate) struct FilledMr {
+    ib: Opaque<bindings::ib_mr>,
+    /// During [`PageList::map`].
+    filling: *mut PageList,
+}
 
 /// A list of kernel memory, in blocks of one size, that a consumer maps to a region
 /// (`ib_map_mr_sg()`, `include/rdma/ib_verbs.h`).
 ///
-/// The consumer keeps the memory as long as it is registered. So a driver must access the list only
-/// while the region is valid: see "Registered memory" in the [crate](crate#duties-of-a-driver).
+/// The consumer keeps the memory as long as it is registered. So a driver gets the list only while
+/// the registration is in force: see [`KernelRegion::copy`](crate::mr::KernelRegion::copy).
 ///
 /// # Invariants
 ///
 /// Each block is `1 << shift` bytes at an address of the kernel. `offset + len` bytes from the
 /// start of the first block are in the list.
 pub struct PageList {
-    /// The addresses of the blocks. It has room for as many as the region may have.
-    blocks: KVVec<usize>,
+    /// The addresses of the blocks. It has room for as many as the region may have. Not vmalloc
+    /// memory: it may be freed in any context.
+    blocks: KVec<usize>,
     shift: u32,
     /// Offset of the first byte in the first block, in bytes.
     offset: usize,
@@ -35,10 +43,10 @@ pub struct PageList {
 impl PageList {
     /// Creates an empty list with room for `max` blocks. Process context; may sleep. Fails with
     /// `ENOMEM` without memory.
-    pub fn new(max: u32) -> Result<Self> {
+    pub(crate) fn new(max: u32) -> Result<Self> {
         // INVARIANT: There are no bytes.
         Ok(Self {
-            blocks: KVVec::with_capacity(max.try_into()?, GFP_KERNEL_ACCOUNT)?,
+            blocks: KVec::with_capacity(max.try_into()?, GFP_KERNEL_ACCOUNT)?,
             shift: 0,
             offset: 0,
             len: 0,
@@ -73,9 +81,9 @@ impl PageList {
     ///
     /// # Safety
     ///
-    /// `mr` must be a region whose device has no DMA device, `sg` a list of `count` entries mapped
-    /// for it, and `offset` null or valid. Nothing else may map to `mr` during the call. The
-    /// consumer must keep the memory as the type says.
+    /// `mr` must be the start of a [`FilledMr`] whose device has no DMA device, `sg` a list of
+    /// `count` entries mapped for it, and `offset` null or valid. Nothing else may map to `mr`
+    /// during the call. The consumer must keep the memory as the type says.
     pub(crate) unsafe fn map(
         &mut self,
         mr: *mut bindings::ib_mr,
@@ -93,7 +101,7 @@ impl PageList {
         // CAST: A 32-bit number fits.
         let size = size as usize;
 
-        let base: *mut MrBase = mr.cast();
+        let base: *mut FilledMr = mr.cast();
         // SAFETY: By the caller's promise all pointers are valid, and nothing else maps to `mr`, so
         // nothing else accesses `filling`. `add_block` runs during the call only, so it finds
         // `self`.
@@ -129,8 +137,9 @@ impl PageList {
     pub fn write(&self, at: u64, from: Fragment<'_>) -> Result {
         self.each(at, from.len(), |block, done, n| {
             // SAFETY: `each` passes pieces that lie within one block, and within `from.len()` bytes
-            // of `from`. The region is valid ("Registered memory", see the crate), so the consumer
-            // keeps the memory. C code copies, which is how a `Fragment` may be accessed.
+            // of `from`. The registration is in force, since only then `KernelRegion::copy` lends
+            // the list. So the consumer keeps the memory. C code copies, which is how a `Fragment`
+            // may be accessed.
             unsafe { bindings::copy_memory(block, from.as_ptr().add(done), n) }
         })
     }
@@ -206,7 +215,7 @@ impl PageList {
 /// Only ib_sg_to_pages() may call this, from [`PageList::map`].
 unsafe extern "C" fn add_block(mr: *mut bindings::ib_mr, addr: u64) -> c_int {
     // SAFETY: `map` has set `filling` to its list, which it borrows exclusively during the call.
-    let list = unsafe { &mut *(*mr.cast::<MrBase>()).filling };
+    let list = unsafe { &mut *(*mr.cast::<FilledMr>()).filling };
 
     // CAST: An address of the kernel.
     match list.blocks.push_within_capacity(addr as usize) {

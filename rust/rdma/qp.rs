@@ -14,21 +14,34 @@ use crate::{
     cq::Cq,
     device::Device,
     event::{self, AsyncEvent},
+    mr::{Grant, Registrar},
     object::Object,
     srq::Srq,
     wr::PostedQueues,
     Driver,
 };
-use core::{marker::PhantomData, ptr::NonNull};
-use kernel::{ffi::c_int, prelude::*, sync::aref::ARef, types::Opaque};
+use core::ptr::NonNull;
+use kernel::{
+    ffi::c_int,
+    prelude::*,
+    sync::{aref::ARef, Arc},
+    types::Opaque,
+};
 use riw_bindings as bindings;
 
-/// ib_core's part of a queue pair (`struct ib_qp`, `include/rdma/ib_verbs.h`), and its queues.
+/// ib_core's part of a queue pair (`struct ib_qp`, `include/rdma/ib_verbs.h`), and what a kernel
+/// user lends by it.
 #[repr(C)]
 pub struct QpBase {
     ib: Opaque<bindings::ib_qp>,
     /// `None` for a process. Does not change after the creation, and until the data is dropped.
-    queues: Option<PostedQueues>,
+    lent: Option<Lent>,
+}
+
+/// What a kernel user lends to a driver by a queue pair: the memory of WRs, and what WRs register.
+pub(crate) struct Lent {
+    pub(crate) queues: PostedQueues,
+    pub(crate) grant: Arc<Grant>,
 }
 
 /// A queue pair (`struct ib_qp`, `include/rdma/ib_verbs.h`).
@@ -52,13 +65,19 @@ pub const FIRST_DRIVER_FLAG: u32 = bindings::ib_qp_create_flags_IB_QP_CREATE_RES
 pub struct QpInitAttr<'a, T: Driver> {
     raw: &'a mut bindings::ib_qp_init_attr,
     number: u32,
-    _driver: PhantomData<T>,
+    registrar: Option<Registrar<T>>,
 }
 
 impl<'a, T: Driver> QpInitAttr<'a, T> {
     /// Returns the number of the queue pair, which no other one of the device has.
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Returns the owner of what the queue pair registers, as [`Qp::registrar`] does when there is
+    /// a queue pair; `None` for a process.
+    pub fn take_registrar(&mut self) -> Option<Registrar<T>> {
+        self.registrar.take()
     }
 
     /// Returns the requested sizes, to be overwritten with the actual ones.
@@ -269,11 +288,18 @@ impl<T: Driver> Qp<T> {
         self.base().cast()
     }
 
-    /// Returns the queues to which a kernel user posts; `None` for a process. Any context.
-    pub(crate) fn queues(&self) -> Option<&PostedQueues> {
+    /// Returns what a kernel user lends; `None` for a process. Any context.
+    pub(crate) fn lent(&self) -> Option<&Lent> {
         // SAFETY: `self` is alive, and so is this part of it. `create_qp` has initialized the
         // field, and nothing changes it before `destroy_qp`, after the last reference.
-        unsafe { (*self.base()).queues.as_ref() }
+        unsafe { (*self.base()).lent.as_ref() }
+    }
+
+    /// Returns the owner of what the queue pair registers; `None` for a process. Any context.
+    pub fn registrar(&self) -> Option<Registrar<T>> {
+        let lent = self.lent()?;
+
+        Some(Registrar::new(self.device().mrs(), &lent.grant))
     }
 
     /// Reports an event to the consumer (`ib_qp::event_handler`). Any context; the caller holds no

@@ -4,9 +4,14 @@
 //!
 //! C header: `include/rdma/ib_verbs.h`
 
-use crate::{qp::Qp, wr::WrId, Driver};
+use crate::{
+    mr::{Grant, Invalidated},
+    qp::Qp,
+    wr::WrId,
+    Driver,
+};
 use core::marker::PhantomData;
-use kernel::{ffi::c_int, prelude::*};
+use kernel::{ffi::c_int, prelude::*, sync::Arc};
 use riw_bindings as bindings;
 
 /// The operation of a completion (`enum ib_wc_opcode`).
@@ -108,23 +113,24 @@ impl WcStatus {
 }
 
 /// The extra that a received message has besides its payload (`ib_wc::ex`). It has one at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WcEx {
     /// Nothing.
     None,
-    /// The message invalidated this STag.
-    Invalidated(u32),
+    /// The message has invalidated a registration.
+    Invalidated(Invalidated),
     /// Immediate Data, in network byte order.
     Immediate([u8; 4]),
 }
 
 impl WcEx {
-    fn into_raw(self) -> (bindings::ib_wc__bindgen_ty_2, bindings::ib_wc_flags) {
+    fn into_raw(
+        self,
+        grant: &Arc<Grant>,
+    ) -> (bindings::ib_wc__bindgen_ty_2, bindings::ib_wc_flags) {
         match self {
-            Self::None => (bindings::ib_wc__bindgen_ty_2 { invalidate_rkey: 0 }, 0),
-            Self::Invalidated(stag) => (
+            Self::Invalidated(invalidated) if invalidated.holds(grant) => (
                 bindings::ib_wc__bindgen_ty_2 {
-                    invalidate_rkey: stag,
+                    invalidate_rkey: invalidated.stag(),
                 },
                 bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE,
             ),
@@ -135,6 +141,9 @@ impl WcEx {
                 },
                 bindings::ib_wc_flags_IB_WC_WITH_IMM,
             ),
+            Self::None | Self::Invalidated(_) => {
+                (bindings::ib_wc__bindgen_ty_2 { invalidate_rkey: 0 }, 0)
+            }
         }
     }
 }
@@ -195,17 +204,26 @@ impl<T: Driver> WcRoom<'_, T> {
     /// Adds a completion. Fails with `EINVAL`, with the WR completed by nothing, if the WR was not
     /// posted to the queue of the queue pair whose completions these are, or if another completion
     /// queue gets them, or if the driver still has the id of a WR that was posted before it, unless
-    /// the queue is shared; `ENOSPC` if there is no room.
+    /// the queue is shared; if it is to end a registration and has not; if it is flushed, or was
+    /// posted in ERROR, and what the queue pair has registered has not ended
+    /// ([`Registrar::revoke`]); `ENOSPC` if there is no room.
+    ///
+    /// An invalidation that was of another queue pair, or before the present registration, is left
+    /// out.
+    ///
+    /// [`Registrar::revoke`]: crate::mr::Registrar::revoke
     pub fn push(&mut self, wc: Wc<'_, T>) -> Result {
-        let queues = wc.qp.queues().ok_or(EINVAL)?;
+        let lent = wc.qp.lent().ok_or(EINVAL)?;
+        let is_of_queue = (lent.queues).complete(wc.opcode.is_receive(), wc.id.queue(), self.cq);
+        let ended = lent.grant.has_ended();
+        let is_early = wc.status == WcStatus::Flushed && !ended;
 
-        if !queues.complete(wc.opcode.is_receive(), wc.id.queue(), self.cq) || !wc.id.may_complete()
-        {
+        if !is_of_queue || is_early || !wc.id.may_complete(ended) {
             return Err(EINVAL);
         }
         self.left = self.left.checked_sub(1).ok_or(ENOSPC)?;
 
-        let (ex, flags) = wc.ex.into_raw();
+        let (ex, flags) = wc.ex.into_raw(&lent.grant);
         let byte_len = wc.id.byte_len(wc.bytes);
         let raw = bindings::ib_wc {
             __bindgen_anon_1: bindings::ib_wc__bindgen_ty_1 {

@@ -12,9 +12,10 @@ mod account;
 mod atomic;
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "kunit/wr.rs"]
-mod kunit;
+pub(crate) mod kunit;
 mod list;
 mod queue;
+mod register;
 mod sge;
 
 pub use atomic::PostedAtomic;
@@ -22,7 +23,7 @@ pub use list::{PostedList, RecvWrs};
 pub(crate) use queue::{PostedQueue, PostedQueues, QueueOfPair};
 pub use sge::{Memory, Posted, PostedSge, PostedSingle};
 
-use crate::{mr::Mr, Driver};
+use crate::{mr::PostedMapping, Driver};
 use account::{Call, Entry};
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{prelude::*, sync::Arc};
@@ -57,6 +58,10 @@ pub const LOCAL_DMA_LKEY: u32 = 0;
 /// all WRs that were posted there before. Drop it to complete nothing. The end of the queue waits
 /// for that.
 ///
+/// A WR that invalidates a registration has to do so before: see
+/// [`Registrar::invalidate`](crate::mr::Registrar::invalidate). If its id is dropped without that,
+/// unless the post fails, no later WR of the queue can be completed, either.
+///
 /// ```compile_fail,E0382
 /// fn complete<T: rdma::Driver>(to: &mut rdma::wc::WcRoom<'_, T>, wc: rdma::wc::Wc<'_, T>) {
 ///     let _ = to.push(wc);
@@ -70,19 +75,41 @@ pub const LOCAL_DMA_LKEY: u32 = 0;
 /// }
 /// ```
 pub struct WrId {
-    number: u64,
+    id: u64,
     /// The size of the WR's buffers in bytes: no completion reports more.
     room: u32,
-    /// Its place in the account of the queue.
-    place: u32,
+    /// Its entry in the account of the queue.
+    entry: Entry,
+    effect: Effect,
     /// The queue to which the WR was posted.
     queue: Arc<PostedQueue>,
+}
+
+/// What the consumer relies on when a WR is complete, besides its memory.
+#[derive(Clone, Copy)]
+enum Effect {
+    /// Nothing.
+    None,
+    /// The registration with this STag has ended.
+    Ends(u32),
+    /// Nothing more: the WR was executed, maybe without success.
+    Done,
+}
+
+/// Which registration a WR ends.
+pub enum Ends {
+    /// None.
+    Nothing,
+    /// The one with this STag.
+    Stag(u32),
+    /// The one that its only SGE names.
+    Sink,
 }
 
 impl WrId {
     /// Whether the consumer has given none (`wr_cqe` is null). Any context.
     pub fn is_null(&self) -> bool {
-        self.number == 0
+        self.id == 0
     }
 
     /// Returns a hash to trace the id by, since the id itself is mostly an address of the kernel:
@@ -91,7 +118,7 @@ impl WrId {
         match self.is_null() {
             true => 0,
             // SAFETY: hash_secret() has no preconditions.
-            false => unsafe { bindings::hash_secret(self.number) },
+            false => unsafe { bindings::hash_secret(self.id) },
         }
     }
 
@@ -106,30 +133,56 @@ impl WrId {
         &self.queue
     }
 
-    /// Whether the consumer may learn that the WR is complete: the WRs before it are.
-    pub(crate) fn may_complete(&self) -> bool {
-        self.queue.may_complete(self.place)
+    /// Returns the number of the WR in its queue, in the order of posting.
+    pub(crate) fn number(&self) -> u64 {
+        self.entry.number
+    }
+
+    /// Returns the STag of the registration that the WR has still to end. Any context.
+    pub fn invalidates(&self) -> Option<u32> {
+        match self.effect {
+            Effect::Ends(stag) => Some(stag),
+            Effect::None | Effect::Done => None,
+        }
+    }
+
+    /// Notes that the WR was executed: it cannot count as not posted any more.
+    pub(crate) fn note_executed(&mut self) {
+        self.effect = Effect::Done;
+    }
+
+    /// Whether the consumer may learn that the WR is complete: it has invalidated what it must, and
+    /// the WRs before it are complete. `registrations_ended`: what the queue pair has registered
+    /// has ended.
+    pub(crate) fn may_complete(&self, registrations_ended: bool) -> bool {
+        self.invalidates().is_none()
+            && (self.queue).may_complete(self.entry.place, registrations_ended)
     }
 
     /// Returns the `wr_id` of a completion, which the consumer gets.
     pub(crate) fn into_raw(mut self) -> u64 {
         self.queue
-            .complete(core::mem::replace(&mut self.place, GONE));
-        self.number
+            .complete(core::mem::replace(&mut self.entry.place, GONE));
+        self.id
     }
 }
 
 impl Drop for WrId {
     fn drop(&mut self) {
-        if self.place != GONE {
-            self.queue.leave(self.place);
+        let place = self.entry.place;
+
+        match self.effect {
+            _ if place == GONE => {}
+            Effect::None => self.queue.leave(place),
+            Effect::Ends(_) => self.queue.abandon(place),
+            Effect::Done => self.queue.complete(place),
         }
     }
 }
 
 impl core::fmt::Debug for WrId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("WrId").field(&self.place).finish()
+        f.debug_tuple("WrId").field(&self.entry.place).finish()
     }
 }
 
@@ -172,7 +225,7 @@ pub struct SendWr<'a, T: Driver> {
 }
 
 /// The operation of a WR.
-pub enum SendOperation<'a, T: Driver> {
+pub enum SendOperation {
     /// Send; with Invalidate if there is an STag.
     Send {
         /// The STag of the peer that it invalidates.
@@ -198,36 +251,27 @@ pub enum SendOperation<'a, T: Driver> {
         /// The address in the peer's region.
         addr: u64,
     },
-    /// RDMA Read.
+    /// RDMA Read. With `IB_WR_RDMA_READ_WITH_INV` it also [invalidates](WrId::invalidates) its
+    /// sink.
     Read {
         /// The STag of the peer's region.
         rkey: u32,
         /// The address in the peer's region.
         addr: u64,
-        /// The completion invalidates the sink's STag (`IB_WR_RDMA_READ_WITH_INV`).
-        invalidate: bool,
     },
     /// Invalidates a region of this side (`IB_WR_LOCAL_INV`).
     LocalInvalidate {
         /// The STag of the region.
         stag: u32,
     },
-    /// Registers the memory that was mapped last in a region (`IB_WR_REG_MR`).
-    Register {
-        /// The region.
-        mr: &'a Mr<T>,
-        /// The address of its first byte.
-        iova: u64,
-        /// The STag, with the consumer's key in the low 8 bits.
-        stag: u32,
-        /// The rights (`enum ib_access_flags`).
-        access: u32,
-    },
+    /// Registers memory (`IB_WR_REG_MR`).
+    Register(PostedMapping),
 }
 
-impl<'a, T: Driver> SendWr<'a, T> {
-    /// Returns the operation. `None` if drivers of this crate do not support it.
-    pub fn operation(&self) -> Option<SendOperation<'a, T>> {
+impl<T: Driver> SendWr<'_, T> {
+    /// Returns the operation, but for one that registers memory. `None` if drivers of this crate do
+    /// not support it.
+    fn operation(&self) -> Option<SendOperation> {
         // SAFETY: By the type invariant the WR is valid. Each opcode says which other fields are,
         // and which struct contains the WR.
         unsafe {
@@ -259,20 +303,15 @@ impl<'a, T: Driver> SendWr<'a, T> {
                 | bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP
                 | bindings::ib_wr_opcode_IB_WR_MASKED_ATOMIC_FETCH_AND_ADD
                 | bindings::ib_wr_opcode_IB_WR_MASKED_ATOMIC_CMP_AND_SWP) => self.atomic(opcode),
-                opcode @ (bindings::ib_wr_opcode_IB_WR_RDMA_READ
-                | bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV) => {
+                bindings::ib_wr_opcode_IB_WR_RDMA_READ
+                | bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV => {
                     let (rkey, addr) = self.remote();
 
-                    SendOperation::Read {
-                        rkey,
-                        addr,
-                        invalidate: opcode == bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV,
-                    }
+                    SendOperation::Read { rkey, addr }
                 }
                 bindings::ib_wr_opcode_IB_WR_LOCAL_INV => SendOperation::LocalInvalidate {
                     stag: self.invalidate_rkey(),
                 },
-                bindings::ib_wr_opcode_IB_WR_REG_MR => self.registration(),
                 _ => return None,
             })
         }
@@ -297,26 +336,6 @@ impl<'a, T: Driver> SendWr<'a, T> {
         // SAFETY: By the caller's promise and the rules of the verbs, the WR is the first member of
         // a `struct ib_rdma_wr` whose fields are initialized.
         unsafe { ((*wr).rkey, (*wr).remote_addr) }
-    }
-
-    /// # Safety
-    ///
-    /// The opcode must be `IB_WR_REG_MR`.
-    unsafe fn registration(&self) -> SendOperation<'a, T> {
-        let wr = self.raw.as_ptr().cast::<bindings::ib_reg_wr>();
-
-        // SAFETY: By the caller's promise and the rules of the verbs, the WR is the first member of
-        // a `struct ib_reg_wr` whose fields are initialized. It names a region of the same device,
-        // which the consumer keeps during the call.
-        unsafe {
-            SendOperation::Register {
-                mr: Mr::<T>::from_base((*wr).mr.cast()),
-                iova: (*(*wr).mr).iova,
-                stag: (*wr).key,
-                // CAST: A bit mask.
-                access: (*wr).access as u32,
-            }
-        }
     }
 
     fn has(&self, flag: bindings::ib_send_flags) -> bool {
@@ -344,14 +363,28 @@ impl<'a, T: Driver> SendWr<'a, T> {
         self.has(bindings::ib_send_flags_IB_SEND_INLINE)
     }
 
-    /// Takes the WR, with the memory that it names. Fails with `EINVAL` if it has too many SGEs,
-    /// `ENOMEM` if the driver has too many WRs of the queue.
-    pub fn take(self) -> Result<Posted> {
+    /// Takes the WR, with the memory that it names. Fails with `EOPNOTSUPP` if drivers of this
+    /// crate do not support its operation; `EINVAL` if it has too many SGEs, or registers memory
+    /// that is not mapped, wraps, or under an STag of another region; `ENOMEM` if the driver has
+    /// too many WRs of the queue.
+    // Its frame has copies of both.
+    #[inline(never)]
+    pub fn take(self) -> Result<(SendOperation, Posted)> {
+        let other = match self.registers() {
+            true => None,
+            false => Some(self.operation().ok_or(EOPNOTSUPP)?),
+        };
         // SAFETY: By the invariants of `SendWrs` the WR is valid, and its consumer keeps the memory
         // until it learns that the WR is complete.
         let (posted, entry) = unsafe { take(self.queue, self.call, self.raw) }?;
 
         *self.taken = Some(entry);
-        Ok(posted)
+        let operation = match other {
+            Some(operation) => operation,
+            // SAFETY: The WR registers memory.
+            None => SendOperation::Register(unsafe { self.mapping(posted.id()) }?),
+        };
+
+        Ok((operation, posted))
     }
 }

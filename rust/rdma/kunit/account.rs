@@ -7,7 +7,7 @@ use kernel::prelude::*;
 
 /// Takes in a WR by a call of its own.
 fn post(account: &mut Account) -> Option<Entry> {
-    let call = account.begin();
+    let call = account.begin(false);
     let entry = account.enter(call);
 
     account.end(call);
@@ -50,7 +50,7 @@ mod tests {
     fn calls_that_overlap_have_no_order() -> Result {
         let mut account = Account::new(8)?;
         let before = post(&mut account).unwrap();
-        let long = account.begin();
+        let long = account.begin(false);
         let first = account.enter(long).unwrap();
         let short = post(&mut account).unwrap();
         let last = account.enter(long).unwrap();
@@ -87,15 +87,15 @@ mod tests {
     #[test]
     fn a_completed_wr_was_posted() -> Result {
         let mut account = Account::new(4)?;
-        let call = account.begin();
+        let call = account.begin(false);
         let [a, b] = [(); 2].map(|()| account.enter(call).unwrap());
 
         assert!(!account.is_first(b.place));
         account.complete(a.place);
         assert!(account.is_first(b.place));
-        assert!(!account.has_left(a));
+        assert!(!account.may_refuse(a));
         account.leave(b.place);
-        assert!(account.has_left(b));
+        assert!(account.may_refuse(b));
         account.end(call);
         assert!(account.is_empty());
         // All places are free again.
@@ -108,6 +108,56 @@ mod tests {
         Ok(())
     }
 
+    /// A WR that goes without its effect was not posted, or is never complete.
+    #[test]
+    fn an_abandoned_wr_was_not_posted() -> Result {
+        let mut account = Account::new(4)?;
+        let call = account.begin(false);
+        let [a, b] = [(); 2].map(|()| account.enter(call).unwrap());
+
+        account.abandon(a.place);
+        assert!(!account.is_first(b.place));
+        // It goes with the refusal, and leaves no trace.
+        assert!(account.may_refuse(a));
+        assert!(account.is_first(b.place));
+        account.end(call);
+        assert!(account.is_first(b.place));
+        // Its call does not refuse it.
+        let call = account.begin(false);
+        let c = account.enter(call).unwrap();
+        account.abandon(c.place);
+        account.end(call);
+        assert!(!account.is_first(b.place));
+        account.leave(b.place);
+        assert!(account.is_empty());
+        let d = post(&mut account).unwrap();
+        assert!(!account.is_first(d.place));
+        // Its call is over.
+        let mut account = Account::new(4)?;
+        let [a, b] = [(); 2].map(|()| post(&mut account).unwrap());
+        account.abandon(b.place);
+        assert!(!account.is_first(a.place));
+        Ok(())
+    }
+
+    /// A WR that is posted in ERROR is known by its call.
+    #[test]
+    fn wrs_in_error_are_known() -> Result {
+        let mut account = Account::new(2)?;
+        let before = post(&mut account).unwrap();
+        let call = account.begin(true);
+        let entry = account.enter(call).unwrap();
+
+        account.end(call);
+        assert!(!account.is_in_error(before.place));
+        assert!(account.is_in_error(entry.place));
+        account.leave(entry.place);
+        let again = post(&mut account).unwrap();
+        assert_eq!(again.place, entry.place);
+        assert!(!account.is_in_error(again.place));
+        Ok(())
+    }
+
     /// A place that another WR has got is not taken for the first one.
     #[test]
     fn a_place_is_used_again() -> Result {
@@ -116,14 +166,14 @@ mod tests {
         let b = post(&mut account).unwrap();
 
         assert!(post(&mut account).is_none());
-        assert!(!account.has_left(a));
+        assert!(!account.may_refuse(a));
         account.leave(a.place);
-        assert!(account.has_left(a));
+        assert!(account.may_refuse(a));
         let again = post(&mut account).unwrap();
         assert_eq!(again.place, a.place);
-        assert!(account.has_left(a));
-        assert!(!account.has_left(again));
-        assert!(!account.has_left(b));
+        assert!(account.may_refuse(a));
+        assert!(!account.may_refuse(again));
+        assert!(!account.may_refuse(b));
         assert!(account.is_first(b.place));
         Ok(())
     }

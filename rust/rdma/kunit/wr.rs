@@ -2,13 +2,13 @@
 
 //! The SGEs of a WR, and the length that a completion reports against its buffers.
 
-use super::{Posted, PostedQueue, PostedQueues, QueueOfPair, RecvWrs};
+use super::{Ends, Posted, PostedQueue, PostedQueues, QueueOfPair, RecvWrs, WrId};
 use core::ptr;
 use kernel::{ffi::c_int, prelude::*, sync::Arc};
 use riw_bindings as bindings;
 
 /// Returns a queue.
-fn queue(shared: bool) -> Result<Arc<PostedQueue>> {
+pub(crate) fn queue(shared: bool) -> Result<Arc<PostedQueue>> {
     PostedQueue::new(4, shared)
 }
 
@@ -20,11 +20,21 @@ fn queue(shared: bool) -> Result<Arc<PostedQueue>> {
 unsafe fn posted_with(list: *const *mut bindings::ib_sge, count: c_int) -> Result<Posted> {
     let own = queue(false)?;
 
-    own.while_posting(|call| {
+    own.while_posting(false, |call| {
         // SAFETY: The caller promises it.
-        let (posted, _) = unsafe { Posted::new((&own, call), 7, list, count) }?;
+        let (posted, _) = unsafe { Posted::new((&own, call), 7, (list, count), Ends::Nothing) }?;
 
         Ok(posted)
+    })
+}
+
+/// Posts a WR without SGEs to `queue`, by a call of its own.
+pub(crate) fn post(queue: &Arc<PostedQueue>, ends: Ends) -> Result<WrId> {
+    queue.while_posting(false, |call| {
+        // SAFETY: There is no SGE to be read.
+        let (posted, _) = unsafe { Posted::new((queue, call), 7, (&ptr::null_mut(), 0), ends) }?;
+
+        Ok(posted.give_up())
     })
 }
 
@@ -104,7 +114,7 @@ mod tests {
             let (mut bad, first) = (ptr::null(), list.as_ptr());
             // SAFETY: The WRs have no SGEs, and `bad` is valid.
             let posted = unsafe {
-                RecvWrs::post(&queue, first, &raw mut bad, |wrs| {
+                RecvWrs::post((&queue, false), first, &raw mut bad, |wrs| {
                     while let Some(wr) = wrs.take() {
                         ids.push(wr?.give_up(), GFP_KERNEL)?;
                     }
@@ -113,11 +123,11 @@ mod tests {
             };
 
             assert_eq!(posted?, 0);
-            assert!(ids[0].may_complete());
-            assert_eq!(ids[1].may_complete(), shared);
+            assert!(ids[0].may_complete(false));
+            assert_eq!(ids[1].may_complete(false), shared);
             let first = ids.remove(0).map_err(|_| EINVAL)?;
             drop(first);
-            assert!(ids[0].may_complete());
+            assert!(ids[0].may_complete(false));
             drop(ids);
             // Nothing is left to wait for.
             queue.end();
@@ -136,7 +146,7 @@ mod tests {
             let (mut bad, first) = (ptr::null(), list.as_ptr());
             // SAFETY: The WRs have no SGEs, and `bad` is valid.
             let posted = unsafe {
-                RecvWrs::post(&queue, first, &raw mut bad, |wrs| {
+                RecvWrs::post((&queue, false), first, &raw mut bad, |wrs| {
                     for _ in 0..take {
                         drop(wrs.take());
                     }
@@ -147,6 +157,118 @@ mod tests {
             assert_eq!(posted, Err(EBUSY));
             assert_eq!(bad, first.wrapping_add(usize::from(take == 2)));
         }
+        queue.end();
+        Ok(())
+    }
+
+    /// A WR that invalidates is completed when it has done so, and no later one before.
+    #[test]
+    fn a_wr_invalidates_before_it_is_complete() -> Result {
+        let queue = queue(false)?;
+        let mut id = post(&queue, Ends::Stag(5))?;
+        let later = post(&queue, Ends::Nothing)?;
+
+        assert_eq!(id.invalidates(), Some(5));
+        assert!(!id.may_complete(false));
+        id.note_executed();
+        assert_eq!(id.invalidates(), None);
+        assert!(id.may_complete(false));
+        drop(id);
+        assert!(later.may_complete(false));
+        // One that does not invalidate, and is gone, is never complete. There would be a warning.
+        queue.close();
+        let id = post(&queue, Ends::Stag(5))?;
+        drop(id);
+        assert!(!later.may_complete(false));
+        drop(later);
+        queue.end();
+        Ok(())
+    }
+
+    /// A WR that is posted in ERROR is completed when all registrations have ended.
+    #[test]
+    fn a_drain_waits_for_registrations() -> Result {
+        for shared in [false, true] {
+            let queue = queue(shared)?;
+            let id = queue.while_posting(true, |call| {
+                let (list, ends) = (ptr::null_mut(), Ends::Nothing);
+                // SAFETY: There is no SGE to be read.
+                let posted = unsafe { Posted::new((&queue, call), 7, (&list, 0), ends) };
+
+                posted.map(|(posted, _)| posted.give_up())
+            })?;
+
+            assert_eq!(id.may_complete(false), shared);
+            assert!(id.may_complete(true));
+            drop(id);
+            queue.end();
+        }
+        Ok(())
+    }
+
+    /// A WR that the driver leaves out is not posted, or no other one is complete.
+    #[test]
+    fn a_driver_leaves_out_no_wr() -> Result {
+        let queue = queue(false)?;
+        let mut list = [bindings::ib_recv_wr::default(); 3];
+        let mut ids = KVec::new();
+
+        list[0].next = &raw mut list[1];
+        list[1].next = &raw mut list[2];
+        for take in [0, 1, 3] {
+            let (mut bad, first) = (ptr::null(), list.as_ptr());
+            // SAFETY: The WRs have no SGEs, and `bad` is valid.
+            let posted = unsafe {
+                RecvWrs::post((&queue, false), first, &raw mut bad, |wrs| {
+                    for _ in 0..take {
+                        let Some(wr) = wrs.take() else { break };
+                        ids.push(wr?.give_up(), GFP_KERNEL)?;
+                    }
+                    Ok(())
+                })
+            };
+
+            match take {
+                3 => assert_eq!(posted, Ok(0)),
+                _ => {
+                    assert_eq!(posted, Err(EINVAL));
+                    assert_eq!(bad, first.wrapping_add(take));
+                }
+            }
+        }
+        assert!(ids[0].may_complete(false));
+        // The warning of a queue that is not about to end would fail the run.
+        queue.close();
+        queue.break_off();
+        assert!(!ids[0].may_complete(false));
+        drop(ids);
+        queue.end();
+        Ok(())
+    }
+
+    /// The sink that a WR invalidates is the only one.
+    #[test]
+    fn a_wr_invalidates_one_sink() -> Result {
+        let mut sges = [3, 4].map(|lkey| bindings::ib_sge {
+            addr: 0,
+            length: 8,
+            lkey,
+        });
+        let (queue, list) = (queue(false)?, sges.as_mut_ptr());
+        let posted = |count| {
+            queue.while_posting(false, |call| {
+                // SAFETY: `list` has two SGEs, none with `LOCAL_DMA_LKEY`.
+                unsafe { Posted::new((&queue, call), 7, (&raw const list, count), Ends::Sink) }
+            })
+        };
+
+        assert!(posted(0).is_err());
+        assert!(posted(2).is_err());
+        let (posted, _) = posted(1)?;
+        assert_eq!(posted.id().invalidates(), Some(3));
+        // It goes without that, with a warning unless the queue is about to end.
+        queue.close();
+        drop(posted);
         queue.end();
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 //! The verbs of memory regions, as ib_core calls them.
 
-use super::{DmaBufRequest, Extent, Mr, MrBase, MrChange, MrRange, MrRequest};
+use super::{DmaBufRequest, Extent, KernelRegion, Kind, Mr, MrBase, MrChange, MrRange, MrRequest};
 use crate::{
     device::{Callbacks, Device},
     ops::{Driver, MrVerbs},
@@ -68,7 +68,7 @@ impl<T: Driver> Callbacks<T> {
             };
 
             let data = T::Mr::reg_user(pd, &request, &udata);
-            Self::use_stag(pd, stag, Extent { iova, length }, data)
+            Self::use_stag(pd, stag, Kind::Process(Extent { iova, length }), data)
         })();
 
         made.unwrap_or_else(Error::to_ptr)
@@ -107,7 +107,7 @@ impl<T: Driver> Callbacks<T> {
 
             // The method has no data of the driver.
             let data = T::Mr::reg_dmabuf(pd, &request);
-            Self::use_stag(pd, stag, Extent { iova, length }, data)
+            Self::use_stag(pd, stag, Kind::Process(Extent { iova, length }), data)
         })();
 
         made.unwrap_or_else(Error::to_ptr)
@@ -155,7 +155,8 @@ impl<T: Driver> Callbacks<T> {
             // This pins memory, which takes long: windows can still be bound to the old region.
             let data = T::Mr::rereg(old, pd, &change)?;
             T::Mr::retire(pd.device(), old)?;
-            let new = Self::new_mr(pd, stag, extent, data).inspect_err(|_| T::Mr::keep(old))?;
+            let new = Self::new_mr(pd, stag, Kind::Process(extent), data)
+                .inspect_err(|_| T::Mr::keep(old))?;
 
             // SAFETY: Both are alive, and only the verbs for them access the fields.
             unsafe {
@@ -184,9 +185,11 @@ impl<T: Driver> Callbacks<T> {
             }
             // SAFETY: ib_core holds the domain during the call.
             let pd = unsafe { Pd::<T>::from_base(pd) };
+            let data = T::Mr::alloc(pd, max)?;
+            let region = KernelRegion::new(pd.base().addr(), max)?;
             let stag = pd.device().mrs().reserve()?;
 
-            Self::use_stag(pd, stag, Extent::default(), T::Mr::alloc(pd, max, stag))
+            Self::use_stag(pd, stag, Kind::Kernel(region), Ok(data))
         })();
 
         made.unwrap_or_else(Error::to_ptr)
@@ -202,13 +205,13 @@ impl<T: Driver> Callbacks<T> {
         offset: *mut u32,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: The consumer keeps the region during the call. Only its type of region has
-            // this verb, which `alloc_mr` created.
+            // SAFETY: The consumer keeps the region during the call.
             let region = unsafe { Mr::<T>::from_base(mr.cast()) };
+            let region = region.registrations().ok_or(EINVAL)?;
 
             // SAFETY: The devices of this crate have no DMA device. The consumer maps `sg` for the
             // device, does not map to a region concurrently, and keeps the memory.
-            T::Mr::map(region, |list| unsafe { list.map(mr, sg, count, offset) })
+            region.map(|list| unsafe { list.map(mr, sg, count, offset) })
         })
     }
 
@@ -217,10 +220,10 @@ impl<T: Driver> Callbacks<T> {
     pub(crate) fn use_stag(
         pd: &Pd<T>,
         stag: u32,
-        extent: Extent,
+        kind: Kind,
         data: Result<impl PinInit<T::Mr>>,
     ) -> Result<*mut bindings::ib_mr> {
-        data.and_then(|data| Self::new_mr(pd, stag, extent, data))
+        data.and_then(|data| Self::new_mr(pd, stag, kind, data))
             .inspect_err(|_| pd.device().mrs().release(stag))
     }
 
@@ -231,9 +234,13 @@ impl<T: Driver> Callbacks<T> {
     fn new_mr(
         pd: &Pd<T>,
         stag: u32,
-        extent: Extent,
+        kind: Kind,
         data: impl PinInit<T::Mr>,
     ) -> Result<*mut bindings::ib_mr> {
+        let (extent, registrations) = match kind {
+            Kind::Process(extent) => (extent, None),
+            Kind::Kernel(region) => (Extent::default(), Some(region)),
+        };
         let memory = KBox::<MaybeUninit<Mr<T>>>::new_uninit(GFP_KERNEL_ACCOUNT | __GFP_ZERO)?;
         let raw = KBox::into_raw(memory);
         let base: *mut MrBase = raw.cast();
@@ -253,6 +260,7 @@ impl<T: Driver> Callbacks<T> {
             (*ib).iova = extent.iova;
             (*ib).length = extent.length;
             (*base).index = stag >> 8;
+            (*base).registrations = registrations;
             pd.device().mrs().table.fill(stag >> 8, base);
             Ok(ib)
         }
@@ -281,7 +289,10 @@ impl<T: Driver> Callbacks<T> {
         // created has its own `uobject`, which uverbs frees later.
         let undone = !udata.is_null() && !replacement && unsafe { bindings::mr_is_undone(ib) };
 
-        if undone {
+        if let Some(region) = region.registrations() {
+            // Kernel users free the memory, whether this fails or not.
+            region.close();
+        } else if undone {
             T::Mr::abandon(dev, region);
         } else if !replaced {
             if let Err(e) = T::Mr::retire(dev, region) {
@@ -309,6 +320,7 @@ impl<T: Driver> Callbacks<T> {
                 dev.mrs().table.remove((*base).index);
             }
             Mr::<T>::destroy(base);
+            drop((*base).registrations.take());
             bindings::kfree_rcu((*base).rcu.get(), base.cast());
         }
     }

@@ -2,16 +2,17 @@
 
 //! The verbs of queue pairs, and the callbacks of iw_cm for them.
 
-use super::{Qp, QpAttr, QpBase, QpInitAttr, QpState};
+use super::{Lent, Qp, QpAttr, QpBase, QpInitAttr, QpState};
 use crate::{
     device::{Callbacks, Device},
+    mr::{Grant, Registrar},
     ops::{Driver, QpVerbs},
     pd::Pd,
     srq::Srq,
     wr::{refuse_all, PostedQueue, PostedQueues, QueueOfPair, RecvWrs, SendWrs},
     Exchange, Udata,
 };
-use core::{marker::PhantomData, ptr::NonNull};
+use core::ptr::NonNull;
 use kernel::{
     error::from_result,
     ffi::{c_int, c_uint},
@@ -54,13 +55,16 @@ unsafe fn is_of_process(qp: *mut bindings::ib_qp) -> bool {
     unsafe { !(*qp).uobject.is_null() }
 }
 
-/// Returns the queues of a new queue pair of a kernel user. Process context; may sleep. Fails with
-/// `ENOMEM` without memory.
+/// Returns what a kernel user lends by a new queue pair in the protection domain `pd`. Process
+/// context; may sleep. Fails with `ENOMEM` without memory.
 ///
 /// # Safety
 ///
 /// `attr` must be the attributes of a new queue pair of driver `T`, for a kernel user.
-unsafe fn new_queues<T: Driver>(attr: &bindings::ib_qp_init_attr) -> Result<PostedQueues> {
+unsafe fn new_lent<T: Driver>(
+    attr: &bindings::ib_qp_init_attr,
+    pd: *mut bindings::ib_pd,
+) -> Result<Lent> {
     let shared = match attr.srq.is_null() {
         true => None,
         // SAFETY: By the caller's promise it is a queue of driver `T`, which its consumer does not
@@ -68,17 +72,22 @@ unsafe fn new_queues<T: Driver>(attr: &bindings::ib_qp_init_attr) -> Result<Post
         false => unsafe { Srq::<T>::from_raw(attr.srq) }.queue(),
     };
 
-    Ok(PostedQueues {
-        send: QueueOfPair {
-            queue: PostedQueue::new(attr.cap.max_send_wr, false)?,
-            cq: attr.send_cq,
-        },
-        recv: QueueOfPair {
-            queue: match shared {
-                Some(shared) => shared.clone(),
-                None => PostedQueue::new(attr.cap.max_recv_wr, false)?,
+    let send = PostedQueue::new(attr.cap.max_send_wr, false)?;
+
+    Ok(Lent {
+        grant: Grant::new(send.clone(), pd.addr())?,
+        queues: PostedQueues {
+            send: QueueOfPair {
+                queue: send,
+                cq: attr.send_cq,
             },
-            cq: attr.recv_cq,
+            recv: QueueOfPair {
+                queue: match shared {
+                    Some(shared) => shared.clone(),
+                    None => PostedQueue::new(attr.cap.max_recv_wr, false)?,
+                },
+                cq: attr.recv_cq,
+            },
         },
     })
 }
@@ -110,12 +119,22 @@ impl<T: Driver> Callbacks<T> {
             // SAFETY: ib_core passes a new object whose device is set and registered.
             let dev = unsafe { Device::<T>::from_raw((*qp).device) };
             let number = dev.qps().take_number()?;
+            // SAFETY: ib_core has set the fields of `qp` that tell who creates it, and in which
+            // domain. The attributes are its own.
+            let lent = unsafe {
+                match is_of_process(qp) {
+                    true => None,
+                    false => Some(new_lent::<T>(attr, (*qp).pd)?),
+                }
+            };
             // INVARIANT: `raw` is valid during the call. uverbs takes the queues from the context
             // of the domain, and a kernel user from the same device, so they belong to driver `T`.
             let mut attr = QpInitAttr {
                 raw: attr,
                 number: number.number(),
-                _driver: PhantomData,
+                registrar: lent
+                    .as_ref()
+                    .map(|lent| Registrar::new(dev.mrs(), &lent.grant)),
             };
 
             // SAFETY: ib_core passes a new object of `size_ib_qp` bytes, with the attributes for
@@ -125,13 +144,9 @@ impl<T: Driver> Callbacks<T> {
             unsafe {
                 let pd = Pd::<T>::from_base((*qp).pd);
                 let base: *mut QpBase = qp.cast();
-                let queues = match is_of_process(qp) {
-                    true => None,
-                    false => Some(new_queues::<T>(attr.raw)?),
-                };
 
                 Qp::<T>::create(base, T::Qp::create(pd, &mut attr, udata)?);
-                (&raw mut (*base).queues).write(queues);
+                (&raw mut (*base).lent).write(lent);
                 (*qp).qp_num = number.number();
                 T::Qp::publish(Qp::<T>::from_raw(qp));
                 number.publish(qp);
@@ -175,7 +190,13 @@ impl<T: Driver> Callbacks<T> {
             // in iw_cm_disconnect(): there it does not check that it still has one, and races with
             // the destruction of the queue pair. That is a bug of iw_cm, which affects every
             // driver.
-            T::Qp::modify(unsafe { Qp::<T>::from_raw(qp) }, &attr)?;
+            let this = unsafe { Qp::<T>::from_raw(qp) };
+
+            T::Qp::modify(this, &attr)?;
+            if let (Some(lent), Some(QpState::Error)) = (this.lent(), attr.state()?) {
+                // WRs that the consumer posts from now on drain the queues.
+                lent.grant.note_error();
+            }
             Ok(0)
         })
     }
@@ -230,11 +251,17 @@ impl<T: Driver> Callbacks<T> {
         unsafe {
             let qps = Device::<T>::from_raw((*qp).device).qps();
 
+            let this = Qp::<T>::from_raw(qp);
+
             qps.hide((*qp).qp_num);
-            T::Qp::destroy(Qp::<T>::from_raw(qp));
+            if let Some(lent) = this.lent() {
+                lent.queues.close();
+            }
+            T::Qp::destroy(this);
             Qp::<T>::destroy(qp.cast());
-            if let Some(queues) = (&raw mut (*qp.cast::<QpBase>()).queues).replace(None) {
-                queues.end();
+            if let Some(lent) = (&raw mut (*qp.cast::<QpBase>()).lent).replace(None) {
+                lent.grant.revoke();
+                lent.queues.end();
             }
             qps.release((*qp).qp_num);
         }
@@ -262,14 +289,15 @@ impl<T: Driver> Callbacks<T> {
                 return Ok(0);
             }
             // SAFETY: ib_core passes a valid pointer for the WR that failed.
-            let queues = (this.queues()).ok_or_else(|| unsafe { refuse_all(wr, bad_wr) })?;
+            let lent = (this.lent()).ok_or_else(|| unsafe { refuse_all(wr, bad_wr) })?;
 
             let post = |wrs: &mut SendWrs<'_, T>| T::Qp::post_send(this, wrs);
+            let in_error = lent.grant.is_in_error();
 
             // SAFETY: The consumer passes a list of valid WRs of this queue and a valid pointer for
             // the one that fails, and keeps the memory that the WRs name until they are complete.
             // It is in the kernel: only then the queue pair has such queues.
-            unsafe { SendWrs::post(&queues.send.queue, wr, bad_wr, post) }
+            unsafe { SendWrs::post((&lent.queues.send.queue, in_error), wr, bad_wr, post) }
         })
     }
 
@@ -293,13 +321,14 @@ impl<T: Driver> Callbacks<T> {
                 return Ok(0);
             }
             // SAFETY: ib_core passes a valid pointer for the WR that failed.
-            let queues = (this.queues()).ok_or_else(|| unsafe { refuse_all(wr, bad_wr) })?;
+            let lent = (this.lent()).ok_or_else(|| unsafe { refuse_all(wr, bad_wr) })?;
+            let in_error = lent.grant.is_in_error();
 
             // SAFETY: The consumer passes a list of valid WRs of this queue and a valid pointer for
             // the one that fails, and keeps the memory that the WRs name until they are complete.
             // It is in the kernel: only then the queue pair has such queues.
             unsafe {
-                RecvWrs::post(&queues.recv.queue, wr, bad_wr, |wrs| {
+                RecvWrs::post((&lent.queues.recv.queue, in_error), wr, bad_wr, |wrs| {
                     T::Qp::post_recv(this, wrs)
                 })
             }

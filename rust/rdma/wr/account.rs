@@ -24,33 +24,43 @@ pub(super) struct Account {
     newest: u32,
     free: u32,
     clock: u64,
+    /// Counts the WRs that have entered.
+    entered: u64,
+    /// A WR that must invalidate is gone, and has not: no WR is complete any more.
+    broken: bool,
 }
 
 /// A place for a WR.
 struct Place {
-    /// Counts the WRs that have had it.
-    uses: u32,
+    /// The number of the WR that has it, or has had it last.
+    number: u64,
     older: u32,
     newer: u32,
     call: Call,
-    /// When its call has returned; [`PENDING`] if it has not, [`COMPLETED`] if it has not, but the
-    /// consumer has the completion.
+    /// When its call has returned. If it has not: [`PENDING`]; [`COMPLETED`] if the WR is done, so
+    /// that it was posted; [`ABANDONED`] if it is gone, and its call has to refuse it.
     returned: u64,
 }
 
 /// Times that are still to come.
 const PENDING: u64 = u64::MAX;
 const COMPLETED: u64 = u64::MAX - 1;
+const ABANDONED: u64 = u64::MAX - 2;
 
-/// A call that posts WRs: when it began.
+/// A call that posts WRs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Call(u64);
+pub(super) struct Call {
+    begin: u64,
+    /// It began when the consumer had moved the queue pair to ERROR.
+    in_error: bool,
+}
 
 /// A WR that has entered an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) place: u32,
-    uses: u32,
+    /// Counts the WRs of the queue.
+    pub(super) number: u64,
 }
 
 impl Account {
@@ -61,10 +71,13 @@ impl Account {
 
         for newer in 1..=size {
             places.push_within_capacity(Place {
-                uses: 0,
+                number: 0,
                 older: NONE,
                 newer: if newer == size { NONE } else { newer },
-                call: Call(0),
+                call: Call {
+                    begin: 0,
+                    in_error: false,
+                },
                 returned: PENDING,
             })?;
         }
@@ -74,6 +87,8 @@ impl Account {
             newest: NONE,
             free: if size == 0 { NONE } else { 0 },
             clock: 0,
+            entered: 0,
+            broken: false,
         })
     }
 
@@ -87,9 +102,12 @@ impl Account {
         self.clock
     }
 
-    /// Begins a call that posts WRs.
-    pub(super) fn begin(&mut self) -> Call {
-        Call(self.tick())
+    /// Begins a call that posts WRs; `in_error`: the consumer has moved the queue pair to ERROR.
+    pub(super) fn begin(&mut self, in_error: bool) -> Call {
+        Call {
+            begin: self.tick(),
+            in_error,
+        }
     }
 
     /// Ends a call: WRs of calls that begin from now on come after its WRs.
@@ -102,13 +120,15 @@ impl Account {
             let (this, older) = (at, place.older);
 
             if place.call != call {
-                if place.returned < call.0 {
+                if place.returned < call.begin {
                     break;
                 }
-            } else if place.returned == COMPLETED {
-                self.leave(this);
             } else {
-                place.returned = now;
+                match core::mem::replace(&mut place.returned, now) {
+                    COMPLETED => self.leave(this),
+                    ABANDONED => self.abandon(this),
+                    _ => {}
+                }
             }
             at = older;
         }
@@ -116,30 +136,49 @@ impl Account {
 
     /// Takes in a WR of a call. `None` if there is no place.
     pub(super) fn enter(&mut self, call: Call) -> Option<Entry> {
-        let (at, newest) = (self.free, self.newest);
+        let (at, newest, number) = (self.free, self.newest, self.entered);
         let place = self.place(at)?;
-        let entry = Entry {
-            place: at,
-            uses: place.uses,
-        };
 
-        (place.call, place.returned) = (call, PENDING);
+        (place.call, place.returned, place.number) = (call, PENDING, number);
         (place.older, self.free) = (newest, core::mem::replace(&mut place.newer, NONE));
         match self.place(newest) {
             Some(before) => before.newer = at,
             None => self.oldest = at,
         }
         self.newest = at;
-        Some(entry)
+        self.entered = number.wrapping_add(1);
+        Some(Entry { place: at, number })
     }
 
-    /// Notes that the consumer gets the completion of the WR at a place, which goes. Until its call
-    /// returns, it keeps the place: the call must not say that it was not posted.
+    /// Notes that the WR at a place is done, and goes. Until its call returns, it keeps the place:
+    /// the call must not say that it was not posted.
     pub(super) fn complete(&mut self, at: u32) {
         match self.place(at) {
             Some(place) if place.returned == PENDING => place.returned = COMPLETED,
             _ => self.leave(at),
         }
+    }
+
+    /// Notes that the WR at a place goes, and has not invalidated what it must. Unless its call
+    /// says that it was not posted, it counts as one that is never done.
+    pub(super) fn abandon(&mut self, at: u32) {
+        match self.place(at) {
+            Some(place) if place.returned == PENDING => place.returned = ABANDONED,
+            _ => {
+                self.break_off();
+                self.leave(at);
+            }
+        }
+    }
+
+    /// Notes that a WR counts as posted, and will never be done: so no other one is complete.
+    pub(super) fn break_off(&mut self) {
+        self.broken = true;
+    }
+
+    /// Whether a WR will never be done.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
     }
 
     /// Lets the WR at a place go.
@@ -150,7 +189,8 @@ impl Account {
         };
         let (older, newer) = (place.older, core::mem::replace(&mut place.newer, free));
 
-        place.uses = place.uses.wrapping_add(1);
+        // Of no WR: `entered` does not wrap.
+        place.number = u64::MAX;
         self.free = at;
         match self.place(older) {
             Some(before) => before.newer = newer,
@@ -162,10 +202,13 @@ impl Account {
         }
     }
 
-    /// Whether no WR is here that was posted before the one at a place.
+    /// Whether all WRs that were posted before the one at a place are done.
     pub(super) fn is_first(&self, at: u32) -> bool {
         let mut next = self.oldest;
 
+        if self.broken {
+            return false;
+        }
         while next != at {
             // CAST: A 32-bit number fits.
             let (Some(place), Some(own)) =
@@ -173,7 +216,7 @@ impl Account {
             else {
                 return false;
             };
-            let before = place.call == own.call || place.returned < own.call.0;
+            let before = place.call == own.call || place.returned < own.call.begin;
 
             if before && place.returned != COMPLETED {
                 return false;
@@ -183,10 +226,26 @@ impl Account {
         true
     }
 
-    /// Whether a WR, whose call has not returned, has left without a completion.
-    pub(super) fn has_left(&self, entry: Entry) -> bool {
+    /// Whether the consumer had moved the queue pair to ERROR when it posted the WR at a place.
+    pub(super) fn is_in_error(&self, at: u32) -> bool {
         // CAST: A 32-bit number fits.
-        (self.places.get(entry.place as usize)).is_none_or(|place| place.uses != entry.uses)
+        (self.places.get(at as usize)).is_none_or(|place| place.call.in_error)
+    }
+
+    /// Whether the call of a WR, which has not returned, may say that it was not posted: it has
+    /// gone, and was not completed.
+    pub(super) fn may_refuse(&mut self, entry: Entry) -> bool {
+        match self.place(entry.place) {
+            Some(place) if place.number == entry.number => {
+                let abandoned = place.returned == ABANDONED;
+
+                if abandoned {
+                    self.leave(entry.place);
+                }
+                abandoned
+            }
+            _ => true,
+        }
     }
 
     /// Closes the account, in which no WR is. Returns its memory.

@@ -30,13 +30,13 @@ pub enum PostedAtomic {
     },
 }
 
-impl<'a, T: Driver> SendWr<'a, T> {
+impl<T: Driver> SendWr<'_, T> {
     /// Returns the atomic operation with this opcode.
     ///
     /// # Safety
     ///
     /// `opcode` must be the opcode of the WR, and of an atomic operation.
-    pub(super) unsafe fn atomic(&self, opcode: bindings::ib_wr_opcode) -> SendOperation<'a, T> {
+    pub(super) unsafe fn atomic(&self, opcode: bindings::ib_wr_opcode) -> SendOperation {
         let wr = self.raw.as_ptr().cast::<bindings::ib_atomic_wr>();
         let masked = matches!(
             opcode,

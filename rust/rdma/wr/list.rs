@@ -4,7 +4,7 @@
 
 use super::{
     account::{Call, Entry},
-    Posted, PostedQueue,
+    Ends, Posted, PostedQueue,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{ffi::c_int, prelude::*, sync::Arc};
@@ -26,10 +26,17 @@ pub trait RawWr: Sized {
     ///
     /// `wr` must be valid.
     unsafe fn parts(wr: *const Self) -> (u64, *const *mut bindings::ib_sge, c_int);
+
+    /// Returns which registration the WR ends.
+    ///
+    /// # Safety
+    ///
+    /// `wr` must be valid.
+    unsafe fn ends(wr: *const Self) -> Ends;
 }
 
 macro_rules! impl_raw_wr {
-    ($wr:ty) => {
+    ($wr:ty, $ends:expr) => {
         impl RawWr for $wr {
             unsafe fn next(wr: *const Self) -> *const Self {
                 // SAFETY: The caller promises a valid WR. There is no reference to it as a whole.
@@ -44,12 +51,38 @@ macro_rules! impl_raw_wr {
                     (id, &raw const (*wr).sg_list, (*wr).num_sge)
                 }
             }
+
+            unsafe fn ends(wr: *const Self) -> Ends {
+                // SAFETY: The caller promises a valid WR, as the functions below require.
+                unsafe { $ends(wr) }
+            }
         }
     };
 }
 
-impl_raw_wr!(bindings::ib_send_wr);
-impl_raw_wr!(bindings::ib_recv_wr);
+impl_raw_wr!(bindings::ib_send_wr, ended_by_send);
+impl_raw_wr!(bindings::ib_recv_wr, ended_by_recv);
+
+/// # Safety
+///
+/// `wr` must be valid.
+unsafe fn ended_by_send(wr: *const bindings::ib_send_wr) -> Ends {
+    // SAFETY: The caller promises a valid WR. Consumers set the STag of an invalidation.
+    unsafe {
+        match (*wr).opcode {
+            bindings::ib_wr_opcode_IB_WR_LOCAL_INV => Ends::Stag((*wr).ex.invalidate_rkey),
+            bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV => Ends::Sink,
+            _ => Ends::Nothing,
+        }
+    }
+}
+
+/// # Safety
+///
+/// There are no requirements.
+unsafe fn ended_by_recv(_wr: *const bindings::ib_recv_wr) -> Ends {
+    Ends::Nothing
+}
 
 /// A list of WRs that a consumer posts, in order: [`SendWrs`](super::SendWrs) or [`RecvWrs`].
 ///
@@ -70,20 +103,21 @@ pub struct PostedList<'a, W, T> {
 }
 
 impl<W: RawWr, T> PostedList<'_, W, T> {
-    /// Calls `post` with a list of WRs. If it fails, stores the WR that was returned last, or the
-    /// first one, in `bad`. If the driver has kept that one, it counts as posted.
+    /// Calls `post` with a list of WRs. If it fails, or does not take all of them, stores the first
+    /// one that does not count as posted in `bad`: the one that was returned last, unless the
+    /// driver has kept it. `in_error`: the consumer has moved the queue pair to ERROR.
     ///
     /// # Safety
     ///
     /// `first` must satisfy the type invariants, with `queue`, and `bad` be valid. The consumer
     /// must keep the memory that the WRs name until it learns that they are complete.
     pub(crate) unsafe fn post(
-        queue: &Arc<PostedQueue>,
+        (queue, in_error): (&Arc<PostedQueue>, bool),
         first: *const W,
         bad: *mut *const W,
         post: impl FnOnce(&mut PostedList<'_, W, T>) -> Result,
     ) -> Result<c_int> {
-        queue.while_posting(|call| {
+        queue.while_posting(in_error, |call| {
             // INVARIANT: The caller promises them.
             let mut wrs = PostedList {
                 queue,
@@ -94,12 +128,13 @@ impl<W: RawWr, T> PostedList<'_, W, T> {
                 _driver: PhantomData,
             };
 
-            let Err(error) = post(&mut wrs) else {
-                return Ok(0);
-            };
-            let failed = match queue.may_refuse(wrs.taken) {
-                true => wrs.last,
-                false => wrs.next,
+            let (failed, error) = match (post(&mut wrs), wrs.taken) {
+                (Ok(()), Some(_)) => (wrs.next, EINVAL),
+                (Ok(()), None) => (wrs.last, EINVAL),
+                (Err(error), taken) => match queue.may_refuse(taken) {
+                    true => (wrs.last, error),
+                    false => (wrs.next, error),
+                },
             };
 
             if failed.is_null() {
@@ -111,10 +146,14 @@ impl<W: RawWr, T> PostedList<'_, W, T> {
         })
     }
 
-    /// Returns the next WR.
+    /// Returns the next WR. The one before counts as posted from now on, so it must be taken.
     pub(super) fn step(&mut self) -> Option<NonNull<W>> {
         let raw = NonNull::new(self.next.cast_mut())?;
 
+        // Before the first step both are the first WR.
+        if self.taken.is_none() && self.last != self.next {
+            self.queue.break_off();
+        }
         (self.last, self.taken) = (self.next, None);
         // SAFETY: `raw` is not null, so it is valid by the type invariant.
         self.next = unsafe { W::next(raw.as_ptr()) };
@@ -157,6 +196,6 @@ pub(super) unsafe fn take<W: RawWr>(
     unsafe {
         let (id, list, count) = W::parts(raw.as_ptr());
 
-        Posted::new((queue, call), id, list, count)
+        Posted::new((queue, call), id, (list, count), W::ends(raw.as_ptr()))
     }
 }

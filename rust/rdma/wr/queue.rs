@@ -31,7 +31,7 @@ pub(crate) struct PostedQueue {
     /// Consumers post and poll in any context, so the lock disables interrupts.
     #[pin]
     wrs: SpinLockIrq<Wrs>,
-    /// The queue has ended, and so have all its WRs.
+    /// The queue has ended, and no WR is left.
     #[pin]
     done: Completion,
 }
@@ -67,12 +67,13 @@ impl PostedQueue {
         )
     }
 
-    /// Calls `post` with a call that posts WRs, and returns its result. Any context.
-    pub(super) fn while_posting<R>(&self, post: impl FnOnce(Call) -> R) -> R {
-        let call = self.wrs.lock().account.begin();
+    /// Calls `post` with a call that posts WRs, and returns its result. `in_error`: the consumer
+    /// has moved the queue pair to ERROR. Any context.
+    pub(super) fn while_posting<R>(&self, in_error: bool, post: impl FnOnce(Call) -> R) -> R {
+        let call = self.wrs.lock().account.begin(in_error);
         let posted = post(call);
 
-        self.wrs.lock().account.end(call);
+        self.with_wrs(|account| account.end(call));
         posted
     }
 
@@ -81,9 +82,21 @@ impl PostedQueue {
         self.wrs.lock().account.enter(call).ok_or(ENOMEM)
     }
 
-    /// Notes that the consumer gets the completion of the WR at a place, which goes. Any context.
+    /// Notes that the WR at a place is done, and goes. Any context.
     pub(super) fn complete(&self, place: u32) {
         self.with_wrs(|account| account.complete(place));
+    }
+
+    /// Notes that the WR at a place goes, and has not invalidated what it must: unless it counts as
+    /// not posted, no WR of the queue can be completed any more, with a warning. Any context.
+    pub(super) fn abandon(&self, place: u32) {
+        self.with_wrs(|account| account.abandon(place));
+    }
+
+    /// Notes that the driver has left out a WR of a call, which counts as posted: no WR of the
+    /// queue can be completed any more, with a warning. Any context.
+    pub(super) fn break_off(&self) {
+        self.with_wrs(Account::break_off);
     }
 
     /// Lets the WR at a place go. Any context.
@@ -94,31 +107,48 @@ impl PostedQueue {
     /// Calls `f` with the account, of which it may let WRs go.
     fn with_wrs(&self, f: impl FnOnce(&mut Account)) {
         let mut wrs = self.wrs.lock();
+        let was_broken = wrs.account.is_broken();
 
         f(&mut wrs.account);
+        let breaks = wrs.account.is_broken() && !was_broken && !wrs.ended;
+
         if wrs.ended && wrs.account.is_empty() {
             self.done.complete_all();
         }
+        drop(wrs);
+        warn_on!(breaks);
     }
 
     /// Whether the consumer may learn that the WR at a place is complete. That tells it that all
-    /// WRs that were posted to the same queue before are complete, unless the queue is shared. Any
-    /// context.
-    pub(super) fn may_complete(&self, place: u32) -> bool {
-        self.shared || self.wrs.lock().account.is_first(place)
+    /// WRs that were posted to the same queue before are complete, unless the queue is shared. If
+    /// it was posted in ERROR, that tells it that all that the queue pair has registered has ended,
+    /// too: consumers post such a WR to drain the queue. Any context.
+    pub(super) fn may_complete(&self, place: u32, registrations_ended: bool) -> bool {
+        if self.shared {
+            return true;
+        }
+        let wrs = self.wrs.lock();
+
+        wrs.account.is_first(place) && (registrations_ended || !wrs.account.is_in_error(place))
     }
 
     /// Whether the consumer may be told that a WR, which was taken last, was not posted. Any
     /// context. Warns if the driver has kept or completed it.
     pub(super) fn may_refuse(&self, taken: Option<Entry>) -> bool {
-        let may = taken.is_none_or(|taken| self.wrs.lock().account.has_left(taken));
+        let may = taken.is_none_or(|taken| self.wrs.lock().account.may_refuse(taken));
 
         warn_on!(!may);
         may
     }
 
-    /// Ends the queue: waits, without a time-out, until the driver has no WR of it. No WR may be
-    /// taken in any more. Process context; may sleep.
+    /// Notes that the queue is about to end: the driver drops its WRs, and no other one is taken
+    /// in. Any context.
+    pub(crate) fn close(&self) {
+        self.wrs.lock().ended = true;
+    }
+
+    /// Ends the queue: waits, without a time-out, until the driver has no WR of it. Process
+    /// context; may sleep.
     pub(crate) fn end(&self) {
         let busy = {
             let mut wrs = self.wrs.lock();
@@ -166,6 +196,15 @@ impl PostedQueues {
         };
 
         Arc::ptr_eq(&own.queue, queue) && own.cq == cq
+    }
+
+    /// Notes that the queues of a queue pair are about to end, as [`PostedQueue::close`] does.
+    pub(crate) fn close(&self) {
+        for queue in [&self.send.queue, &self.recv.queue] {
+            if !queue.shared {
+                queue.close();
+            }
+        }
     }
 
     /// Ends the queues of a queue pair, as [`PostedQueue::end`] does. A shared one does not end.

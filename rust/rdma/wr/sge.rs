@@ -4,7 +4,7 @@
 
 use super::{
     account::{Call, Entry},
-    PostedQueue, WrId, LOCAL_DMA_LKEY, MAX_SGE,
+    Effect, Ends, PostedQueue, WrId, LOCAL_DMA_LKEY, MAX_SGE,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{ffi::c_int, prelude::*, sync::Arc};
@@ -61,8 +61,9 @@ pub struct Posted {
 }
 
 impl Posted {
-    /// Copies the SGEs of a WR, and enters it in the account of its queue. Fails with `EINVAL` if
-    /// there are too many, `ENOMEM` if the account is full.
+    /// Copies the SGEs of a WR, and enters it in the account of its queue. `ends`: which
+    /// registration the WR ends. Fails with `EINVAL` if there are too many SGEs, or not one sink to
+    /// be invalidated, `ENOMEM` if the account is full.
     ///
     /// # Safety
     ///
@@ -73,8 +74,8 @@ impl Posted {
     pub(super) unsafe fn new(
         (queue, call): (&Arc<PostedQueue>, Call),
         id: u64,
-        list: *const *mut bindings::ib_sge,
-        count: c_int,
+        (list, count): (*const *mut bindings::ib_sge, c_int),
+        ends: Ends,
     ) -> Result<(Self, Entry)> {
         let count = usize::try_from(count)?;
         let mut sges = [PostedSge::default(); MAX_SGE];
@@ -92,12 +93,19 @@ impl Posted {
             };
         }
         let lens = sges.iter().map(|sge| sge.len);
+        let effect = match (ends, sges.get(..count)) {
+            (Ends::Nothing, _) => Effect::None,
+            (Ends::Stag(stag), _) => Effect::Ends(stag),
+            (Ends::Sink, Some([sink])) => Effect::Ends(sink.lkey),
+            (Ends::Sink, _) => return Err(EINVAL),
+        };
         let entry = queue.enter(call)?;
         let posted = Self {
             id: WrId {
-                number: id,
+                id,
                 room: lens.fold(0, u32::saturating_add),
-                place: entry.place,
+                entry,
+                effect,
                 queue: queue.clone(),
             },
             sges,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rights that belong to one stream of a queue pair: fast registrations, and memory windows of type
-//! 2B.
+//! Rights that belong to one stream of a process's queue pair: memory windows of type 2B.
 
 use kernel::{
     prelude::*,

@@ -3,14 +3,15 @@
 //! Memory regions and windows: registration, checks of access, and copies.
 //!
 //! A stream names memory by an STag: [`regions`] finds it and copies. It is a region of a process
-//! ([`user`], whose pages [`memory`] holds), of a kernel user ([`kernel`](mod@kernel)), or a
-//! [`window`] in a region of a process, which [`bind`] binds. [`rights`] has the access flags, and
-//! [`grant`] the rights that end with a stream.
+//! ([`user`], whose pages [`memory`] holds), of a kernel user ([`rdma::mr::KernelRegion`]), or a
+//! [`window`] in a region of a process, which [`bind`] binds. [`rights`] has the access flags,
+//! [`grant`] the windows that end with a stream, and [`granting`] who owns what a queue pair
+//! grants.
 
 mod bind;
 mod details;
 mod grant;
-mod kernel;
+mod granting;
 mod memory;
 mod regions;
 mod rights;
@@ -18,8 +19,7 @@ mod user;
 mod window;
 
 pub(crate) use bind::BindRequest;
-pub(crate) use grant::Grantor;
-pub(crate) use kernel::Mapping;
+pub(crate) use granting::{check_terms, Granting, Invalidated};
 pub(crate) use regions::{Finder, Regions, Sink, ATOMIC_LEN};
 
 use crate::{
@@ -27,15 +27,12 @@ use crate::{
     driver::Riw,
     limits::{self, ObjectCharge},
 };
-use ::kernel::{ffi::c_int, prelude::*};
 use details::MrDetails;
-use iwarp::Stag;
-use kernel::KernelRegion;
+use kernel::prelude::*;
 use kernel_ext::sync::BhUses;
 use rdma::{
     mr::{DmaBufRequest, MrChange},
     mw::MwKind,
-    page_list::PageList,
     pd::Pd,
     Device, Udata,
 };
@@ -64,8 +61,9 @@ pub(crate) struct Mr {
 enum MrMemory {
     /// Memory of a process, registered when the region is created.
     User(UserRegion),
-    /// Memory of a kernel user, which registers and invalidates it by WRs.
-    Kernel(Pin<KBox<KernelRegion>>),
+    /// Memory of a kernel user, which registers and invalidates it by WRs:
+    /// [`registrations`](rdma::mr::Mr::registrations).
+    Kernel,
     /// A window, which has no memory of its own.
     Window(Pin<KBox<Window>>),
 }
@@ -101,16 +99,14 @@ impl Mr {
 
     /// Creates a region for at most `max` blocks of memory of a kernel user. Process context; may
     /// sleep. Fails with `EINVAL` for more blocks than riw supports, `ENOMEM` above the limit of
-    /// regions or without memory.
-    pub(crate) fn for_kernel(pd: &Pd<Riw>, max: u32, stag: Stag) -> Result<impl PinInit<Self>> {
+    /// regions.
+    pub(crate) fn for_kernel(pd: &Pd<Riw>, max: u32) -> Result<impl PinInit<Self>> {
         if max > limits::MAX_MR_BLOCKS {
             return Err(EINVAL);
         }
         let charge = pd.device().limits.mr.charge()?;
-        let id = pd.device().next_id();
-        let region = KBox::pin_init(KernelRegion::new(max, stag, id)?, GFP_KERNEL_ACCOUNT)?;
 
-        Ok(Self::of(pd, MrMemory::Kernel(region), charge))
+        Ok(Self::of(pd, MrMemory::Kernel, charge))
     }
 
     /// Returns the region that replaces this one, with the same STag, in domain `pd`. Process
@@ -183,41 +179,20 @@ impl Mr {
         })
     }
 
-    /// Maps memory of a kernel user, to be registered next: see
-    /// [`MrVerbs::map`](rdma::ops::MrVerbs::map). Any context. Fails with `EINVAL` for a region of
-    /// a process, `EBUSY` if the memory that was mapped before is posted and not registered yet.
-    pub(crate) fn map(&self, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int> {
-        self.of_kernel()?.map(fill)
-    }
-
-    /// Takes the memory that was mapped last, to be registered as `stag` at the address `base`. Any
-    /// context.
-    ///
-    /// Fails with `EINVAL` for a region of a process, an STag or an access that cannot be, a range
-    /// that wraps, or if nothing is mapped.
-    pub(crate) fn take_mapping(
-        &self,
-        dev: &Device<Riw>,
-        stag: Stag,
-        base: u64,
-        access: u32,
-    ) -> Result<Mapping> {
-        self.of_kernel()?
-            .take_mapping(dev.mrs(), stag, base, access)
-    }
-
-    fn of_kernel(&self) -> Result<&KernelRegion> {
-        match &self.memory {
-            MrMemory::Kernel(region) => Ok(region),
-            MrMemory::User(_) | MrMemory::Window(_) => Err(EINVAL),
-        }
-    }
-
-    /// Returns the details. Process context or softirq.
-    pub(crate) fn details(&self) -> MrDetails {
-        match &self.memory {
+    /// Returns the details of a region. Process context or softirq.
+    pub(crate) fn details(mr: &MrObject) -> MrDetails {
+        match &mr.memory {
             MrMemory::User(region) => region.details(),
-            MrMemory::Kernel(region) => region.details(),
+            MrMemory::Kernel => {
+                let registration = mr.registrations().and_then(|region| region.details());
+                let (access, pages) = registration.unwrap_or_default();
+
+                MrDetails {
+                    access: access & rights::RIGHTS,
+                    pages,
+                    valid: registration.is_some(),
+                }
+            }
             MrMemory::Window(window) => window.details(),
         }
     }

@@ -2,7 +2,12 @@
 
 //! The regions that a queue pair may name, and the ranges of them that it accesses.
 
-use super::{bind::BindRequest, grant::Grantor, kernel::Mapping, MrMemory, MrObject};
+use super::{
+    bind::BindRequest,
+    granting::{denied, region_of, Granting, Invalidated},
+    rights::REMOTE_RIGHTS,
+    MrMemory, MrObject,
+};
 use crate::driver::Riw;
 use iwarp::{Access, AtomicRequest, Denied, Error, Rdmap, Region, Stag};
 use kernel::{
@@ -11,8 +16,9 @@ use kernel::{
 };
 use net::{Fragment, Room};
 use rdma::{
-    mr::MrTable,
-    wr::{Memory, LOCAL_DMA_LKEY},
+    mr::{KernelRegion, MrTable, PostedMapping},
+    page_list::PageList,
+    wr::{Memory, WrId, LOCAL_DMA_LKEY},
 };
 
 /// Length of the target of an atomic operation, in bytes.
@@ -25,7 +31,7 @@ pub(crate) struct Regions {
     /// The number of the protection domain.
     pub(crate) pd: u64,
     /// The queue pair.
-    pub(crate) grantor: Arc<Grantor>,
+    pub(crate) granting: Granting,
 }
 
 impl Regions {
@@ -54,8 +60,18 @@ impl Regions {
         let check = |region: &Region| region.check(stag, self.pd, want, addr, len);
         let (offset, generation) = match &mr.memory {
             MrMemory::User(region) => (check(&region.region(mr.pd))?, 0),
-            MrMemory::Kernel(region) => region.check(mr.pd, &self.grantor, check)?,
-            MrMemory::Window(window) => window.check(mr.pd, &self.grantor, want, check)?,
+            MrMemory::Kernel => {
+                let region = registrations(&mr)?.in_force().ok_or(Denied::InvalidStag)?;
+                let offset = check(&region_of(&region.terms, mr.pd))?;
+
+                if !self.granting.of_kernel()?.owns(&region) {
+                    return Err(Denied::PdMismatch);
+                }
+                (offset, region.generation)
+            }
+            MrMemory::Window(window) => {
+                window.check(mr.pd, self.granting.grantor(), want, check)?
+            }
         };
 
         Ok(Target {
@@ -111,27 +127,39 @@ impl Regions {
     /// another protection domain, `Rights` if its registration does not allow this. All queue pairs
     /// of a protection domain share its regions: a peer of one must not take a region from the
     /// others unless the owner allows it (RFC 5040 §8.1.1).
-    pub(crate) fn invalidate(&self, stag: Stag) -> Result<(), Denied> {
+    pub(crate) fn invalidate(&self, stag: Stag) -> Result<Invalidated, Denied> {
         let mr = self.region(stag)?;
 
         match &mr.memory {
-            MrMemory::User(region) => region.invalidate(stag, &mr.copies),
-            MrMemory::Kernel(region) => region.invalidate_remote(stag, &self.grantor),
-            MrMemory::Window(window) => window.invalidate_remote(stag, &self.grantor),
+            MrMemory::User(region) => region.invalidate(stag, &mr.copies)?,
+            MrMemory::Kernel => {
+                let registrar = self.granting.of_kernel()?;
+                let ended = registrar.invalidate_remote(registrations(&mr)?, stag.0, REMOTE_RIGHTS);
+
+                return ended.map(Invalidated::Kernel).map_err(denied);
+            }
+            MrMemory::Window(window) => {
+                window.invalidate_remote(stag, self.granting.of_process()?)?;
+            }
         }
+        Ok(Invalidated::Process(stag))
     }
 
-    /// Invalidates a registration or a window for its consumer, as [`Self::invalidate`] does. Fails
-    /// with `InvalidStag` if the region does not exist, has another STag now, or is a window of
-    /// type 1, `PdMismatch` if it is in another protection domain, `Rights` if its registration
-    /// does not allow this or another queue pair has bound the window.
-    pub(crate) fn invalidate_local(&self, stag: Stag) -> Result<(), Denied> {
+    /// Invalidates a registration or a window for its consumer, as [`Self::invalidate`] does; `id`:
+    /// of the WR of a kernel user, which knows its STag itself. Fails with `InvalidStag` if the
+    /// region does not exist, has another STag now, or is a window of type 1, `PdMismatch` if it is
+    /// in another protection domain, `Rights` if its registration does not allow this or another
+    /// queue pair has bound the window.
+    pub(crate) fn invalidate_local(&self, stag: Stag, id: Option<&mut WrId>) -> Result<(), Denied> {
+        if let Some(id) = id {
+            return self.granting.of_kernel()?.invalidate(id).map_err(denied);
+        }
         let mr = self.region(stag)?;
 
         match &mr.memory {
             MrMemory::User(region) => region.invalidate(stag, &mr.copies),
-            MrMemory::Kernel(region) => region.invalidate_local(stag),
-            MrMemory::Window(window) => window.invalidate_local(stag, &self.grantor),
+            MrMemory::Kernel => Err(Denied::InvalidStag),
+            MrMemory::Window(window) => window.invalidate_local(stag, self.granting.of_process()?),
         }
     }
 
@@ -152,25 +180,27 @@ impl Regions {
             _ => Some(self.region(bind.region)?),
         };
 
-        window.bind(region, bind, &self.grantor)
+        window.bind(region, bind, self.granting.of_process()?)
     }
 
-    /// Registers memory of a kernel user. Process context or softirq. Fails with `InvalidStag` if
-    /// the region does not exist any more or a registration is in force, `PdMismatch` if it is in
-    /// another protection domain.
-    pub(crate) fn register(&self, mapping: Mapping) -> Result<(), Denied> {
-        let mr = self.region(mapping.stag())?;
+    /// Registers memory of a kernel user, by the WR with `id`. Process context or softirq. Fails
+    /// with `InvalidStag` if the region does not exist any more or a registration is in force,
+    /// `PdMismatch` if it is in another protection domain.
+    pub(crate) fn register(
+        &self,
+        mapping: PostedMapping,
+        id: Option<&mut WrId>,
+    ) -> Result<(), Denied> {
+        let registrar = self.granting.of_kernel()?;
+        let id = id.ok_or(Denied::InvalidStag)?;
 
-        match &mr.memory {
-            MrMemory::User(_) | MrMemory::Window(_) => Err(Denied::InvalidStag),
-            MrMemory::Kernel(region) => region.register(mapping, &self.grantor),
-        }
+        registrar.register(mapping, id).map_err(denied)
     }
 
-    /// Ends what the queue pair has registered, and what windows of type 2B it has bound. Any
-    /// context. The caller has stopped the stream: it does not send, and places nothing.
+    /// Ends what the queue pair has registered, and what windows of type 2B it has bound. Process
+    /// context or softirq. The caller has stopped the stream: it does not send, and places nothing.
     pub(crate) fn revoke(&self) {
-        self.grantor.revoke();
+        self.granting.revoke();
     }
 }
 
@@ -222,7 +252,7 @@ pub(crate) struct Target {
     /// Offset of the range from the start of the region, in bytes.
     offset: u64,
     /// The registration of a kernel user, or the binding of a window, that was in force.
-    generation: u32,
+    generation: u64,
 }
 
 impl Target {
@@ -233,9 +263,22 @@ impl Target {
 
         match &self.mr.memory {
             MrMemory::User(region) => (region.stag(), region.addr(offset)),
-            MrMemory::Kernel(region) => region.name(offset),
+            MrMemory::Kernel => {
+                let terms = self.mr.registrations().and_then(|region| region.last());
+
+                terms.map_or((Stag(self.mr.stag()), offset), |terms| {
+                    (Stag(terms.stag), terms.base.wrapping_add(offset))
+                })
+            }
             MrMemory::Window(window) => window.name(offset),
         }
+    }
+
+    /// Calls `f` with the memory of a kernel user, as [`KernelRegion::copy`] does.
+    fn copy(&self, f: impl FnOnce(&PageList) -> Result) -> Result<(), Denied> {
+        let region = registrations(&self.mr)?;
+
+        region.copy(self.generation, f).map_err(denied)
     }
 
     /// Copies `from` to the range, `at` bytes from its start. Process context or softirq.
@@ -247,7 +290,7 @@ impl Target {
 
         match &self.mr.memory {
             MrMemory::User(region) => region.copy(&self.mr.copies, |umem| umem.write(at, from)),
-            MrMemory::Kernel(region) => region.copy(self.generation, |list| list.write(at, from)),
+            MrMemory::Kernel => self.copy(|list| list.write(at, from)),
             MrMemory::Window(window) => window.copy(self.generation, |umem, first| {
                 umem.write(first.checked_add(at).ok_or(EINVAL)?, from)
             }),
@@ -264,7 +307,7 @@ impl Target {
 
         match &self.mr.memory {
             MrMemory::User(region) => region.copy(&self.mr.copies, |umem| umem.read(at, len, to)),
-            MrMemory::Kernel(region) => region.copy(self.generation, |list| list.read(at, len, to)),
+            MrMemory::Kernel => self.copy(|list| list.read(at, len, to)),
             MrMemory::Window(window) => window.copy(self.generation, |umem, first| {
                 umem.read(first.checked_add(at).ok_or(EINVAL)?, len, to)
             }),
@@ -278,7 +321,7 @@ impl Target {
 
         match &self.mr.memory {
             MrMemory::User(region) => is_word = region.is_word(self.offset),
-            MrMemory::Kernel(region) => region.copy(self.generation, |list| {
+            MrMemory::Kernel => self.copy(|list| {
                 is_word = list.is_word(self.offset);
                 Ok(())
             })?,
@@ -304,7 +347,7 @@ impl Target {
                 original = umem.update(self.offset, f)?;
                 Ok(())
             })?,
-            MrMemory::Kernel(region) => region.copy(self.generation, |list| {
+            MrMemory::Kernel => self.copy(|list| {
                 original = list.update(self.offset, f)?;
                 Ok(())
             })?,
@@ -315,6 +358,11 @@ impl Target {
         }
         Ok(original)
     }
+}
+
+/// Returns the registrations of a kernel user.
+fn registrations(mr: &MrObject) -> Result<&Arc<KernelRegion>, Denied> {
+    mr.registrations().ok_or(Denied::InvalidStag)
 }
 
 /// Where received data goes.

@@ -89,7 +89,7 @@ pub(super) struct Window {
 struct WindowState {
     binding: Option<Binding>,
     /// Counts bindings.
-    generation: u32,
+    generation: u64,
 }
 
 /// The binding of a window to a part of a region.
@@ -301,10 +301,10 @@ impl Window {
     pub(super) fn check(
         &self,
         pd: u64,
-        grantor: &Arc<Grantor>,
+        grantor: Option<&Arc<Grantor>>,
         want: Access,
         check: impl FnOnce(&Region) -> Result<u64, Denied>,
-    ) -> Result<(u64, u32), Denied> {
+    ) -> Result<(u64, u64), Denied> {
         let current = self.current.lock();
         let binding = self.in_force(&current).ok_or(Denied::InvalidStag)?;
 
@@ -313,7 +313,9 @@ impl Window {
         }
         let offset = check(&binding.region(pd))?;
 
-        match self.kind == MwKind::One || binding.grant.is_of(grantor) {
+        let is_own = grantor.is_some_and(|own| binding.grant.is_of(own));
+
+        match self.kind == MwKind::One || is_own {
             true => Ok((offset, current.generation)),
             false => Err(Denied::PdMismatch),
         }
@@ -324,7 +326,7 @@ impl Window {
     /// `InvalidStag`, or `Bounds` if `f` fails.
     pub(super) fn copy(
         &self,
-        generation: u32,
+        generation: u64,
         f: impl FnOnce(&UserMemory, u64) -> Result,
     ) -> Result<(), Denied> {
         let current = self.current.lock();

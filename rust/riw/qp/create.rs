@@ -12,7 +12,7 @@ use crate::{
     abi::{self, siw, Provider, WrSizes},
     driver::Riw,
     limits::{self, ObjectCharge},
-    mr::{Grantor, Regions},
+    mr::{Granting, Regions},
     queue::{
         counted::CountedRing,
         posted::PostedWrs,
@@ -264,7 +264,7 @@ impl Qp {
         let regions = Regions {
             mrs: dev.mrs().clone(),
             pd: pd.id,
-            grantor: Grantor::new()?,
+            granting: Granting::new(attr.take_registrar())?,
         };
         let sq = SendQueue::new(queues.sends, send_cq, number, attr.signal_all())?;
         let takes_immediate = udata.is_some() || attr.create_flags() & TAKES_IMMEDIATE != 0;

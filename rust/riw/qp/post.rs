@@ -23,10 +23,9 @@ impl Qp {
         if self.current.load() == Some(State::Idle) {
             return Err(EINVAL);
         }
-        let dev = self.device();
         let mut post_all = || {
             while let Some(wr) = wrs.next_wr() {
-                let wr = PostedSend::new(dev, wr)?;
+                let wr = PostedSend::new(wr)?;
 
                 trace::wr_post(&**self, || wr.traced());
                 self.stream.sq.post(wr)?;

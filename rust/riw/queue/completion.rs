@@ -7,6 +7,7 @@ use crate::{
     counters::Counter,
     driver::Riw,
     limits::{self, ObjectCharge},
+    mr::Invalidated,
     queue::{
         kernel_cq::KernelCq,
         user_cq::UserCq,
@@ -14,7 +15,6 @@ use crate::{
         QpObject,
     },
 };
-use iwarp::Stag;
 use kernel::{prelude::*, sync::aref::ARef};
 use kernel_ext::sync::without_softirqs;
 use rdma::{cq::CqInitAttr, wc::WcRoom, Device, Udata};
@@ -41,8 +41,8 @@ pub(crate) struct Completion {
     pub(crate) status: WcStatus,
     /// Length of the message in bytes: at most the size of the WR's buffers.
     pub(crate) bytes: u32,
-    /// The STag that a received message invalidated.
-    pub(crate) invalidated: Option<Stag>,
+    /// What a received message has invalidated.
+    pub(crate) invalidated: Option<Invalidated>,
     /// The Immediate Data that was received.
     pub(crate) immediate: Option<ReceivedImmediate>,
     /// The number of the queue pair.

@@ -187,7 +187,7 @@ impl From<&Completion> for siw::Cqe {
             opcode: siw::wc_opcode(completion.opcode),
             status: siw::wc_status(completion.status),
             bytes: completion.process_bytes(),
-            invalidated: completion.invalidated.map(|stag| stag.0),
+            invalidated: completion.invalidated.as_ref().map(|ended| ended.stag().0),
             qp: completion.qp,
         }
     }
@@ -213,7 +213,7 @@ fn own_cqe(completion: &Completion, phase: u16) -> Cqe {
         byte_len: completion.process_bytes(),
         qp_num: completion.qp,
         imm,
-        invalidated: completion.invalidated.map_or(0, |stag| stag.0),
+        invalidated: (completion.invalidated.as_ref()).map_or(0, |ended| ended.stag().0),
         ..Cqe::default()
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::{
     driver::Riw,
+    mr::Invalidated,
     queue::{
         completion::{Arm, Completion, FillLevel, PendingNotify},
         fifo::Fifo,
@@ -112,9 +113,10 @@ impl KernelCq {
                 status: completion.status,
                 bytes: completion.bytes,
                 ex: match (completion.invalidated, completion.immediate) {
-                    (Some(stag), _) => WcEx::Invalidated(stag.0),
-                    (None, Some(immediate)) => WcEx::Immediate(immediate.data.0),
-                    (None, None) => WcEx::None,
+                    (Some(Invalidated::Kernel(ended)), _) => WcEx::Invalidated(ended),
+                    (_, Some(immediate)) => WcEx::Immediate(immediate.data.0),
+                    // Only a process has a region that is invalidated otherwise.
+                    (Some(Invalidated::Process(_)) | None, None) => WcEx::None,
                 },
                 qp: &qp,
             });

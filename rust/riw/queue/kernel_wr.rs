@@ -5,6 +5,7 @@
 use crate::{
     abi::siw,
     driver::Riw,
+    mr::check_terms,
     queue::wr::{
         AtomicSink, Buffers, Immediate, Inline, RecvWr, SendData, SendImmediate, SendRequest,
         SendWr, WcOpcode, WrId,
@@ -12,10 +13,7 @@ use crate::{
 };
 use iwarp::{AtomicOp, Stag};
 use kernel::prelude::*;
-use rdma::{
-    wr::{Posted, PostedAtomic, SendOperation},
-    Device,
-};
+use rdma::wr::{Posted, PostedAtomic, SendOperation};
 
 /// A send WR as the list of a kernel user keeps it.
 pub(crate) struct PostedSend {
@@ -34,13 +32,13 @@ enum PostedData {
 }
 
 impl PostedSend {
-    /// Takes a WR that a kernel user of `dev` posts. Any context. Fails with `EOPNOTSUPP` for an
+    /// Takes a WR that a kernel user posts. Any context. Fails with `EOPNOTSUPP` for an
     /// operation that riw does not support, `EINVAL` for an invalid WR.
-    pub(crate) fn new(dev: &Device<Riw>, wr: rdma::wr::SendWr<'_, Riw>) -> Result<Self> {
-        let operation = wr.operation().ok_or(EOPNOTSUPP)?;
+    pub(crate) fn new(wr: rdma::wr::SendWr<'_, Riw>) -> Result<Self> {
         let (signaled, fence) = (wr.is_signaled(), wr.is_fenced());
         let (solicited, inline) = (wr.is_solicited(), wr.is_inline());
-        let (id, request, len, data) = request(dev, operation, wr.take()?, solicited, inline)?;
+        let (operation, posted) = wr.take()?;
+        let (id, request, len, data) = request(operation, posted, solicited, inline)?;
 
         Ok(Self {
             wr: SendWr {
@@ -113,12 +111,11 @@ fn message(request: SendRequest, posted: Posted, inline: bool) -> Result<Parts> 
     Ok((WrId::LENT, request, len, PostedData::Lent(posted)))
 }
 
-/// Returns the parts of a WR of a kernel user of `dev`. Fails with `EINVAL` if it is invalid.
+/// Returns the parts of a WR of a kernel user. Fails with `EINVAL` if it is invalid.
 // The caller's frame has copies of the data, too.
 #[inline(never)]
 fn request(
-    dev: &Device<Riw>,
-    operation: SendOperation<'_, Riw>,
+    operation: SendOperation,
     posted: Posted,
     solicited: bool,
     inline: bool,
@@ -151,7 +148,7 @@ fn request(
             message(request, posted, inline)
         }
         operation => {
-            let (id, request, len) = request_without_payload(dev, operation, posted, inline)?;
+            let (id, request, len) = request_without_payload(operation, posted, inline)?;
 
             Ok((id, request, len, PostedData::None))
         }
@@ -161,21 +158,16 @@ fn request(
 /// Returns the id, the request, and the length of the message of an operation that sends no
 /// payload, as [`request`] does.
 fn request_without_payload(
-    dev: &Device<Riw>,
-    operation: SendOperation<'_, Riw>,
+    operation: SendOperation,
     posted: Posted,
     inline: bool,
 ) -> Result<(WrId, SendRequest, u32)> {
     let (request, len) = match operation {
         // They have payload.
         SendOperation::Send { .. } | SendOperation::Write { .. } => return Err(EINVAL),
-        SendOperation::Read {
-            rkey,
-            addr,
-            invalidate,
-        } => {
+        SendOperation::Read { rkey, addr } => {
             let mut sink = Buffers::Kernel(Some(posted));
-            let read = SendRequest::read(&sink, Stag(rkey), addr, invalidate);
+            let read = SendRequest::read(&sink, Stag(rkey), addr);
             let (request, len) = read.map_err(|_| EINVAL)?;
 
             // The sink is in a region: no memory is lent.
@@ -194,14 +186,8 @@ fn request_without_payload(
             return Ok((WrId::LENT, request, len));
         }
         SendOperation::LocalInvalidate { stag } => (SendRequest::LocalInvalidate(Stag(stag)), 0),
-        SendOperation::Register {
-            mr,
-            iova,
-            stag,
-            access,
-        } => {
-            let mapping = mr.take_mapping(dev, Stag(stag), iova, access)?;
-
+        SendOperation::Register(mapping) => {
+            check_terms(mapping.terms())?;
             (SendRequest::Register(mapping), 0)
         }
     };

@@ -71,7 +71,7 @@ fn request(
     }
     match opcode {
         WcOpcode::Read => {
-            return SendRequest::read(response_buffers(sqe, entry, data)?, stag, to, false);
+            return SendRequest::read(response_buffers(sqe, entry, data)?, stag, to);
         }
         WcOpcode::LocalInvalidate => return Ok((SendRequest::LocalInvalidate(stag), 0)),
         WcOpcode::BindWindow => return Ok((SendRequest::Bind(bind_request(sqe)), 0)),

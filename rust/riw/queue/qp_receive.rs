@@ -2,13 +2,15 @@
 
 //! The receive queue as one queue pair uses it: takes WRs, and completes them.
 
-use crate::queue::{
-    completion::{add_completion, Completion, CqObject, PendingNotify, ReceivedImmediate},
-    receive::{NextTurn, RecvQueue, SrqObject, TakenWr},
-    wr::{Buffers, WcOpcode, WcStatus, WrId},
-    QpObject,
+use crate::{
+    mr::Invalidated,
+    queue::{
+        completion::{add_completion, Completion, CqObject, PendingNotify, ReceivedImmediate},
+        receive::{NextTurn, RecvQueue, SrqObject, TakenWr},
+        wr::{Buffers, WcOpcode, WcStatus, WrId},
+        QpObject,
+    },
 };
-use iwarp::Stag;
 use kernel::{
     prelude::*,
     sync::{aref::ARef, Arc},
@@ -70,7 +72,7 @@ pub(crate) struct RecvDone {
     pub(crate) status: WcStatus,
     /// Length of the message in bytes: at most the size of the WR's buffers.
     pub(crate) bytes: u32,
-    pub(crate) invalidated: Option<Stag>,
+    pub(crate) invalidated: Option<Invalidated>,
     pub(crate) immediate: Option<ReceivedImmediate>,
     pub(crate) solicited: bool,
 }

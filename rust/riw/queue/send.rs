@@ -5,13 +5,12 @@
 use crate::{
     abi::siw,
     driver::Riw,
-    mr::Regions,
     queue::{
         completion::{add_completion, Completion, CqObject, PendingNotify},
         fifo::Fifo,
         kernel_wr::PostedSend,
         posted::PostedWrs,
-        send_state::{BegunWr, Generation, SendDepth, SendState, WrProgress},
+        send_state::{invalidate, BegunWr, Generation, SendDepth, SendState, WrProgress},
         wr::{SendData, SendWr, WcStatus, WrId, WrPlace, WrReport},
         QpObject,
     },
@@ -61,11 +60,10 @@ pub(crate) struct SendQueue {
 }
 
 /// How WRs are flushed.
-#[derive(Clone, Copy)]
-pub(crate) enum Flush<'a> {
-    /// They are completed. Those that invalidate do so before: consumers that wait for the
-    /// completion free the memory, whatever the status.
-    Complete(&'a Regions),
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Flush {
+    /// They are completed.
+    Complete,
     /// They are dropped, without completions.
     Discard,
 }
@@ -285,7 +283,7 @@ impl SendQueue {
 
     /// Adds the completion of a WR, if there is to be one. A WR that is not done is flushed.
     fn add(&self, state: &SendState, wr: BegunWr) -> PendingNotify {
-        let (id, status) = match wr.progress {
+        let (mut id, status) = match wr.progress {
             WrProgress::Done(id, status) => (id, status),
             WrProgress::Waiting(id) => (id, WcStatus::Flushed),
             // The transmitter gives no id back any more.
@@ -295,6 +293,7 @@ impl SendQueue {
             return PendingNotify::default();
         };
 
+        invalidate(&mut id, object);
         // A kernel user that gives a WR no id needs no completion of its flush, and its completion
         // queue may have no room for one.
         let silent = match status {
@@ -376,7 +375,7 @@ impl SendQueue {
     /// Flushes every WR, begun or not. The transmitter must have returned the id of the WR that it
     /// was sending. Process context. Returns whether the consumer posted more than there are places
     /// meanwhile: the caller then flushes again later.
-    pub(crate) fn flush(&self, flush: Flush<'_>) -> (PendingNotify, bool) {
+    pub(crate) fn flush(&self, flush: Flush) -> (PendingNotify, bool) {
         let mut pending = PendingNotify::default();
 
         for _ in self.chunks() {
@@ -398,7 +397,7 @@ impl SendQueue {
     /// Flushes the oldest WRs as [`Self::flush`] does, a limited number. Process context or
     /// softirq. Returns whether there may be more.
     #[cold]
-    pub(crate) fn flush_some(&self, flush: Flush<'_>) -> (PendingNotify, bool) {
+    pub(crate) fn flush_some(&self, flush: Flush) -> (PendingNotify, bool) {
         let mut state = self.state.lock();
         let mut pending = PendingNotify::default();
         let mut data = SendData::none();
@@ -413,17 +412,13 @@ impl SendQueue {
                     };
 
                     self.release_next();
-                    if let (Flush::Complete(regions), Some(stag)) = (flush, wr.invalidates()) {
-                        // There may be no such registration.
-                        let _ = regions.invalidate_local(stag);
-                    }
                     BegunWr {
                         report: self.silent_report(&wr, 0),
                         progress: WrProgress::Done(wr.give_up(&mut data), WcStatus::Flushed),
                     }
                 }
             };
-            if let Flush::Complete(_) = flush {
+            if flush == Flush::Complete {
                 pending = pending.and(self.add(&state, wr));
             }
         }

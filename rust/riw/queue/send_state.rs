@@ -63,7 +63,15 @@ impl SendState {
     pub(super) fn finish_waiting(&mut self, number: u32, lent: Option<WrId>, status: WcStatus) {
         if let Some(begun) = self.begun.get(number) {
             begun.progress = match core::mem::replace(&mut begun.progress, WrProgress::Sending) {
-                WrProgress::Waiting(id) => WrProgress::Done(lent.unwrap_or(id), status),
+                WrProgress::Waiting(id) => {
+                    let mut id = lent.unwrap_or(id);
+
+                    // Now, and not with its completion: a fenced WR may register the sink next.
+                    if let Some(qp) = &self.object {
+                        invalidate(&mut id, qp);
+                    }
+                    WrProgress::Done(id, status)
+                }
                 other => other,
             };
         }
@@ -84,5 +92,17 @@ impl SendState {
     pub(super) fn is_past_end(&self, next: u32) -> bool {
         self.end
             .is_some_and(|end| next.wrapping_sub(end) <= u32::MAX / 2)
+    }
+}
+
+/// Ends the registration that a kernel user's WR of `qp` invalidates, unless it has done so:
+/// consumers that wait for the completion free the memory, whatever the status. Process context or
+/// softirq.
+pub(super) fn invalidate(id: &mut WrId, qp: &QpObject) {
+    let id = id.of_kernel().filter(|id| id.invalidates().is_some());
+
+    if let (Some(id), Some(registrar)) = (id, qp.registrar()) {
+        // There may be no such registration: a peer can invalidate it, too.
+        let _ = registrar.invalidate(id);
     }
 }

@@ -58,7 +58,7 @@ fn request(
         if sqe.flags & siw::INLINE != 0 {
             return Err(WcStatus::LocalOperation);
         }
-        return SendRequest::read(buffers(sqe, entry, data)?, stag, to, false);
+        return SendRequest::read(buffers(sqe, entry, data)?, stag, to);
     }
     let len = match sqe.flags & siw::INLINE {
         0 => buffers(sqe, entry, data)?

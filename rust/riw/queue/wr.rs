@@ -14,11 +14,14 @@ pub(crate) use immediate::{Immediate, SendImmediate};
 
 use crate::{
     abi::siw,
-    mr::{BindRequest, Mapping, ATOMIC_LEN},
+    mr::{BindRequest, ATOMIC_LEN},
 };
 use iwarp::{AtomicOp, Stag};
 use kernel::prelude::*;
-use rdma::wr::{Memory, Posted, PostedSingle};
+use rdma::{
+    mr::PostedMapping,
+    wr::{Memory, Posted, PostedSingle},
+};
 
 pub(crate) use rdma::wc::{WcOpcode, WcStatus};
 
@@ -48,6 +51,14 @@ impl WrId {
     /// Whether a kernel user has given none (`wr_cqe` is null). Any context.
     pub(crate) fn is_anonymous(&self) -> bool {
         matches!(self, Self::Kernel(id) if id.is_null())
+    }
+
+    /// Returns the id of a kernel user. Any context.
+    pub(crate) fn of_kernel(&mut self) -> Option<&mut rdma::wr::WrId> {
+        match self {
+            Self::Kernel(id) => Some(id),
+            Self::Process(_) => None,
+        }
     }
 
     /// Returns the number of a process, or for a kernel user a hash. Any context.
@@ -125,13 +136,7 @@ pub(crate) enum SendRequest {
     },
     /// RDMA Read from the peer's region `stag`. The request names the sink to the peer by one
     /// STag, so there is one buffer.
-    Read {
-        sink: Sge,
-        stag: Stag,
-        to: u64,
-        /// The completion invalidates the sink's STag.
-        invalidate: bool,
-    },
+    Read { sink: Sge, stag: Stag, to: u64 },
     /// Atomic operation on the 8 bytes at `to` in the peer's region `stag`. It counts as an RDMA
     /// Read (ORD, read fence).
     Atomic {
@@ -143,7 +148,7 @@ pub(crate) enum SendRequest {
         to: u64,
     },
     /// Registers memory of a kernel user.
-    Register(Mapping),
+    Register(PostedMapping),
     /// Invalidates a registration or a memory window of this side.
     LocalInvalidate(Stag),
     /// Binds a memory window of a process.
@@ -210,22 +215,6 @@ impl SendWr {
         let taken = core::mem::replace(&mut self.request, Err(WcStatus::Flushed));
 
         taken.ok().map(|(request, _)| request)
-    }
-
-    /// Returns the STag of this side that the WR invalidates, whatever its status. Any context.
-    pub(crate) fn invalidates(&self) -> Option<Stag> {
-        match &self.request {
-            Ok((SendRequest::LocalInvalidate(stag), _)) => Some(*stag),
-            Ok((
-                SendRequest::Read {
-                    sink,
-                    invalidate: true,
-                    ..
-                },
-                _,
-            )) => Some(sink.stag),
-            _ => None,
-        }
     }
 
     /// Returns the opcode of the WR in trace events. Any context.
@@ -321,21 +310,14 @@ impl SendRequest {
         }
     }
 
-    /// Returns an RDMA Read, whose completion invalidates the sink's STag if `invalidate`, and the
-    /// length of its message. Any context. Fails with `LocalLength` if it is too long,
-    /// `LocalOperation` if it has several buffers.
-    pub(super) fn read(
-        buffers: &Buffers,
-        stag: Stag,
-        to: u64,
-        invalidate: bool,
-    ) -> Result<(Self, u32), WcStatus> {
+    /// Returns an RDMA Read, and the length of its message. Any context. Fails with `LocalLength`
+    /// if it is too long, `LocalOperation` if it has several buffers.
+    pub(super) fn read(buffers: &Buffers, stag: Stag, to: u64) -> Result<(Self, u32), WcStatus> {
         let len = buffers.len().ok_or(WcStatus::LocalLength)?;
         let request = Self::Read {
             sink: buffers.single().ok_or(WcStatus::LocalOperation)?,
             stag,
             to,
-            invalidate,
         };
 
         Ok((request, len))

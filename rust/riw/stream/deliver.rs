@@ -24,11 +24,7 @@ use crate::{
         send::Flush,
         wr::{WcStatus, WrId, WrPlace},
     },
-    stream::{
-        gather::Active,
-        reads::{AwaitedResponse, Outbound},
-        Stream, StreamError,
-    },
+    stream::{gather::Active, reads::Outbound, Stream, StreamError},
 };
 use iwarp::{Denied, Local, Stag};
 use kernel::{prelude::*, sync::atomic::ordering};
@@ -57,17 +53,19 @@ impl Stream {
         invalidate: Option<Stag>,
         unreported: &mut Unreported,
     ) -> Result<(), Denied> {
-        if let Some(stag) = invalidate {
-            if let Err(denied) = self.regions.invalidate(stag) {
+        let invalidated = match invalidate.map(|stag| self.regions.invalidate(stag)) {
+            Some(Err(denied)) => {
                 self.fail_recv(id, WcStatus::LocalAccess, unreported);
                 return Err(denied);
             }
-        }
+            Some(Ok(invalidated)) => Some(invalidated),
+            None => None,
+        };
         let done = RecvDone {
             id,
             status: WcStatus::Success,
             bytes,
-            invalidated: invalidate,
+            invalidated,
             immediate: None,
             solicited,
         };
@@ -114,7 +112,7 @@ impl Stream {
             number, awaited, ..
         }) = reads.outbound.pop()
         {
-            let lent = self.give_up_sink(awaited);
+            let lent = awaited.give_up_sink();
 
             if let Some(number) = number {
                 let pending = self.sq.finish_waiting(number, lent, status);
@@ -140,29 +138,10 @@ impl Stream {
         .map_err(|Lost| StreamError::local(Local::Completion))
     }
 
-    /// Gives up the sink of a read, which the consumer has again with the completion, whatever its
-    /// status: invalidates its STag if the WR does that, or gives up the memory that is lent for an
-    /// original value. Softirq or process context. Returns the id of the WR, if memory was lent.
-    #[must_use]
-    fn give_up_sink(&self, awaited: AwaitedResponse) -> Option<WrId> {
-        match awaited {
-            AwaitedResponse::ReadResponse {
-                invalidate: Some(stag),
-                ..
-            } => {
-                // The sink may be invalid already: a peer can invalidate it, too.
-                let _ = self.regions.invalidate_local(stag);
-                None
-            }
-            AwaitedResponse::AtomicResponse { sink, .. } => sink.give_up(),
-            AwaitedResponse::ReadResponse { .. } | AwaitedResponse::Nothing => None,
-        }
-    }
-
     /// Gives up the sink of a read that gets no response. Its WR is left to be completed. Softirq
     /// or process context.
     pub(super) fn end_read(&self, outbound: Outbound) {
-        let lent = self.give_up_sink(outbound.awaited);
+        let lent = outbound.awaited.give_up_sink();
 
         if let (Some(number), Some(id)) = (outbound.number, lent) {
             self.sq.return_id(number, id);
@@ -233,7 +212,7 @@ impl Stream {
 
             unreported.send = unreported.send.and(pending);
         }
-        let (pending, more) = self.sq.flush(Flush::Complete(&self.regions));
+        let (pending, more) = self.sq.flush(Flush::Complete);
 
         unreported.send = unreported.send.and(pending);
         more

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 use iwarp::{
-    AtomicRequest, AtomicResponse, Denied, Local, Message, Outstanding, Quote, ReadRequest, Stag,
+    AtomicRequest, AtomicResponse, Denied, Local, Message, Outstanding, Quote, ReadRequest,
 };
 use kernel::{prelude::*, sync::atomic::ordering};
 
@@ -22,7 +22,7 @@ impl Stream {
     pub(super) fn next_message(&self, sender: &mut Sender) -> Result<NextMessage, StreamError> {
         if let Some(first) = sender.first.take() {
             if let Message::ReadRequest(request) = &first {
-                let awaited = read_response(request, None);
+                let awaited = read_response(request);
 
                 self.note_outstanding(None, sender.segmenter.next_request(), awaited)?;
             }
@@ -165,15 +165,7 @@ impl Stream {
 
                 self.start_message(sender, id, report, message, None)
             }
-            Ok((
-                SendRequest::Read {
-                    sink,
-                    stag,
-                    to,
-                    invalidate,
-                },
-                len,
-            )) => {
+            Ok((SendRequest::Read { sink, stag, to }, len)) => {
                 let request = ReadRequest {
                     sink_stag: sink.stag,
                     sink_to: sink.addr,
@@ -181,7 +173,7 @@ impl Stream {
                     src_stag: stag,
                     src_to: to,
                 };
-                let awaited = read_response(&request, invalidate.then_some(sink.stag));
+                let awaited = read_response(&request);
                 let message = Message::ReadRequest(request);
 
                 self.start_request(sender, id, report, message, awaited)
@@ -194,7 +186,7 @@ impl Stream {
     fn start_other(
         &self,
         sender: &mut Sender,
-        id: WrId,
+        mut id: WrId,
         report: WrReport,
         request: Option<SendRequest>,
     ) -> Result<StartedWr, StreamError> {
@@ -216,10 +208,12 @@ impl Stream {
                 return self.start_request(sender, id, report, message, awaited);
             }
             Some(SendRequest::Register(mapping)) => {
-                (self.regions.register(mapping), WcStatus::LocalProtection)
+                let done = self.regions.register(mapping, id.of_kernel());
+
+                (done, WcStatus::LocalProtection)
             }
             Some(SendRequest::LocalInvalidate(stag)) => {
-                let done = self.regions.invalidate_local(stag);
+                let done = self.regions.invalidate_local(stag, id.of_kernel());
 
                 (done, WcStatus::LocalProtection)
             }
@@ -355,12 +349,8 @@ impl Stream {
     #[cold]
     fn refuse_wr(&self, sender: &mut Sender, wr: &mut SendWr, status: WcStatus) -> StreamError {
         let report = self.sq.report(wr, &sender.data, 0);
-
-        if let Some(stag) = wr.invalidates() {
-            // The sink may be the reason for which the WR fails.
-            let _ = self.regions.invalidate_local(stag);
-        }
         let id = wr.give_up(&mut sender.data);
+
         // The stream ends, so a lost completion changes nothing.
         let _ = self.finish_wr(WrPlace::Next(report), id, status);
         StreamError::local(match status {
@@ -465,9 +455,8 @@ enum NotStarted {
 }
 
 /// Returns the response that a Read Request waits for.
-fn read_response(request: &ReadRequest, invalidate: Option<Stag>) -> AwaitedResponse {
-    AwaitedResponse::ReadResponse {
-        progress: Outstanding::new(request.sink_stag, request.sink_to, request.len),
-        invalidate,
-    }
+fn read_response(request: &ReadRequest) -> AwaitedResponse {
+    let progress = Outstanding::new(request.sink_stag, request.sink_to, request.len);
+
+    AwaitedResponse::ReadResponse(progress)
 }

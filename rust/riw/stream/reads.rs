@@ -6,9 +6,12 @@
 //! requests, and takes part of ORD and IRD (RFC 7306, section 5.2). Where this file says read, it
 //! means both.
 
-use crate::queue::{fifo::Fifo, wr::AtomicSink};
+use crate::queue::{
+    fifo::Fifo,
+    wr::{AtomicSink, WrId},
+};
 use iwarp::{
-    AtomicRequest, AtomicResponse, Error, Outstanding, Quote, Rdmap, ReadRequest, Segment, Stag,
+    AtomicRequest, AtomicResponse, Error, Outstanding, Quote, Rdmap, ReadRequest, Segment,
 };
 use kernel::prelude::*;
 use kernel_ext::memcg::MemCgroup;
@@ -24,12 +27,8 @@ pub(super) struct Outbound {
 
 /// The response that a read of this side waits for.
 pub(super) enum AwaitedResponse {
-    ReadResponse {
-        /// The sink, and how much of the data has arrived.
-        progress: Outstanding,
-        /// The STag that the completion invalidates.
-        invalidate: Option<Stag>,
-    },
+    /// Of an RDMA Read: the sink, and how much of the data has arrived.
+    ReadResponse(Outstanding),
     AtomicResponse {
         /// The identifier of the request.
         id: u32,
@@ -39,6 +38,18 @@ pub(super) enum AwaitedResponse {
     },
     /// None: the peer has refused the request.
     Nothing,
+}
+
+impl AwaitedResponse {
+    /// Gives up the memory that is lent for an original value. Any context. Returns the id of the
+    /// WR, if memory was lent.
+    #[must_use]
+    pub(super) fn give_up_sink(self) -> Option<WrId> {
+        match self {
+            Self::AtomicResponse { sink, .. } => sink.give_up(),
+            Self::ReadResponse(_) | Self::Nothing => None,
+        }
+    }
 }
 
 /// A read of the peer, with the MSN of its request, for a Terminate to quote.
@@ -168,7 +179,7 @@ impl Reads {
 
         match (oldest, segment) {
             (
-                Some(AwaitedResponse::ReadResponse { progress, .. }),
+                Some(AwaitedResponse::ReadResponse(progress)),
                 Segment::ReadResponse {
                     stag,
                     to,

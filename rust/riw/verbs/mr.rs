@@ -6,13 +6,11 @@ use crate::{
     driver::Riw,
     mr::{Mr, MrObject},
 };
-use iwarp::Stag;
-use kernel::{ffi::c_int, prelude::*};
+use kernel::prelude::*;
 use rdma::{
     mr::{DmaBufRequest, MrChange, MrRequest},
     mw::MwKind,
     ops::MrVerbs,
-    page_list::PageList,
     pd::Pd,
     restrack::Details,
     Device, Udata,
@@ -52,15 +50,11 @@ impl MrVerbs<Riw> for Mr {
         Mr::window(pd, kind)
     }
 
-    fn alloc(pd: &Pd<Riw>, max: u32, stag: u32) -> Result<impl PinInit<Self>> {
-        Mr::for_kernel(pd, max, Stag(stag))
-    }
-
-    fn map(mr: &MrObject, fill: impl FnOnce(&mut PageList) -> c_int) -> Result<c_int> {
-        mr.map(fill)
+    fn alloc(pd: &Pd<Riw>, max: u32) -> Result<impl PinInit<Self>> {
+        Mr::for_kernel(pd, max)
     }
 
     fn details(mr: &MrObject) -> impl Details {
-        mr.details()
+        Mr::details(mr)
     }
 }
