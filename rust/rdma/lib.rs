@@ -18,7 +18,7 @@
 //! - the memory that WRs register: [`mr::KernelRegion`] and [`mr::Registrar`];
 //! - queue pairs, which iw_cm names by number: [`Device::qp`].
 //!
-//! A driver that breaks a rule loses a completion, or the end of a queue waits for it.
+//! A driver that breaks a rule loses a completion, or the end of a queue waits for ever.
 //!
 //! Comments name the C function that an item wraps, and its file; `core/` stands for
 //! `drivers/infiniband/core/`.

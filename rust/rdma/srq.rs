@@ -226,9 +226,7 @@ impl<T: Driver> Callbacks<T> {
             unsafe {
                 let queue = (this.queue()).ok_or_else(|| refuse_all(wr, bad_wr))?;
 
-                RecvWrs::post((queue, false), wr, bad_wr, |wrs| {
-                    T::Srq::post_recv(this, wrs)
-                })
+                RecvWrs::post(queue, wr, bad_wr, |wrs| T::Srq::post_recv(this, wrs))
             }
         })
     }

@@ -127,13 +127,12 @@ impl WcEx {
         self,
         grant: &Arc<Grant>,
     ) -> (bindings::ib_wc__bindgen_ty_2, bindings::ib_wc_flags) {
+        let stag = match &self {
+            Self::Invalidated(invalidated) => invalidated.holds(grant),
+            Self::None | Self::Immediate(_) => None,
+        };
+
         match self {
-            Self::Invalidated(invalidated) if invalidated.holds(grant) => (
-                bindings::ib_wc__bindgen_ty_2 {
-                    invalidate_rkey: invalidated.stag(),
-                },
-                bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE,
-            ),
             Self::Immediate(data) => (
                 bindings::ib_wc__bindgen_ty_2 {
                     // A big-endian number in memory: its bytes are in network byte order.
@@ -141,9 +140,12 @@ impl WcEx {
                 },
                 bindings::ib_wc_flags_IB_WC_WITH_IMM,
             ),
-            Self::None | Self::Invalidated(_) => {
-                (bindings::ib_wc__bindgen_ty_2 { invalidate_rkey: 0 }, 0)
-            }
+            Self::None | Self::Invalidated(_) => (
+                bindings::ib_wc__bindgen_ty_2 {
+                    invalidate_rkey: stag.unwrap_or(0),
+                },
+                stag.map_or(0, |_| bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE),
+            ),
         }
     }
 }
@@ -201,12 +203,15 @@ impl<T: Driver> WcRoom<'_, T> {
         self.left
     }
 
-    /// Adds a completion. Fails with `EINVAL`, with the WR completed by nothing, if the WR was not
-    /// posted to the queue of the queue pair whose completions these are, or if another completion
-    /// queue gets them, or if the driver still has the id of a WR that was posted before it, unless
-    /// the queue is shared; if it is to end a registration and has not; if it is flushed, or was
-    /// posted in ERROR, and what the queue pair has registered has not ended
-    /// ([`Registrar::revoke`]); `ENOSPC` if there is no room.
+    /// Adds a completion. Fails with `ENOSPC` if there is no room, and with `EINVAL`, with the WR
+    /// completed by nothing, if
+    ///
+    /// - the WR was not posted to the queue of the queue pair whose completions these are, or
+    ///   another completion queue gets them;
+    /// - the driver still has the id of a WR that was posted before it, unless the queue is shared;
+    /// - the WR is to end a registration, and has not;
+    /// - it is flushed, and what the queue pair has registered has not ended: see
+    ///   [`Registrar::revoke`].
     ///
     /// An invalidation that was of another queue pair, or before the present registration, is left
     /// out.
@@ -215,10 +220,9 @@ impl<T: Driver> WcRoom<'_, T> {
     pub fn push(&mut self, wc: Wc<'_, T>) -> Result {
         let lent = wc.qp.lent().ok_or(EINVAL)?;
         let is_of_queue = (lent.queues).complete(wc.opcode.is_receive(), wc.id.queue(), self.cq);
-        let ended = lent.grant.has_ended();
-        let is_early = wc.status == WcStatus::Flushed && !ended;
+        let is_early = wc.status == WcStatus::Flushed && !lent.grant.has_ended();
 
-        if !is_of_queue || is_early || !wc.id.may_complete(ended) {
+        if !is_of_queue || is_early || !wc.id.may_complete() {
             return Err(EINVAL);
         }
         self.left = self.left.checked_sub(1).ok_or(ENOSPC)?;

@@ -60,7 +60,7 @@ pub const LOCAL_DMA_LKEY: u32 = 0;
 ///
 /// A WR that invalidates a registration has to do so before: see
 /// [`Registrar::invalidate`](crate::mr::Registrar::invalidate). If its id is dropped without that,
-/// unless the post fails, no later WR of the queue can be completed, either.
+/// unless the post fails, no WR of the queue can be completed any more.
 ///
 /// ```compile_fail,E0382
 /// fn complete<T: rdma::Driver>(to: &mut rdma::wc::WcRoom<'_, T>, wc: rdma::wc::Wc<'_, T>) {
@@ -78,22 +78,10 @@ pub struct WrId {
     id: u64,
     /// The size of the WR's buffers in bytes: no completion reports more.
     room: u32,
-    /// Its entry in the account of the queue.
-    entry: Entry,
-    effect: Effect,
+    /// Its place in the account of the queue, and [`INVALIDATES`].
+    place: u32,
     /// The queue to which the WR was posted.
     queue: Arc<PostedQueue>,
-}
-
-/// What the consumer relies on when a WR is complete, besides its memory.
-#[derive(Clone, Copy)]
-enum Effect {
-    /// Nothing.
-    None,
-    /// The registration with this STag has ended.
-    Ends(u32),
-    /// Nothing more: the WR was executed, maybe without success.
-    Done,
 }
 
 /// Which registration a WR ends.
@@ -133,61 +121,65 @@ impl WrId {
         &self.queue
     }
 
+    /// Its place in the account of the queue.
+    fn place(&self) -> u32 {
+        self.place & !INVALIDATES
+    }
+
     /// Returns the number of the WR in its queue, in the order of posting.
     pub(crate) fn number(&self) -> u64 {
-        self.entry.number
+        self.queue.number(self.place())
     }
 
     /// Returns the STag of the registration that the WR has still to end. Any context.
     pub fn invalidates(&self) -> Option<u32> {
-        match self.effect {
-            Effect::Ends(stag) => Some(stag),
-            Effect::None | Effect::Done => None,
+        match self.place & INVALIDATES {
+            0 => None,
+            _ => self.queue.invalidates(self.place()),
         }
     }
 
     /// Notes that the WR was executed: it cannot count as not posted any more.
     pub(crate) fn note_executed(&mut self) {
-        self.effect = Effect::Done;
+        self.queue.note_executed(self.place());
+        self.place = self.place();
     }
 
     /// Whether the consumer may learn that the WR is complete: it has invalidated what it must, and
-    /// the WRs before it are complete. `registrations_ended`: what the queue pair has registered
-    /// has ended.
-    pub(crate) fn may_complete(&self, registrations_ended: bool) -> bool {
-        self.invalidates().is_none()
-            && (self.queue).may_complete(self.entry.place, registrations_ended)
+    /// the WRs before it are complete.
+    pub(crate) fn may_complete(&self) -> bool {
+        self.queue.may_complete(self.place())
     }
 
     /// Returns the `wr_id` of a completion, which the consumer gets.
     pub(crate) fn into_raw(mut self) -> u64 {
-        self.queue
-            .complete(core::mem::replace(&mut self.entry.place, GONE));
+        let place = self.place();
+
+        self.place = GONE;
+        self.queue.complete(place);
         self.id
     }
 }
 
 impl Drop for WrId {
     fn drop(&mut self) {
-        let place = self.entry.place;
-
-        match self.effect {
-            _ if place == GONE => {}
-            Effect::None => self.queue.leave(place),
-            Effect::Ends(_) => self.queue.abandon(place),
-            Effect::Done => self.queue.complete(place),
+        if self.place != GONE {
+            self.queue.give_up(self.place());
         }
     }
 }
 
 impl core::fmt::Debug for WrId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("WrId").field(&self.entry.place).finish()
+        f.debug_tuple("WrId").field(&self.place()).finish()
     }
 }
 
 /// The place of a WR that the consumer has the completion of.
 const GONE: u32 = u32::MAX;
+
+/// A flag beside the place of a WR that has still to invalidate: others need not ask the account.
+const INVALIDATES: u32 = 1 << 31;
 
 /// A list of WRs that a consumer posts to a send queue (`struct ib_send_wr`), in order. They name
 /// only regions of driver `T`.
@@ -364,9 +356,9 @@ impl<T: Driver> SendWr<'_, T> {
     }
 
     /// Takes the WR, with the memory that it names. Fails with `EOPNOTSUPP` if drivers of this
-    /// crate do not support its operation; `EINVAL` if it has too many SGEs, or registers memory
-    /// that is not mapped, wraps, or under an STag of another region; `ENOMEM` if the driver has
-    /// too many WRs of the queue.
+    /// crate do not support its operation; `ENOMEM` if the driver has too many WRs of the queue;
+    /// `EINVAL` if it has too many SGEs. A WR that registers memory also fails with `EINVAL` if
+    /// none is mapped, if the range wraps, or if the STag is of another region.
     // Its frame has copies of both.
     #[inline(never)]
     pub fn take(self) -> Result<(SendOperation, Posted)> {

@@ -2,13 +2,13 @@
 
 //! The account of WRs: their order, and their places.
 
-use super::{Account, Entry};
+use super::{Account, Effect, Entry};
 use kernel::prelude::*;
 
 /// Takes in a WR by a call of its own.
 fn post(account: &mut Account) -> Option<Entry> {
-    let call = account.begin(false);
-    let entry = account.enter(call);
+    let call = account.begin();
+    let entry = account.enter(call, Effect::None);
 
     account.end(call);
     entry
@@ -50,10 +50,10 @@ mod tests {
     fn calls_that_overlap_have_no_order() -> Result {
         let mut account = Account::new(8)?;
         let before = post(&mut account).unwrap();
-        let long = account.begin(false);
-        let first = account.enter(long).unwrap();
+        let long = account.begin();
+        let first = account.enter(long, Effect::None).unwrap();
         let short = post(&mut account).unwrap();
-        let last = account.enter(long).unwrap();
+        let last = account.enter(long, Effect::None).unwrap();
         let next = post(&mut account).unwrap();
 
         // All come after the call that was over.
@@ -87,8 +87,8 @@ mod tests {
     #[test]
     fn a_completed_wr_was_posted() -> Result {
         let mut account = Account::new(4)?;
-        let call = account.begin(false);
-        let [a, b] = [(); 2].map(|()| account.enter(call).unwrap());
+        let call = account.begin();
+        let [a, b] = [(); 2].map(|()| account.enter(call, Effect::None).unwrap());
 
         assert!(!account.is_first(b.place));
         account.complete(a.place);
@@ -112,8 +112,8 @@ mod tests {
     #[test]
     fn an_abandoned_wr_was_not_posted() -> Result {
         let mut account = Account::new(4)?;
-        let call = account.begin(false);
-        let [a, b] = [(); 2].map(|()| account.enter(call).unwrap());
+        let call = account.begin();
+        let [a, b] = [(); 2].map(|()| account.enter(call, Effect::None).unwrap());
 
         account.abandon(a.place);
         assert!(!account.is_first(b.place));
@@ -123,8 +123,8 @@ mod tests {
         account.end(call);
         assert!(account.is_first(b.place));
         // Its call does not refuse it.
-        let call = account.begin(false);
-        let c = account.enter(call).unwrap();
+        let call = account.begin();
+        let c = account.enter(call, Effect::None).unwrap();
         account.abandon(c.place);
         account.end(call);
         assert!(!account.is_first(b.place));
@@ -137,24 +137,6 @@ mod tests {
         let [a, b] = [(); 2].map(|()| post(&mut account).unwrap());
         account.abandon(b.place);
         assert!(!account.is_first(a.place));
-        Ok(())
-    }
-
-    /// A WR that is posted in ERROR is known by its call.
-    #[test]
-    fn wrs_in_error_are_known() -> Result {
-        let mut account = Account::new(2)?;
-        let before = post(&mut account).unwrap();
-        let call = account.begin(true);
-        let entry = account.enter(call).unwrap();
-
-        account.end(call);
-        assert!(!account.is_in_error(before.place));
-        assert!(account.is_in_error(entry.place));
-        account.leave(entry.place);
-        let again = post(&mut account).unwrap();
-        assert_eq!(again.place, entry.place);
-        assert!(!account.is_in_error(again.place));
         Ok(())
     }
 

@@ -142,18 +142,22 @@ mod tests {
         let (user, other) = (User::new()?, User::new()?);
 
         assert_eq!(user.register()?, Ok(()));
-        let ended = Invalidated {
-            stag: STAG,
+        let ended = || Invalidated {
             region: user.region.clone(),
             generation: user.generation(),
-            grant: user.grant.clone(),
         };
-        assert!(ended.holds(&user.grant));
-        assert!(!ended.holds(&other.grant));
+        let first = ended();
+        assert_eq!(first.holds(&user.grant), Some(STAG));
+        assert_eq!(first.holds(&other.grant), None);
         assert_eq!(user.invalidate(STAG)?, Ok(()));
-        assert!(ended.holds(&user.grant));
+        assert_eq!(first.holds(&user.grant), Some(STAG));
         assert_eq!(user.register()?, Ok(()));
-        assert!(!ended.holds(&user.grant));
+        assert_eq!(first.holds(&user.grant), None);
+        // Another region may get its STag.
+        let last = ended();
+        assert_eq!(last.holds(&user.grant), Some(STAG));
+        user.region.close();
+        assert_eq!(last.holds(&user.grant), None);
         Ok(())
     }
 

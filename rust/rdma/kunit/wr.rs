@@ -20,7 +20,7 @@ pub(crate) fn queue(shared: bool) -> Result<Arc<PostedQueue>> {
 unsafe fn posted_with(list: *const *mut bindings::ib_sge, count: c_int) -> Result<Posted> {
     let own = queue(false)?;
 
-    own.while_posting(false, |call| {
+    own.while_posting(|call| {
         // SAFETY: The caller promises it.
         let (posted, _) = unsafe { Posted::new((&own, call), 7, (list, count), Ends::Nothing) }?;
 
@@ -30,7 +30,7 @@ unsafe fn posted_with(list: *const *mut bindings::ib_sge, count: c_int) -> Resul
 
 /// Posts a WR without SGEs to `queue`, by a call of its own.
 pub(crate) fn post(queue: &Arc<PostedQueue>, ends: Ends) -> Result<WrId> {
-    queue.while_posting(false, |call| {
+    queue.while_posting(|call| {
         // SAFETY: There is no SGE to be read.
         let (posted, _) = unsafe { Posted::new((queue, call), 7, (&ptr::null_mut(), 0), ends) }?;
 
@@ -114,7 +114,7 @@ mod tests {
             let (mut bad, first) = (ptr::null(), list.as_ptr());
             // SAFETY: The WRs have no SGEs, and `bad` is valid.
             let posted = unsafe {
-                RecvWrs::post((&queue, false), first, &raw mut bad, |wrs| {
+                RecvWrs::post(&queue, first, &raw mut bad, |wrs| {
                     while let Some(wr) = wrs.take() {
                         ids.push(wr?.give_up(), GFP_KERNEL)?;
                     }
@@ -123,11 +123,11 @@ mod tests {
             };
 
             assert_eq!(posted?, 0);
-            assert!(ids[0].may_complete(false));
-            assert_eq!(ids[1].may_complete(false), shared);
+            assert!(ids[0].may_complete());
+            assert_eq!(ids[1].may_complete(), shared);
             let first = ids.remove(0).map_err(|_| EINVAL)?;
             drop(first);
-            assert!(ids[0].may_complete(false));
+            assert!(ids[0].may_complete());
             drop(ids);
             // Nothing is left to wait for.
             queue.end();
@@ -146,7 +146,7 @@ mod tests {
             let (mut bad, first) = (ptr::null(), list.as_ptr());
             // SAFETY: The WRs have no SGEs, and `bad` is valid.
             let posted = unsafe {
-                RecvWrs::post((&queue, false), first, &raw mut bad, |wrs| {
+                RecvWrs::post(&queue, first, &raw mut bad, |wrs| {
                     for _ in 0..take {
                         drop(wrs.take());
                     }
@@ -169,40 +169,20 @@ mod tests {
         let later = post(&queue, Ends::Nothing)?;
 
         assert_eq!(id.invalidates(), Some(5));
-        assert!(!id.may_complete(false));
+        assert!(!id.may_complete());
         id.note_executed();
         assert_eq!(id.invalidates(), None);
-        assert!(id.may_complete(false));
+        assert!(id.may_complete());
         drop(id);
-        assert!(later.may_complete(false));
+        assert!(later.may_complete());
         // One that does not invalidate, and is gone, is never complete. There would be a warning.
-        queue.close();
         let id = post(&queue, Ends::Stag(5))?;
+        queue.close();
+        assert!(post(&queue, Ends::Nothing).is_err());
         drop(id);
-        assert!(!later.may_complete(false));
+        assert!(!later.may_complete());
         drop(later);
         queue.end();
-        Ok(())
-    }
-
-    /// A WR that is posted in ERROR is completed when all registrations have ended.
-    #[test]
-    fn a_drain_waits_for_registrations() -> Result {
-        for shared in [false, true] {
-            let queue = queue(shared)?;
-            let id = queue.while_posting(true, |call| {
-                let (list, ends) = (ptr::null_mut(), Ends::Nothing);
-                // SAFETY: There is no SGE to be read.
-                let posted = unsafe { Posted::new((&queue, call), 7, (&list, 0), ends) };
-
-                posted.map(|(posted, _)| posted.give_up())
-            })?;
-
-            assert_eq!(id.may_complete(false), shared);
-            assert!(id.may_complete(true));
-            drop(id);
-            queue.end();
-        }
         Ok(())
     }
 
@@ -219,7 +199,7 @@ mod tests {
             let (mut bad, first) = (ptr::null(), list.as_ptr());
             // SAFETY: The WRs have no SGEs, and `bad` is valid.
             let posted = unsafe {
-                RecvWrs::post((&queue, false), first, &raw mut bad, |wrs| {
+                RecvWrs::post(&queue, first, &raw mut bad, |wrs| {
                     for _ in 0..take {
                         let Some(wr) = wrs.take() else { break };
                         ids.push(wr?.give_up(), GFP_KERNEL)?;
@@ -236,11 +216,11 @@ mod tests {
                 }
             }
         }
-        assert!(ids[0].may_complete(false));
+        assert!(ids[0].may_complete());
         // The warning of a queue that is not about to end would fail the run.
         queue.close();
         queue.break_off();
-        assert!(!ids[0].may_complete(false));
+        assert!(!ids[0].may_complete());
         drop(ids);
         queue.end();
         Ok(())
@@ -256,7 +236,7 @@ mod tests {
         });
         let (queue, list) = (queue(false)?, sges.as_mut_ptr());
         let posted = |count| {
-            queue.while_posting(false, |call| {
+            queue.while_posting(|call| {
                 // SAFETY: `list` has two SGEs, none with `LOCAL_DMA_LKEY`.
                 unsafe { Posted::new((&queue, call), 7, (&raw const list, count), Ends::Sink) }
             })

@@ -19,13 +19,11 @@ pub(crate) struct Grant {
     pub(super) send: Arc<PostedQueue>,
     /// The address of the protection domain, only to be compared.
     pub(super) pd: usize,
-    /// Cleared when the stream of the queue pair ends. It has only one: a kernel user's queue pair
-    /// cannot be reset.
+    /// Cleared when the stream of the queue pair ends. The queue pair has only one
+    /// stream: that of a kernel user cannot be reset.
     in_force: Atomic<bool>,
     /// Set when no copy is in progress any more, either.
     ended: Atomic<bool>,
-    /// The consumer has moved the queue pair to ERROR.
-    in_error: Atomic<bool>,
     /// Copies to and from the memory that is registered.
     #[pin]
     copies: BhUses,
@@ -41,7 +39,6 @@ impl Grant {
                 pd,
                 in_force: Atomic::new(true),
                 ended: Atomic::new(false),
-                in_error: Atomic::new(false),
                 copies <- BhUses::new(),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -66,16 +63,6 @@ impl Grant {
         // A copy that begins later sees the store (selftests/litmus/bh_uses.litmus).
         self.copies.wait();
         self.ended.store(true, ordering::Release);
-    }
-
-    /// Notes that the consumer has moved the queue pair to ERROR. Any context.
-    pub(crate) fn note_error(&self) {
-        self.in_error.store(true, ordering::Relaxed);
-    }
-
-    /// Whether the consumer has moved the queue pair to ERROR. Any context.
-    pub(crate) fn is_in_error(&self) -> bool {
-        self.in_error.load(ordering::Relaxed)
     }
 
     /// Whether [`Self::revoke`] has returned. Any context.

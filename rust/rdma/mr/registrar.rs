@@ -47,7 +47,7 @@ impl<T: Driver> Registrar<T> {
     /// Executes a WR that registers memory. Process context or softirq. Fails with `Stag` if the
     /// region does not exist any more, a registration is in force, a later WR has invalidated it
     /// already, or the mapping is of another WR; `Owner` if the region is in another protection
-    /// domain.
+    /// domain, or the WR is of another queue pair.
     pub fn register(&self, mapping: PostedMapping, id: &mut WrId) -> Result<(), Unregistered> {
         let region = mapping.region().clone();
 
@@ -60,9 +60,10 @@ impl<T: Driver> Registrar<T> {
         region.register(mapping, grant)
     }
 
-    /// Executes what a WR invalidates, if it invalidates anything: before its completion, whatever
-    /// the status. On return no copy to or from the memory is running or begins. Process context or
-    /// softirq; the caller must not be in a copy of any region.
+    /// Ends the registration that a WR invalidates, if it is to end one. Call it before the
+    /// completion of the WR, also if the WR has failed. On return no copy to or from the memory is
+    /// running or begins. Process context or softirq; the caller must not be in a copy of any
+    /// region.
     ///
     /// Fails with `Stag` if the region does not exist or has another STag now, `Owner` if it is in
     /// another protection domain, or the WR is of another queue pair.
@@ -102,5 +103,11 @@ impl<T: Driver> Registrar<T> {
     /// queue pair are accepted.
     pub fn revoke(&self) {
         self.grant.revoke();
+    }
+
+    /// Whether [`Self::revoke`] has returned. The crate calls it, too: when the consumer moves the
+    /// queue pair to ERROR, since it takes completions of later WRs for the end. Any context.
+    pub fn has_ended(&self) -> bool {
+        self.grant.has_ended()
     }
 }

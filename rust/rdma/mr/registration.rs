@@ -14,8 +14,10 @@
 //!   knows what the WR invalidates, and [`Registrar::invalidate`] ends it;
 //! - the completion of a receive that reports an invalidation by the peer: [`Invalidated`] is the
 //!   proof;
-//! - a flushed completion of the queue pair that has registered the memory, or one of a WR that was
-//!   posted in ERROR: see [`Registrar::revoke`]. The destruction of the queue pair does the same.
+//! - a flushed completion of the queue pair that has registered the memory: see
+//!   [`Registrar::revoke`]. When the consumer has moved the queue pair to ERROR, it takes any
+//!   completion of a later WR for the end, so the crate revokes then, and when it destroys the
+//!   queue pair.
 //!
 //! The deregistration ends the registration, too.
 //!
@@ -68,29 +70,32 @@ pub enum Unregistered {
 /// ```
 ///
 /// ```compile_fail,E0616
-/// fn rename(mut ended: rdma::mr::Invalidated, stag: u32) -> rdma::mr::Invalidated {
-///     ended.stag = stag;
-///     ended
+/// fn keep_for_ever(ended: &mut rdma::mr::Invalidated) {
+///     ended.generation = u64::MAX;
 /// }
 /// ```
 pub struct Invalidated {
-    stag: u32,
     region: Arc<KernelRegion>,
     generation: u64,
-    grant: Arc<Grant>,
 }
 
 impl Invalidated {
-    /// Returns the STag of the registration. Any context.
+    /// Returns the STag of the registration, for traces. Any context.
     pub fn stag(&self) -> u32 {
-        self.stag
+        self.region.stag.load(ordering::Acquire)
     }
 
-    /// Whether a receive of the queue pair of `grant` can still tell of it: the consumer has not
-    /// registered the region again.
-    pub(crate) fn holds(&self, grant: &Arc<Grant>) -> bool {
-        Arc::ptr_eq(&self.grant, grant)
-            && self.region.generation.load(ordering::Relaxed) == self.generation
+    /// Returns the STag, if a receive of the queue pair of `grant` can still tell of it: the
+    /// consumer has not registered the region again.
+    pub(crate) fn holds(&self, grant: &Arc<Grant>) -> Option<u32> {
+        let stag = self.stag();
+        let owner = self.region.owner.load(ordering::Acquire);
+
+        // The generation last: if it has not changed, both are of the registration that was
+        // invalidated. The consumer gets the completion after this.
+        (owner == Arc::as_ptr(grant).addr()
+            && self.region.generation.load(ordering::Relaxed) == self.generation)
+            .then_some(stag)
     }
 }
 
@@ -101,6 +106,9 @@ pub struct KernelRegion {
     pd: usize,
     /// Counts registrations. Changes under `current`, and may be read without it.
     generation: Atomic<u64>,
+    /// The STag of the last registration, and the address of its [`Grant`], only to be compared.
+    stag: Atomic<u32>,
+    owner: Atomic<usize>,
     /// Held while data is copied to or from the memory: an invalidation waits for a copy.
     #[pin]
     current: BhSpinLock<RegistrationState>,
@@ -163,6 +171,8 @@ impl KernelRegion {
             pin_init!(Self {
                 pd,
                 generation: Atomic::new(0),
+                stag: Atomic::new(0),
+                owner: Atomic::new(0),
                 current <- new_bh_spinlock!(current, "rdma::KernelRegion::current"),
                 lists <- new_spinlock_irq!(lists, "rdma::KernelRegion::lists"),
             }),
@@ -180,6 +190,13 @@ impl KernelRegion {
         self.lists.lock().map(fill)
     }
 
+    /// Begins another generation. The caller holds `current`.
+    fn next_generation(&self) {
+        let generation = self.generation.load(ordering::Relaxed).wrapping_add(1);
+
+        self.generation.store(generation, ordering::Relaxed);
+    }
+
     /// Registers a mapping, unless a WR that comes after it has invalidated the region already.
     /// Process context or softirq. Fails with `Stag`.
     pub(super) fn register(
@@ -193,6 +210,7 @@ impl KernelRegion {
             return Err(Unregistered::Stag);
         }
         let mapped = mapping.take_mapped().ok_or(Unregistered::Stag)?;
+        let owner = Arc::as_ptr(&grant).addr();
         let ended = current.registration.replace(LastRegistration {
             mapped,
             terms: *mapping.terms(),
@@ -202,9 +220,10 @@ impl KernelRegion {
         if let Some(ended) = ended {
             self.lists.lock().give_back(ended.mapped);
         }
-        let generation = self.generation.load(ordering::Relaxed).wrapping_add(1);
-
-        self.generation.store(generation, ordering::Relaxed);
+        self.next_generation();
+        // After the generation: see `Invalidated::holds`.
+        self.stag.store(mapping.terms().stag, ordering::Release);
+        self.owner.store(owner, ordering::Release);
         Ok(())
     }
 
@@ -246,17 +265,21 @@ impl KernelRegion {
         })?;
 
         Ok(Invalidated {
-            stag,
             region: self.clone(),
             generation,
-            grant: grant.clone(),
         })
     }
 
     /// Lets nobody register the region any more, and ends the registration: the region is
     /// deregistered. Process context.
     pub(super) fn close(&self) {
-        self.current.lock().closed = true;
+        {
+            let mut current = self.current.lock();
+
+            current.closed = true;
+            // Another region may get its STag.
+            self.next_generation();
+        }
         let _ = self.end_registration(|_| Ok(()));
     }
 
@@ -293,8 +316,13 @@ impl KernelRegion {
     /// The memory is lent for the call only:
     ///
     /// ```compile_fail,E0521
-    /// fn keep<'a>(region: &rdma::mr::KernelRegion, kept: &mut Option<&'a
-    /// rdma::page_list::PageList>) { let _ = region.copy(0, |list| { *kept = Some(list); Ok(()) });
+    /// use rdma::{mr::KernelRegion, page_list::PageList};
+    ///
+    /// fn keep<'a>(region: &KernelRegion, kept: &mut Option<&'a PageList>) {
+    ///     let _ = region.copy(0, |list| {
+    ///         *kept = Some(list);
+    ///         Ok(())
+    ///     });
     /// }
     /// ```
     pub fn copy(

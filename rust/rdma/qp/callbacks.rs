@@ -194,8 +194,9 @@ impl<T: Driver> Callbacks<T> {
 
             T::Qp::modify(this, &attr)?;
             if let (Some(lent), Some(QpState::Error)) = (this.lent(), attr.state()?) {
-                // WRs that the consumer posts from now on drain the queues.
-                lent.grant.note_error();
+                // WRs that the consumer posts from now on drain the queues: it takes their
+                // completions, with any status, for the end of what it has registered.
+                lent.grant.revoke();
             }
             Ok(0)
         })
@@ -292,12 +293,11 @@ impl<T: Driver> Callbacks<T> {
             let lent = (this.lent()).ok_or_else(|| unsafe { refuse_all(wr, bad_wr) })?;
 
             let post = |wrs: &mut SendWrs<'_, T>| T::Qp::post_send(this, wrs);
-            let in_error = lent.grant.is_in_error();
 
             // SAFETY: The consumer passes a list of valid WRs of this queue and a valid pointer for
             // the one that fails, and keeps the memory that the WRs name until they are complete.
             // It is in the kernel: only then the queue pair has such queues.
-            unsafe { SendWrs::post((&lent.queues.send.queue, in_error), wr, bad_wr, post) }
+            unsafe { SendWrs::post(&lent.queues.send.queue, wr, bad_wr, post) }
         })
     }
 
@@ -322,13 +322,12 @@ impl<T: Driver> Callbacks<T> {
             }
             // SAFETY: ib_core passes a valid pointer for the WR that failed.
             let lent = (this.lent()).ok_or_else(|| unsafe { refuse_all(wr, bad_wr) })?;
-            let in_error = lent.grant.is_in_error();
 
             // SAFETY: The consumer passes a list of valid WRs of this queue and a valid pointer for
             // the one that fails, and keeps the memory that the WRs name until they are complete.
             // It is in the kernel: only then the queue pair has such queues.
             unsafe {
-                RecvWrs::post((&lent.queues.recv.queue, in_error), wr, bad_wr, |wrs| {
+                RecvWrs::post(&lent.queues.recv.queue, wr, bad_wr, |wrs| {
                     T::Qp::post_recv(this, wrs)
                 })
             }

@@ -37,6 +37,7 @@ struct Place {
     older: u32,
     newer: u32,
     call: Call,
+    effect: Effect,
     /// When its call has returned. If it has not: [`PENDING`]; [`COMPLETED`] if the WR is done, so
     /// that it was posted; [`ABANDONED`] if it is gone, and its call has to refuse it.
     returned: u64,
@@ -47,12 +48,19 @@ const PENDING: u64 = u64::MAX;
 const COMPLETED: u64 = u64::MAX - 1;
 const ABANDONED: u64 = u64::MAX - 2;
 
-/// A call that posts WRs.
+/// A call that posts WRs: when it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Call {
-    begin: u64,
-    /// It began when the consumer had moved the queue pair to ERROR.
-    in_error: bool,
+pub(super) struct Call(u64);
+
+/// What the consumer relies on when a WR is complete, besides its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Nothing.
+    None,
+    /// The registration with this STag has ended.
+    Ends(u32),
+    /// Nothing more: the WR was executed, maybe without success.
+    Done,
 }
 
 /// A WR that has entered an account.
@@ -74,10 +82,8 @@ impl Account {
                 number: 0,
                 older: NONE,
                 newer: if newer == size { NONE } else { newer },
-                call: Call {
-                    begin: 0,
-                    in_error: false,
-                },
+                call: Call(0),
+                effect: Effect::None,
                 returned: PENDING,
             })?;
         }
@@ -102,12 +108,9 @@ impl Account {
         self.clock
     }
 
-    /// Begins a call that posts WRs; `in_error`: the consumer has moved the queue pair to ERROR.
-    pub(super) fn begin(&mut self, in_error: bool) -> Call {
-        Call {
-            begin: self.tick(),
-            in_error,
-        }
+    /// Begins a call that posts WRs.
+    pub(super) fn begin(&mut self) -> Call {
+        Call(self.tick())
     }
 
     /// Ends a call: WRs of calls that begin from now on come after its WRs.
@@ -120,7 +123,7 @@ impl Account {
             let (this, older) = (at, place.older);
 
             if place.call != call {
-                if place.returned < call.begin {
+                if place.returned < call.0 {
                     break;
                 }
             } else {
@@ -135,11 +138,12 @@ impl Account {
     }
 
     /// Takes in a WR of a call. `None` if there is no place.
-    pub(super) fn enter(&mut self, call: Call) -> Option<Entry> {
+    pub(super) fn enter(&mut self, call: Call, effect: Effect) -> Option<Entry> {
         let (at, newest, number) = (self.free, self.newest, self.entered);
         let place = self.place(at)?;
 
-        (place.call, place.returned, place.number) = (call, PENDING, number);
+        (place.call, place.returned) = (call, PENDING);
+        (place.effect, place.number) = (effect, number);
         (place.older, self.free) = (newest, core::mem::replace(&mut place.newer, NONE));
         match self.place(newest) {
             Some(before) => before.newer = at,
@@ -161,7 +165,7 @@ impl Account {
 
     /// Notes that the WR at a place goes, and has not invalidated what it must. Unless its call
     /// says that it was not posted, it counts as one that is never done.
-    pub(super) fn abandon(&mut self, at: u32) {
+    fn abandon(&mut self, at: u32) {
         match self.place(at) {
             Some(place) if place.returned == PENDING => place.returned = ABANDONED,
             _ => {
@@ -202,11 +206,12 @@ impl Account {
         }
     }
 
-    /// Whether all WRs that were posted before the one at a place are done.
+    /// Whether the WR at a place can be complete: it has invalidated what it must, and all WRs that
+    /// were posted before are done.
     pub(super) fn is_first(&self, at: u32) -> bool {
         let mut next = self.oldest;
 
-        if self.broken {
+        if self.broken || matches!(self.effect(at), Effect::Ends(_)) {
             return false;
         }
         while next != at {
@@ -216,7 +221,7 @@ impl Account {
             else {
                 return false;
             };
-            let before = place.call == own.call || place.returned < own.call.begin;
+            let before = place.call == own.call || place.returned < own.call.0;
 
             if before && place.returned != COMPLETED {
                 return false;
@@ -226,14 +231,36 @@ impl Account {
         true
     }
 
-    /// Whether the consumer had moved the queue pair to ERROR when it posted the WR at a place.
-    pub(super) fn is_in_error(&self, at: u32) -> bool {
+    /// Returns the number of the WR at a place, in the order of posting.
+    pub(super) fn number(&self, at: u32) -> u64 {
         // CAST: A 32-bit number fits.
-        (self.places.get(at as usize)).is_none_or(|place| place.call.in_error)
+        (self.places.get(at as usize)).map_or(u64::MAX, |place| place.number)
     }
 
-    /// Whether the call of a WR, which has not returned, may say that it was not posted: it has
-    /// gone, and was not completed.
+    /// Returns the effect that the WR at a place has still to have.
+    pub(super) fn effect(&self, at: u32) -> Effect {
+        // CAST: A 32-bit number fits.
+        (self.places.get(at as usize)).map_or(Effect::None, |place| place.effect)
+    }
+
+    /// Notes that the WR at a place was executed: it cannot count as not posted any more.
+    pub(super) fn note_executed(&mut self, at: u32) {
+        if let Some(place) = self.place(at) {
+            place.effect = Effect::Done;
+        }
+    }
+
+    /// Notes that the WR at a place goes, without a completion.
+    pub(super) fn give_up(&mut self, at: u32) {
+        match self.effect(at) {
+            Effect::None => self.leave(at),
+            Effect::Ends(_) => self.abandon(at),
+            Effect::Done => self.complete(at),
+        }
+    }
+
+    /// Whether the call of a WR, which has not returned, may say that it was not posted: it is
+    /// gone, and was not completed. Lets it go if it was abandoned.
     pub(super) fn may_refuse(&mut self, entry: Entry) -> bool {
         match self.place(entry.place) {
             Some(place) if place.number == entry.number => {

@@ -105,19 +105,19 @@ pub struct PostedList<'a, W, T> {
 impl<W: RawWr, T> PostedList<'_, W, T> {
     /// Calls `post` with a list of WRs. If it fails, or does not take all of them, stores the first
     /// one that does not count as posted in `bad`: the one that was returned last, unless the
-    /// driver has kept it. `in_error`: the consumer has moved the queue pair to ERROR.
+    /// driver has kept it.
     ///
     /// # Safety
     ///
     /// `first` must satisfy the type invariants, with `queue`, and `bad` be valid. The consumer
     /// must keep the memory that the WRs name until it learns that they are complete.
     pub(crate) unsafe fn post(
-        (queue, in_error): (&Arc<PostedQueue>, bool),
+        queue: &Arc<PostedQueue>,
         first: *const W,
         bad: *mut *const W,
         post: impl FnOnce(&mut PostedList<'_, W, T>) -> Result,
     ) -> Result<c_int> {
-        queue.while_posting(in_error, |call| {
+        queue.while_posting(|call| {
             // INVARIANT: The caller promises them.
             let mut wrs = PostedList {
                 queue,

@@ -2,7 +2,7 @@
 
 //! The queues of kernel users, and where their WRs are completed.
 
-use super::account::{Account, Call, Entry};
+use super::account::{Account, Call, Effect, Entry};
 use kernel::{
     new_spinlock_irq,
     prelude::*,
@@ -67,41 +67,61 @@ impl PostedQueue {
         )
     }
 
-    /// Calls `post` with a call that posts WRs, and returns its result. `in_error`: the consumer
-    /// has moved the queue pair to ERROR. Any context.
-    pub(super) fn while_posting<R>(&self, in_error: bool, post: impl FnOnce(Call) -> R) -> R {
-        let call = self.wrs.lock().account.begin(in_error);
+    /// Calls `post` with a call that posts WRs, and returns its result. Any context.
+    pub(super) fn while_posting<R>(&self, post: impl FnOnce(Call) -> R) -> R {
+        let call = self.wrs.lock().account.begin();
         let posted = post(call);
 
         self.with_wrs(|account| account.end(call));
         posted
     }
 
-    /// Takes in a WR of a call. Any context. Fails with `ENOMEM` if there is no place.
-    pub(super) fn enter(&self, call: Call) -> Result<Entry> {
-        self.wrs.lock().account.enter(call).ok_or(ENOMEM)
+    /// Takes in a WR of a call. Any context. Fails with `ENOMEM` if there is no place, `EINVAL` if
+    /// the queue ends.
+    pub(super) fn enter(&self, call: Call, effect: Effect) -> Result<Entry> {
+        let mut wrs = self.wrs.lock();
+
+        match wrs.ended {
+            true => Err(EINVAL),
+            false => wrs.account.enter(call, effect).ok_or(ENOMEM),
+        }
     }
 
-    /// Notes that the WR at a place is done, and goes. Any context.
+    /// Notes that the consumer gets the completion of the WR at a place, which goes. Any context.
     pub(super) fn complete(&self, place: u32) {
         self.with_wrs(|account| account.complete(place));
     }
 
-    /// Notes that the WR at a place goes, and has not invalidated what it must: unless it counts as
-    /// not posted, no WR of the queue can be completed any more, with a warning. Any context.
-    pub(super) fn abandon(&self, place: u32) {
-        self.with_wrs(|account| account.abandon(place));
+    /// Notes that the WR at a place goes, without a completion. If it has not invalidated what it
+    /// must, and does not count as not posted, no WR of the queue can be completed any more, with a
+    /// warning. Any context.
+    pub(super) fn give_up(&self, place: u32) {
+        self.with_wrs(|account| account.give_up(place));
+    }
+
+    /// Returns the number of the WR at a place, in the order of posting. Any context.
+    pub(super) fn number(&self, place: u32) -> u64 {
+        self.wrs.lock().account.number(place)
+    }
+
+    /// Returns the STag of the registration that the WR at a place has still to end. Any context.
+    pub(super) fn invalidates(&self, place: u32) -> Option<u32> {
+        match self.wrs.lock().account.effect(place) {
+            Effect::Ends(stag) => Some(stag),
+            Effect::None | Effect::Done => None,
+        }
+    }
+
+    /// Notes that the WR at a place was executed: it cannot count as not posted any more. Any
+    /// context.
+    pub(super) fn note_executed(&self, place: u32) {
+        self.wrs.lock().account.note_executed(place);
     }
 
     /// Notes that the driver has left out a WR of a call, which counts as posted: no WR of the
     /// queue can be completed any more, with a warning. Any context.
     pub(super) fn break_off(&self) {
         self.with_wrs(Account::break_off);
-    }
-
-    /// Lets the WR at a place go. Any context.
-    pub(super) fn leave(&self, place: u32) {
-        self.with_wrs(|account| account.leave(place));
     }
 
     /// Calls `f` with the account, of which it may let WRs go.
@@ -120,16 +140,10 @@ impl PostedQueue {
     }
 
     /// Whether the consumer may learn that the WR at a place is complete. That tells it that all
-    /// WRs that were posted to the same queue before are complete, unless the queue is shared. If
-    /// it was posted in ERROR, that tells it that all that the queue pair has registered has ended,
-    /// too: consumers post such a WR to drain the queue. Any context.
-    pub(super) fn may_complete(&self, place: u32, registrations_ended: bool) -> bool {
-        if self.shared {
-            return true;
-        }
-        let wrs = self.wrs.lock();
-
-        wrs.account.is_first(place) && (registrations_ended || !wrs.account.is_in_error(place))
+    /// WRs that were posted to the same queue before are complete, unless the queue is shared. Any
+    /// context.
+    pub(super) fn may_complete(&self, place: u32) -> bool {
+        self.shared || self.wrs.lock().account.is_first(place)
     }
 
     /// Whether the consumer may be told that a WR, which was taken last, was not posted. Any

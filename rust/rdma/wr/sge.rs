@@ -3,8 +3,8 @@
 //! The memory of WRs that kernel users post.
 
 use super::{
-    account::{Call, Entry},
-    Effect, Ends, PostedQueue, WrId, LOCAL_DMA_LKEY, MAX_SGE,
+    account::{Call, Effect, Entry},
+    Ends, PostedQueue, WrId, INVALIDATES, LOCAL_DMA_LKEY, MAX_SGE,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{ffi::c_int, prelude::*, sync::Arc};
@@ -99,13 +99,15 @@ impl Posted {
             (Ends::Sink, Some([sink])) => Effect::Ends(sink.lkey),
             (Ends::Sink, _) => return Err(EINVAL),
         };
-        let entry = queue.enter(call)?;
+        let entry = queue.enter(call, effect)?;
         let posted = Self {
             id: WrId {
                 id,
                 room: lens.fold(0, u32::saturating_add),
-                entry,
-                effect,
+                place: match effect {
+                    Effect::Ends(_) => entry.place | INVALIDATES,
+                    Effect::None | Effect::Done => entry.place,
+                },
                 queue: queue.clone(),
             },
             sges,

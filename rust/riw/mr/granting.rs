@@ -52,6 +52,11 @@ impl Granting {
         self.of_process().ok()
     }
 
+    /// Whether what a kernel user has registered has ended. Any context.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self, Self::Kernel(registrar) if registrar.has_ended())
+    }
+
     /// Ends what the queue pair has granted. Process context or softirq. The caller has stopped the
     /// stream: it does not send, and places nothing.
     pub(super) fn revoke(&self) {

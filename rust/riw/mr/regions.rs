@@ -197,6 +197,12 @@ impl Regions {
         registrar.register(mapping, id).map_err(denied)
     }
 
+    /// Whether what a kernel user has registered has ended. It has with the stream, and before, if
+    /// the user moves the queue pair to ERROR. Any context.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.granting.has_ended()
+    }
+
     /// Ends what the queue pair has registered, and what windows of type 2B it has bound. Process
     /// context or softirq. The caller has stopped the stream: it does not send, and places nothing.
     pub(crate) fn revoke(&self) {

@@ -95,9 +95,17 @@ impl Stream {
         unreported.recv = unreported.recv.and(self.rq.complete(done));
     }
 
+    /// Returns the status of a WR, which is flushed if its memory has ended with the stream.
+    fn status(&self, status: WcStatus) -> WcStatus {
+        match status {
+            WcStatus::LocalProtection if self.regions.has_ended() => WcStatus::Flushed,
+            status => status,
+        }
+    }
+
     /// Completes receive WR `id` with an error. Softirq or process context.
     pub(super) fn fail_recv(&self, id: WrId, status: WcStatus, unreported: &mut Unreported) {
-        let done = RecvDone::failed(id, status);
+        let done = RecvDone::failed(id, self.status(status));
 
         unreported.recv = unreported.recv.and(self.rq.complete(done));
     }
@@ -163,7 +171,7 @@ impl Stream {
     /// Finishes a send WR, and notifies the consumer. Process context; no lock but `tx` is
     /// held. Fails if the completion is lost.
     pub(super) fn finish_wr(&self, place: WrPlace, id: WrId, status: WcStatus) -> Result<(), Lost> {
-        let send = self.sq.finish(place, id, status);
+        let send = self.sq.finish(place, id, self.status(status));
 
         self.report(&Unreported {
             send,

@@ -21,8 +21,8 @@ pub(crate) struct Flushed {
 
 impl Stream {
     /// Completes every WR as flushed: begun ones, posted ones, and those posted meanwhile. Nothing
-    /// is received afterwards. Before the first completion, all ends that the queue pair has
-    /// registered for its peer. Process context.
+    /// is received afterwards. Before the first completion, all that the queue pair has registered
+    /// ends. Process context.
     pub(crate) fn flush(&self, tx: &mut Tx) -> Flushed {
         // Stop placing before the first completion: the peer's data must not reach the sink of a
         // flushed read.
