@@ -261,12 +261,13 @@ impl QpRecvQueue {
         }
     }
 
-    /// Notifies the consumer. Any context; no lock is held.
+    /// Notifies the consumer, as [`PendingNotify::notify_cq`] does.
     pub(crate) fn notify_cq(&self, pending: PendingNotify) {
         pending.notify_cq(&self.cq);
     }
 
-    /// Reports that the shared queue has fallen below its limit. Any context; no lock is held.
+    /// Reports that the shared queue has fallen below its limit. Process context or softirq; the
+    /// caller holds none of the locks 16 to 27 (`Documentation/locking.md`).
     pub(crate) fn report_limit(&self) {
         if let RecvSource::Shared(srq) = &self.source.0 {
             srq.limit_reached();

@@ -73,7 +73,7 @@ impl RxPause {
     }
 }
 
-/// The outcome of [`Stream::receive`]. The caller acts on it when no lock is held.
+/// The outcome of [`Stream::receive`]. The caller acts on it when it holds no lock of the stream.
 #[must_use]
 #[derive(Default)]
 pub(crate) struct Received {
