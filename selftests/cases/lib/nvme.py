@@ -241,6 +241,8 @@ for subsystem in /sys/class/nvme-subsystem/nvme-subsys*; do
     [ -e $subsystem ] && [ "$(cat $subsystem/subsysnqn)" = $NQN ] || continue
     for disk in $subsystem/nvme*n*; do
         [ -e $disk/nsid ] && [ "$(cat $disk/nsid)" = $NSID ] || continue
+        # It is in sysfs before it can be opened.
+        (exec </dev/${disk##*/}) 2>/dev/null || continue
         [ "$(cat $disk/size)" = 0 ] || echo /dev/${disk##*/}
     done
 done
