@@ -7,7 +7,7 @@
 //! queue pair and so on) with room for the driver's data. The data is initialized in place, and
 //! dropped after the last reference to the object: see [`object::Object`].
 //!
-//! # What a driver cannot do wrong
+//! # Rules that the crate enforces
 //!
 //! Consumers in the kernel lend their memory to a driver, and ib_core calls them by pointers. A
 //! driver that accesses the memory too long, or makes up a completion, would corrupt memory

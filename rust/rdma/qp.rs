@@ -38,7 +38,7 @@ pub struct QpBase {
     lent: Option<Lent>,
 }
 
-/// What a kernel user lends to a driver by a queue pair: the memory of WRs, and what WRs register.
+/// The memory that a kernel user lends to a driver by a queue pair: of WRs, and registered by WRs.
 pub(crate) struct Lent {
     pub(crate) queues: PostedQueues,
     pub(crate) grant: Arc<Grant>,

@@ -229,7 +229,7 @@ mod tests {
         Ok(())
     }
 
-    /// What a queue pair has registered ends with its stream, and no copy is in progress then.
+    /// The registrations of a queue pair end with its stream, and no copy is in progress then.
     #[test]
     fn the_end_of_a_stream_waits_for_copies() -> Result {
         let user = User::new()?;

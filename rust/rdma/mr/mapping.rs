@@ -186,7 +186,7 @@ impl PostedMapping {
         &self.region
     }
 
-    /// Returns what the consumer has posted. Any context.
+    /// Returns the attributes that the consumer has posted. Any context.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }

@@ -33,15 +33,9 @@ impl<T: Driver> Registrar<T> {
         registration.is_of(&self.grant)
     }
 
-    /// Returns the right for what a WR registers or invalidates in a region, if it was posted to
-    /// the send queue, and the region is in the protection domain.
-    fn grant_by(&self, id: &WrId, region: &KernelRegion) -> Result<&Arc<Grant>, Unregistered> {
-        let is_own = Arc::ptr_eq(id.queue(), &self.grant.send);
-
-        match is_own && region.is_in(self.grant.pd) {
-            true => Ok(&self.grant),
-            false => Err(Unregistered::Owner),
-        }
+    /// Whether the WR with `id` was posted to the send queue of the queue pair.
+    fn has_posted(&self, id: &WrId) -> bool {
+        Arc::ptr_eq(id.queue(), &self.grant.send)
     }
 
     /// Executes a WR that registers memory. Process context or softirq. Fails with `Stag` if the
@@ -54,10 +48,12 @@ impl<T: Driver> Registrar<T> {
         if !mapping.is_of(id) {
             return Err(Unregistered::Stag);
         }
-        let grant = self.grant_by(id, &region)?.clone();
+        if !self.has_posted(id) || !region.is_in(self.grant.pd) {
+            return Err(Unregistered::Owner);
+        }
 
         id.note_executed();
-        region.register(mapping, grant)
+        region.register(mapping, self.grant.clone())
     }
 
     /// Ends the registration that a WR invalidates, if it is to end one. Call it before the
@@ -71,7 +67,7 @@ impl<T: Driver> Registrar<T> {
         let Some(stag) = id.invalidates() else {
             return Ok(());
         };
-        if !Arc::ptr_eq(id.queue(), &self.grant.send) {
+        if !self.has_posted(id) {
             return Err(Unregistered::Owner);
         }
 
@@ -79,8 +75,10 @@ impl<T: Driver> Registrar<T> {
         let mr = self.mrs.get(stag).ok_or(Unregistered::Stag)?;
         let region = mr.registrations().ok_or(Unregistered::Stag)?;
 
-        self.grant_by(id, region)?;
-        region.invalidate_local(stag, id)
+        match region.is_in(self.grant.pd) {
+            true => region.invalidate_local(stag, id),
+            false => Err(Unregistered::Owner),
+        }
     }
 
     /// Invalidates a registration for the peer, if it has one of `rights` to it. On return no copy

@@ -133,7 +133,7 @@ struct LastRegistration {
 
 /// A registration in force.
 pub struct InForce {
-    /// What the consumer has posted.
+    /// The attributes that the consumer has posted.
     pub terms: Terms,
     /// For [`KernelRegion::copy`].
     pub generation: u64,

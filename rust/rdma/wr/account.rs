@@ -52,7 +52,7 @@ const ABANDONED: u64 = u64::MAX - 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Call(u64);
 
-/// What the consumer relies on when a WR is complete, besides its memory.
+/// An effect of a WR that the consumer relies on when the WR is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Nothing.

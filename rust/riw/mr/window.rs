@@ -312,7 +312,6 @@ impl Window {
             return Err(Denied::InvalidStag);
         }
         let offset = check(&binding.region(pd))?;
-
         let is_own = grantor.is_some_and(|own| binding.grant.is_of(own));
 
         match self.kind == MwKind::One || is_own {

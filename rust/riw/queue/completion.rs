@@ -41,7 +41,7 @@ pub(crate) struct Completion {
     pub(crate) status: WcStatus,
     /// Length of the message in bytes: at most the size of the WR's buffers.
     pub(crate) bytes: u32,
-    /// What a received message has invalidated.
+    /// The registration, region or window that a received message has invalidated.
     pub(crate) invalidated: Option<Invalidated>,
     /// The Immediate Data that was received.
     pub(crate) immediate: Option<ReceivedImmediate>,
