@@ -94,29 +94,25 @@ fn listen_on(
     backlog: Backlog,
 ) -> Result<usize> {
     let ns = dev.netns_of(home)?;
-    let subscription = Subscription::new(dev, backlog)?;
+    let subscription = Subscription::new(dev, id, backlog)?;
     // Outside of the lock: this may load the module of an address family.
     let candidates = candidates(dev, &ns, setup)?;
     let mut found = KVec::with_capacity(candidates.len(), GFP_KERNEL_ACCOUNT)?;
 
     let mut listeners = dev.shared.listeners.lock();
-    for candidate in candidates {
-        match candidate.subscribe(&subscription, &mut listeners, setup.tos, backlog.size) {
-            // There is room.
-            Ok(listener) => vec::push(&mut found, listener, GFP_KERNEL_ACCOUNT)?,
-            Err(e) => {
-                for listener in &found {
-                    listener.drop_subscription(&subscription, &mut listeners);
-                }
-                return Err(e);
-            }
-        }
-    }
-    subscription.open(id, found);
+    let subscribed = candidates.into_iter().try_for_each(|candidate| {
+        let listener =
+            candidate.subscribe(&subscription, &mut listeners, setup.tos, backlog.size)?;
+        // There is room.
+        Ok(vec::push(&mut found, listener, GFP_KERNEL_ACCOUNT)?)
+    });
+    subscription.set_listeners(found);
     drop(listeners);
 
     let token = subscription.token;
-    dev.add(token, Member::Subscription(subscription.clone()))
+    subscribed
+        .and_then(|()| dev.add(token, Member::Subscription(subscription.clone())))
+        // Connections may have arrived.
         .inspect_err(|_| subscription.as_arc_borrow().close())?;
     Ok(token)
 }
@@ -179,8 +175,9 @@ impl Candidate {
         })
     }
 
-    /// Finds the listener, or opens it, and adds `subscription` to it. May sleep; riw allocates
-    /// nothing. Fails as `bind()` and `listen()` do, and as [`Listener::subscribe`].
+    /// Adds `subscription` to the listener for the address, which is opened if there is none. May
+    /// sleep; riw allocates nothing. Fails as `bind()` and `listen()` do, and as
+    /// [`Listener::subscribe`].
     fn subscribe(
         self,
         subscription: &Arc<Subscription>,
@@ -188,16 +185,19 @@ impl Candidate {
         tos: Option<u8>,
         backlog: u32,
     ) -> Result<Arc<Listener>> {
-        let listener = match listeners.entry(self.listener.key) {
-            Entry::Occupied(known) => known.get().clone(),
-            Entry::Vacant(entry) => {
-                (self.listener).open(self.link, self.hook, tos, backlog)?;
-                entry.insert(self.listener, self.listener_node).clone()
+        match listeners.entry(self.listener.key) {
+            Entry::Occupied(known) => {
+                let listener = known.get().clone();
+                listener.subscribe(subscription, self.subscription_node)?;
+                Ok(listener)
             }
-        };
-
-        listener.subscribe(subscription, self.subscription_node)?;
-        Ok(listener)
+            Entry::Vacant(entry) => {
+                // Before it is open: a connection without a subscription is reset.
+                (self.listener).subscribe(subscription, self.subscription_node)?;
+                (self.listener).open(self.link, self.hook, tos, backlog)?;
+                Ok(entry.insert(self.listener, self.listener_node).clone())
+            }
+        }
     }
 }
 

@@ -37,23 +37,23 @@ pub(super) struct Subscription {
 }
 
 struct SubscriptionState {
-    /// `None` before the subscription is open and once it is closed.
+    /// `None` once the subscription is closed.
     id: Option<ARef<CmId>>,
-    /// One for each transport while it is open.
+    /// One for each transport, from when all of them are open.
     listeners: KVec<Arc<Listener>>,
     half_open: HalfOpen<Arc<dyn CmConnection>>,
 }
 
 impl Subscription {
-    /// Creates a subscription, not open yet. May sleep.
-    pub(super) fn new(dev: &Arc<CmDevice>, backlog: Backlog) -> Result<Arc<Self>> {
+    /// Creates a subscription, which no listener has yet: connect requests go to `id`. May sleep.
+    pub(super) fn new(dev: &Arc<CmDevice>, id: &CmId, backlog: Backlog) -> Result<Arc<Self>> {
         Arc::pin_init(
             try_pin_init!(Self {
                 dev: dev.clone(),
                 token: dev.token(),
                 backlog: Share::new(&dev.shared.backlogs, backlog)?,
                 state <- new_mutex!(SubscriptionState {
-                    id: None,
+                    id: Some(ARef::from(id)),
                     listeners: KVec::new(),
                     half_open: HalfOpen::new(),
                 }, "riw::cm::Subscription::state"),
@@ -70,12 +70,9 @@ impl Subscription {
         }
     }
 
-    /// Opens the subscription, which `listeners` have: connect requests go to `id`. May sleep.
-    pub(super) fn open(&self, id: &CmId, listeners: KVec<Arc<Listener>>) {
-        let mut state = self.state.lock();
-
-        state.id = Some(ARef::from(id));
-        state.listeners = listeners;
+    /// Sets the listeners that have the subscription: the close drops it from them. May sleep.
+    pub(super) fn set_listeners(&self, listeners: KVec<Arc<Listener>>) {
+        self.state.lock().listeners = listeners;
     }
 
     /// Reports an event to iw_cm. `ENOENT` if the subscription is closed; otherwise fails as

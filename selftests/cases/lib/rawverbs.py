@@ -58,6 +58,8 @@ CQ_OVERFLOW = 0
 ALL_RIGHTS = 0xf | 1 << 4
 """Access flags: all, also that a peer may invalidate the region."""
 
+CONNECT_REQUEST = 4
+"""An event of rdma_cm."""
 ENDED = (10, 15)
 """Events of rdma_cm: DISCONNECTED, TIMEWAIT_EXIT."""
 
@@ -300,6 +302,10 @@ class Qp(_Receives):
             self.ring_send()
         return must
 
+    def awaits_bell(self):
+        """Whether the next send WR rings the doorbell."""
+        return self.sq.count(WAKE_AT) == self.sq.next
+
     def ring_send(self):
         self.ctx.command(POST_SEND, struct.pack("=4I", self.handle, 0, 0, 56), 4)
 
@@ -367,16 +373,28 @@ class Cm:
     def connect(self, addr, port, active, passive, netns=("", "")):
         """Connects two queue pairs of this process, which are in these network namespaces."""
         with NetNSEnter(netns[1]):
-            listener = self.create_id()
-        self.command(2, bytes(8) + self.address(addr, port) + struct.pack("=I", listener))
-        self.command(7, struct.pack("=II", listener, 4))
+            self.listen(addr, port)
         with NetNSEnter(netns[0]):
             client = self.start(addr, port, active)
-        server = self.event(4)
+        server = self.event(CONNECT_REQUEST)
         self.command(8, struct.pack("=Q", 1) + self.parameters(passive) + struct.pack("=II8x", server, 0))
         self.event(9)
         self.event(9)
         return client, server
+
+    def listen(self, addr, port):
+        """Listens in the namespace of the process."""
+        listener = self.create_id()
+        self.command(2, bytes(8) + self.address(addr, port) + struct.pack("=I", listener))
+        self.command(7, struct.pack("=II", listener, 4))
+
+    def readable(self):
+        """Whether there is an event."""
+        return bool(select.select([self.fd], [], [], 0)[0])
+
+    def reject(self, number):
+        """Rejects a connect request."""
+        self.command(9, struct.pack("=I260x", number))
 
     def start(self, addr, port, qp):
         """Starts to connect a queue pair: event 9 follows. Returns the id."""
