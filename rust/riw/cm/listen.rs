@@ -5,7 +5,9 @@
 //! For a wildcard listener rdma_cm listens on each device. The devices in the consumer's network
 //! namespace then share a socket for each transport, VRF, address and port. A connection goes to
 //! the device whose netdev has the local address of the connection. The netdev by which the packets
-//! arrive does not count: packets to an address of this host arrive by `lo`.
+//! arrive does not count: packets to an address of this host arrive by `lo`. rdma_cm listens on the
+//! devices one after the other: until it has come to a device, a connection to that is reset, as if
+//! nobody listened.
 //!
 //! On a device in another namespace there is no socket, in the shared mode of `rdma system` as in
 //! the exclusive one: rdma_cm would let the consumer accept no connection there, and the port is
@@ -94,7 +96,7 @@ fn listen_on(
     backlog: Backlog,
 ) -> Result<usize> {
     let ns = dev.netns_of(home)?;
-    let subscription = Subscription::new(dev, id, backlog)?;
+    let subscription = Subscription::new(dev, backlog)?;
     // Outside of the lock: this may load the module of an address family.
     let candidates = candidates(dev, &ns, setup)?;
     let mut found = KVec::with_capacity(candidates.len(), GFP_KERNEL_ACCOUNT)?;
@@ -114,6 +116,7 @@ fn listen_on(
         .and_then(|()| dev.add(token, Member::Subscription(subscription.clone())))
         // Connections may have arrived.
         .inspect_err(|_| subscription.as_arc_borrow().close())?;
+    subscription.open(id);
     Ok(token)
 }
 

@@ -37,23 +37,32 @@ pub(super) struct Subscription {
 }
 
 struct SubscriptionState {
-    /// `None` once the subscription is closed.
-    id: Option<ARef<CmId>>,
-    /// One for each transport, from when all of them are open.
+    recipient: Recipient,
+    /// One for each transport, once all of them have the subscription.
     listeners: KVec<Arc<Listener>>,
     half_open: HalfOpen<Arc<dyn CmConnection>>,
 }
 
+/// Who gets the connect requests of a subscription.
+enum Recipient {
+    /// They wait for the end of the call that listens. If that fails, rdma_cm destroys the id with
+    /// locks held that the handler of a request needs, and iw_cm waits for that.
+    Awaited,
+    Listening(ARef<CmId>),
+    /// The subscription is closed.
+    Gone,
+}
+
 impl Subscription {
-    /// Creates a subscription, which no listener has yet: connect requests go to `id`. May sleep.
-    pub(super) fn new(dev: &Arc<CmDevice>, id: &CmId, backlog: Backlog) -> Result<Arc<Self>> {
+    /// Creates a subscription, which no listener has yet. May sleep.
+    pub(super) fn new(dev: &Arc<CmDevice>, backlog: Backlog) -> Result<Arc<Self>> {
         Arc::pin_init(
             try_pin_init!(Self {
                 dev: dev.clone(),
                 token: dev.token(),
                 backlog: Share::new(&dev.shared.backlogs, backlog)?,
                 state <- new_mutex!(SubscriptionState {
-                    id: Some(ARef::from(id)),
+                    recipient: Recipient::Awaited,
                     listeners: KVec::new(),
                     half_open: HalfOpen::new(),
                 }, "riw::cm::Subscription::state"),
@@ -75,11 +84,26 @@ impl Subscription {
         self.state.lock().listeners = listeners;
     }
 
-    /// Reports an event to iw_cm. `ENOENT` if the subscription is closed; otherwise fails as
-    /// [`CmId::event`] does. May sleep.
+    /// Connect requests go to `id` from now on, unless the subscription is closed. May sleep.
+    pub(super) fn open(&self, id: &CmId) {
+        let mut state = self.state.lock();
+
+        if matches!(state.recipient, Recipient::Awaited) {
+            state.recipient = Recipient::Listening(ARef::from(id));
+        }
+        drop(state);
+        self.backlog.offer_next();
+    }
+
+    /// Reports an event to iw_cm. `EAGAIN` if the subscription is not open yet, `ENOENT` if it is
+    /// closed; otherwise fails as [`CmId::event`] does. May sleep.
     pub(super) fn report_event(&self, event: &CmEvent<'_>) -> Result {
         // Under the lock: no event may reach the id after `close`.
-        self.state.lock().id.as_ref().ok_or(ENOENT)?.event(event)
+        match &self.state.lock().recipient {
+            Recipient::Awaited => Err(EAGAIN),
+            Recipient::Listening(id) => id.event(event),
+            Recipient::Gone => Err(ENOENT),
+        }
     }
 
     /// Adds the half-open connection number `token`. Evicts one if there are too many.
@@ -94,7 +118,7 @@ impl Subscription {
         let connection = RBTreeNode::new((source, token), connection, GFP_KERNEL_ACCOUNT)?;
         let mut state = self.state.lock();
 
-        if state.id.is_none() {
+        if matches!(state.recipient, Recipient::Gone) {
             return Err(ECONNREFUSED);
         }
         if let Some(evicted) = state.half_open.insert(connection) {
@@ -117,12 +141,12 @@ impl CmSubscription for Subscription {
         let this = Arc::from(self);
         // Until the sockets are closed: another caller, which finds none, must not return before.
         let mut all = this.dev.shared.listeners.lock();
-        let (id, listeners, half_open) = {
+        let (recipient, listeners, half_open) = {
             let mut state = this.state.lock();
             let half_open = core::mem::replace(&mut state.half_open, HalfOpen::new());
 
             (
-                state.id.take(),
+                core::mem::replace(&mut state.recipient, Recipient::Gone),
                 core::mem::take(&mut state.listeners),
                 half_open,
             )
@@ -135,7 +159,7 @@ impl CmSubscription for Subscription {
         for connection in half_open.iter() {
             connection.as_arc_borrow().evict();
         }
-        drop(id);
+        drop(recipient);
         this.backlog.retire();
         this.dev.remove(this.token);
     }
