@@ -216,6 +216,11 @@ impl CmDevice {
         self.settings.release();
     }
 
+    /// Waits for the end of a shutdown that has begun. May sleep.
+    pub(super) fn wait_for_shutdown(&self) {
+        drop(self.shutdown.lock());
+    }
+
     /// Whether the shutdown of the device has begun. May sleep.
     pub(crate) fn is_shut_down(&self) -> bool {
         self.state.lock().members.is_shut_down()

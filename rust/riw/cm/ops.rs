@@ -79,7 +79,11 @@ impl CmOperations for Riw {
     }
 
     fn destroy_listen(dev: &Device<Self>, token: usize) -> Result {
-        let subscription = dev.cm.subscription(token).ok_or(ENOENT)?;
+        let Some(subscription) = dev.cm.subscription(token) else {
+            // A shutdown of the device may be about to close it.
+            dev.cm.wait_for_shutdown();
+            return Err(ENOENT);
+        };
 
         without_io(|| subscription.as_arc_borrow().close());
         Ok(())
