@@ -219,20 +219,20 @@ impl<T: Driver> WcRoom<'_, T> {
     /// [`Registrar::revoke`]: crate::mr::Registrar::revoke
     pub fn push(&mut self, wc: Wc<'_, T>) -> Result {
         let lent = wc.qp.lent().ok_or(EINVAL)?;
-        let is_of_queue = (lent.queues).complete(wc.opcode.is_receive(), wc.id.queue(), self.cq);
+        let is_of_queue = (lent.queues).completes(wc.opcode.is_receive(), wc.id.queue(), self.cq);
         let is_early = wc.status == WcStatus::Flushed && !lent.grant.has_ended();
 
-        if !is_of_queue || is_early || !wc.id.may_complete() {
+        if !is_of_queue || is_early {
             return Err(EINVAL);
         }
-        self.left = self.left.checked_sub(1).ok_or(ENOSPC)?;
-
-        let (ex, flags) = wc.ex.into_raw(&lent.grant);
+        let left = self.left.checked_sub(1).ok_or(ENOSPC)?;
         let byte_len = wc.id.byte_len(wc.bytes);
+        let wr_id = wc.id.complete().map_err(|_| EINVAL)?;
+
+        self.left = left;
+        let (ex, flags) = wc.ex.into_raw(&lent.grant);
         let raw = bindings::ib_wc {
-            __bindgen_anon_1: bindings::ib_wc__bindgen_ty_1 {
-                wr_id: wc.id.into_raw(),
-            },
+            __bindgen_anon_1: bindings::ib_wc__bindgen_ty_1 { wr_id },
             status: wc.status.into_raw(),
             opcode: wc.opcode.into_raw(),
             byte_len,

@@ -145,19 +145,15 @@ impl WrId {
         self.place = self.place();
     }
 
-    /// Whether the consumer may learn that the WR is complete: it has invalidated what it must, and
-    /// the WRs before it are complete.
-    pub(crate) fn may_complete(&self) -> bool {
-        self.queue.may_complete(self.place())
-    }
-
-    /// Returns the `wr_id` of a completion, which the consumer gets.
-    pub(crate) fn into_raw(mut self) -> u64 {
-        let place = self.place();
-
+    /// Completes the WR, and returns the `wr_id` of its completion, which the consumer gets.
+    /// Returns the id if the consumer must not learn yet that the WR is complete: it has not
+    /// invalidated what it must, or a WR before it is not complete. Any context.
+    pub(crate) fn complete(mut self) -> Result<u64, Self> {
+        if !self.queue.complete(self.place()) {
+            return Err(self);
+        }
         self.place = GONE;
-        self.queue.complete(place);
-        self.id
+        Ok(self.id)
     }
 }
 

@@ -87,9 +87,18 @@ impl PostedQueue {
         }
     }
 
-    /// Notes that the consumer gets the completion of the WR at a place, which goes. Any context.
-    pub(super) fn complete(&self, place: u32) {
-        self.with_wrs(|account| account.complete(place));
+    /// Notes that the consumer gets the completion of the WR at a place, which goes. Returns
+    /// whether it may: by that, it learns that all WRs that were posted to the queue before are
+    /// complete, unless the queue is shared. Any context.
+    pub(super) fn complete(&self, place: u32) -> bool {
+        self.with_wrs(|account| {
+            let may = self.shared || account.is_first(place);
+
+            if may {
+                account.complete(place);
+            }
+            may
+        })
     }
 
     /// Notes that the WR at a place goes, without a completion. If it has not invalidated what it
@@ -125,11 +134,11 @@ impl PostedQueue {
     }
 
     /// Calls `f` with the account, of which it may let WRs go.
-    fn with_wrs(&self, f: impl FnOnce(&mut Account)) {
+    fn with_wrs<R>(&self, f: impl FnOnce(&mut Account) -> R) -> R {
         let mut wrs = self.wrs.lock();
         let was_broken = wrs.account.is_broken();
 
-        f(&mut wrs.account);
+        let result = f(&mut wrs.account);
         let breaks = wrs.account.is_broken() && !was_broken && !wrs.ended;
 
         if wrs.ended && wrs.account.is_empty() {
@@ -137,13 +146,7 @@ impl PostedQueue {
         }
         drop(wrs);
         warn_on!(breaks);
-    }
-
-    /// Whether the consumer may learn that the WR at a place is complete. That tells it that all
-    /// WRs that were posted to the same queue before are complete, unless the queue is shared. Any
-    /// context.
-    pub(super) fn may_complete(&self, place: u32) -> bool {
-        self.shared || self.wrs.lock().account.is_first(place)
+        result
     }
 
     /// Whether the consumer may be told that a WR, which was taken last, was not posted. Any
@@ -198,7 +201,7 @@ pub(crate) struct PostedQueues {
 impl PostedQueues {
     /// Whether `cq` gets the completions of WRs that were posted to `queue`: to the receive queue
     /// if `receive`, or to the send queue. Any context.
-    pub(crate) fn complete(
+    pub(crate) fn completes(
         &self,
         receive: bool,
         queue: &Arc<PostedQueue>,

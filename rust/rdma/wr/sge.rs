@@ -181,7 +181,7 @@ impl Posted {
         // SAFETY: The SGEs belong to the WR. Its consumer keeps the memory until it learns that the
         // WR is complete. Only the completion with the id in `self` says so, and nothing takes the
         // id out while the result borrows `self`; or the completion of a later WR of the same queue
-        // (`WrId::may_complete`), a failed post (`PostedQueue::may_refuse`), or the end of the
+        // (`WrId::complete`), a failed post (`PostedQueue::may_refuse`), or the end of the
         // queue (`PostedQueue::end`), and these wait for the drop of the id, or refuse.
         let memory = |sge: &PostedSge| unsafe { sge.memory(addr, len) };
 
