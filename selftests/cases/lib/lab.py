@@ -282,6 +282,12 @@ def settings(*nodes, **values):
             setting(dev, name, f"{value}\n")
 
 
+def unload(host=None):
+    """Unloads the module. With lockdep, the kernel keeps a module that has named the lock of a socket, until RCU has
+    freed the socket."""
+    wait_until(lambda: not cmd(["rmmod", DRIVER], fail=False, host=host).ret, 10, "rmmod")
+
+
 def set_transport(transport, *nodes):
     """Sets the transport of the devices of `nodes`: tcp, sctp or both."""
     for node in nodes:

@@ -42,7 +42,7 @@ def measure():
                 done = cmd(["message_cost", operation, size, batch, count, node.addr, node.addr])
                 costs.append(float(done.stdout))
     finally:
-        cmd(["rmmod", lab.DRIVER])
+        lab.unload()
     return costs
 
 

@@ -33,7 +33,7 @@ def loaded(path, *parameters, host=None):
     try:
         yield
     finally:
-        cmd(f"rmmod {lab.DRIVER}", host=host)
+        lab.unload(host)
 
 
 @contextmanager
