@@ -18,7 +18,7 @@ import struct
 from pathlib import Path
 
 import lab
-from ksft import PACE, KsftFailEx
+from ksft import PACE, KsftFailEx, ksft_eq
 from netns import NetNSEnter
 from nldev_fuzz import CLIENT, HEADER, NETLINK_RDMA, REQUEST
 from utils import wait_until
@@ -424,6 +424,16 @@ class Pair:
         self.qps = [of.create_qp(pd, cq, **kwargs) for (of, pd), cq in zip(sides, self.cqs)]
         self.ids = cm.connect(addr, lab.new_port(), *self.qps, netns=netns)
         self.active, self.passive = self.qps
+
+    def settle(self):
+        """Sends a message of a single octet, and waits until riw looks for no other one without a doorbell: it does
+        when it has connected."""
+        self.passive.post_recv(1, self.sge(1, 0, 1))
+        self.active.post_send(1, SEND, self.sge(0, 0, 1))
+        for cq in self.cqs:
+            wr_id, _, status, *_ = cq.wait()
+            ksft_eq((wr_id, status), (1, SUCCESS), "completion")
+        wait_until(self.active.awaits_bell, 20, "riw waits for the doorbell")
 
     def sge(self, side, at, length):
         return (self.memory[side].addr + at, length, self.keys[side])
