@@ -150,12 +150,18 @@ def expect(moves, own, other):
         ksft_eq(messages(moves()), wanted, "counters, traffic")
 
 
+def exchanged(here, there):
+    """Returns what each end has received, with what the other has sent."""
+    return [({name[3:]: value for name, value in receiver.items() if name.startswith("rx_")},
+             {name[3:]: value for name, value in sender.items()
+              if name.startswith("tx_") and not name.endswith("_runs")})
+            for sender, receiver in ((here, there), (there, here))]
+
+
 def conserved(here, there):
     """Checks that each end has received what the other has sent."""
-    for sender, receiver in ((here, there), (there, here)):
-        ksft_eq({name[3:]: value for name, value in receiver.items() if name.startswith("rx_")},
-                {name[3:]: value for name, value in sender.items()
-                 if name.startswith("tx_") and not name.endswith("_runs")}, "received, sent")
+    for received, sent in exchanged(here, there):
+        ksft_eq(received, sent, "received, sent")
 
 
 class Traffic:

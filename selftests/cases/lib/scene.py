@@ -5,7 +5,7 @@ from ksft import PACE, defer, ksft_true, point
 from netns import NetNS
 from utils import bkg, ip, rdma, wait_until, within
 
-AT_ONCE = 5
+AT_ONCE = 9
 """Seconds for an end that waits for no peer: less than riw's own time limits, on a slow kernel too."""
 LINGER = 11
 """Seconds until riw resets a connection whose peer does not answer. They do not depend on the kernel."""
