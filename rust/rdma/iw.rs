@@ -436,9 +436,9 @@ pub trait CmOperations: Driver {
     fn reject(dev: &Device<Self>, token: usize, rejection: &Rejection<'_>) -> Result;
 
     /// Starts to listen (`iw_create_listen`). [`CmEvent::ConnectRequest`] reports each connection
-    /// to `id`; none is reported if this fails: rdma_cm then destroys `id` with a lock held that
-    /// its handler needs, and iw_cm waits for the handler. `home` is the network namespace of the
-    /// consumer, unless that is being dismantled. For a wildcard or loopback address rdma_cm
+    /// to `id`; none is reported if this fails: rdma_cm then destroys `id`, maybe with a lock held
+    /// that its handler needs, and iw_cm waits for the handler. `home` is the network namespace of
+    /// the consumer, unless that is being dismantled. For a wildcard or loopback address rdma_cm
     /// listens on all devices, also on those of other namespaces, where it would not let the
     /// consumer accept.
     ///

@@ -235,7 +235,8 @@ impl Endpoint {
         }
     }
 
-    /// Reports a request that is half-open. If iw_cm has no room, queues it. May sleep.
+    /// Reports a request that is half-open. Queues it if iw_cm has no room, or if the call that
+    /// listens has not returned. May sleep.
     fn report_request(self: &Arc<Self>, mut undecided: KBox<Undecided>) -> Step {
         match undecided.report(self.token) {
             Ok(()) => {

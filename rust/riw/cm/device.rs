@@ -123,7 +123,8 @@ pub(crate) struct CmDevice {
     pub(super) lingers: Arc<LingerSet>,
     /// The task that is registering the device; otherwise 0.
     registering: Atomic<i32>,
-    /// Held during the shutdown, so that a second caller waits for the end of it.
+    /// Held during the shutdown: a second caller, and [`Self::wait_for_shutdown`], wait for the end
+    /// of it.
     #[pin]
     shutdown: Mutex<()>,
     #[pin]

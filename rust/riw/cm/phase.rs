@@ -10,7 +10,7 @@
 //! | `Connecting` | the transport | – | connect reply with an error |
 //! | `AwaitReply` | the answer of the peer | – | connect reply with an error |
 //! | `AwaitRequest` | the request of the peer | – | – |
-//! | `Queued` | room in the consumer's backlog | – | – |
+//! | `Queued` | room in the consumer's backlog, or the end of the call that listens | – | – |
 //! | `Reported` | `accept` or `reject` | connect request | – |
 //! | `AwaitFirst` | the first segment | connect request | established with an error, close |
 //! | `Rdma` | the end | connect reply or established | close |

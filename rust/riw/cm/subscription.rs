@@ -38,15 +38,15 @@ pub(super) struct Subscription {
 
 struct SubscriptionState {
     recipient: Recipient,
-    /// One for each transport, once all of them have the subscription.
+    /// Those that have the subscription, once all transports have been tried.
     listeners: KVec<Arc<Listener>>,
     half_open: HalfOpen<Arc<dyn CmConnection>>,
 }
 
 /// Who gets the connect requests of a subscription.
 enum Recipient {
-    /// They wait for the end of the call that listens. If that fails, rdma_cm destroys the id with
-    /// locks held that the handler of a request needs, and iw_cm waits for that.
+    /// They wait for the end of the call that listens. If that fails, rdma_cm destroys the id,
+    /// maybe with a lock held that the handler of a request needs, and iw_cm waits for the handler.
     Awaited,
     Listening(ARef<CmId>),
     /// The subscription is closed.
