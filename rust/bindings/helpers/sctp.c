@@ -247,6 +247,7 @@ void riw_helper_sctp_look(struct sock *sk, struct riw_sctp_look *look)
 		look->silence = riw_sctp_silence(asoc);
 		look->moved = (u64)asoc->ctsn_ack_point +
 			      sctp_tsnmap_get_ctsn(&asoc->peer.tsn_map);
+		look->tags = (u64)asoc->c.my_vtag << 32 | asoc->c.peer_vtag;
 	}
 	release_sock(sk);
 }

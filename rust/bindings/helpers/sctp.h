@@ -26,6 +26,7 @@ struct riw_sctp_look {
 	u32 addrs;		/* of the peer */
 	u32 silence;		/* ms since the last packet of the peer; U32_MAX: none */
 	u64 moved;		/* changes when either side has received something */
+	u64 tags;		/* of both sides; a restart changes them */
 };
 
 /* A received message, or a part of it. */

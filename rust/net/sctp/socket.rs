@@ -5,7 +5,15 @@
 use super::watch;
 use crate::{AnyEvent, Base, Listener, ListenerHook, Pernet, SendBuf};
 use core::{mem::MaybeUninit, net::SocketAddr, ops::Deref};
-use kernel::{bindings::bio_vec, error::to_result, prelude::*, sync::Arc};
+use kernel::{
+    bindings::bio_vec,
+    error::to_result,
+    prelude::*,
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc,
+    },
+};
 use kernel_ext::net::{addr, Family, Netns};
 use riw_bindings as bindings;
 
@@ -82,19 +90,23 @@ pub enum PartKind {
 /// # Invariants
 ///
 /// It is an SCTP socket in the one-to-one style.
-pub struct SctpSocket(Base);
+pub struct SctpSocket {
+    base: Base,
+    /// The tags of the association when it was first seen established; before, 0.
+    tags: Atomic<u64>,
+}
 
 impl Deref for SctpSocket {
     type Target = Base;
 
     fn deref(&self) -> &Base {
-        &self.0
+        &self.base
     }
 }
 
 impl Drop for SctpSocket {
     fn drop(&mut self) {
-        self.0.set_no_linger();
+        self.base.set_no_linger();
     }
 }
 
@@ -117,7 +129,10 @@ impl SctpSocket {
             return Err(EPROTONOSUPPORT);
         }
         // INVARIANT: It is new, of SCTP and SOCK_STREAM.
-        let this = Self(Base::new(pernet, ns, family, bindings::IPPROTO_SCTP)?);
+        let this = Self {
+            base: Base::new(pernet, ns, family, bindings::IPPROTO_SCTP)?,
+            tags: Atomic::new(0),
+        };
 
         // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
         to_result(unsafe {
@@ -181,19 +196,30 @@ impl SctpSocket {
     }
 
     /// Returns the state of the association. May sleep.
+    ///
+    /// One that the peer has restarted is gone, by `ECONNRESET`. SCTP queues an event for each
+    /// restart, without a limit, behind the messages that are not read yet: so this does not wait
+    /// for the event.
     pub fn look(&self) -> Look {
         let mut look = bindings::riw_sctp_look::default();
 
         // SAFETY: By the type's invariants it is a valid SCTP socket. The helper locks it.
         unsafe { bindings::sctp_look(self.sk().as_ptr(), &mut look) };
+        let phase = match look.phase {
+            bindings::riw_sctp_phase_RIW_SCTP_CONNECTING => Phase::Connecting,
+            bindings::riw_sctp_phase_RIW_SCTP_ESTABLISHED => Phase::Established,
+            bindings::riw_sctp_phase_RIW_SCTP_SHUTDOWN => Phase::ShuttingDown,
+            _ => Phase::Gone,
+        };
+        let error = (look.err != 0).then(|| Error::from_errno(look.err.saturating_neg()));
+        let (phase, error) = match self.is_restarted(phase, look.tags) {
+            true => (Phase::Gone, error.or(Some(ECONNRESET))),
+            false => (phase, error),
+        };
+
         Look {
-            phase: match look.phase {
-                bindings::riw_sctp_phase_RIW_SCTP_CONNECTING => Phase::Connecting,
-                bindings::riw_sctp_phase_RIW_SCTP_ESTABLISHED => Phase::Established,
-                bindings::riw_sctp_phase_RIW_SCTP_SHUTDOWN => Phase::ShuttingDown,
-                _ => Phase::Gone,
-            },
-            error: (look.err != 0).then(|| Error::from_errno(look.err.saturating_neg())),
+            phase,
+            error,
             adaptation: look.adaptation,
             chunk: look.chunk,
             unacknowledged: look.unacked,
@@ -202,6 +228,19 @@ impl SctpSocket {
             addrs: look.addrs,
             silence: look.silence,
             moved: look.moved,
+        }
+    }
+
+    /// Whether an association in `phase`, with these tags, is not the one that was established
+    /// first.
+    fn is_restarted(&self, phase: Phase, tags: u64) -> bool {
+        match phase {
+            Phase::Connecting | Phase::Gone => false,
+            // Whoever notes them first: a restart in between changes them for the other one.
+            Phase::Established | Phase::ShuttingDown => self
+                .tags
+                .cmpxchg(0, tags, ordering::Relaxed)
+                .is_err_and(|noted| noted != tags),
         }
     }
 
@@ -351,7 +390,10 @@ impl SctpListenSocket {
     /// `kernel_accept()`.
     pub fn accept(&self) -> Result<SctpSocket> {
         // INVARIANT: A child of an SCTP socket is one.
-        let child = SctpSocket(self.0.accept()?);
+        let child = SctpSocket {
+            base: self.0.accept()?,
+            tags: Atomic::new(0),
+        };
 
         // With a later listener.
         child.share_port(true);
