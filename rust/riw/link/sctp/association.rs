@@ -363,6 +363,10 @@ impl Carrier for Association {
                 let _ = self.socket.shutdown_write();
             }
         }
+        if self.shutting_down {
+            // The chunks that it holds have no use any more.
+            self.inlet = None;
+        }
         let look = self.socket.look();
 
         match look.phase {
