@@ -51,6 +51,8 @@ pub(crate) struct Inlet {
     broken: bool,
     /// This side has accepted, and the initiator has sent nothing since then.
     accept_unanswered: bool,
+    /// The error that has ended the association: the socket reports it once.
+    error: Option<Error>,
     reorder: Reorder,
 }
 
@@ -94,6 +96,7 @@ impl Inlet {
             current: None,
             broken: false,
             accept_unanswered: false,
+            error: None,
             reorder,
         }
     }
@@ -113,6 +116,7 @@ impl Inlet {
             current,
             broken,
             accept_unanswered,
+            error,
             reorder,
         } = self;
 
@@ -128,6 +132,7 @@ impl Inlet {
         *current = None;
         *broken = false;
         *accept_unanswered = false;
+        *error = None;
     }
 
     /// Begins a session that an initiator will request. It holds nothing: an initiator sends one
@@ -176,7 +181,7 @@ impl Inlet {
         mut with_socket: impl FnMut(&mut dyn FnMut(&SctpSocket) -> Result) -> Result,
         mut place: impl FnMut(&Segment, &[u8]) -> bool,
     ) -> Fetched {
-        let mut closed = None;
+        let mut closed = self.error.map(Fetched::Closed);
 
         loop {
             if self.current.is_some() {
@@ -201,12 +206,7 @@ impl Inlet {
                         return Fetched::Closed(e);
                     }
                 }
-                Err(NoPart::Full) => {
-                    self.message.clear();
-                    self.skips = true;
-                    self.skipped = 0;
-                    self.current = Some(Current::Bad(Sctp::Length));
-                }
+                Err(NoPart::Full) => self.refuse_message(),
                 Err(NoPart::Broken(e)) => {
                     self.broken = true;
                     return Fetched::Closed(e);
@@ -220,7 +220,10 @@ impl Inlet {
                     }
                     Some(end) => return end,
                     None => match ended(&mut with_socket, e) {
-                        Some(end) => closed = Some(end),
+                        Some(end) => {
+                            self.error = kept(&end);
+                            closed = Some(end);
+                        }
                         None => return Fetched::Nothing,
                     },
                 },
@@ -242,6 +245,14 @@ impl Inlet {
         })
         .map_err(NoPart::Socket)?;
         received
+    }
+
+    /// The message is too long: reports it, and lets the rest be skipped.
+    fn refuse_message(&mut self) {
+        self.message.clear();
+        self.skips = true;
+        self.skipped = 0;
+        self.current = Some(Current::Bad(Sctp::Length));
     }
 
     /// Skips a part of a message that is too long. `ECONNRESET` if there are too many of them, or
@@ -380,6 +391,15 @@ fn early_head<'a>(
     let (segment, payload) = early_write(head, chunk.len()).filter(|_| ppid == PPID_SEGMENT)?;
 
     place(&segment, chunk.get(payload)?).then_some(head)
+}
+
+/// Returns the error of an end, which the socket will not report again. A link whose connection has
+/// been taken reports `ENOTCONN`, but the association goes on.
+fn kept(end: &Fetched) -> Option<Error> {
+    match end {
+        Fetched::Closed(error) if *error != ENOTCONN => Some(*error),
+        _ => None,
+    }
 }
 
 /// Returns how an association has ended; `None` if it has not ended. `error` is the error of a
