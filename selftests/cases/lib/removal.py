@@ -3,10 +3,11 @@
 
 import errno
 import re
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import lab
 from ksft import KsftFailEx, ksft_in, ksft_true
+from perftest import ATTEMPTS, REJECTED
 from utils import bkg, cmd, ip, wait_until
 
 KILOBYTES = 200
@@ -39,13 +40,30 @@ def stress(left, right):
 @contextmanager
 def perftest(left, right, size=65536):
     """Writes messages of `size` bytes from `left` to `right`."""
-    port = lab.new_port()
-    common = ["-R", "-F", "-p", port, "-s", size, "-D", 300]
-    with bkg(["ib_write_bw", "-d", right.dev, *common], host=right) as server:
-        lab.wait_port_listen(port, host=right, server=server)
-        with bkg(["ib_write_bw", "-d", left.dev, *common, right.addr], host=left) as client:
-            wait_busy(left, [client, server])
-            yield [client, server]
+    with ExitStack() as stack:
+        yield _busy_perftest(stack, left, right, size)
+
+
+def _busy_perftest(stack, left, right, size):
+    """Starts both ends, which end with `stack`. Starts them again if the client was ahead of its server (see
+    `perftest.TooEarly`). Returns them."""
+    attempts = ATTEMPTS
+    while True:
+        with ExitStack() as started:
+            port = lab.new_port()
+            common = ["-R", "-F", "-p", port, "-s", size, "-D", 300]
+            server = started.enter_context(bkg(["ib_write_bw", "-d", right.dev, *common], host=right))
+            lab.wait_port_listen(port, host=right, server=server)
+            client = started.enter_context(bkg(["ib_write_bw", "-d", left.dev, *common, right.addr], host=left))
+            try:
+                wait_busy(left, [client, server])
+            except KsftFailEx:
+                attempts -= 1
+                if not attempts or not REJECTED.search(client.output):
+                    raise
+                continue
+            stack.push(started.pop_all())
+            return [client, server]
 
 
 def link(left, right):
