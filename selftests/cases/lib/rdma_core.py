@@ -109,11 +109,16 @@ def run_once(dev, verdicts, harness):
     os.close(there)
     process.stdin.write("\n".join(verdicts).encode())
     process.stdin.close()
-    current = None
+    current, begin = None, 0
     for name, *verdict in reports(process, here):
         current = None if verdict else name
-        if verdict:
-            verdicts[name] = verdict
+        if not verdict:
+            begin = OUTPUT.stat().st_size
+            continue
+        if verdict[0] == "failed":
+            # The processes of a test say there what has failed.
+            verdict[1] += OUTPUT.read_bytes()[begin:].decode(errors="replace")
+        verdicts[name] = verdict
     os.close(here)
     status = process.wait()
     if current:
