@@ -197,9 +197,9 @@ impl SctpSocket {
 
     /// Returns the state of the association. May sleep.
     ///
-    /// One that the peer has restarted is gone, by `ECONNRESET`. SCTP queues an event for each
-    /// restart, without a limit, behind the messages that are not read yet: so this does not wait
-    /// for the event.
+    /// One that the peer has restarted is gone, by `ECONNRESET`; the numbers are those of the new
+    /// one, which the drop of the socket aborts. SCTP queues an event for each restart, without a
+    /// limit, behind the messages that are not read yet: so this does not wait for the event.
     pub fn look(&self) -> Look {
         let mut look = bindings::riw_sctp_look::default();
 
