@@ -6,7 +6,7 @@ from pathlib import Path
 
 import lab
 from ksft import KsftFailEx, ksft_eq, ksft_ge, ksft_true
-from utils import bkg, rdma, wait_until
+from utils import becomes, bkg, rdma, wait_until
 
 OPERATIONS = ("send", "write", "read")
 KINDS = ("tx_", "rx_", "cq_", "stream_", "connections_", "startup_")
@@ -144,10 +144,7 @@ def expect(moves, own, other):
     """Checks that an end has counted its messages in both directions, and nothing else. Messages
     that have just arrived are counted a moment later."""
     wanted = {name: value for name, value in expected(own, other).items() if value}
-    try:
-        wait_until(lambda: messages(moves()) == wanted, 5, "")
-    except KsftFailEx:
-        ksft_eq(messages(moves()), wanted, "counters, traffic")
+    becomes(lambda: messages(moves()), wanted, 5, "counters, traffic")
 
 
 def exchanged(here, there):

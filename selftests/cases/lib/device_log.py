@@ -4,8 +4,7 @@
 import re
 import time
 
-from ksft import KsftFailEx, ksft_eq
-from utils import cmd, wait_until
+from utils import becomes, cmd, wait_until
 
 BURST, INTERVAL = 10, 5
 """The kernel's default rate limit: a device writes at most so many lines of a kind in so many seconds, and leaves out
@@ -35,7 +34,4 @@ class Log:
 
     def has(self, wanted, level=4):
         """Waits for these lines, and checks that there are no others."""
-        try:
-            wait_until(lambda: self.lines(level) == wanted, 5, "")
-        except KsftFailEx:
-            ksft_eq(self.lines(level), wanted, "lines")
+        becomes(lambda: self.lines(level), wanted, 5, "lines")

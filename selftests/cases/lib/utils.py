@@ -18,7 +18,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from ksft import PACE, KsftFailEx, ksft_lt
+from ksft import PACE, KsftFailEx, ksft_eq, ksft_lt
 
 RETRIES = 5
 """Attempts to list RDMA objects."""
@@ -159,6 +159,14 @@ def wait_until(condition, timeout, what, interval=0.05):
         if time.monotonic() > end:
             raise KsftFailEx(f"not within {timeout * PACE} s: {what}")
         time.sleep(interval)
+
+
+def becomes(read, wanted, timeout, what):
+    """Checks that `read()` is `wanted` within `timeout` seconds. A failure shows what it is instead."""
+    try:
+        wait_until(lambda: read() == wanted, timeout, what)
+    except KsftFailEx:
+        ksft_eq(read(), wanted, what)
 
 
 @contextmanager
