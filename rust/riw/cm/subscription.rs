@@ -43,7 +43,7 @@ struct SubscriptionState {
     half_open: HalfOpen<Arc<dyn CmConnection>>,
 }
 
-/// Who gets the connect requests of a subscription.
+/// The recipient of the connect requests of a subscription.
 enum Recipient {
     /// They wait for the end of the call that listens. If that fails, rdma_cm destroys the id,
     /// maybe with a lock held that the handler of a request needs, and iw_cm waits for the handler.
