@@ -9,9 +9,7 @@
 #include <linux/jiffies.h>
 #include <linux/net.h>
 #include <linux/sctp.h>
-#include <linux/slab.h>
 #include <linux/uio.h>
-#include <linux/wait.h>
 #include <net/sctp/structs.h>
 #include <net/sctp/tsnmap.h>
 
@@ -454,46 +452,4 @@ bool riw_helper_sctp_restarted(const u8 *event, size_t len)
 		return false;
 	memcpy(&change, event, sizeof(change));
 	return change.sac_type == SCTP_ASSOC_CHANGE && change.sac_state == SCTP_RESTART;
-}
-
-/*
- * Waits for room. SCTP never calls sk_write_space(), but wakes the socket's waiters.
- */
-struct riw_sctp_watch {
-	struct wait_queue_entry entry;
-	struct sock *sk;
-	void (*room)(void *ctx);
-	void *ctx;
-};
-
-/* Any context, interrupts off: under the lock of the wait queue. */
-static int riw_sctp_woken(struct wait_queue_entry *entry, unsigned int mode, int flags, void *key)
-{
-	struct riw_sctp_watch *watch = container_of(entry, struct riw_sctp_watch, entry);
-
-	if (test_and_clear_bit(SOCK_NOSPACE, &watch->sk->sk_socket->flags))
-		watch->room(watch->ctx);
-	return 0;
-}
-
-/* The socket must exist until riw_helper_sctp_unwatch(). */
-struct riw_sctp_watch *riw_helper_sctp_watch(struct sock *sk, void (*room)(void *ctx), void *ctx)
-{
-	struct riw_sctp_watch *watch = kmalloc(sizeof(*watch), GFP_KERNEL_ACCOUNT);
-
-	if (!watch)
-		return NULL;
-	watch->sk = sk;
-	watch->room = room;
-	watch->ctx = ctx;
-	init_waitqueue_func_entry(&watch->entry, riw_sctp_woken);
-	add_wait_queue(sk_sleep(sk), &watch->entry);
-	return watch;
-}
-
-/* On return, `room` is not running and is not called again. */
-void riw_helper_sctp_unwatch(struct riw_sctp_watch *watch)
-{
-	remove_wait_queue(sk_sleep(watch->sk), &watch->entry);
-	kfree(watch);
 }
