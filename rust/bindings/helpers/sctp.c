@@ -226,6 +226,15 @@ static bool riw_sctp_has_received(struct sock *sk)
 	return false;
 }
 
+/*
+ * Whether more is queued than user data can be: SCTP discards data as soon as the socket's buffer
+ * is full, but queues an event for each restart. Socket: locked.
+ */
+static bool riw_sctp_is_flooded(const struct sctp_association *asoc)
+{
+	return atomic_read(&asoc->rmem_alloc) > 2 * (s64)asoc->base.sk->sk_rcvbuf + SZ_64K;
+}
+
 void riw_helper_sctp_look(struct sock *sk, struct riw_sctp_look *look)
 {
 	struct sctp_association *asoc;
@@ -241,6 +250,7 @@ void riw_helper_sctp_look(struct sock *sk, struct riw_sctp_look *look)
 		look->unsent = asoc->outqueue.out_qlen;
 		look->unacked = look->unsent + asoc->outqueue.outstanding_bytes;
 		look->received = riw_sctp_has_received(sk);
+		look->flooded = riw_sctp_is_flooded(asoc);
 		look->addrs = asoc->peer.transport_count;
 		look->silence = riw_sctp_silence(asoc);
 		look->moved = (u64)asoc->ctsn_ack_point +

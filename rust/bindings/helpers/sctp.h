@@ -23,6 +23,7 @@ struct riw_sctp_look {
 	u32 unacked;		/* bytes of user data */
 	u32 unsent;
 	bool received;		/* something is to be read, other than the event that it is up */
+	bool flooded;		/* more is to be read than user data can be */
 	u32 addrs;		/* of the peer */
 	u32 silence;		/* ms since the last packet of the peer; U32_MAX: none */
 	u64 moved;		/* changes when either side has received something */

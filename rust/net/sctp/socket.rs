@@ -199,7 +199,9 @@ impl SctpSocket {
     ///
     /// One that the peer has restarted is gone, by `ECONNRESET`; the numbers are those of the new
     /// one, which the drop of the socket aborts. SCTP queues an event for each restart, without a
-    /// limit, behind the messages that are not read yet: so this does not wait for the event.
+    /// limit, behind the messages that are not read yet: so this does not wait for the event. Nor
+    /// does a peer get around it that restarts until the tags are those of the first association
+    /// again: one with too many events is gone, too.
     pub fn look(&self) -> Look {
         let mut look = bindings::riw_sctp_look::default();
 
@@ -212,7 +214,7 @@ impl SctpSocket {
             _ => Phase::Gone,
         };
         let error = (look.err != 0).then(|| Error::from_errno(look.err.saturating_neg()));
-        let (phase, error) = match self.is_restarted(phase, look.tags) {
+        let (phase, error) = match look.flooded || self.is_restarted(phase, look.tags) {
             true => (Phase::Gone, error.or(Some(ECONNRESET))),
             false => (phase, error),
         };
