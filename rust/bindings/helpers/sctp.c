@@ -42,7 +42,9 @@ int riw_helper_sctp_setup(struct socket *sock, u32 adaptation, u32 send, u32 rec
 {
 	struct sctp_setadaptation indication = { .ssb_adaptation_ind = adaptation };
 	struct sctp_initmsg streams = { .sinit_num_ostreams = 1, .sinit_max_instreams = 1 };
-	struct sctp_event event = { .se_type = SCTP_ASSOC_CHANGE, .se_on = 1 };
+	struct sctp_event change = { .se_type = SCTP_ASSOC_CHANGE, .se_on = 1 };
+	/* Without it, a message could follow the first part of one that SCTP has given up. */
+	struct sctp_event partial = { .se_type = SCTP_PARTIAL_DELIVERY_EVENT, .se_on = 1 };
 	struct sctp_assoc_value off = { .assoc_value = 0 };
 	struct sctp_rtoinfo rto = {
 		.srto_initial = RIW_SCTP_RTO_INITIAL,
@@ -63,7 +65,8 @@ int riw_helper_sctp_setup(struct socket *sock, u32 adaptation, u32 send, u32 rec
 
 	ret = riw_sctp_set(sock, SCTP_ADAPTATION_LAYER, &indication, sizeof(indication));
 	ret = ret ?: riw_sctp_set(sock, SCTP_INITMSG, &streams, sizeof(streams));
-	ret = ret ?: riw_sctp_set(sock, SCTP_EVENT, &event, sizeof(event));
+	ret = ret ?: riw_sctp_set(sock, SCTP_EVENT, &change, sizeof(change));
+	ret = ret ?: riw_sctp_set(sock, SCTP_EVENT, &partial, sizeof(partial));
 	ret = ret ?: riw_sctp_set(sock, SCTP_PR_SUPPORTED, &off, sizeof(off));
 	/* The peer adds no address to those of its INIT. */
 	ret = ret ?: riw_sctp_set(sock, SCTP_ASCONF_SUPPORTED, &off, sizeof(off));
@@ -216,11 +219,11 @@ static bool riw_sctp_has_received(struct sock *sk)
 	struct sk_buff *skb;
 
 	skb_queue_walk(&sk->sk_receive_queue, skb) {
-		const struct sctp_assoc_change *event = (const void *)skb->data;
+		const union sctp_notification *event = (const void *)skb->data;
 
-		/* There are no other events than changes of the association. */
 		if (!(sctp_skb2event(skb)->msg_flags & MSG_NOTIFICATION) ||
-		    event->sac_state != SCTP_COMM_UP)
+		    event->sn_header.sn_type != SCTP_ASSOC_CHANGE ||
+		    event->sn_assoc_change.sac_state != SCTP_COMM_UP)
 			return true;
 	}
 	return false;

@@ -34,7 +34,7 @@ struct riw_sctp_look {
 struct riw_sctp_part {
 	u32 ppid;
 	bool last;		/* the end of the message is in this part */
-	bool event;		/* not user data, but a struct sctp_assoc_change */
+	bool event;		/* not user data, but a union sctp_notification */
 };
 
 /*
