@@ -42,6 +42,23 @@ impl Runner {
         }
     }
 
+    /// Takes the right if nobody holds it. A full barrier if so. Any context.
+    pub fn take(&self) -> bool {
+        self.0.cmpxchg(IDLE, RUNNING, ordering::Full).is_ok()
+    }
+
+    /// Whether another pass is requested. Any context.
+    pub fn is_wanted(&self) -> bool {
+        self.0.load(ordering::Relaxed) == RERUN
+    }
+
+    /// Accepts the requests until now, for the pass that the caller, who holds the right, makes
+    /// next. A full barrier. Any context.
+    pub fn accept(&self) {
+        // Only the holder leaves RERUN, and the right is held: so this overwrites nothing else.
+        self.0.xchg(RUNNING, ordering::Full);
+    }
+
     /// Returns the right. Any context. Returns false if another pass was requested: the caller
     /// still holds the right, and must make it.
     #[inline]

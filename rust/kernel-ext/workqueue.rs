@@ -4,6 +4,7 @@
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
+use crate::cpu::Cpu;
 use core::ptr::NonNull;
 use kernel::{
     bindings,
@@ -65,6 +66,15 @@ impl Queue {
         Self::with_max(name, flags.0 | ordered, 1)
     }
 
+    /// Makes a queue whose items run on the CPU for which they are queued, up to `max` at a time on
+    /// each CPU. They may keep their CPU for long. Process context, may sleep. `ENOMEM` if there is
+    /// no memory.
+    pub fn per_cpu(name: &CStr, flags: Flags, max: u32) -> Result<Self> {
+        let per_cpu = bindings::wq_flags_WQ_PERCPU | bindings::wq_flags_WQ_CPU_INTENSIVE;
+
+        Self::with_max(name, flags.0 | per_cpu, max.try_into()?)
+    }
+
     fn with_max(name: &CStr, flags: u32, max_active: c_int) -> Result<Self> {
         // SAFETY: Both strings are NUL-terminated, and `%s` takes the one argument, a string.
         let queue = unsafe {
@@ -109,6 +119,25 @@ impl Queue {
     {
         // The `Arc` comes back if the item was queued: then the queue has a reference already.
         let _ = self.enqueue::<Arc<T>, ID>(item.clone());
+    }
+
+    /// As [`Self::kick`], for a queue that [`Self::per_cpu`] has made: the item runs on `cpu`, or
+    /// on any CPU if that is not online any more.
+    pub fn kick_on<T, const ID: u64>(&self, cpu: Cpu, item: &Arc<T>)
+    where
+        T: HasWork<T, ID> + WorkItem<ID, Pointer = Arc<T>> + Send + Sync + 'static,
+    {
+        let queue = self.queue.as_ptr();
+        let enqueue =
+            // SAFETY: By the type's invariant the queue is valid until `drop`. `__enqueue` passes a
+            // pointer to an item that is valid now, and, if it gets queued, until it runs. A CPU
+            // that has been online has a pool of workers.
+            |work| unsafe { bindings::queue_work_on(cpu.as_raw(), queue, work) };
+
+        // The `Arc` comes back if the item was queued: then the queue has a reference already.
+        // SAFETY: `enqueue` returns false only if the item is on a queue already. The item is
+        // `Send` and `'static`, so any thread may run it at any time.
+        let _ = unsafe { RawWorkItem::<ID>::__enqueue(item.clone(), enqueue) };
     }
 
     fn kernel(&self) -> &kernel::workqueue::Queue {
@@ -204,4 +233,24 @@ where
         // was cancelled, so `run` does not, and this is the only owner of that reference.
         drop(unsafe { Arc::from_raw(object) });
     }
+}
+
+/// Takes an item off its queue. Does not wait for a running item. Any context. Returns whether it
+/// was queued.
+pub fn cancel_work<T, const ID: u64>(item: &Arc<T>) -> bool
+where
+    T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID>,
+{
+    let object: *const T = &**item;
+    // SAFETY: `item` keeps the object alive. `HasWork` guarantees that its work is an initialised
+    // `work_struct` in the object.
+    let cancelled =
+        unsafe { bindings::cancel_work(Work::raw_get(T::raw_get_work(object.cast_mut()))) };
+
+    if cancelled {
+        // SAFETY: Queueing the item turned an `Arc` into a raw pointer for `run` to take back. It
+        // was cancelled, so `run` does not, and this is the only owner of that reference.
+        drop(unsafe { Arc::from_raw(object) });
+    }
+    cancelled
 }

@@ -2,12 +2,19 @@
 /* C wrappers of macros and inline functions that rust/kernel-ext needs. */
 #include <linux/bottom_half.h>
 #include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/kernel_stat.h>
 #include <linux/memcontrol.h>
 #include <linux/percpu.h>
 #include <linux/ratelimit.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/isolation.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/stat.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/tick.h>
+#include <linux/topology.h>
 
 #include "kernel.h"
 
@@ -186,4 +193,64 @@ u64 riw_helper_percpu_sum_u64(u64 __percpu *counter)
 	for_each_possible_cpu(cpu)
 		sum += READ_ONCE(*per_cpu_ptr(counter, cpu));
 	return sum;
+}
+
+/*
+ * Returns the next online CPU of this node behind the running one, or behind `last` if that is not
+ * -1, on which work of the kernel may run; -1 if there is no other than the running one. The caller
+ * may run on another CPU when this returns.
+ */
+int riw_helper_other_cpu(int last)
+{
+	const struct cpumask *node = cpumask_of_node(numa_node_id());
+	int this = raw_smp_processor_id(), found = -1, cpu;
+
+	if (last < 0)
+		last = this;
+	/* The masks of housekeeping CPUs can change. */
+	rcu_read_lock();
+	for_each_cpu_wrap(cpu, node, last + 1) {
+		if (cpu != this && cpu_online(cpu) && housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) &&
+		    housekeeping_test_cpu(cpu, HK_TYPE_KERNEL_NOISE)) {
+			found = cpu;
+			break;
+		}
+	}
+	rcu_read_unlock();
+	return found;
+}
+
+/* The caller may run on another CPU when this returns. */
+unsigned int riw_helper_this_cpu(void)
+{
+	return raw_smp_processor_id();
+}
+
+unsigned int riw_helper_nr_cpu_ids(void)
+{
+	return nr_cpu_ids;
+}
+
+/* Without NO_HZ it only grows with the ticks. */
+u64 riw_helper_cpu_idle_us(int cpu)
+{
+	return get_cpu_idle_time_us(cpu, NULL);
+}
+
+/* Whether no other task is to run on this CPU. */
+bool riw_helper_is_alone(void)
+{
+	return !need_resched() && single_task_running();
+}
+
+/* For a task that runs for long without sleeping: RCU Tasks waits until each task sleeps. */
+void riw_helper_quiesce(void)
+{
+	cond_resched_tasks_rcu_qs();
+}
+
+/* Not as a load of the machine. */
+void riw_helper_doze(unsigned int us)
+{
+	usleep_range_state(us, us, TASK_IDLE);
 }
