@@ -2,6 +2,8 @@
 
 //! Send queues: WRs in the order of posting, and their completions in the same order.
 
+mod flush;
+
 use crate::{
     abi::siw,
     driver::Riw,
@@ -24,6 +26,8 @@ use kernel::{
 };
 use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
 use rdma::Device;
+
+pub(crate) use flush::Flush;
 
 /// Maximum entries to check, complete or flush in one critical section: it runs with bottom halves
 /// off.
@@ -57,15 +61,6 @@ pub(crate) struct SendQueue {
     has_rest: Atomic<bool>,
     #[pin]
     state: BhSpinLock<SendState>,
-}
-
-/// How WRs are flushed.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Flush {
-    /// They are completed.
-    Complete,
-    /// They are dropped, without completions.
-    Discard,
 }
 
 impl SendQueue {
@@ -370,60 +365,6 @@ impl SendQueue {
     /// Returns the present generation. Process context or softirq.
     pub(crate) fn generation(&self) -> Generation {
         self.state.lock().generation
-    }
-
-    /// Flushes every WR, begun or not. The transmitter must have returned the id of the WR that it
-    /// was sending. Process context. Returns whether the consumer posted more than there are places
-    /// meanwhile: the caller then flushes again later.
-    pub(crate) fn flush(&self, flush: Flush) -> (PendingNotify, bool) {
-        let mut pending = PendingNotify::default();
-
-        for _ in self.chunks() {
-            let (some, more) = self.flush_some(flush);
-
-            pending = pending.and(some);
-            if !more {
-                return (pending, false);
-            }
-        }
-        (pending, true)
-    }
-
-    /// Iterates as often as [`Self::flush_some`] must run to flush all begun WRs and a full ring.
-    pub(crate) fn chunks(&self) -> core::ops::RangeInclusive<u32> {
-        0..=self.wrs.len().saturating_mul(2) / CHUNK
-    }
-
-    /// Flushes the oldest WRs as [`Self::flush`] does, a limited number. Process context or
-    /// softirq. Returns whether there may be more.
-    #[cold]
-    pub(crate) fn flush_some(&self, flush: Flush) -> (PendingNotify, bool) {
-        let mut state = self.state.lock();
-        let mut pending = PendingNotify::default();
-        let mut data = SendData::none();
-
-        for _ in 0..CHUNK {
-            let wr = match state.begun.pop() {
-                Some(begun) => begun,
-                None => {
-                    self.note_begun(&state);
-                    let Some(mut wr) = self.wrs.peek_or_idle(self.next(), &mut data) else {
-                        return (pending, false);
-                    };
-
-                    self.release_next();
-                    BegunWr {
-                        report: self.silent_report(&wr, 0),
-                        progress: WrProgress::Done(wr.give_up(&mut data), WcStatus::Flushed),
-                    }
-                }
-            };
-            if flush == Flush::Complete {
-                pending = pending.and(self.add(&state, wr));
-            }
-        }
-        self.note_begun(&state);
-        (pending, true)
     }
 
     /// Whether no WR is begun and none is to be. Process context or softirq.
