@@ -37,7 +37,7 @@ use crate::{
     identity::Identity,
     limits::Limits,
     log::DeviceLog,
-    qp::sweep::FlushSweep,
+    qp::{stay::Stays, sweep::FlushSweep},
 };
 use kernel::{
     new_mutex,
@@ -74,6 +74,8 @@ pub(crate) struct RiwDevice {
     pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
     /// Runs the work items of queue pairs of kernel users.
     pub(crate) kernel_queue: Arc<kernel_ext::workqueue::Queue>,
+    /// The workers that stay with queue pairs of processes.
+    pub(crate) stays: Arc<Stays>,
     pub(crate) identity: Identity,
     /// Its ABI with user space.
     pub(crate) provider: Provider,
@@ -85,6 +87,7 @@ impl RiwDevice {
     fn new(
         queue: Arc<kernel_ext::workqueue::Queue>,
         kernel_queue: Arc<kernel_ext::workqueue::Queue>,
+        stays: Arc<Stays>,
         cm: Arc<CmDevice>,
         identity: Identity,
         provider: Provider,
@@ -100,6 +103,7 @@ impl RiwDevice {
             bound_counters,
             queue,
             kernel_queue,
+            stays,
             identity,
             provider,
             next_id: Atomic::new(1),
@@ -142,6 +146,12 @@ impl RiwDevice {
         self.cm.settings.receive_wait_time()
     }
 
+    /// Returns how long a worker that sends for a process looks for WRs, in nanoseconds; 0: none
+    /// does. Any context.
+    pub(crate) fn handover(&self) -> i64 {
+        self.cm.settings.handover_time()
+    }
+
     /// Returns a number for a protection domain or a region of a kernel user. The device never
     /// reuses it. Any context.
     pub(crate) fn next_id(&self) -> u64 {
@@ -159,6 +169,7 @@ impl RiwDevice {
 pub(crate) struct Devices {
     queue: Arc<kernel_ext::workqueue::Queue>,
     kernel_queue: Arc<kernel_ext::workqueue::Queue>,
+    stays: Arc<Stays>,
     cm: Arc<cm::Shared>,
     /// [`sweep`] removes entries of unregistered devices when another device is added.
     #[pin]
@@ -167,15 +178,18 @@ pub(crate) struct Devices {
 
 impl Devices {
     /// Creates an empty list. Work items of queue pairs of processes run on `queue`, of kernel
-    /// users on `kernel_queue`; the connection managers of the devices share `cm`.
+    /// users on `kernel_queue`; the workers that stay on `stays`; the connection managers of the
+    /// devices share `cm`.
     pub(crate) fn new(
         queue: Arc<kernel_ext::workqueue::Queue>,
         kernel_queue: Arc<kernel_ext::workqueue::Queue>,
+        stays: Arc<Stays>,
         cm: Arc<cm::Shared>,
     ) -> impl PinInit<Self> {
         pin_init!(Self {
             queue,
             kernel_queue,
+            stays,
             cm,
             entries <- new_mutex!(KVec::new(), "riw::Devices::entries"),
         })
@@ -233,6 +247,7 @@ impl Devices {
         let data = RiwDevice::new(
             self.queue.clone(),
             self.kernel_queue.clone(),
+            self.stays.clone(),
             cm.clone(),
             identity,
             provider,

@@ -19,6 +19,7 @@ use device::{Devices, NetdevNotifier, RiwLink};
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::workqueue::{Flags, Queue};
 use net::Pernet;
+use qp::stay::Stays;
 use rdma::link::Registration;
 
 mod abi;
@@ -91,6 +92,10 @@ module! {
             default: 4_000,
             description: "ms that a message waits for a receive to be posted; 0: it does not wait",
         },
+        handover: u32 {
+            default: 50,
+            description: "us that a worker which sends for a process looks for more; 0: none does",
+        },
         // TCP gives up an idle peer after twice this time, 10 minutes. By default, it gives up
         // unacknowledged data after about 15 minutes.
         keepalive: u32 {
@@ -116,11 +121,12 @@ rdma::module_version!("riw", VERSION: 0, 1, 0);
 /// The resources of the loaded module. Unloading drops the fields in this order: first no device
 /// can be added, then the devices go, then the events, the work items and the sockets. The timer of
 /// a connection, an item of `riw_stream`, may queue the item that sets it up: so the queue of those
-/// is drained later.
+/// is drained later. A worker that stays may queue an item of `riw`.
 struct Module {
     _link: Pin<KBox<Registration<RiwLink>>>,
     _devices: RemoveOnDrop,
     _watcher: Pin<KBox<net::Notifier<NetdevNotifier>>>,
+    _stays: DrainOnDrop,
     _queue: DrainOnDrop,
     _kernel_queue: DrainOnDrop,
     _stream_queue: DrainOnDrop,
@@ -165,6 +171,8 @@ impl kernel::Module for Module {
             GFP_KERNEL,
         )?;
         let kernel_drained = DrainOnDrop(kernel_queue.clone());
+        let stays = Arc::new(Stays::new()?, GFP_KERNEL)?;
+        let stays_drained = DrainOnDrop(stays.queue().clone());
         let setup_queue = Arc::new(
             Queue::ordered(c"riw_setup", Flags::MEM_RECLAIM)?,
             GFP_KERNEL,
@@ -186,13 +194,14 @@ impl kernel::Module for Module {
             net::Notifier::register(NetdevNotifier(cm.clone())),
             GFP_KERNEL,
         )?;
-        let devices = Arc::pin_init(Devices::new(queue, kernel_queue, cm), GFP_KERNEL)?;
+        let devices = Arc::pin_init(Devices::new(queue, kernel_queue, stays, cm), GFP_KERNEL)?;
         let link = Registration::new(RiwLink(devices.clone()))?;
 
         Ok(Self {
             _link: link,
             _devices: RemoveOnDrop(devices),
             _watcher: watcher,
+            _stays: stays_drained,
             _queue: drained,
             _kernel_queue: kernel_drained,
             _setup_queue: setup_drained,

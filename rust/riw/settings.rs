@@ -145,6 +145,10 @@ settings! {
         /// Milliseconds that a message which takes a receive WR waits for one to be posted, until
         /// its stream ends; 0: it does not wait. Applies to each message that arrives afterwards.
         receive_wait: 0..=60_000,
+        /// Microseconds for which a worker on another CPU, which sends for a process with a stream
+        /// of small messages, looks for more without a pause, and then between two looks; 0: no
+        /// worker does that. Applies at once.
+        handover: 0..=1000,
         /// Seconds of silence from the peer before TCP or SCTP probes an idle connection; 0: never.
         /// After the same time again without an answer, the peer is considered gone. With data in
         /// flight, the retransmission timeout applies instead.
@@ -410,6 +414,12 @@ impl Settings {
     /// Returns the time that a message waits for a receive WR, in milliseconds. Any context.
     pub(crate) fn receive_wait_time(&self) -> i64 {
         self.receive_wait.load(ordering::Relaxed).into()
+    }
+
+    /// Returns the time that a worker looks for WRs of a process for which it sends, in
+    /// nanoseconds; 0: none does. Any context.
+    pub(crate) fn handover_time(&self) -> i64 {
+        i64::from(self.handover.load(ordering::Relaxed)).saturating_mul(1000)
     }
 
     /// Returns the time of silence before the peer is probed, in seconds; 0: never. Any context.

@@ -127,7 +127,9 @@ impl Queues {
         context: &Ucontext<Riw>,
     ) -> Result<Self> {
         // libsiw maps the rings, so they must not be empty.
-        let mut ring = Ring::new(cap.max_send_wr.max(1), 0)?;
+        // One place more, for a WR that has been taken (`PostedWrs::release_late`): the size is
+        // rounded up to a power of two, so a ring may be twice as large as it was requested.
+        let mut ring = Ring::new(cap.max_send_wr.max(1).saturating_add(1), 0)?;
         let (num_sqe, sq_key) = (ring.len(), ring.offer(context)?);
         let (receives, num_rqe, rq_key) = match srq {
             Some(srq) => (RecvSource::Shared(srq), 0, 0),
@@ -147,7 +149,8 @@ impl Queues {
             },
             receives,
             cap: QpCap {
-                max_send_wr: num_sqe,
+                // Without that place, a power of two if it was one.
+                max_send_wr: (num_sqe / 2).max(cap.max_send_wr),
                 max_recv_wr: num_rqe,
                 max_inline_data: WrSizes::SIW.inline,
                 ..*cap
@@ -266,7 +269,8 @@ impl Qp {
             pd: pd.id,
             granting: Granting::new(attr.take_registrar())?,
         };
-        let sq = SendQueue::new(queues.sends, send_cq, number, attr.signal_all())?;
+        let signal_all = attr.signal_all();
+        let sq = SendQueue::new(queues.sends, cap.max_send_wr, send_cq, number, signal_all)?;
         let takes_immediate = udata.is_some() || attr.create_flags() & TAKES_IMMEDIATE != 0;
         let rq = QpRecvQueue::new(queues.receives, recv_cq, takes_immediate, number)?;
         let stream = Stream::new(regions, memcg, dev.counters().clone(), sq, rq);
@@ -314,6 +318,7 @@ impl Qp {
             push_work <- new_work!("riw::Qp::push_work"),
             push_timer <- HrTimer::new(),
             push_handle <- new_mutex!(None, "riw::Qp::push_handle"),
+            stay_work <- new_work!("riw::Qp::stay_work"),
             hold_work <- new_work!("riw::Qp::hold_work"),
             receive_work <- new_work!("riw::Qp::receive_work"),
             receive_timer <- new_delayed_work!("riw::Qp::receive_timer"),

@@ -56,5 +56,6 @@ impl Qp {
         cancel_delayed_work::<Self, RECEIVE_TIMER>(self);
         // Nobody waits for the right to transmit that it may have.
         cancel_delayed_work::<Self, RETRY_WORK>(self);
+        self.cancel_worker();
     }
 }

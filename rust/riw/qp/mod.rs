@@ -7,7 +7,7 @@
 //! - Verbs: [`create`], [`modify`], [`destroy`], and [`post`] for kernel users. [`state`] alone
 //!   changes the state.
 //! - Sending: [`transmit`] has the runs; [`push`] starts one for messages that have waited for
-//!   more.
+//!   more, [`stay`] has those of a worker on another CPU.
 //! - Receiving: [`connection`] gets the events of the link, [`receive_wait`] those that end the
 //!   wait for a receive WR.
 //! - The end: [`stream_error`] ends a stream, [`error`](mod@error) flushes, and [`sweep`] looks for
@@ -24,6 +24,7 @@ mod post;
 mod push;
 mod receive_wait;
 mod state;
+pub(crate) mod stay;
 mod stream_error;
 pub(crate) mod sweep;
 mod traits;
@@ -106,6 +107,8 @@ pub(crate) struct Qp {
     #[pin]
     push_handle: Mutex<PushHandle>,
     #[pin]
+    stay_work: Work<Qp, STAY_WORK>,
+    #[pin]
     hold_work: Work<Qp, HOLD_WORK>,
     #[pin]
     receive_work: Work<Qp, RECEIVE_WORK>,
@@ -120,10 +123,12 @@ const RECEIVE_WORK: u64 = 2;
 const RECEIVE_TIMER: u64 = 3;
 const RETRY_WORK: u64 = 4;
 const PUSH_WORK: u64 = 5;
+const STAY_WORK: u64 = 6;
 
 impl_has_work! {
     impl HasWork<Qp, TRANSMIT_WORK> for Qp { self.transmit_work }
     impl HasWork<Qp, PUSH_WORK> for Qp { self.push_work }
+    impl HasWork<Qp, STAY_WORK> for Qp { self.stay_work }
     impl HasWork<Qp, HOLD_WORK> for Qp { self.hold_work }
     impl HasWork<Qp, RECEIVE_WORK> for Qp { self.receive_work }
 }

@@ -78,7 +78,7 @@ impl Qp {
             let over = match self.pass(run.take()) {
                 PassResult::Yield => break,
                 PassResult::Retry => self.transmit_later(),
-                PassResult::Done => self.runner.done(),
+                PassResult::Done | PassResult::Blocked => self.runner.done(),
                 PassResult::Coalescing(time) => {
                     self.push_later(time);
                     self.runner.done()
@@ -109,7 +109,7 @@ impl Qp {
 
     /// Sends, or flushes and closes, depending on the state. `begun`: the run that begins with this
     /// pass, to be counted.
-    fn pass(self: &Arc<Self>, begun: Option<TxRun>) -> PassResult {
+    pub(super) fn pass(self: &Arc<Self>, begun: Option<TxRun>) -> PassResult {
         // No reset comes in between while `tx` is held.
         let mut tx = self.stream.tx.lock();
 
@@ -122,10 +122,13 @@ impl Qp {
                 let may_send = self.stream.may_send();
                 let sent = match may_send {
                     true => self.stream.transmit(&mut tx),
-                    false => Ok(PassResult::Done),
+                    false => Ok(PassResult::Blocked),
                 };
 
                 tx.count();
+                if let Some(cpu) = tx.call.take() {
+                    self.call_worker(cpu);
+                }
                 match sent {
                     Ok(result) if state == State::Rts => result,
                     sent => self.after_pass(tx, state, sent, may_send),
@@ -152,7 +155,7 @@ impl Qp {
     ) -> PassResult {
         // A close does not wait for a peer that has not sent its first FPDU.
         let drained = state == State::Draining
-            && matches!(sent, Ok(PassResult::Done))
+            && matches!(sent, Ok(PassResult::Done | PassResult::Blocked))
             && (!may_send || self.stream.is_drained(&tx));
 
         // While `tx` excludes a reset: the outcome is of this stream, not of a later one.

@@ -175,6 +175,25 @@ impl<T: Wr, const W: usize> PostedWrs<T, W> {
         }
     }
 
+    /// As [`Self::release`], for a taker that looks for WRs by itself. With siw's ABI, the process
+    /// rings the doorbell unless the WR before is still in its place: so this keeps WR `next`
+    /// there, and returns the place of the one before it, if it was `kept`. Returns whether it
+    /// keeps WR `next`. Any context.
+    pub(super) fn release_late(&self, next: u32, kept: bool) -> bool {
+        match self {
+            Self::Ring(ring) => {
+                if kept {
+                    ring.release(next.wrapping_sub(1));
+                }
+                true
+            }
+            Self::Counted(_) | Self::List(_) => {
+                self.release(next);
+                false
+            }
+        }
+    }
+
     /// Whether WR `at` is posted; `next` is the number of the next one. Any context.
     pub(super) fn is_posted(&self, at: u32, next: u32) -> bool {
         match self {

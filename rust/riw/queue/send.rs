@@ -36,7 +36,8 @@ const CHUNK: u32 = 64;
 /// The send queue of a queue pair.
 ///
 /// A WR leaves the ring when riw begins it. With siw's ABI the process sees that, and by it knows
-/// whether the next WR needs a doorbell. The WR is then in `begun` until it and all WRs before it
+/// whether the next WR needs a doorbell; so while a worker looks for WRs by itself, the WR stays
+/// there until the next one begins. The WR is then in `begun` until it and all WRs before it
 /// are done, as completions come in the order of posting. A WR that is done at once begins when it
 /// is done: if no other is begun, it needs no place in `begun`.
 #[pin_data]
@@ -52,6 +53,9 @@ pub(crate) struct SendQueue {
     next: Atomic<u32>,
     /// Whether [`SendState::end`] is set. Changes under `state`, and may be read without it.
     ended: Atomic<bool>,
+    /// Whether the holder of the right to transmit looks for WRs by itself. Changes under `state`;
+    /// only the holder changes it.
+    polled: Atomic<bool>,
     /// The number of WRs in [`SendState::begun`], and of its places. Changes under `state`, and may
     /// be read without it. Only the holder of the right to transmit adds WRs.
     begun: Atomic<u32>,
@@ -64,15 +68,16 @@ pub(crate) struct SendQueue {
 }
 
 impl SendQueue {
-    /// Creates a queue of `wrs` for queue pair `qp`. Process context; may sleep. Fails with
-    /// `ENOMEM` without memory.
+    /// Creates a queue of `wrs` for queue pair `qp`, in which `max_wr` may be begun. Process
+    /// context; may sleep. Fails with `ENOMEM` without memory.
     pub(crate) fn new(
         wrs: PostedWrs<SendWr, { siw::SQE_WORDS }>,
+        max_wr: u32,
         cq: ARef<CqObject>,
         qp: u32,
         signal_all: bool,
     ) -> Result<impl PinInit<Self>> {
-        let queue = Fifo::new(wrs.len())?;
+        let queue = Fifo::new(max_wr.max(1))?;
         let places = queue.size();
 
         Ok(pin_init!(Self {
@@ -82,11 +87,12 @@ impl SendQueue {
             signal_all,
             next: Atomic::new(0),
             ended: Atomic::new(false),
+            polled: Atomic::new(false),
             begun: Atomic::new(0),
             places,
             has_rest: Atomic::new(false),
             state <- new_bh_spinlock!(
-                SendState { begun: queue, generation: Generation(0), end: None, object: None },
+                SendState::new(queue),
                 "riw::SendQueue::state"
             ),
         }))
@@ -105,13 +111,35 @@ impl SendQueue {
     /// Returns the next WR, which keeps its place until [`Self::begin`], and stores its data in
     /// `data`. For the transmitter: process context.
     pub(crate) fn peek(&self, data: &mut SendData) -> Option<SendWr> {
-        let mut wr = self.wrs.peek_or_idle(self.next(), data);
+        let mut wr = match self.polled.load(ordering::Relaxed) {
+            true => self.wrs.peek(self.next(), data),
+            false => self.wrs.peek_or_idle(self.next(), data),
+        };
 
         // Behind the peek: the WR may have been posted after the end was set.
         if self.ended.load(ordering::Relaxed) && self.state.lock().is_past_end(self.next()) {
             self.put_back(wr.take(), data);
         }
         wr
+    }
+
+    /// Notes whether the transmitter looks for WRs by itself. Then the process rings no doorbell.
+    /// Later, it does so again for the WRs behind the one for which the transmitter looks next. For
+    /// the transmitter: process context.
+    pub(crate) fn set_polled(&self, polled: bool) {
+        let mut state = self.state.lock();
+
+        self.polled.store(polled, ordering::Relaxed);
+        if core::mem::take(&mut state.keeps_last) {
+            self.wrs.release(self.next().wrapping_sub(1));
+        }
+    }
+
+    /// Whether the next WR is posted. For the transmitter: process context.
+    pub(crate) fn is_posted(&self) -> bool {
+        let next = self.next();
+
+        self.wrs.is_posted(next, next)
     }
 
     /// Takes the WR that [`Self::peek`] returned back: it cannot begin yet. For the transmitter:
@@ -161,7 +189,7 @@ impl SendQueue {
         let number = state.begun.push(BegunWr { report, progress }).ok()?;
 
         self.note_begun(&state);
-        self.release_next();
+        self.release_next(&mut state);
         Some(number)
     }
 
@@ -170,15 +198,19 @@ impl SendQueue {
         self.begun.store(state.begun.len(), ordering::Relaxed);
     }
 
-    fn next(&self) -> u32 {
+    /// Returns the number of the next WR. Any context.
+    pub(crate) fn next(&self) -> u32 {
         self.next.load(ordering::Relaxed)
     }
 
     /// Returns the place of the next WR to its poster. The caller holds `state`.
-    fn release_next(&self) {
+    fn release_next(&self, state: &mut SendState) {
         let next = self.next();
 
-        self.wrs.release(next);
+        match self.polled.load(ordering::Relaxed) {
+            true => state.keeps_last = self.wrs.release_late(next, state.keeps_last),
+            false => self.wrs.release(next),
+        }
         self.next.store(next.wrapping_add(1), ordering::Relaxed);
     }
 
@@ -192,7 +224,7 @@ impl SendQueue {
             WrPlace::Next(report) => {
                 let wr = BegunWr { report, progress };
 
-                self.release_next();
+                self.release_next(&mut state);
                 if state.begun.is_empty() {
                     return self.add(&state, wr);
                 }
@@ -330,7 +362,9 @@ impl SendQueue {
                 end = self.next();
             }
             for _ in 0..CHUNK {
-                let full = end.wrapping_sub(first) >= self.wrs.len();
+                // The place of the WR before `first` may still have it.
+                let places = self.wrs.len().saturating_sub(state.keeps_last.into());
+                let full = end.wrapping_sub(first) >= places;
 
                 if full || !self.wrs.is_posted(end, self.next()) {
                     return self.set_end(&mut state, end);
@@ -390,14 +424,18 @@ impl SendQueue {
 
     /// Returns how full the queue is. Process context or softirq.
     pub(crate) fn depth(&self) -> SendDepth {
-        let (next, begun) = {
+        let (next, begun, kept) = {
             let state = self.state.lock();
 
-            (self.next(), state.begun.len())
+            (self.next(), state.begun.len(), state.keeps_last)
         };
+        let places = self.wrs.len().saturating_sub(kept.into());
 
         SendDepth {
-            posted: self.wrs.posted(next),
+            posted: match self.wrs.is_posted(next, next) {
+                true => self.wrs.posted(next).min(places),
+                false => 0,
+            },
             begun,
         }
     }

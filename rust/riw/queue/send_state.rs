@@ -22,6 +22,9 @@ pub(super) struct SendState {
     /// The queue pair, to be named in completions. `None` before it is published, and when it is
     /// being destroyed: no completions are given then.
     pub(super) object: Option<ARef<QpObject>>,
+    /// The WR before the next one is still in its place, as the transmitter looks for WRs by
+    /// itself.
+    pub(super) keeps_last: bool,
 }
 
 /// How full a send queue is.
@@ -49,6 +52,17 @@ pub(super) enum WrProgress {
 }
 
 impl SendState {
+    /// Returns the state of a queue that has given no WR. Any context.
+    pub(super) fn new(begun: Fifo<BegunWr>) -> Self {
+        Self {
+            begun,
+            generation: Generation(0),
+            end: None,
+            object: None,
+            keeps_last: false,
+        }
+    }
+
     /// Gives WR `number`, which waits for a response, its id.
     pub(super) fn return_id(&mut self, number: u32, id: WrId) {
         if let Some(begun) = self.begun.get(number) {

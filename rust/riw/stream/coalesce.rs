@@ -101,6 +101,12 @@ impl Coalescer {
         self.waiting != 0
     }
 
+    /// Notes that the messages that wait wait no longer, which is neither a gain nor a loss. Any
+    /// context.
+    pub(super) fn forget_waiting(&mut self) {
+        self.waiting = 0;
+    }
+
     /// Decides about a batch of `bytes`, for a doorbell that was rung at `rung`. `answered`: the
     /// peer has sent something since the last time. Any context.
     pub(super) fn doorbell(&mut self, rung: Ktime, bytes: usize, answered: bool) -> Wait {

@@ -4,7 +4,8 @@
 //! connection.
 //!
 //! Transmitting: [`transmit`] fills a batch, [`next`] chooses the next message, [`gather`] copies
-//! its payload, [`coalesce`] lets small messages wait for more. Receiving: [`receive`] pulls
+//! its payload, [`coalesce`] lets small messages wait for more, [`handover`]
+//! has another CPU send them. Receiving: [`receive`] pulls
 //! segments out of the link, [`place`] puts them into memory, [`early`] before their turn, [`wait`]
 //! holds them back while no receive WR is posted. [`deliver`] completes WRs in both directions,
 //! [`flush`] when the stream is over.
@@ -20,6 +21,7 @@ mod early;
 mod filling;
 pub(crate) mod flush;
 mod gather;
+pub(crate) mod handover;
 mod next;
 mod place;
 mod reads;

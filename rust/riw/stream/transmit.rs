@@ -17,6 +17,7 @@ use crate::{
 use iwarp::{Local, Message, Quote, Terminate};
 use kernel::{prelude::*, sync::atomic::ordering, time::Delta};
 use kernel_ext::time::Ktime;
+use trace::Source;
 
 /// Maximum batch, in bytes.
 const BATCH: usize = 256 * 1024;
@@ -26,8 +27,10 @@ const BATCHES: u32 = 8;
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PassResult {
-    /// Nothing is left to send now, or an event will start the next run.
+    /// Nothing is left to send. The next post starts the next run, unless a worker stays.
     Done,
+    /// What is left to send waits for an event, which will start the next run.
+    Blocked,
     /// There is more, but other work items run first.
     Yield,
     /// There is no memory, and no event will report free memory: the next run comes later.
@@ -40,7 +43,7 @@ pub(crate) enum PassResult {
 /// Whether messages are left to gather after a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Filled {
-    /// Nothing: the next post rings the doorbell.
+    /// Nothing: the next post rings the doorbell, or a worker looks for it.
     All,
     /// Nothing that may begin before a read ends.
     Blocked,
@@ -69,18 +72,18 @@ impl Stream {
 
         for _ in 0..BATCHES {
             let Some(sender) = &mut tx.sender else {
-                return Ok(PassResult::Done);
+                return Ok(PassResult::Blocked);
             };
             // Each call takes the link's lock by itself, so the end of the connection does not wait
             // while payload is gathered.
             let Ok((room, emss)) = (sender.link).with(|connection| Ok(connection.room_and_emss()))
             else {
-                return Ok(PassResult::Done);
+                return Ok(PassResult::Blocked);
             };
             if room == 0 {
                 // Gather nothing that would wait here, perhaps for ever. The socket calls back when
                 // it has room.
-                return Ok(PassResult::Done);
+                return Ok(PassResult::Blocked);
             }
             sender.segmenter.framing_mut().set_emss(emss);
             let filled = self.fill(tx, room.min(BATCH))?;
@@ -105,14 +108,15 @@ impl Stream {
             match tx.send_batch(rung.take()) {
                 Ok(()) => match filled {
                     Filled::More => {}
-                    Filled::All | Filled::Blocked => return Ok(PassResult::Done),
+                    Filled::All => return Ok(PassResult::Done),
+                    Filled::Blocked => return Ok(PassResult::Blocked),
                     Filled::NoMemory => return Ok(PassResult::Retry),
                 },
                 Err(e) if e == ENOBUFS => return Ok(PassResult::Retry),
                 // A full socket calls back when it has room.
-                Err(e) if e == EAGAIN => return Ok(PassResult::Done),
+                Err(e) if e == EAGAIN => return Ok(PassResult::Blocked),
                 // The end of a connection is reported.
-                Err(_) if tx.is_link_ended() => return Ok(PassResult::Done),
+                Err(_) if tx.is_link_ended() => return Ok(PassResult::Blocked),
                 // Something refuses to send, and nothing reports when that changes.
                 Err(_) => return Err(StreamError::local(Local::LowerLayer)),
             }
@@ -120,8 +124,8 @@ impl Stream {
         Ok(PassResult::Yield)
     }
 
-    /// Whether the batch, which has all posted messages, waits for more. `rung`: when the doorbell
-    /// was rung, if the run is in its context.
+    /// Whether the batch, which has all posted messages, waits for more; and whether a worker is
+    /// called to send them. `rung`: when the doorbell was rung, if the run is in its context.
     fn coalesce(&self, tx: &mut Tx, rung: Option<Ktime>) -> Wait {
         let Some(rung) = rung else {
             return Wait::No;
@@ -135,7 +139,15 @@ impl Stream {
         if solicits || tx.batch.buf.is_empty() || tx.batch.has_messages() {
             return Wait::No;
         }
-        let wait = tx.coalescer.doorbell(rung, tx.batch.buf.len(), answered);
+        let (bytes, dev) = (tx.batch.buf.len(), self.sq.device());
+        let wait = tx.coalescer.doorbell(rung, bytes, answered);
+
+        if dev.handover() != 0 {
+            let next = self.sq.next();
+
+            tx.call =
+                (tx.handover).doorbell(rung, next, bytes, answered, |cpu| dev.stays.join(cpu));
+        }
 
         if wait != Wait::No {
             tx.cancel_run();

@@ -9,13 +9,14 @@ use crate::{
     stream::{
         coalesce::Coalescer,
         gather::Active,
+        handover::Handover,
         start::Start,
         tally::{Kind, Tally},
     },
 };
 use iwarp::{Message, Segmenter};
 use kernel::{prelude::*, sync::Arc};
-use kernel_ext::{memcg::MemCgroup, time::Ktime};
+use kernel_ext::{cpu::Cpu, memcg::MemCgroup, time::Ktime};
 
 /// The transmitting side of a stream.
 pub(crate) struct Tx {
@@ -23,6 +24,9 @@ pub(crate) struct Tx {
     pub(super) sender: Option<KVBox<Sender>>,
     pub(super) batch: Batch,
     pub(super) coalescer: Coalescer,
+    pub(crate) handover: Handover,
+    /// A worker has to be called to this CPU.
+    pub(crate) call: Option<Cpu>,
     /// Octets of the batch, or of a message that was begun, have been dropped.
     cut: bool,
     /// The transmit run that is at work, until it is counted.
@@ -69,7 +73,7 @@ pub(super) struct Sender {
     pub(super) response_next: bool,
     /// Since the last doorbell, a message has begun that wakes the peer's consumer.
     solicits: bool,
-    /// As in [`Start`].
+    /// As in [`Start`]; and after a worker has stayed, see [`Tx::take_over`].
     pub(super) retries_memory: bool,
 }
 
@@ -81,6 +85,8 @@ impl Tx {
             sender: None,
             batch: Batch::charged_to(memcg),
             coalescer: Coalescer::new(),
+            handover: Handover::new(),
+            call: None,
             cut: false,
             run: None,
             counters,
@@ -92,6 +98,15 @@ impl Tx {
         self.clear_batch(sender.segmenter.framing_mut().has_messages());
         self.cut = false;
         self.sender = Some(sender);
+    }
+
+    /// Notes that a worker sends the messages that wait, and what the process posts later.
+    pub(crate) fn take_over(&mut self) {
+        self.coalescer.forget_waiting();
+        // A worker does not get the memory for which the process would wait, or be killed.
+        if let Some(sender) = &mut self.sender {
+            sender.retries_memory = true;
+        }
     }
 
     /// Notes that a transmit run begins.

@@ -76,9 +76,14 @@ class Trace:
         return [Event(match["name"], match["text"], int(match["cpu"]), int(match["pid"]))
                 for match in map(_LINE.match, text.splitlines()) if match]
 
+    def count(self):
+        """Returns the number of events so far, with those that the buffer has no room for any more."""
+        return sum(map(int, re.findall(r"^(?:entries|overrun): (\d+)$", self._stats(), re.M)))
+
     def lost(self):
         """Returns the number of events that the buffer had no room for."""
-        stats = "".join(path.read_text(encoding="ascii")
-                        for path in self.path.glob("per_cpu/cpu*/stats"))
-        return sum(map(int, re.findall(r"^(?:overrun|commit overrun|dropped events): (\d+)$", stats,
-                                       re.M)))
+        return sum(map(int, re.findall(r"^(?:overrun|commit overrun|dropped events): (\d+)$",
+                                       self._stats(), re.M)))
+
+    def _stats(self):
+        return "".join(path.read_text(encoding="ascii") for path in self.path.glob("per_cpu/cpu*/stats"))

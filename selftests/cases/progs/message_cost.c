@@ -127,7 +127,7 @@ static bool parse_operation(const char *name)
 
 int main(int argc, char **argv)
 {
-	struct pair_opts opts = { .sq = BATCH_MAX, .rq = BATCH_MAX, .send_sge = 1, .recv_sge = 1 };
+	struct pair_opts opts = { .rq = BATCH_MAX, .send_sge = 1, .recv_sge = 1 };
 	struct regions regions = { .local = ALL, .remote = ALL };
 	struct rng rng = { .state = 1 };
 	int64_t begin;
@@ -140,6 +140,8 @@ int main(int argc, char **argv)
 	count = strtoul(argv[4], NULL, 0);
 	if (!regions.length || !batch || batch > BATCH_MAX || !count || count % batch)
 		return 2;
+	/* The batch fills the queue. */
+	opts.sq = batch;
 	opts.active = side_parse(argv[5]);
 	opts.passive = side_parse(argv[6]);
 	setup_open(&s, &opts, &rng, &regions);

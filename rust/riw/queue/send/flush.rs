@@ -58,7 +58,7 @@ impl SendQueue {
                         return (pending, false);
                     };
 
-                    self.release_next();
+                    self.release_next(&mut state);
                     BegunWr {
                         report: self.silent_report(&wr, 0),
                         progress: WrProgress::Done(wr.give_up(&mut data), WcStatus::Flushed),

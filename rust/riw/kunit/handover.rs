@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! When a run is handed over.
+
+// A counter overflow in a test should panic.
+#![allow(clippy::arithmetic_side_effects)]
+
+use super::{was_idle, Handover, Rate, Visit, PAUSE_MAX, WORTH};
+use kernel::prelude::*;
+use kernel_ext::cpu::Cpu;
+
+/// Returns how many rounds pass until a call is due.
+fn rounds_until_due(handover: &mut Handover) -> u32 {
+    let mut rounds = 0;
+
+    while !handover.is_due() {
+        rounds += 1;
+    }
+    rounds
+}
+
+#[kunit_tests(riw_handover)]
+mod tests {
+    use super::*;
+
+    /// A CPU is idle that has done nothing else for most of a time.
+    #[test]
+    fn an_idle_cpu_is_known() {
+        assert!(was_idle(1000, 1000));
+        assert!(was_idle(1000, 800));
+        assert!(!was_idle(1000, 799));
+        assert!(!was_idle(1000, 0));
+        // A tick was counted as idle.
+        assert!(!was_idle(1000, 4000));
+        // The clock of the other CPU went back.
+        assert!(!was_idle(1000, -5));
+    }
+
+    /// A gain is a quarter more WRs in the same time.
+    #[test]
+    fn a_gain_is_clear() {
+        let rate = |wrs, nanos| Rate { wrs, nanos };
+        let before = rate(100, 1_000_000);
+
+        assert!(rate(125, 1_000_000).is_gain(before));
+        assert!(!rate(124, 1_000_000).is_gain(before));
+        assert!(rate(1250, 10_000_000).is_gain(before));
+        // Too few to know.
+        assert!(!rate(WORTH - 1, 1).is_gain(before));
+        assert!(!rate(u32::MAX, i64::MAX).is_gain(rate(u32::MAX, 1)));
+    }
+
+    /// A visit that gains nothing delays the next call more and more, up to a limit.
+    #[test]
+    fn losses_delay() {
+        let mut handover = Handover::new();
+
+        assert_eq!(rounds_until_due(&mut handover), 0);
+        for round in 0..12 {
+            handover.settle(false);
+            assert_eq!(rounds_until_due(&mut handover), (1 << round).min(PAUSE_MAX));
+        }
+    }
+
+    /// A worker that has not got the right to transmit has gained nothing. (With one CPU there is
+    /// no worker.)
+    #[test]
+    fn a_visit_that_has_not_begun_is_a_loss() {
+        let before = Rate {
+            wrs: 1,
+            nanos: 1_000_000,
+        };
+
+        if let Some(cpu) = Cpu::other(None) {
+            assert!(!Visit::to(cpu, before).is_worth(u32::MAX));
+        }
+    }
+
+    /// A gain ends that.
+    #[test]
+    fn a_gain_forgives() {
+        let mut handover = Handover::new();
+
+        for _ in 0..5 {
+            handover.settle(false);
+        }
+        handover.settle(true);
+        assert_eq!(rounds_until_due(&mut handover), 0);
+        handover.settle(false);
+        assert_eq!(rounds_until_due(&mut handover), 1);
+    }
+}
