@@ -85,7 +85,7 @@ impl Stays {
     }
 }
 
-/// What a worker that stays does next.
+/// The next step of a worker that stays.
 #[derive(PartialEq, Eq)]
 enum StayNext {
     /// Other items of its CPU run first.
@@ -113,7 +113,7 @@ impl Qp {
 
     /// Serves the queue pair until it is the turn of others, or the worker leaves.
     fn stay(self: &Arc<Self>) {
-        // What another process has charged too much is no reason to wait.
+        // Do not wait because the worker has charged too much for another process.
         forget_excess();
         let stays = &self.device().stays;
         let visit = self.stream.tx.lock().handover.begin_stint();
@@ -189,7 +189,9 @@ impl Qp {
             let result = self.pass(visit.take_run());
 
             // After each pass: WRs that no pass takes any more stay posted.
-            if !self.may_stay() || !visit.is_gain(self.stream.sq.next()) {
+            let now = Ktime::now();
+
+            if !self.may_stay() || !visit.is_gain(now, self.stream.sq.next()) {
                 return StayNext::Leave;
             }
             match result {
@@ -202,7 +204,7 @@ impl Qp {
                 // Only a doorbell coalesces.
                 PassResult::Retry | PassResult::Coalescing(_) => return StayNext::Leave,
             }
-            if began.elapsed().as_nanos() >= STINT {
+            if now.since(began).as_nanos() >= STINT {
                 return StayNext::Later;
             }
         }

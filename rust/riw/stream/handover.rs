@@ -103,14 +103,14 @@ pub(crate) struct Visit {
     idle_since: Option<Ktime>,
     /// How often it has slept since then.
     dozes: u32,
-    /// What is posted waits for an event.
+    /// Posted WRs wait for an event.
     blocked: bool,
     /// The rate of the process without a worker.
     before: Rate,
     /// WRs of this epoch.
     epoch: Progress,
-    /// Epochs that were a gain.
-    gains: u32,
+    /// An epoch was a gain.
+    has_gained: bool,
 }
 
 impl Progress {
@@ -118,11 +118,11 @@ impl Progress {
         Self { since, first }
     }
 
-    /// Returns the rate until now, when `next` is the number of the next WR.
-    fn rate(&self, next: u32) -> Rate {
+    /// Returns the rate until `end`, when `next` is the number of the next WR.
+    fn rate(&self, end: Ktime, next: u32) -> Rate {
         Rate {
             wrs: next.wrapping_sub(self.first),
-            nanos: self.since.elapsed().as_nanos(),
+            nanos: end.since(self.since).as_nanos(),
         }
     }
 }
@@ -150,7 +150,7 @@ impl Visit {
             blocked: false,
             before,
             epoch: Progress::new(Ktime::now(), 0),
-            gains: 0,
+            has_gained: false,
         }
     }
 
@@ -207,15 +207,12 @@ impl Visit {
             false => self.idle_since.unwrap_or_else(Ktime::now),
         };
 
-        Rate {
-            nanos: end.since(self.epoch.since).as_nanos(),
-            ..self.epoch.rate(next)
-        }
+        self.epoch.rate(end, next)
     }
 
     /// Whether the visit, which is over, was a gain.
     fn is_worth(&self, next: u32) -> bool {
-        self.begun && (self.gains != 0 || self.rate(next).is_gain(self.before))
+        self.begun && (self.has_gained || self.rate(next).is_gain(self.before))
     }
 
     /// Counts a look that finds none, after which the worker sleeps. Returns how many there were in
@@ -227,16 +224,16 @@ impl Visit {
 
     /// Whether the visit goes on when `next` is the number of the next WR: at the end of an epoch,
     /// only if that was a gain. Any context.
-    pub(crate) fn is_gain(&mut self, next: u32) -> bool {
-        let rate = self.epoch.rate(next);
+    pub(crate) fn is_gain(&mut self, now: Ktime, next: u32) -> bool {
+        let rate = self.epoch.rate(now, next);
 
         if rate.nanos < EPOCH {
             return true;
         }
         let gain = rate.is_gain(self.before);
 
-        self.gains = self.gains.saturating_add(gain.into());
-        self.epoch = Progress::new(Ktime::now(), next);
+        self.has_gained |= gain;
+        self.epoch = Progress::new(now, next);
         gain
     }
 }
@@ -271,7 +268,7 @@ impl Handover {
             self.doorbells = 0;
             self.round = Progress::new(rung, next);
             if let HandoverState::Candidate(candidate) = &mut self.state {
-                // What it did meanwhile says nothing.
+                // Its idle time until now does not count.
                 *candidate = CpuCandidate::new(candidate.cpu, candidate.count);
             }
         }
@@ -279,7 +276,7 @@ impl Handover {
         if self.doorbells < ROUND {
             return None;
         }
-        let before = self.round.rate(next);
+        let before = self.round.rate(rung, next);
 
         self.doorbells = 0;
         self.round = Progress::new(rung, next);

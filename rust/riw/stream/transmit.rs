@@ -29,7 +29,7 @@ const BATCHES: u32 = 8;
 pub(crate) enum PassResult {
     /// Nothing is left to send. The next post starts the next run, unless a worker stays.
     Done,
-    /// What is left to send waits for an event, which will start the next run.
+    /// The rest waits for an event, which will start the next run.
     Blocked,
     /// There is more, but other work items run first.
     Yield,
