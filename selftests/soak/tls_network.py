@@ -27,7 +27,8 @@ LONGEST_STOP = 3
 
 ADDRS = r"[0-9.]+:\d+ - [0-9.]+:\d+"
 NO_AGENT = "no tlshd runs in this network namespace"
-PEER_ENDED = ("the TLS handshake took too long, or the peer has ended it",
+PEER_ENDED = ("a certificate was not accepted in the TLS handshake, or the peer has ended it",
+              "the TLS handshake took too long, or the peer has ended it",
               "the TLS handshake failed: tlshd may have logged the reason")
 """What riw reports of a handshake whose other side goes away."""
 TIME_UP = "the time is up"
