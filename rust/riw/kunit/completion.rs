@@ -360,6 +360,20 @@ mod tests {
         Ok(())
     }
 
+    /// Who waits for any completion is not forgotten for one who waits for a solicited one.
+    #[test]
+    fn an_arming_is_not_weakened() -> Result {
+        let queue = queue(Provider::Own, LEN)?;
+
+        assert!(!queue.arm(Arm::Solicited));
+        assert_eq!(queue.fill_level().armed, Some(Arm::Solicited));
+        assert!(!queue.arm(Arm::Next));
+        assert!(!queue.arm(Arm::Solicited));
+        assert_eq!(queue.fill_level().armed, Some(Arm::Next));
+        assert!(queue.add(&completion(0), false, |_| ()).event);
+        Ok(())
+    }
+
     /// Completions that are added while the ring is replaced are in the old or in the new ring.
     #[test]
     fn producers_go_on_meanwhile() -> Result {

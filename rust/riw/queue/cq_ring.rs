@@ -126,14 +126,13 @@ impl CqRing {
 
                 control.store(siw_control(flags), ordering::Relaxed);
             }
-            Self::Own(_) => {
-                let flags = match arm {
-                    Arm::Solicited => ARM_SOLICITED,
-                    Arm::Next => ARM_NEXT,
-                };
-
-                control.store(flags, ordering::Relaxed);
-            }
+            Self::Own(_) => match arm {
+                // Another thread may arm it meanwhile, and wait for more than this.
+                Arm::Solicited => {
+                    let _ = control.cmpxchg(0, ARM_SOLICITED, ordering::Relaxed);
+                }
+                Arm::Next => control.store(ARM_NEXT, ordering::Relaxed),
+            },
         }
     }
 
