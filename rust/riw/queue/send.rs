@@ -130,6 +130,11 @@ impl SendQueue {
         let mut state = self.state.lock();
 
         self.polled.store(polled, ordering::Relaxed);
+        self.release_kept(&mut state);
+    }
+
+    /// Returns the place of the WR before the next one, if it has been kept.
+    fn release_kept(&self, state: &mut SendState) {
         if core::mem::take(&mut state.keeps_last) {
             self.wrs.release(self.next().wrapping_sub(1));
         }

@@ -54,6 +54,9 @@ impl SendQueue {
                 Some(begun) => begun,
                 None => {
                     self.note_begun(&state);
+                    // A worker that has not left yet does not look for what is posted behind this:
+                    // the process has to ring the doorbell.
+                    self.release_kept(&mut state);
                     let Some(mut wr) = self.wrs.peek_or_idle(self.next(), &mut data) else {
                         return (pending, false);
                     };
