@@ -69,6 +69,13 @@ pub fn is_alone() -> bool {
     unsafe { bindings::is_alone() }
 }
 
+/// Whether the caller has a real-time policy, and so comes before all tasks without one. Process
+/// context.
+pub fn is_realtime() -> bool {
+    // SAFETY: The caller is in process context, so there is a current task.
+    unsafe { bindings::is_realtime() }
+}
+
 /// Lets others run and makes clear that the caller, which has not slept for long, uses no code that
 /// is about to be freed (`cond_resched_tasks_rcu_qs()`). Process context; may sleep.
 pub fn quiesce() {

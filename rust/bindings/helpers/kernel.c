@@ -10,6 +10,7 @@
 #include <linux/rcupdate.h>
 #include <linux/sched/isolation.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/rt.h>
 #include <linux/sched/stat.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -241,6 +242,11 @@ u64 riw_helper_cpu_idle_us(int cpu)
 bool riw_helper_is_alone(void)
 {
 	return !need_resched() && single_task_running();
+}
+
+bool riw_helper_is_realtime(void)
+{
+	return rt_or_dl_task_policy(current);
 }
 
 /* For a task that runs for long without sleeping: RCU Tasks waits until each task sleeps. */

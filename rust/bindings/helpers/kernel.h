@@ -37,6 +37,7 @@ unsigned int riw_helper_this_cpu(void);
 unsigned int riw_helper_nr_cpu_ids(void);
 u64 riw_helper_cpu_idle_us(int cpu);
 bool riw_helper_is_alone(void);
+bool riw_helper_is_realtime(void);
 void riw_helper_quiesce(void);
 void riw_helper_doze(unsigned int us);
 

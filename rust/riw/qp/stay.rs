@@ -37,6 +37,8 @@ const LOOKS: u32 = 16;
 const DOZES: u32 = 64;
 /// Maximum workers that stay on one CPU. They share it as the scheduler sees fit.
 const SHARED_MAX: u32 = 16;
+/// The same for one that was busy when the last of them was called: its tasks get the rest.
+const BUSY_MAX: u32 = 4;
 
 /// The workers that stay.
 pub(crate) struct Stays {
@@ -65,12 +67,14 @@ impl Stays {
         &self.queue
     }
 
-    /// Counts one more on `cpu`. Any context. Returns false if there are too many.
-    pub(crate) fn join(&self, cpu: Cpu) -> bool {
+    /// Counts one more on `cpu`, which is idle or not. Any context. Returns false if there are too
+    /// many.
+    pub(crate) fn join(&self, cpu: Cpu, idle: bool) -> bool {
+        let max = if idle { SHARED_MAX } else { BUSY_MAX };
         let Some(count) = self.counts.get(cpu.number()) else {
             return false;
         };
-        let fits = count.fetch_add(1, ordering::Relaxed) < SHARED_MAX;
+        let fits = count.fetch_add(1, ordering::Relaxed) < max;
 
         if !fits {
             self.leave(cpu);

@@ -14,7 +14,10 @@
 //!   next call comes later and later.
 
 use crate::stream::tx::TxRun;
-use kernel_ext::{cpu::Cpu, time::Ktime};
+use kernel_ext::{
+    cpu::{is_realtime, Cpu},
+    time::Ktime,
+};
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../kunit/handover.rs"]
@@ -254,23 +257,19 @@ impl Handover {
 
     /// Returns the CPU to which a worker is called, if one is, at a doorbell that was rung at
     /// `rung` for a batch of `bytes`; `next` is the number of the next WR. `answered`: the peer has
-    /// sent something since the last doorbell. `join` reserves a place on a CPU, and returns
-    /// whether there is one. Any context.
+    /// sent something since the last doorbell. `join` reserves a place on a CPU, which is idle or
+    /// not, and returns whether there is one. Process context.
     pub(super) fn doorbell(
         &mut self,
         rung: Ktime,
         next: u32,
         bytes: usize,
         answered: bool,
-        join: impl Fn(Cpu) -> bool,
+        join: impl Fn(Cpu, bool) -> bool,
     ) -> Option<Cpu> {
         if answered || bytes > SMALL {
-            self.doorbells = 0;
-            self.round = Progress::new(rung, next);
-            if let HandoverState::Candidate(candidate) = &mut self.state {
-                // Its idle time until now does not count.
-                *candidate = CpuCandidate::new(candidate.cpu, candidate.count);
-            }
+            self.begin_round(rung, next);
+            self.forget_idle();
         }
         self.doorbells = self.doorbells.wrapping_add(1);
         if self.doorbells < ROUND {
@@ -278,16 +277,28 @@ impl Handover {
         }
         let before = self.round.rate(rung, next);
 
-        self.doorbells = 0;
-        self.round = Progress::new(rung, next);
-        if before.nanos > DENSE {
+        self.begin_round(rung, next);
+        if before.nanos > DENSE || is_realtime() {
+            self.forget_idle();
             return None;
         }
         self.choose(before, join)
     }
 
+    fn begin_round(&mut self, rung: Ktime, next: u32) {
+        self.doorbells = 0;
+        self.round = Progress::new(rung, next);
+    }
+
+    /// Forgets for how long a candidate has been idle until now.
+    fn forget_idle(&mut self) {
+        if let HandoverState::Candidate(candidate) = &mut self.state {
+            *candidate = CpuCandidate::new(candidate.cpu, candidate.count);
+        }
+    }
+
     /// Chooses a CPU at the end of a round, in which the process had the rate `before`.
-    fn choose(&mut self, before: Rate, join: impl Fn(Cpu) -> bool) -> Option<Cpu> {
+    fn choose(&mut self, before: Rate, join: impl Fn(Cpu, bool) -> bool) -> Option<Cpu> {
         if !self.is_due() {
             return None;
         }
@@ -297,10 +308,10 @@ impl Handover {
             HandoverState::Candidate(candidate) => {
                 let (cpu, count) = (candidate.cpu, candidate.count);
                 let is_last = count >= CANDIDATES || Cpu::other(Some(cpu)) == Some(cpu);
-                let suits = candidate.is_idle() || is_last;
+                let idle = candidate.is_idle();
 
                 // The process may have moved there.
-                if suits && !cpu.is_this() && join(cpu) {
+                if (idle || is_last) && !cpu.is_this() && join(cpu, idle) {
                     self.state = HandoverState::Called(Visit::to(cpu, before));
                     return Some(cpu);
                 }
@@ -321,6 +332,11 @@ impl Handover {
 
         self.pause = self.pause.saturating_sub(1);
         due
+    }
+
+    /// Whether a worker is called, or at work. Any context.
+    pub(super) fn is_called(&self) -> bool {
+        matches!(self.state, HandoverState::Called(_) | HandoverState::Away)
     }
 
     /// Returns the visit to the worker, which begins a stint. Any context.

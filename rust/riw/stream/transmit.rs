@@ -145,8 +145,9 @@ impl Stream {
         if dev.handover() != 0 {
             let next = self.sq.next();
 
-            tx.call =
-                (tx.handover).doorbell(rung, next, bytes, answered, |cpu| dev.stays.join(cpu));
+            tx.call = (tx.handover).doorbell(rung, next, bytes, answered, |cpu, idle| {
+                dev.stays.join(cpu, idle)
+            });
         }
 
         if wait != Wait::No {

@@ -97,6 +97,8 @@ impl Tx {
     pub(super) fn start(&mut self, mut sender: KVBox<Sender>) {
         self.clear_batch(sender.segmenter.framing_mut().has_messages());
         self.cut = false;
+        // A worker of the last connection may still have the right to transmit.
+        sender.retries_memory |= self.handover.is_called();
         self.sender = Some(sender);
     }
 
