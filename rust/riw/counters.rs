@@ -7,7 +7,7 @@
 
 use iwarp::{
     error::{LAYER_DDP, LAYER_RDMAP},
-    TermCode,
+    DdpTagged, DdpUntagged, Error, Mpa, Rdmap, Sctp, TermCode,
 };
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::{
@@ -215,6 +215,52 @@ impl Counter {
             LAYER_RDMAP => Self::RxTerminatesRdmap,
             LAYER_DDP => Self::RxTerminatesDdp,
             _ => Self::RxTerminatesMpa,
+        }
+    }
+
+    /// The counter of streams that ended in this error, which this side found. Any context.
+    pub(crate) fn stream_errors(error: Error) -> Self {
+        match error {
+            Error::Mpa(Mpa::Crc) => Self::StreamErrorsCrc,
+            Error::Mpa(Mpa::Marker | Mpa::Length)
+            | Error::Sctp(
+                Sctp::Length | Sctp::Ppid | Sctp::Function | Sctp::PrivateData | Sctp::Sequence,
+            ) => Self::StreamErrorsFraming,
+            Error::Sctp(Sctp::Duplicate | Sctp::TooFar | Sctp::Order) => Self::StreamErrorsSsn,
+            Error::Sctp(Sctp::TooManyHeld) => Self::StreamErrorsHeld,
+            Error::Mpa(Mpa::Closed) => Self::StreamErrorsClosedEarly,
+            Error::DdpTagged(DdpTagged::InvalidStag | DdpTagged::StagNotAssociated)
+            | Error::Rdmap(Rdmap::InvalidStag | Rdmap::StagNotAssociated) => Self::StreamErrorsStag,
+            Error::DdpTagged(DdpTagged::Bounds | DdpTagged::ToWrap)
+            | Error::Rdmap(Rdmap::Bounds | Rdmap::ToWrap) => Self::StreamErrorsBounds,
+            Error::DdpTagged(DdpTagged::AccessRights)
+            | Error::Rdmap(
+                Rdmap::AccessRights
+                | Rdmap::CannotInvalidate
+                | Rdmap::OperationCannotInvalidate
+                | Rdmap::ProtectionUnspecified,
+            ) => Self::StreamErrorsAccess,
+            Error::DdpUntagged(DdpUntagged::NoBuffer) => Self::StreamErrorsNoReceive,
+            Error::DdpUntagged(DdpUntagged::TooManyReads) => Self::StreamErrorsReadLimit,
+            Error::DdpUntagged(DdpUntagged::TooLong) => Self::StreamErrorsTooLong,
+            Error::DdpUntagged(
+                DdpUntagged::InvalidQn | DdpUntagged::InvalidMsnRange | DdpUntagged::InvalidMo,
+            ) => Self::StreamErrorsSequence,
+            Error::Local(_) | Error::DdpLocalCatastrophic | Error::Mpa(Mpa::LocalCatastrophic) => {
+                Self::StreamErrorsLocal
+            }
+            Error::DdpTagged(DdpTagged::InvalidVersion)
+            | Error::DdpUntagged(DdpUntagged::InvalidVersion)
+            | Error::Mpa(Mpa::Startup | Mpa::InsufficientIrd | Mpa::NoRtr)
+            | Error::Rdmap(
+                Rdmap::InvalidVersion
+                | Rdmap::UnexpectedOpcode
+                | Rdmap::CatastrophicStream
+                | Rdmap::UnalignedAtomic
+                | Rdmap::CatastrophicGlobal
+                | Rdmap::Unspecified
+                | Rdmap::WrongResponse,
+            ) => Self::StreamErrorsProtocol,
         }
     }
 }

@@ -7,9 +7,7 @@ use crate::{
     counters::Counter,
     stream::{receive::RxEnd, tx::Tx, StreamError},
 };
-use iwarp::{
-    qp::Event, DdpTagged, DdpUntagged, Error, Mpa, Quote, Rdmap, Sctp, TermCode, Terminate,
-};
+use iwarp::{qp::Event, DdpTagged, Error, Mpa, Quote, Rdmap, TermCode, Terminate};
 use kernel::{prelude::*, sync::Arc};
 use rdma::event::AsyncEvent;
 use trace::Source;
@@ -70,7 +68,7 @@ impl StreamErrorReason {
     /// Returns the counter of streams that ended for this reason.
     fn counter(self) -> Counter {
         match self {
-            Self::Found(error) => counter_of(error),
+            Self::Found(error) => Counter::stream_errors(error),
             Self::Terminated(_) => Counter::StreamErrorsPeer,
             Self::Reset => Counter::StreamErrorsReset,
             Self::Aborted => Counter::StreamErrorsLocal,
@@ -102,52 +100,6 @@ impl StreamErrorReason {
     /// Whether this side found the error; otherwise the peer did, or ended the connection.
     fn is_found_here(self) -> bool {
         matches!(self, Self::Found(_) | Self::Timeout)
-    }
-}
-
-/// Returns the counter of streams that ended in an error that this side found.
-fn counter_of(error: Error) -> Counter {
-    match error {
-        Error::Mpa(Mpa::Crc) => Counter::StreamErrorsCrc,
-        Error::Mpa(Mpa::Marker | Mpa::Length)
-        | Error::Sctp(
-            Sctp::Length | Sctp::Ppid | Sctp::Function | Sctp::PrivateData | Sctp::Sequence,
-        ) => Counter::StreamErrorsFraming,
-        Error::Sctp(Sctp::Duplicate | Sctp::TooFar | Sctp::Order) => Counter::StreamErrorsSsn,
-        Error::Sctp(Sctp::TooManyHeld) => Counter::StreamErrorsHeld,
-        Error::Mpa(Mpa::Closed) => Counter::StreamErrorsClosedEarly,
-        Error::DdpTagged(DdpTagged::InvalidStag | DdpTagged::StagNotAssociated)
-        | Error::Rdmap(Rdmap::InvalidStag | Rdmap::StagNotAssociated) => Counter::StreamErrorsStag,
-        Error::DdpTagged(DdpTagged::Bounds | DdpTagged::ToWrap)
-        | Error::Rdmap(Rdmap::Bounds | Rdmap::ToWrap) => Counter::StreamErrorsBounds,
-        Error::DdpTagged(DdpTagged::AccessRights)
-        | Error::Rdmap(
-            Rdmap::AccessRights
-            | Rdmap::CannotInvalidate
-            | Rdmap::OperationCannotInvalidate
-            | Rdmap::ProtectionUnspecified,
-        ) => Counter::StreamErrorsAccess,
-        Error::DdpUntagged(DdpUntagged::NoBuffer) => Counter::StreamErrorsNoReceive,
-        Error::DdpUntagged(DdpUntagged::TooManyReads) => Counter::StreamErrorsReadLimit,
-        Error::DdpUntagged(DdpUntagged::TooLong) => Counter::StreamErrorsTooLong,
-        Error::DdpUntagged(
-            DdpUntagged::InvalidQn | DdpUntagged::InvalidMsnRange | DdpUntagged::InvalidMo,
-        ) => Counter::StreamErrorsSequence,
-        Error::Local(_) | Error::DdpLocalCatastrophic | Error::Mpa(Mpa::LocalCatastrophic) => {
-            Counter::StreamErrorsLocal
-        }
-        Error::DdpTagged(DdpTagged::InvalidVersion)
-        | Error::DdpUntagged(DdpUntagged::InvalidVersion)
-        | Error::Mpa(Mpa::Startup | Mpa::InsufficientIrd | Mpa::NoRtr)
-        | Error::Rdmap(
-            Rdmap::InvalidVersion
-            | Rdmap::UnexpectedOpcode
-            | Rdmap::CatastrophicStream
-            | Rdmap::UnalignedAtomic
-            | Rdmap::CatastrophicGlobal
-            | Rdmap::Unspecified
-            | Rdmap::WrongResponse,
-        ) => Counter::StreamErrorsProtocol,
     }
 }
 
