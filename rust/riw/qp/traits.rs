@@ -51,7 +51,7 @@ pub(crate) enum Role {
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
-    /// The peer has ended its half in order, or over SCTP both halves.
+    /// The peer has ended its half in order, or both halves.
     Graceful,
     /// The peer reset it.
     Reset,
