@@ -106,7 +106,8 @@ pub struct Ulpdu {
     pub octets: usize,
     /// Length of the segment in octets, headers included.
     pub len: u16,
-    /// Where the segment lies in the received octets.
+    /// Where the segment lies in the received octets. Empty if its payload has been placed: its
+    /// headers are in the copy of the first octets.
     pub runs: Runs,
 }
 

@@ -10,18 +10,13 @@ use net::{Fragment, Unread};
 /// The octets at the front of a stream, in place.
 #[derive(Clone, Copy)]
 pub(crate) struct RxOctets<'a> {
-    pub(super) unread: &'a Unread<'a>,
-    /// The payload has been placed before its turn, and is not here any more.
-    pub(crate) is_placed: bool,
+    unread: &'a Unread<'a>,
 }
 
 impl<'a> RxOctets<'a> {
     #[inline]
     pub(crate) fn new(unread: &'a Unread<'a>) -> Self {
-        Self {
-            unread,
-            is_placed: false,
-        }
+        Self { unread }
     }
 
     /// Calls `f` with the octets of `range`, as [`Unread::each`] does.

@@ -21,7 +21,8 @@ pub(crate) trait Segments {
     const SHORT: Error;
 
     /// Yields the next segment, whose frame is whole and checked, and copies its first octets to
-    /// `head`. `None` if there is none now.
+    /// `head`. `None` if there is none now. A segment whose payload has been placed before its turn
+    /// has no runs, so that nothing is copied again.
     fn next(&mut self, head: &mut FrameHead) -> Result<Option<Ulpdu>, Error>;
 
     /// Calls `f` with the octets in which it lies.

@@ -223,7 +223,8 @@ impl<'a> Placer<'a> {
         Ok(())
     }
 
-    /// Copies the octets `runs` to the range of a region.
+    /// Copies the octets `runs` to the range of a region. Checks the access even if there are none,
+    /// as they have been placed.
     fn place_tagged(
         &mut self,
         (stag, to, len): (Stag, u64, u32),
@@ -232,17 +233,14 @@ impl<'a> Placer<'a> {
         octets: &RxOctets<'_>,
     ) -> Result<(), Unplaced> {
         let target = self.finder.find(stag, want, to, len)?;
+        let mut at = 0u32;
 
-        if !octets.is_placed {
-            let mut at = 0u32;
+        for run in runs {
+            // CAST: A part of an FPDU.
+            let len = run.len() as u32;
 
-            for run in runs {
-                // CAST: A part of an FPDU.
-                let len = run.len() as u32;
-
-                place(octets, run, &self.stream.sq, &Sink::Region(&target), at)?;
-                at = at.saturating_add(len);
-            }
+            place(octets, run, &self.stream.sq, &Sink::Region(&target), at)?;
+            at = at.saturating_add(len);
         }
         self.finder.keep(target);
         Ok(())

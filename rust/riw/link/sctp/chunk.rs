@@ -8,7 +8,7 @@ use super::super::{
     tcp::MpaRx,
 };
 use iwarp::{
-    ddp::{FrameHead, Ulpdu},
+    ddp::{FrameHead, Runs, Ulpdu},
     sctp::ChunkDeframer,
     Deframed, Deframing, Error, Local,
 };
@@ -57,6 +57,11 @@ impl Segments for &mut SegmentChunk<'_> {
             return Ok(None);
         }
         match self.deframer.next(&RxOctets::new(&self.unread), head)? {
+            // The headers are in `head`.
+            Deframed::Frame(ulpdu) if self.is_placed => Ok(Some(Ulpdu {
+                runs: Runs::new(0, 0),
+                ..ulpdu
+            })),
             Deframed::Frame(ulpdu) => Ok(Some(ulpdu)),
             // A chunk is a frame.
             Deframed::Incomplete { .. } => Err(Local::LowerLayer.into()),
@@ -64,10 +69,7 @@ impl Segments for &mut SegmentChunk<'_> {
     }
 
     fn octets<R>(&self, f: impl FnOnce(RxOctets<'_>) -> R) -> R {
-        f(RxOctets {
-            unread: &self.unread,
-            is_placed: self.is_placed,
-        })
+        f(RxOctets::new(&self.unread))
     }
 
     fn advance(&mut self, _octets: usize) {
