@@ -66,12 +66,11 @@ pub(crate) use listen::{ListenLink, UnboundLink};
 pub(crate) use octets::RxOctets;
 pub(crate) use reorder::Reorder;
 pub(crate) use security::{Psk, Security, TlsMode, TlsTerms};
-pub(crate) use segments::{Inflow, Pause, Segments};
+pub(crate) use segments::{Inflow, LinkRx, Pause, Segments};
 pub(crate) use startup::{
     Answer, AwaitedRequest, Prepared, ReceivedRequest, Responder, Startup, StartupFailure,
     StartupFault, Terms,
 };
-pub(crate) use tcp::MpaRx;
 use transport::AnyInlet;
 pub(crate) use transport::{Connection, Framer, Transport};
 pub(crate) use types::{AddrPair, LinkDetails, LinkState, Site};

@@ -3,13 +3,75 @@
 //! Received data, out of which a stream pulls segments.
 
 use super::{octets::RxOctets, tcp::MpaRx};
+use core::num::NonZeroUsize;
 use iwarp::{ddp::FrameHead, ddp::Ulpdu, Error};
+use kernel::prelude::*;
+use net::RecvBuf;
+
+/// What a link keeps of a stream between two receives. The stream protects it, by the lock of its
+/// receiving side. [`LinkRx::new`] makes it.
+pub(crate) enum LinkRx {
+    Mpa(MpaRx),
+    /// Nothing: a chunk is a whole frame.
+    Sctp,
+}
+
+impl LinkRx {
+    /// Returns MPA's receiving side; `None` over another transport.
+    #[inline]
+    pub(super) fn mpa(&mut self) -> Option<&mut MpaRx> {
+        match self {
+            Self::Mpa(rx) => Some(rx),
+            Self::Sctp => None,
+        }
+    }
+
+    /// Whether a worker receives the rest of a run. Any context.
+    #[inline]
+    pub(crate) fn has_rest(&self) -> bool {
+        match self {
+            Self::Mpa(rx) => rx.has_rest(),
+            Self::Sctp => false,
+        }
+    }
+
+    /// Whether the stream may end here, as what is not taken is no part of a frame. Any context.
+    pub(crate) fn may_end(&self) -> bool {
+        match self {
+            Self::Mpa(rx) => rx.may_end(),
+            Self::Sctp => true,
+        }
+    }
+
+    /// Returns the size of the buffer that the frame at the front needs; `None` if it needs none.
+    /// Any context.
+    pub(crate) fn buffer_size(&self) -> Option<NonZeroUsize> {
+        match self {
+            Self::Mpa(rx) => rx.buffer_size(),
+            Self::Sctp => None,
+        }
+    }
+
+    /// Gives the frame at the front its buffer of `size` bytes, if it still needs one. Any context.
+    /// Returns whether it has one now. Without memory, fails with the number of failures for this
+    /// frame.
+    pub(crate) fn hold(
+        &mut self,
+        size: NonZeroUsize,
+        buffer: Result<RecvBuf>,
+    ) -> Result<bool, u32> {
+        match self {
+            Self::Mpa(rx) => rx.hold(size, buffer),
+            Self::Sctp => Ok(false),
+        }
+    }
+}
 
 /// Data that a link has received.
 pub(crate) trait Inflow {
-    /// Begins to receive it. `rx` is what the link keeps of the stream between two receives. `None`
-    /// if a worker receives the rest of an earlier one.
-    fn segments<'a>(&'a mut self, rx: &'a mut MpaRx) -> Option<impl Segments + 'a>;
+    /// Begins to receive it. `None` if a worker receives the rest of an earlier receive, or if `rx`
+    /// is of another transport.
+    fn segments<'a>(&'a mut self, rx: &'a mut LinkRx) -> Option<impl Segments + 'a>;
 
     /// Drops it, also what follows the segments that were taken.
     fn discard(&mut self);
@@ -42,7 +104,7 @@ pub(crate) enum Pause {
     #[default]
     Event,
     /// A worker that has a buffer for the frame, as the socket has no room for it: see
-    /// [`MpaRx::buffer_size`].
+    /// [`LinkRx::buffer_size`].
     Buffer,
     /// A worker, which receives the rest.
     Worker,

@@ -9,7 +9,8 @@ use super::{
     linger::CloseProgress,
     sctp::{self, Association, Inlet},
     security::{Security, TlsMode, TlsTerms},
-    tcp::TcpConnection,
+    segments::LinkRx,
+    tcp::{MpaRx, TcpConnection},
     tls::{RecordInlet, TlsConnection},
     types::{AddrPair, LinkDetails, LinkState, Site},
 };
@@ -407,6 +408,16 @@ pub(super) fn bind(socket: &Base, site: &Site<'_>, local: &SocketAddr, tos: Opti
             socket.bind(&local)
         }
         other => other,
+    }
+}
+
+impl LinkRx {
+    /// The state at the start of a stream. Any context.
+    pub(crate) fn new(transport: Transport, parameters: &Parameters) -> Self {
+        match transport {
+            Transport::Tcp | Transport::Tls => Self::Mpa(MpaRx::new(parameters)),
+            Transport::Sctp => Self::Sctp,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     limits::{check_depths, MAX_READS},
-    link::{Framer, Inflow, Pause},
+    link::{Framer, Inflow, LinkRx, Pause},
     queue::QpObject,
     stream::{
         receive::{Received, RxEnd, RxPause},
@@ -117,7 +117,8 @@ impl Qp {
             retries_memory: below_reclaim,
         };
 
-        self.stream.start(start, room)?;
+        self.stream
+            .start(start, LinkRx::new(transport, parameters), room)?;
         self.set_startup(QpStartup {
             transport,
             parameters: *parameters,

@@ -37,6 +37,7 @@ pub(crate) use start::{Start, StartRoom};
 
 use crate::{
     counters::Counters,
+    link::LinkRx,
     mr::Regions,
     queue::{qp_receive::QpRecvQueue, receive::NextTurn, send::SendQueue},
 };
@@ -132,15 +133,11 @@ impl Stream {
         drop(old);
     }
 
-    /// Starts the stream, in the memory of `room`. The caller lets nothing transmit or receive
-    /// before this returns. Process context; may sleep. Fails with `EINVAL` if the room is not for
-    /// these depths.
-    pub(crate) fn start(&self, start: Start<'_>, room: StartRoom) -> Result {
-        let Start {
-            parameters,
-            may_send,
-            ..
-        } = start;
+    /// Starts the stream, in the memory of `room`, with `link_rx` for its receiving side. The
+    /// caller lets nothing transmit or receive before this returns. Process context; may sleep.
+    /// Fails with `EINVAL` if the room is not for these depths.
+    pub(crate) fn start(&self, start: Start<'_>, link_rx: LinkRx, room: StartRoom) -> Result {
+        let may_send = start.may_send;
         let (reads, sender) = room.fill(start)?;
 
         self.tx.lock().start(sender);
@@ -148,7 +145,7 @@ impl Stream {
         {
             let mut rx = self.rx.lock();
 
-            rx.start(parameters);
+            rx.start(link_rx);
             self.may_send.store(may_send, ordering::Relaxed);
         }
         Ok(())

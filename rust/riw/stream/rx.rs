@@ -4,21 +4,21 @@
 
 use crate::{
     counters::Counters,
-    link::MpaRx,
+    link::LinkRx,
     queue::{qp_receive::QpRecvQueue, receive::NextTurn, wr::WrId},
     stream::{
         filling::{Filling, Written},
         wait::ReceiveWait,
     },
 };
-use iwarp::{startup::Parameters, Receiver};
+use iwarp::Receiver;
 use kernel::sync::Arc;
 
 /// The receiver of a stream that has started.
 pub(super) struct OpenRx {
     pub(super) receiver: Receiver,
-    /// The part of the link.
-    pub(super) link: MpaRx,
+    /// What the link keeps between two receives.
+    pub(super) link: LinkRx,
 }
 
 /// The receiving side of a stream.
@@ -47,12 +47,12 @@ impl Rx {
         }
     }
 
-    /// Starts the receiving side. Process context.
-    pub(super) fn start(&mut self, parameters: &Parameters) {
+    /// Starts the receiving side. `link` is the part of the link. Process context.
+    pub(super) fn start(&mut self, link: LinkRx) {
         *self = Self {
             open: Some(OpenRx {
                 receiver: Receiver::new(),
-                link: MpaRx::new(parameters),
+                link,
             }),
             ..Self::new(self.counters.clone())
         };

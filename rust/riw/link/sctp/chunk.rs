@@ -4,8 +4,7 @@
 
 use super::super::{
     octets::RxOctets,
-    segments::{Inflow, Pause, Segments},
-    tcp::MpaRx,
+    segments::{Inflow, LinkRx, Pause, Segments},
 };
 use iwarp::{
     ddp::{FrameHead, Runs, Ulpdu},
@@ -40,7 +39,7 @@ impl<'a> SegmentChunk<'a> {
 }
 
 impl Inflow for SegmentChunk<'_> {
-    fn segments<'a>(&'a mut self, _rx: &'a mut MpaRx) -> Option<impl Segments + 'a> {
+    fn segments<'a>(&'a mut self, _rx: &'a mut LinkRx) -> Option<impl Segments + 'a> {
         Some(self)
     }
 

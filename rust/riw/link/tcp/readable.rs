@@ -5,10 +5,10 @@
 use super::{
     super::{
         events::{EventSink, LinkEnd, LinkEvents},
-        segments::{Inflow, Segments},
+        segments::{Inflow, LinkRx, Segments},
         types::LinkState,
     },
-    fpdus::{Fpdus, MpaRx, RxCause},
+    fpdus::{Fpdus, RxCause},
 };
 use kernel::sync::Arc;
 use net::{Callbacks, LockedSock};
@@ -52,7 +52,8 @@ struct Readable<'a, 'b> {
 
 impl Inflow for Readable<'_, '_> {
     #[inline]
-    fn segments<'a>(&'a mut self, rx: &'a mut MpaRx) -> Option<impl Segments + 'a> {
+    fn segments<'a>(&'a mut self, rx: &'a mut LinkRx) -> Option<impl Segments + 'a> {
+        let rx = rx.mpa()?;
         let is_turn = self.cause == RxCause::Worker || !rx.has_rest();
 
         is_turn.then(|| Fpdus::new(self.sk.read(), rx, self.cause))

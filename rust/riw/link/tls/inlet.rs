@@ -8,7 +8,7 @@
 use super::super::{
     crc,
     octets::RxOctets,
-    segments::{Inflow, Pause, Segments},
+    segments::{Inflow, LinkRx, Pause, Segments},
     tcp::MpaRx,
 };
 use iwarp::{
@@ -123,7 +123,9 @@ impl RecordInlet {
 }
 
 impl Inflow for RecordInlet {
-    fn segments<'a>(&'a mut self, rx: &'a mut MpaRx) -> Option<impl Segments + 'a> {
+    fn segments<'a>(&'a mut self, rx: &'a mut LinkRx) -> Option<impl Segments + 'a> {
+        let rx = rx.mpa()?;
+
         Some(Records { inlet: self, rx })
     }
 
