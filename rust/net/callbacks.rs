@@ -204,6 +204,38 @@ impl LockedSock<'_> {
 
 /// Reads the bytes of a locked socket.
 ///
+/// ```
+/// use kernel::prelude::*;
+/// use net::{LockedSock, RecvBuf};
+///
+/// /// Moves a message of `len` bytes to `to`. Returns whether it was there as a whole: if not,
+/// /// `data_ready` is called once it is.
+/// fn take(sk: &mut LockedSock<'_>, len: u16, to: &mut RecvBuf) -> Result<bool> {
+///     let mut reader = sk.read();
+///
+///     if reader.unread().len() < len.into() {
+///         reader.finish(Some(len.into()));
+///         return Ok(false);
+///     }
+///     to.append(reader.unread(), len.into())?;
+///     reader.advance(len.into());
+///     reader.finish(None);
+///     Ok(true)
+/// }
+/// ```
+///
+/// Bytes that are taken cannot be read any more:
+///
+/// ```compile_fail,E0505
+/// fn take(sk: &mut net::LockedSock<'_>, to: &mut net::RecvBuf) {
+///     let reader = sk.read();
+///     let unread = reader.unread();
+///
+///     reader.finish(None);
+///     let _ = to.append(unread, 1);
+/// }
+/// ```
+///
 /// # Invariants
 ///
 /// `sk` is a TCP socket. For `'a` it is alive and locked, not inside another read, and nobody else

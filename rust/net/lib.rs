@@ -8,6 +8,66 @@
 //! of [`sctp`] send and receive messages in process context. Those of [`tls`] are TCP sockets whose
 //! octets the kernel encrypts.
 //!
+//! A connection, and the first bytes on it:
+//!
+//! ```
+//! use core::net::SocketAddr;
+//! use kernel::{
+//!     prelude::*,
+//!     sync::{Arc, Completion},
+//! };
+//! use net::{Callbacks, Family, LockedSock, Netns, Pernet, SendBuf, Socket, TcpState};
+//!
+//! #[pin_data]
+//! struct Connection {
+//!     #[pin]
+//!     decided: Completion,
+//! }
+//!
+//! impl Callbacks for Connection {
+//!     fn data_ready(self: &Arc<Self>, sk: &mut LockedSock<'_>) {
+//!         sk.discard();
+//!     }
+//!
+//!     fn state_change(self: &Arc<Self>, _: &mut LockedSock<'_>) {
+//!         self.decided.complete_all();
+//!     }
+//!
+//!     fn write_space(self: &Arc<Self>) {}
+//!
+//!     fn error_report(self: &Arc<Self>) {
+//!         self.decided.complete_all();
+//!     }
+//! }
+//!
+//! fn connect(pernet: &Arc<Pernet>, ns: &Netns, peer: &SocketAddr) -> Result<Socket> {
+//!     let socket = Socket::new(pernet, ns, Family::from(peer))?;
+//!     let connection = Arc::pin_init(
+//!         pin_init!(Connection { decided <- Completion::new() }),
+//!         GFP_KERNEL,
+//!     )?;
+//!
+//!     socket.set_callbacks(connection.clone())?;
+//!     if let Err(e) = socket.connect(peer) {
+//!         if e != EINPROGRESS {
+//!             return Err(e);
+//!         }
+//!         connection.decided.wait_for_completion();
+//!     }
+//!     match socket.state() {
+//!         TcpState::Established => Ok(socket),
+//!         _ => Err(socket.error().unwrap_or(ECONNREFUSED)),
+//!     }
+//! }
+//!
+//! fn greet(socket: &Socket) -> Result {
+//!     let mut buf = SendBuf::new();
+//!
+//!     buf.append(b"hello")?;
+//!     socket.send(&mut buf)
+//! }
+//! ```
+//!
 //! C headers: [`include/net/sock.h`](srctree/include/net/sock.h),
 //! [`include/net/tcp.h`](srctree/include/net/tcp.h),
 //! [`include/linux/netdevice.h`](srctree/include/linux/netdevice.h)

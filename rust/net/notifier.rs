@@ -60,6 +60,46 @@ impl From<usize> for NetdevEvent {
 }
 
 /// Receives the events of network devices.
+///
+/// ```
+/// use kernel::{
+///     prelude::*,
+///     sync::atomic::{Atomic, Relaxed},
+/// };
+/// use net::{NetDevice, NetdevEvent, Notifier, Notify};
+///
+/// /// Counts the network devices.
+/// struct Devices(Atomic<i32>);
+///
+/// impl Notify for Devices {
+///     fn event(&self, _: &NetDevice, event: NetdevEvent) {
+///         match event {
+///             NetdevEvent::Register => self.0.fetch_add(1, Relaxed),
+///             NetdevEvent::Unregister => self.0.fetch_add(-1, Relaxed),
+///             _ => return,
+///         };
+///     }
+/// }
+///
+/// fn count() -> Result<i32> {
+///     let devices = Devices(Atomic::new(0));
+///     let notifier = KBox::pin_init(Notifier::register(devices), GFP_KERNEL)?;
+///
+///     Ok(notifier.0.load(Relaxed))
+/// }
+/// ```
+///
+/// The device is lent for the call only. An `ARef` keeps it for longer:
+///
+/// ```compile_fail,E0521
+/// struct Last(kernel::sync::SetOnce<&'static net::NetDevice>);
+///
+/// impl net::Notify for Last {
+///     fn event(&self, dev: &net::NetDevice, _: net::NetdevEvent) {
+///         self.0.populate(dev);
+///     }
+/// }
+/// ```
 pub trait Notify: Send + Sync + 'static {
     /// Handles an event of any network device in any namespace.
     ///

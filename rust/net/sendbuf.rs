@@ -118,6 +118,37 @@ impl Drop for Chunk {
 /// that a quiet connection keeps little memory.
 ///
 /// Methods that append allocate memory and may sleep. The other methods do not sleep.
+///
+/// ```
+/// use kernel::prelude::*;
+/// use net::{Room, SendBuf};
+///
+/// /// Appends a frame of `len` bytes that `fill` writes, behind its length. If that fails, no part
+/// /// of the frame is left.
+/// fn append_frame(
+///     buf: &mut SendBuf,
+///     len: u16,
+///     fill: impl FnMut(&mut Room<'_>) -> Result,
+/// ) -> Result {
+///     let mark = buf.mark();
+///
+///     buf.append(&len.to_be_bytes())?;
+///     buf.append_with(len.into(), fill)
+///         .inspect_err(|_| buf.rollback(mark))
+/// }
+/// ```
+///
+/// TCP may get the bytes after the call, so the room is lent for the call only:
+///
+/// ```compile_fail,E0521
+/// fn keep<'a>(buf: &mut net::SendBuf, kept: &mut Option<&'a [u8]>) {
+///     let _ = buf.append_with(1, |room| {
+///         room.put(&[0])?;
+///         *kept = Some(room.filled());
+///         Ok(())
+///     });
+/// }
+/// ```
 pub struct SendBuf {
     /// Oldest first. Only the last chunk may have room.
     chunks: KVVec<Chunk>,

@@ -280,6 +280,36 @@ impl Socket {
 /// A listening TCP socket.
 ///
 /// The rules for namespace, drop and context of [`Socket`] apply.
+///
+/// ```
+/// use core::net::SocketAddr;
+/// use kernel::{prelude::*, sync::Arc};
+/// use net::{Family, ListenSocket, Listener, ListenerHook, Netns, Pernet, Socket};
+///
+/// fn listen<T: Listener>(
+///     pernet: &Arc<Pernet>,
+///     ns: &Netns,
+///     addr: &SocketAddr,
+///     owner: Arc<T>,
+/// ) -> Result<ListenSocket> {
+///     let hook = ListenerHook::new(owner)?;
+///     let socket = Socket::new(pernet, ns, Family::from(addr))?;
+///
+///     socket.set_reuseaddr();
+///     socket.bind(addr)?;
+///     let listener = ListenSocket::new(socket, 16)?;
+///     listener.set_listener(hook)?;
+///     Ok(listener)
+/// }
+/// ```
+///
+/// TCP calls a listening socket without its lock, so it cannot have the callbacks of a connection:
+///
+/// ```compile_fail,E0599
+/// fn watch<T: net::Callbacks>(socket: &net::ListenSocket, owner: kernel::sync::Arc<T>) {
+///     let _ = socket.set_callbacks(owner);
+/// }
+/// ```
 pub struct ListenSocket(Socket);
 
 impl ListenSocket {
