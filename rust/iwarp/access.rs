@@ -88,6 +88,36 @@ impl Region {
     ///
     /// The first check that fails, in this order: STag and validity, protection domain, rights,
     /// wrap, bounds (RFC 5041 §7.1, RFC 5040 §7.2).
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use iwarp::{Access, DdpTagged, Denied, Error, Region, Stag};
+    ///
+    /// let region = Region {
+    ///     stag: Stag(0x0012_3407),
+    ///     pd: 1,
+    ///     base: 0x1000,
+    ///     len: 512,
+    ///     access: Access::LOCAL_WRITE.union(Access::REMOTE_WRITE),
+    ///     valid: true,
+    /// };
+    /// let access = |want, addr, len| region.check(region.stag, 1, want, addr, len);
+    ///
+    /// // An RDMA Write may fill the region to its end, but go no further.
+    /// assert_eq!(access(Access::REMOTE_WRITE, 0x11f4, 12), Ok(500));
+    /// assert_eq!(
+    ///     access(Access::REMOTE_WRITE, 0x11f4, 13),
+    ///     Err(Denied::Bounds)
+    /// );
+    /// // The region does not grant RDMA Reads.
+    /// assert_eq!(access(Access::REMOTE_READ, 0x1000, 1), Err(Denied::Rights));
+    /// // The STag of an earlier registration of the slot has another key.
+    /// let old = region.check(Stag(0x0012_3406), 1, Access::REMOTE_WRITE, 0x1000, 1);
+    /// assert_eq!(old, Err(Denied::InvalidStag));
+    /// // The Terminate depends on the message that is refused.
+    /// assert_eq!(Denied::Bounds.tagged(), Error::DdpTagged(DdpTagged::Bounds));
+    /// ```
     #[inline]
     pub fn check(
         &self,

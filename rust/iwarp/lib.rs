@@ -26,6 +26,128 @@
 //!
 //! No function allocates, blocks or panics, whatever the input. All state is of fixed size. Every
 //! function may be called in any context; none takes a lock.
+//!
+//! # Example
+//!
+//! One side sends a message in several FPDUs, and the other one receives it. The embedder supplies
+//! the CRC, a sink for the octets to send, and access to those received:
+//!
+//! ```
+//! use iwarp::mpa::{FpduDeframer, FpduFramer};
+//! use iwarp::{Content, Crc, Crc32c, Deframed, Deframing, Error, Gather, Message, Mpa, Octets};
+//! use iwarp::{Receiver, RxConfig, Segmenter, TxConfig};
+//!
+//! /// CRC32c, bit by bit.
+//! struct Engine;
+//!
+//! impl Crc32c for Engine {
+//!     fn update(crc: u32, data: &[u8]) -> u32 {
+//!         data.iter().fold(crc, |crc, octet| {
+//!             (0..8).fold(crc ^ u32::from(*octet), |crc, _| {
+//!                 (crc >> 1) ^ (0x82f6_3b78 * (crc & 1))
+//!             })
+//!         })
+//!     }
+//! }
+//!
+//! /// The message to send, and the octets of its FPDUs.
+//! struct Sink<'a> {
+//!     message: &'a [u8],
+//!     stream: Vec<u8>,
+//! }
+//!
+//! impl Gather for Sink<'_> {
+//!     type Error = Error;
+//!
+//!     fn bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+//!         self.stream.extend_from_slice(bytes);
+//!         Ok(())
+//!     }
+//!
+//!     fn payload(&mut self, at: u32, len: u32, crc: Option<Crc>) -> Result<Option<Crc>, Error> {
+//!         let payload = &self.message[at as usize..][..len as usize];
+//!         self.stream.extend_from_slice(payload);
+//!         Ok(crc.map(|crc| crc.update::<Engine>(payload)))
+//!     }
+//! }
+//!
+//! /// Received octets that are not consumed yet.
+//! struct Unread<'a>(&'a [u8]);
+//!
+//! impl Octets for Unread<'_> {
+//!     fn len(&self) -> usize {
+//!         self.0.len()
+//!     }
+//!
+//!     fn copy(&self, at: usize, to: &mut [u8]) -> Option<()> {
+//!         to.copy_from_slice(self.0.get(at..)?.get(..to.len())?);
+//!         Some(())
+//!     }
+//!
+//!     fn crc(&self, crc: Crc, at: usize, len: usize) -> Option<Crc> {
+//!         Some(crc.update::<Engine>(self.0.get(at..)?.get(..len)?))
+//!     }
+//! }
+//!
+//! fn send(message: &[u8]) -> Result<Vec<u8>, Error> {
+//!     let config = TxConfig {
+//!         crc: true,
+//!         markers: false,
+//!         emss: 256,
+//!     };
+//!     let mut tx = Segmenter::new(FpduFramer::<Engine>::new(config));
+//!     let mut out = Sink {
+//!         message,
+//!         stream: Vec::new(),
+//!     };
+//!
+//!     let send = Message::Send {
+//!         solicited: false,
+//!         invalidate: None,
+//!     };
+//!     tx.start(send, message.len() as u32)
+//!         .expect("no message is being sent");
+//!     while let Some(fpdu) = tx.poll_transmit(&mut out)? {
+//!         assert!(fpdu.bytes <= 256);
+//!     }
+//!     Ok(out.stream)
+//! }
+//!
+//! fn receive(stream: &[u8]) -> Result<Vec<u8>, Error> {
+//!     let config = RxConfig {
+//!         crc: true,
+//!         markers: false,
+//!     };
+//!     let mut deframer = FpduDeframer::<Engine>::new(config);
+//!     let mut rx = Receiver::new();
+//!     let (mut unread, mut message) = (Unread(stream), Vec::new());
+//!
+//!     while let Some(frame) = rx.next(FpduDeframer::<Engine>::SHORT, |head| {
+//!         Ok(match deframer.next(&unread, head)? {
+//!             Deframed::Frame(ulpdu) => Some(ulpdu),
+//!             Deframed::Incomplete { .. } => None,
+//!         })
+//!     })? {
+//!         let segment = frame.check()?;
+//!         // A real embedder places the payload where the content says.
+//!         assert!(matches!(segment.content(), Content::Payload(_)));
+//!         for run in segment.payload() {
+//!             message.extend_from_slice(&unread.0[run]);
+//!         }
+//!         unread = Unread(&unread.0[segment.advance()..]);
+//!     }
+//!     Ok(message)
+//! }
+//!
+//! let message = [7; 1000];
+//! let mut stream = send(&message)?;
+//! assert_eq!(receive(&stream)?, message);
+//!
+//! // The CRC finds an octet that has changed on the way.
+//! stream[300] ^= 1;
+//! assert_eq!(receive(&stream), Err(Error::Mpa(Mpa::Crc)));
+//! # Ok::<(), Error>(())
+//! ```
 
 #![cfg_attr(not(CONFIG_RUST), no_std)]
 #![crate_name = "iwarp"]

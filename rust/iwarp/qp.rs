@@ -67,6 +67,18 @@ const fn to(state: State) -> Transition {
 
 /// Returns the effect of `event` in `state`, or `None` if the event has no meaning there. The
 /// caller then refuses a user's request and ignores any other event.
+///
+/// ```
+/// use iwarp::qp::{next, Event, State};
+///
+/// let failed = next(State::Rts, Event::Failed);
+/// assert!(failed.is_some_and(|failed| failed.send_terminate));
+/// // Once this side has closed its half, it cannot send a Terminate.
+/// let failed = next(State::Closing, Event::Failed);
+/// assert!(failed.is_some_and(|failed| !failed.send_terminate));
+/// // A connected queue pair cannot be reset.
+/// assert_eq!(next(State::Rts, Event::Reset), None);
+/// ```
 pub const fn next(state: State, event: Event) -> Option<Transition> {
     let failed = Transition {
         state: State::Terminate,

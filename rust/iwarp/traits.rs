@@ -18,6 +18,35 @@ pub trait Crc32c {
 }
 
 /// A running CRC.
+///
+/// ```
+/// use iwarp::{Crc, Crc32c};
+///
+/// /// CRC32c, bit by bit.
+/// struct Engine;
+///
+/// impl Crc32c for Engine {
+///     fn update(crc: u32, data: &[u8]) -> u32 {
+///         data.iter().fold(crc, |crc, octet| {
+///             (0..8).fold(crc ^ u32::from(*octet), |crc, _| {
+///                 (crc >> 1) ^ (0x82f6_3b78 * (crc & 1))
+///             })
+///         })
+///     }
+/// }
+///
+/// // The FPDU of RFC 5044, figure 5, up to its CRC: a marker, and a Send of 24 zeros.
+/// let mut fpdu = [0; 48];
+/// fpdu[5..8].copy_from_slice(&[42, 0x41, 0x43]);
+/// fpdu[19] = 1;
+///
+/// let (header, payload) = fpdu.split_at(24);
+/// let crc = Crc::new().update::<Engine>(header);
+/// assert_eq!(
+///     crc.update::<Engine>(payload).wire(),
+///     [0x52, 0x23, 0x99, 0x83]
+/// );
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crc(u32);
 

@@ -8,6 +8,14 @@
 ///
 /// The upper 24 bits index the embedder's table. The low 8 bits are a key; it differs between
 /// successive registrations of one slot.
+///
+/// ```
+/// use iwarp::Stag;
+///
+/// let stag = Stag(0x0012_3407);
+/// assert_eq!(stag.index(), 0x1234);
+/// assert_eq!(stag.key(), 7);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Stag(pub u32);
 

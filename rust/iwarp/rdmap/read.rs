@@ -66,6 +66,21 @@ impl ReadRequest {
 
 /// A Read Request whose response is incomplete. The requester keeps one for each outstanding read,
 /// in order: responses come in the order of the requests (RFC 5040 §5.5 rule 20).
+///
+/// ```
+/// use iwarp::{DdpTagged, Outstanding, Stag};
+///
+/// let sink = Stag(0x0100);
+/// let mut read = Outstanding::new(sink, 0x1000, 1500);
+/// assert_eq!(read.accept(sink, 0x1000, 1000, false), Ok(false));
+/// // The next segment must begin where this one ends.
+/// assert_eq!(
+///     read.accept(sink, 0x1400, 500, true),
+///     Err(DdpTagged::Bounds.into())
+/// );
+/// assert_eq!(read.accept(sink, 0x13e8, 500, true), Ok(true));
+/// assert_eq!(read.done(), 1500);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outstanding {
     sink_stag: Stag,

@@ -118,6 +118,52 @@ impl Quote {
 }
 
 /// A Terminate Message.
+///
+/// ```
+/// use iwarp::sctp::ChunkFramer;
+/// use iwarp::{
+///     Crc, Error, Gather, Message, Quote, Rdmap, ReadRequest, Segmenter, Stag, Terminate,
+/// };
+///
+/// /// A sink for messages without payload.
+/// struct Sink(Vec<u8>);
+///
+/// impl Gather for Sink {
+///     type Error = ();
+///
+///     fn bytes(&mut self, bytes: &[u8]) -> Result<(), ()> {
+///         self.0.extend_from_slice(bytes);
+///         Ok(())
+///     }
+///
+///     fn payload(&mut self, _: u32, _: u32, _: Option<Crc>) -> Result<Option<Crc>, ()> {
+///         Err(())
+///     }
+/// }
+///
+/// // The peer's first Read Request exceeds the region.
+/// let request = ReadRequest {
+///     sink_stag: Stag(0x0100),
+///     sink_to: 0,
+///     len: 4096,
+///     src_stag: Stag(0x0200),
+///     src_to: 0,
+/// };
+/// let quote = Quote::read_request(1, &request);
+/// let terminate = Terminate::new(Error::Rdmap(Rdmap::Bounds), quote);
+/// assert_eq!(terminate.quote.request(), Some(request));
+///
+/// let mut tx = Segmenter::new(ChunkFramer::new(1452));
+/// assert_eq!(tx.start(Message::Terminate(terminate), 0), Ok(()));
+/// let mut out = Sink(Vec::new());
+/// assert!(tx
+///     .poll_transmit(&mut out)?
+///     .is_some_and(|emitted| emitted.last));
+/// // Behind the DDP-SSN and the DDP header: layer 0 (RDMAP) and error type 1, error code 1, and
+/// // the flags of all three quoted parts.
+/// assert_eq!(out.0[2 + 18..][..4], [0x01, 0x01, 0xe0, 0]);
+/// # Ok::<(), ()>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Terminate {
     /// The error code.

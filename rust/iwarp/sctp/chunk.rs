@@ -49,6 +49,31 @@ impl<'a> Chunk<'a> {
 }
 
 /// A session control chunk without its DDP-SSN.
+///
+/// ```
+/// use iwarp::sctp::wire::{PPID_CONTROL, PPID_SEGMENT};
+/// use iwarp::sctp::{ssn, Body, Chunk, Control};
+/// use iwarp::Sctp;
+///
+/// let accept = Control::Accept(Body {
+///     words: None,
+///     private: b"welcome",
+/// });
+/// let chunk = accept
+///     .encode(0)
+///     .map(|chunk| chunk.parts().concat())
+///     .unwrap_or_default();
+/// assert_eq!(chunk, b"\0\0\0\x02welcome");
+///
+/// assert_eq!(ssn(&chunk), Ok(0));
+/// assert_eq!(
+///     Chunk::parse(PPID_CONTROL, &chunk),
+///     Ok(Chunk::Control(accept))
+/// );
+/// // Only the payload protocol identifier tells the two types of chunk apart.
+/// assert_eq!(Chunk::parse(PPID_SEGMENT, &chunk), Ok(Chunk::Segment));
+/// assert_eq!(Chunk::parse(0, &chunk), Err(Sctp::Ppid));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Control<'a> {
     /// The initiator requests a session.

@@ -14,6 +14,23 @@ const AHEAD_MAX: u16 = 0x8000;
 /// A chunk can be at most `WORDS` * 64 - 1 ahead of the next one. `WORDS` is a power of two up to
 /// 512, which the compiler checks. 512 takes all that RFC 5043 allows. Less suffices if the
 /// receiving SCTP bounds the disorder: Linux discards a chunk that is 4096 or more TSNs ahead.
+///
+/// ```
+/// use iwarp::sctp::{Arrival, Window};
+/// use iwarp::Sctp;
+///
+/// let mut window = Window::<1>::new(4096);
+/// assert_eq!(window.arrive(0, 20), Ok(Arrival::Next));
+/// // Chunk 1 is missing.
+/// assert_eq!(window.arrive(2, 1000), Ok(Arrival::Held));
+/// assert_eq!(window.due(), None);
+/// assert_eq!(window.arrive(2, 1000), Err(Sctp::Duplicate));
+///
+/// assert_eq!(window.arrive(1, 1000), Ok(Arrival::Next));
+/// assert_eq!(window.due(), Some(2));
+/// window.take(1000);
+/// assert_eq!(window.next(), 3);
+/// ```
 pub struct Window<const WORDS: usize> {
     /// The DDP-SSN of the next chunk.
     next: u16,
