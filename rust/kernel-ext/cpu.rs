@@ -2,7 +2,10 @@
 
 //! CPUs, and whether they are idle.
 
-use kernel::prelude::*;
+use kernel::{
+    cpu::{nr_cpu_ids, CpuId},
+    prelude::*, //
+};
 use riw_bindings as bindings;
 
 pub use kernel::processor::cpu_relax;
@@ -31,9 +34,8 @@ impl Cpu {
 
     /// Returns how many numbers of CPUs there are. Any context.
     pub fn numbers() -> usize {
-        // SAFETY: The function has no preconditions.
         // CAST: A 32-bit number fits.
-        unsafe { bindings::nr_cpu_ids() as usize }
+        nr_cpu_ids() as usize
     }
 
     /// Returns its number, below [`Self::numbers`]. Any context.
@@ -44,8 +46,8 @@ impl Cpu {
 
     /// Whether the caller runs on it, now. Any context.
     pub fn is_this(self) -> bool {
-        // SAFETY: The function has no preconditions.
-        self.number() == unsafe { bindings::this_cpu() as usize }
+        // CAST: A 32-bit number fits.
+        self.number() == CpuId::current().as_u32() as usize
     }
 
     /// Returns the microseconds, since the boot, for which it has been idle. Any context. They are
@@ -85,6 +87,10 @@ pub fn quiesce() {
 
 /// Sleeps for `micros` microseconds. Process context.
 pub fn doze(micros: u32) {
+    // CAST: A 32-bit number fits.
+    let micros = micros as usize;
+
+    // Idle: the load of the machine does not count the caller.
     // SAFETY: The caller is in process context.
-    unsafe { bindings::doze(micros) }
+    unsafe { bindings::usleep_range_state(micros, micros, bindings::TASK_IDLE) }
 }

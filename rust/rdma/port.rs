@@ -48,7 +48,7 @@ pub fn eth_speed<T: Driver>(dev: &Device<T>) -> (u16, u8) {
 /// Returns `None` if ib_core has let go of the netdev.
 pub fn netdev<T: Driver>(dev: &Device<T>) -> Option<ARef<NetDevice>> {
     // SAFETY: `dev` is a reference, so its `struct ib_device` is valid.
-    let netdev = NonNull::new(unsafe { bindings::ib_netdev(dev.as_raw()) })?;
+    let netdev = NonNull::new(unsafe { bindings::ib_device_get_netdev(dev.as_raw(), 1) })?;
 
     // SAFETY: ib_device_get_netdev() has taken a reference, which the `ARef` owns from here on.
     // `NetDevice` is transparent over `struct net_device`.

@@ -2,7 +2,6 @@
 /* C wrappers of macros and inline functions that rust/kernel-ext needs. */
 #include <linux/bottom_half.h>
 #include <linux/cpumask.h>
-#include <linux/delay.h>
 #include <linux/kernel_stat.h>
 #include <linux/memcontrol.h>
 #include <linux/percpu.h>
@@ -221,17 +220,6 @@ int riw_helper_other_cpu(int last)
 	return found;
 }
 
-/* The caller may run on another CPU when this returns. */
-unsigned int riw_helper_this_cpu(void)
-{
-	return raw_smp_processor_id();
-}
-
-unsigned int riw_helper_nr_cpu_ids(void)
-{
-	return nr_cpu_ids;
-}
-
 /* Without NO_HZ it only grows with the ticks. */
 u64 riw_helper_cpu_idle_us(int cpu)
 {
@@ -253,10 +241,4 @@ bool riw_helper_is_realtime(void)
 void riw_helper_quiesce(void)
 {
 	cond_resched_tasks_rcu_qs();
-}
-
-/* Not as a load of the machine. */
-void riw_helper_doze(unsigned int us)
-{
-	usleep_range_state(us, us, TASK_IDLE);
 }

@@ -33,13 +33,10 @@ void riw_helper_ratelimit_state_init(struct ratelimit_state *rs, int interval, i
 int riw_helper_ratelimit_state_reset_miss(struct ratelimit_state *rs);
 
 int riw_helper_other_cpu(int last);
-unsigned int riw_helper_this_cpu(void);
-unsigned int riw_helper_nr_cpu_ids(void);
 u64 riw_helper_cpu_idle_us(int cpu);
 bool riw_helper_is_alone(void);
 bool riw_helper_is_realtime(void);
 void riw_helper_quiesce(void);
-void riw_helper_doze(unsigned int us);
 
 u64 __percpu *riw_helper_alloc_percpu_u64(size_t count);
 void riw_helper_free_percpu_u64(u64 __percpu *counters);

@@ -96,7 +96,6 @@ void riw_helper_dev_put(struct net_device *dev);
 int riw_helper_dev_ifindex(const struct net_device *dev);
 unsigned int riw_helper_dev_type(const struct net_device *dev);
 unsigned int riw_helper_dev_mtu(const struct net_device *dev);
-unsigned int riw_helper_dev_flags(const struct net_device *dev);
 bool riw_helper_dev_carrier(const struct net_device *dev);
 void riw_helper_dev_name_copy(struct net_device *dev, char *name);
 unsigned int riw_helper_dev_address(const struct net_device *dev, u8 *addr);

@@ -239,11 +239,6 @@ unsigned int riw_helper_dev_mtu(const struct net_device *dev)
 	return READ_ONCE(dev->mtu);
 }
 
-unsigned int riw_helper_dev_flags(const struct net_device *dev)
-{
-	return netif_get_flags(dev);
-}
-
 bool riw_helper_dev_carrier(const struct net_device *dev)
 {
 	return netif_carrier_ok(dev);

@@ -46,12 +46,6 @@ void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state 
 #endif
 }
 
-/* Returns the netdev of port 1 with a reference, or NULL. */
-struct net_device *riw_helper_ib_netdev(struct ib_device *dev)
-{
-	return ib_device_get_netdev(dev, 1);
-}
-
 /*
  * Returns whether ethtool reports a speed for the netdev of port 1. May sleep; RTNL must not be
  * held.
@@ -103,19 +97,6 @@ bool riw_helper_try_module_get(struct module *module)
 void riw_helper_module_put(struct module *module)
 {
 	module_put(module);
-}
-
-u64 riw_helper_get_random_u64(void)
-{
-	return get_random_u64();
-}
-
-/* The key is no secret: equal input must give equal hashes. */
-u64 riw_helper_hash_3u64(u64 a, u64 b, u64 c)
-{
-	static const siphash_key_t key;
-
-	return siphash_3u64(a, b, c, &key);
 }
 
 /*
@@ -217,16 +198,6 @@ int riw_helper_shared_map(struct vm_area_struct *vma, void *addr)
 		addr += PAGE_SIZE;
 	}
 	return 0;
-}
-
-void riw_helper_vfree(const void *addr)
-{
-	vfree(addr);
-}
-
-u32 riw_helper_get_random_u32(void)
-{
-	return get_random_u32();
 }
 
 struct ib_umem *riw_helper_ib_umem_get_va(struct ib_device *device, unsigned long addr,
@@ -386,15 +357,6 @@ bool riw_helper_may_be_kernel_user(void)
 		return true;
 	return current_user_ns() == &init_user_ns &&
 	       cap_raised(current_cred()->cap_effective, CAP_SYS_ADMIN);
-}
-
-/*
- * Whether a work item runs. iw_cm handles a connect request in one, and rejects it there if rdma_cm
- * or the consumer's handler fails. A call of a process runs in none.
- */
-bool riw_helper_in_work_item(void)
-{
-	return current_work();
 }
 
 /* Returns the network namespace of the consumer, with a reference; NULL if it is being removed. */

@@ -21,7 +21,6 @@ struct riw_dmabuf_mapped {
 };
 
 /* Rust sees a helper under its name without `riw_helper_`. */
-struct net_device *riw_helper_ib_netdev(struct ib_device *dev);
 bool riw_helper_ib_netdev_has_speed(struct ib_device *dev);
 void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu);
 void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state *rs,
@@ -30,8 +29,6 @@ bool riw_helper_ib_device_is_moving(struct ib_device *dev);
 unsigned int riw_helper_num_possible_cpus(void);
 bool riw_helper_try_module_get(struct module *module);
 void riw_helper_module_put(struct module *module);
-u64 riw_helper_get_random_u64(void);
-u64 riw_helper_hash_3u64(u64 a, u64 b, u64 c);
 u32 riw_helper_hash_secret(u64 secret);
 struct ib_device *riw_helper_rdma_device_to_ibdev(struct device *dev);
 bool riw_helper_ib_device_try_get(struct ib_device *dev);
@@ -45,8 +42,6 @@ int riw_helper_xa_reserve(struct xarray *xa, unsigned long index, gfp_t gfp);
 void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr);
 void *riw_helper_shared_alloc(size_t size);
 int riw_helper_shared_map(struct vm_area_struct *vma, void *addr);
-void riw_helper_vfree(const void *addr);
-u32 riw_helper_get_random_u32(void);
 struct ib_umem *riw_helper_ib_umem_get_va(struct ib_device *device, unsigned long addr,
 					  size_t size, int access);
 bool riw_helper_ib_access_writable(int access);
@@ -61,7 +56,6 @@ u64 riw_helper_cmpxchg_memory(u64 *at, u64 old, u64 new);
 struct ib_qp *riw_helper_iw_cm_id_qp(struct iw_cm_id *id);
 bool riw_helper_mr_is_undone(const struct ib_mr *mr);
 bool riw_helper_may_be_kernel_user(void);
-bool riw_helper_in_work_item(void);
 struct net *riw_helper_iw_cm_id_net(struct iw_cm_id *id);
 void *riw_helper_iw_cm_id_consumer(struct iw_cm_id *id);
 

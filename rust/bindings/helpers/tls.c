@@ -269,7 +269,7 @@ static int riw_tls_check_psk(const struct key *psk, bool server)
 /*
  * Requests a handshake from tlshd, with `psk`, or with certificates if it is NULL. `named`: the
  * name of the socket's file is that of the peer. `psk` must stay valid during the call, `ctx` until
- * `done` is called, once, or riw_helper_tls_cancel() returns true. Neither happens if this fails:
+ * `done` is called, once, or tls_handshake_cancel() returns true. Neither happens if this fails:
  * EKEYREVOKED if `psk` may not be used any more, ENOKEY if it is a keyring, and this is the client.
  *
  * The kernel may still read the name after a cancel, while it hands the request to tlshd. It has a
@@ -308,11 +308,6 @@ int riw_helper_tls_handshake(struct socket *sock, bool server, bool named, const
 	if (ret)
 		sock->sk->sk_destruct = destruct;
 	return ret;
-}
-
-bool riw_helper_tls_cancel(struct sock *sk)
-{
-	return tls_handshake_cancel(sk);
 }
 
 static struct tls_context *riw_tls_context(const struct sock *sk)

@@ -32,7 +32,6 @@ void riw_helper_tls_psk_put(struct key *psk);
 int riw_helper_tls_psk_serial(const struct key *psk);
 bool riw_helper_tls_psk_accepts(struct key *psk, int serial);
 int riw_helper_tls_psk_identity(int serial, u8 *to, size_t len);
-bool riw_helper_tls_cancel(struct sock *sk);
 void riw_helper_tls_wait_for_callbacks(void);
 u16 riw_helper_tls_cipher(struct sock *sk);
 u64 riw_helper_tls_read_limit(struct sock *sk, size_t len);

@@ -96,7 +96,7 @@ impl NetDevice {
 
     fn flags(&self) -> u32 {
         // SAFETY: The device behind `&self` is alive.
-        unsafe { bindings::dev_flags(self.as_raw()) }
+        unsafe { bindings::netif_get_flags(self.as_raw()) }
     }
 
     /// Whether the link has a carrier.

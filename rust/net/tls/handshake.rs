@@ -113,7 +113,7 @@ impl PendingHandshake {
 impl Drop for PendingHandshake {
     fn drop(&mut self) {
         // SAFETY: By the type's invariants the socket is alive.
-        if !unsafe { bindings::tls_cancel(self.sk.as_ptr()) } {
+        if !unsafe { bindings::tls_handshake_cancel(self.sk.as_ptr()) } {
             // There is exactly one callback for a request that is not canceled, and it has begun.
             // It waits at most for another user of a key.
             self.state.done.wait_for_completion();

@@ -162,8 +162,10 @@ unsafe extern "C" fn reject<T: CmOperations>(
                 ProviderData::Reported(token) => {
                     let rejection = Rejection {
                         private_data: private_data(data, len.into()),
-                        // rdma_ucm passes its own buffer, even if that is empty.
-                        by_handler: data.is_null() && bindings::in_work_item(),
+                        // rdma_ucm passes its own buffer, even if that is empty. iw_cm handles a
+                        // connect request in a work item, and rejects it there if rdma_cm or the
+                        // consumer's handler fails. A call of a process runs in none.
+                        by_handler: data.is_null() && !bindings::current_work().is_null(),
                     };
                     T::reject(device(id), token, &rejection)?;
                 }
