@@ -62,7 +62,7 @@ impl Fragment<'_> {
 
         // SAFETY: By the type's invariant C code may read `len` bytes from `start`. `to` has room
         // for `len` bytes and is borrowed exclusively.
-        unsafe { bindings::copy_received(to.as_mut_ptr(), self.start, len) }
+        unsafe { bindings::copy_memory(to.as_mut_ptr(), self.start, len) }
     }
 
     /// Continues a CRC32c over the bytes, from the value `crc`. Any context. Returns the new value.

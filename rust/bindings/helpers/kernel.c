@@ -13,6 +13,7 @@
 #include <linux/sched/stat.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 #include <linux/tick.h>
 #include <linux/topology.h>
 
@@ -67,6 +68,15 @@ void riw_helper_write_lock_bh(rwlock_t *lock)
 void riw_helper_write_unlock_bh(rwlock_t *lock)
 {
 	write_unlock_bh(lock);
+}
+
+/*
+ * Copies memory that others may access at the same time. In C: a copy by Rust would be undefined
+ * behaviour then, and memcpy() is a macro in some configurations.
+ */
+void riw_helper_copy_memory(u8 *to, const u8 *from, size_t len)
+{
+	memcpy(to, from, len);
 }
 
 /* Returns the task's memory cgroup with a reference; NULL if memory cgroups are disabled. */

@@ -18,6 +18,8 @@ void riw_helper_read_unlock_bh(rwlock_t *lock);
 void riw_helper_write_lock_bh(rwlock_t *lock);
 void riw_helper_write_unlock_bh(rwlock_t *lock);
 
+void riw_helper_copy_memory(u8 *to, const u8 *from, size_t len);
+
 unsigned int riw_helper_noreclaim_save(void);
 void riw_helper_noreclaim_restore(unsigned int flags);
 unsigned int riw_helper_noio_save(void);

@@ -56,7 +56,6 @@ size_t riw_helper_rx_each(struct sock *sk, const struct riw_rx_place *from, size
 			  riw_rx_actor_t actor, void *ctx);
 u32 riw_helper_rx_finish(struct sock *sk, size_t taken, u32 lowat);
 void *riw_helper_recv_buf_alloc(size_t size);
-void riw_helper_copy_received(u8 *to, const u8 *from, size_t len);
 void riw_helper_tcp_discard(struct sock *sk);
 bool riw_helper_tcp_has_urgent(struct sock *sk);
 void riw_helper_tcp_reserve(struct socket *sock, u32 count);

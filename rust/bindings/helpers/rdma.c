@@ -20,7 +20,6 @@
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
 #include <linux/siphash.h>
-#include <linux/string.h>
 #include <linux/sysfs.h>
 #include <linux/user_namespace.h>
 #include <linux/vmalloc.h>
@@ -297,12 +296,6 @@ void riw_helper_copy_to_page(struct page *page, size_t offset, const u8 *from, s
 void riw_helper_copy_from_page(u8 *to, struct page *page, size_t offset, size_t len)
 {
 	memcpy_from_page((char *)to, page, offset, len);
-}
-
-/* Memory that others may access at the same time. */
-void riw_helper_copy_memory(u8 *to, const u8 *from, size_t len)
-{
-	memcpy(to, from, len);
 }
 
 /* `offset` is a multiple of 8. Returns the value before. */

@@ -50,7 +50,6 @@ void riw_helper_dmabuf_unmap(const struct riw_dmabuf_mapped *mapped);
 size_t riw_helper_ib_umem_pages(struct ib_umem *umem, struct page **pages, size_t count);
 void riw_helper_copy_to_page(struct page *page, size_t offset, const u8 *from, size_t len);
 void riw_helper_copy_from_page(u8 *to, struct page *page, size_t offset, size_t len);
-void riw_helper_copy_memory(u8 *to, const u8 *from, size_t len);
 u64 riw_helper_cmpxchg_page(struct page *page, size_t offset, u64 old, u64 new);
 u64 riw_helper_cmpxchg_memory(u64 *at, u64 old, u64 new);
 struct ib_qp *riw_helper_iw_cm_id_qp(struct iw_cm_id *id);

@@ -158,8 +158,3 @@ void *riw_helper_recv_buf_alloc(size_t size)
 {
 	return kvzalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_NORETRY);
 }
-
-void riw_helper_copy_received(u8 *to, const u8 *from, size_t len)
-{
-	memcpy(to, from, len);
-}
