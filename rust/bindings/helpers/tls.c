@@ -382,10 +382,11 @@ bool riw_helper_tls_has_unsent(struct sock *sk)
 }
 
 /*
- * Receives octets of one record, as recv() with MSG_DONTWAIT does. `*type` is its type, or 0
+ * Receives octets of one type of record, as recv() with MSG_DONTWAIT does. A record may have none:
+ * then this returns 0, as at the end of the peer's half. `*type` is the type of the record, or 0
  * without one; `*whole` tells whether these octets are its last ones.
  */
-static int riw_tls_recv(struct socket *sock, u8 *to, size_t len, u8 *type, bool *whole)
+int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, u8 *type, bool *whole)
 {
 	union {
 		struct cmsghdr header;
@@ -399,44 +400,6 @@ static int riw_tls_recv(struct socket *sock, u8 *to, size_t len, u8 *type, bool 
 	ret = sock_recvmsg(sock, &msg, MSG_DONTWAIT);
 	*type = ret < 0 ? 0 : tls_get_record_type(sock->sk, &control.header);
 	*whole = msg.msg_flags & MSG_EOR;
-	return ret;
-}
-
-/*
- * Receives octets of one type of record, as recv() with MSG_DONTWAIT does. A record may have none:
- * then this returns 0, as at the end of the peer's half, and `*record` is its type. Of a record
- * that is no data, only what fits in `to` is returned. The rest is discarded: the next read would
- * take it for a record of its own.
- */
-int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_record *record)
-{
-	u8 type, rest[64];
-	bool whole;
-	int ret;
-
-	ret = riw_tls_recv(sock, to, len, &type, &whole);
-	if (ret < 0)
-		return ret;
-
-	switch (type) {
-	case 0:
-		*record = ret ? RIW_TLS_OTHER : RIW_TLS_NONE;
-		break;
-	case TLS_RECORD_TYPE_DATA:
-		*record = RIW_TLS_DATA;
-		break;
-	case TLS_RECORD_TYPE_ALERT:
-		*record = RIW_TLS_ALERT;
-		break;
-	case TLS_RECORD_TYPE_HANDSHAKE:
-		*record = RIW_TLS_HANDSHAKE;
-		break;
-	default:
-		*record = RIW_TLS_OTHER;
-	}
-	if (ret && *record != RIW_TLS_DATA)
-		while (!whole && riw_tls_recv(sock, rest, sizeof(rest), &type, &whole) > 0)
-			;
 	return ret;
 }
 

@@ -5,16 +5,15 @@
 #include <linux/key.h>
 #include <linux/net.h>
 #include <net/sock.h>
+#include <net/tls_prot.h>
 
-/* What a read of a TLS socket has returned. */
+/* The type of a record, of which a read of a TLS socket has returned octets. There are others. */
 enum riw_tls_record {
-	RIW_TLS_DATA,
-	RIW_TLS_ALERT,
-	RIW_TLS_HANDSHAKE,
-	/* A record of another type, or octets that were not encrypted. */
-	RIW_TLS_OTHER,
-	/* No record: the peer has closed its half. */
-	RIW_TLS_NONE,
+	/* None: octets that were not encrypted, or the end of the peer's half. */
+	RIW_TLS_NONE = 0,
+	RIW_TLS_ALERT = TLS_RECORD_TYPE_ALERT,
+	RIW_TLS_HANDSHAKE = TLS_RECORD_TYPE_HANDSHAKE,
+	RIW_TLS_DATA = TLS_RECORD_TYPE_DATA,
 };
 
 /*
@@ -37,7 +36,7 @@ u16 riw_helper_tls_cipher(struct sock *sk);
 u64 riw_helper_tls_read_limit(struct sock *sk, size_t len);
 void riw_helper_tls_limit_read(struct sock *sk, u64 limit);
 bool riw_helper_tls_has_unsent(struct sock *sk);
-int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, enum riw_tls_record *record);
+int riw_helper_tls_recv(struct socket *sock, u8 *to, size_t len, u8 *type, bool *whole);
 int riw_helper_tls_send_close_notify(struct socket *sock);
 
 #endif

@@ -217,17 +217,10 @@ impl TlsSocket {
     /// otherwise the error that ended the connection, such as `EBADMSG` for a record that is not
     /// authentic, or `EKEYEXPIRED` for very many without content.
     pub fn recv(&mut self, to: &mut [u8]) -> Result<TlsRecord> {
-        let mut record = bindings::riw_tls_record_RIW_TLS_OTHER;
-
         self.cipher.ok_or(ENOTCONN)?;
         // SAFETY: By the invariants of `Socket` it is a valid TCP socket. The helper locks it.
         let limit = unsafe { bindings::tls_read_limit(self.sk().as_ptr(), to.len()) };
-        // SAFETY: By the invariants of `Socket` it is a valid TCP socket. `to` is borrowed
-        // exclusively and so valid for writes of its length.
-        let ret = self.read_limit.during(limit, || unsafe {
-            bindings::tls_recv(self.sock().as_ptr(), to.as_mut_ptr(), to.len(), &mut record)
-        });
-        let len = usize::try_from(ret).map_err(|_| Error::from_errno(ret))?;
+        let (record, len) = self.read_limit.during(limit, || self.recv_record(to))?;
 
         /// RFC 8446, section 6.
         const CLOSE_NOTIFY: u8 = 0;
@@ -235,7 +228,7 @@ impl TlsSocket {
         const KEY_UPDATE: u8 = 24;
 
         Ok(match (record, to.get(..len).unwrap_or_default()) {
-            (bindings::riw_tls_record_RIW_TLS_NONE, _) => TlsRecord::Truncation,
+            (bindings::riw_tls_record_RIW_TLS_NONE, []) => TlsRecord::Truncation,
             (bindings::riw_tls_record_RIW_TLS_DATA, []) => TlsRecord::Empty,
             (bindings::riw_tls_record_RIW_TLS_DATA, _) => TlsRecord::Data(len),
             (bindings::riw_tls_record_RIW_TLS_ALERT, [_, CLOSE_NOTIFY]) => TlsRecord::CloseNotify,
@@ -246,6 +239,45 @@ impl TlsSocket {
             (bindings::riw_tls_record_RIW_TLS_HANDSHAKE, [_, ..]) => TlsRecord::Handshake,
             _ => return Err(EBADMSG),
         })
+    }
+
+    /// Receives octets of one type of record. Returns the type and the number of octets. May sleep.
+    ///
+    /// Of a record that is no data, only what fits in `to` is returned. The rest is discarded: the
+    /// next read would take it for a record of its own.
+    fn recv_record(&self, to: &mut [u8]) -> Result<(bindings::riw_tls_record, usize)> {
+        let (record, len, mut whole) = self.recv_part(to)?;
+
+        if record != bindings::riw_tls_record_RIW_TLS_DATA && len != 0 {
+            while !whole {
+                match self.recv_part(&mut [0; 64]) {
+                    Ok((_, 1.., last)) => whole = last,
+                    _ => break,
+                }
+            }
+        }
+        Ok((record, len))
+    }
+
+    /// Receives octets. Returns the type of their record, their number, and whether they are the
+    /// last ones of the record. May sleep. Fails as [`recv`](Self::recv) does.
+    fn recv_part(&self, to: &mut [u8]) -> Result<(bindings::riw_tls_record, usize, bool)> {
+        let (mut record, mut whole) = (0, false);
+
+        // SAFETY: By the invariants of `Socket` it is a valid TCP socket. `to` is borrowed
+        // exclusively and so valid for writes of its length.
+        let ret = unsafe {
+            bindings::tls_recv(
+                self.sock().as_ptr(),
+                to.as_mut_ptr(),
+                to.len(),
+                &mut record,
+                &mut whole,
+            )
+        };
+        let len = usize::try_from(ret).map_err(|_| Error::from_errno(ret))?;
+
+        Ok((record.into(), len, whole))
     }
 
     /// Ends this side's direction behind all that was sent, by an alert. A FIN may follow once
