@@ -77,8 +77,10 @@ pub fn set_state(attr: &mut PortAttr, active: bool) {
 /// Sets the MTU of the port, in bytes. For verbs that is the largest `enum ib_mtu` not above `mtu`,
 /// at least 256 (`ib_mtu_int_to_enum()`, `include/rdma/ib_verbs.h`). Any context.
 pub fn set_mtu(attr: &mut PortAttr, mtu: u32) {
-    // SAFETY: `attr` is an exclusive reference, so it is valid to write.
-    unsafe { bindings::ib_port_mtu(attr, mtu) };
+    // SAFETY: ib_mtu_int_to_enum() has no preconditions.
+    attr.max_mtu = unsafe { bindings::ib_mtu_int_to_enum(mtu.try_into().unwrap_or(i32::MAX)) };
+    attr.active_mtu = attr.max_mtu;
+    attr.phys_mtu = mtu;
 }
 
 /// Sets the callbacks of this file in a `struct ib_device_ops`.

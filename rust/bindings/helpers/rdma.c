@@ -69,11 +69,9 @@ bool riw_helper_ib_netdev_has_speed(struct ib_device *dev)
 	return has_speed;
 }
 
-void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu)
+enum ib_mtu riw_helper_ib_mtu_int_to_enum(int mtu)
 {
-	attr->max_mtu = ib_mtu_int_to_enum(mtu);
-	attr->active_mtu = attr->max_mtu;
-	attr->phys_mtu = mtu;
+	return ib_mtu_int_to_enum(mtu);
 }
 
 /* A move to another network namespace holds the lock to its end, and so does unregistration. */

@@ -22,7 +22,7 @@ struct riw_dmabuf_mapped {
 
 /* Rust sees a helper under its name without `riw_helper_`. */
 bool riw_helper_ib_netdev_has_speed(struct ib_device *dev);
-void riw_helper_ib_port_mtu(struct ib_port_attr *attr, unsigned int mtu);
+enum ib_mtu riw_helper_ib_mtu_int_to_enum(int mtu);
 void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state *rs,
 				  const void *line);
 bool riw_helper_ib_device_is_moving(struct ib_device *dev);
