@@ -5,7 +5,13 @@
 //! C sources: `mm/vmalloc.c`; `shared_alloc()` in `rust/bindings/helpers/rdma.c`
 
 use core::{ptr::NonNull, slice};
-use kernel::{page::PAGE_SIZE, prelude::*, sync::atomic::Atomic};
+use kernel::{
+    error::to_result,
+    mm::virt::VmaNew,
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::atomic::Atomic, //
+};
 use riw_bindings as bindings;
 
 // A 64-bit access must be a single one.
@@ -94,8 +100,37 @@ impl SharedMem {
         size_of_val(self.words())
     }
 
-    /// Returns the address, to be mapped. Any context.
-    pub(crate) fn as_ptr(&self) -> *mut kernel::ffi::c_void {
+    /// Maps all pages to a process, from the start of `vma` on. Process context; may sleep. The
+    /// mapping holds a reference to each page.
+    ///
+    /// Fails with `EFAULT` if `vma` is shorter, or as `vm_insert_page()` (`mm/memory.c`) does. The
+    /// kernel then removes what is mapped, when the mmap() fails.
+    ///
+    /// # Safety
+    ///
+    /// A running mmap() is setting up `vma`, which the memory alone is mapped to.
+    pub(crate) unsafe fn map(&self, vma: *mut bindings::vm_area_struct) -> Result {
+        // SAFETY: The caller promises that it is being set up.
+        let new = unsafe { VmaNew::from_raw(vma) };
+
+        new.set_dontexpand();
+        new.set_dontdump();
+        for offset in (0..self.bytes()).step_by(PAGE_SIZE) {
+            let page = self.as_ptr().wrapping_byte_add(offset);
+            let at = new.start().wrapping_add(offset);
+            // SAFETY: By the type invariant `page` is the address of a page of vmalloc memory. The
+            // caller promises that `vma` is being set up, so its mm is locked for writing; and that
+            // only such pages are mapped to it, so that nobody has made it one of page frames
+            // (`VM_PFNMAP`).
+            to_result(unsafe {
+                bindings::vm_insert_page(vma, at, bindings::vmalloc_to_page(page))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Returns the address.
+    fn as_ptr(&self) -> *mut kernel::ffi::c_void {
         self.words.as_ptr().cast()
     }
 }

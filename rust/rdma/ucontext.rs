@@ -224,14 +224,13 @@ impl<T: Driver> Callbacks<T> {
         // `MmapEntry`. The reference keeps it allocated until the put below.
         let mem = unsafe { &(*base.cast::<MmapEntry>()).mem };
 
-        // SAFETY: `vma` is the vma of the call. `mem` came from `shared_alloc`, and
-        // rdma_user_mmap_entry_get() checked that the vma is as long as the entry, which is as long
-        // as `mem`.
-        let ret = unsafe { bindings::shared_map(vma, mem.as_ptr()) };
+        // SAFETY: `vma` is the vma of the running mmap(), which sets it up. Nothing but the memory
+        // of this entry is mapped to it: ib_core maps nothing itself.
+        let result = unsafe { mem.map(vma) };
         // SAFETY: rdma_user_mmap_entry_get() took the reference that is dropped here. `mem` is not
         // used any more.
         unsafe { bindings::rdma_user_mmap_entry_put(base) };
-        ret
+        from_result(|| result.map(|()| 0))
     }
 
     /// # Safety

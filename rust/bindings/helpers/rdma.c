@@ -178,25 +178,6 @@ void *riw_helper_shared_alloc(size_t size)
 	return __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 }
 
-/*
- * Maps the whole area of riw_helper_shared_alloc(). The mapping holds a reference to each page. The
- * caller guarantees that `vma` has the size of the area.
- */
-int riw_helper_shared_map(struct vm_area_struct *vma, void *addr)
-{
-	unsigned long at;
-	int ret;
-
-	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	for (at = vma->vm_start; at < vma->vm_end; at += PAGE_SIZE) {
-		ret = vm_insert_page(vma, at, vmalloc_to_page(addr));
-		if (ret)
-			return ret;
-		addr += PAGE_SIZE;
-	}
-	return 0;
-}
-
 struct ib_umem *riw_helper_ib_umem_get_va(struct ib_device *device, unsigned long addr,
 					  size_t size, int access)
 {

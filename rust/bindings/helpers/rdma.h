@@ -41,7 +41,6 @@ void riw_helper_xa_init_account(struct xarray *xa);
 int riw_helper_xa_reserve(struct xarray *xa, unsigned long index, gfp_t gfp);
 void riw_helper_kfree_rcu(struct rcu_head *rcu, void *ptr);
 void *riw_helper_shared_alloc(size_t size);
-int riw_helper_shared_map(struct vm_area_struct *vma, void *addr);
 struct ib_umem *riw_helper_ib_umem_get_va(struct ib_device *device, unsigned long addr,
 					  size_t size, int access);
 bool riw_helper_ib_access_writable(int access);
