@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* C wrappers of macros and inline functions that rust/kernel-ext needs. */
+/*
+ * Macros and inline functions of the kernel, which bindgen does not see, for rust/kernel-ext. Some
+ * are inline in some configurations only. A helper with logic of its own says why that is in C.
+ */
 #include <linux/bottom_half.h>
 #include <linux/cpumask.h>
 #include <linux/kernel_stat.h>
@@ -110,6 +113,8 @@ void riw_helper_noio_restore(unsigned int flags)
  * or if that comes too late, in a charge. A worker never returns there. So it would wait, for
  * seconds, in the midst of what it does for other users. It does not have to: the processes of the
  * memory cgroup wait, and its limit holds for all.
+ *
+ * In C: in_task() is a macro, and the member exists with CONFIG_MEMCG only.
  */
 void riw_helper_forget_excess(void)
 {
@@ -142,6 +147,8 @@ void riw_helper_put_memcg(struct mem_cgroup *memcg)
  *
  * At the limit of the memory cgroup, a process meets the OOM killer. A worker gets NULL: a peer
  * decides when it needs memory, and its process may be gone.
+ *
+ * In C: the allocator is a macro, and the crate `kernel` lacks two of its flags.
  */
 void *riw_helper_kvzalloc_charged(size_t size)
 {
@@ -195,6 +202,7 @@ u64 *riw_helper_this_cpu_ptr_u64(u64 __percpu *counters)
 	return this_cpu_ptr(counters);
 }
 
+/* In C: macros walk the CPUs. Otherwise two calls for each CPU. */
 u64 riw_helper_percpu_sum_u64(u64 __percpu *counter)
 {
 	u64 sum = 0;
@@ -209,6 +217,8 @@ u64 riw_helper_percpu_sum_u64(u64 __percpu *counter)
  * Returns the next online CPU of this node behind the running one, or behind `last` if that is not
  * -1, on which work of the kernel may run; -1 if there is no other than the running one. The caller
  * may run on another CPU when this returns.
+ *
+ * In C: macros walk the mask, under RCU, and each test of a CPU is an inline function.
  */
 int riw_helper_other_cpu(int last)
 {
@@ -230,13 +240,13 @@ int riw_helper_other_cpu(int last)
 	return found;
 }
 
-/* Without NO_HZ it only grows with the ticks. */
+/* Without NO_HZ it only grows with the ticks. Some kernels have it inline then. */
 u64 riw_helper_cpu_idle_us(int cpu)
 {
 	return get_cpu_idle_time_us(cpu, NULL);
 }
 
-/* Whether no other task is to run on this CPU. */
+/* Whether no other task is to run on this CPU. One call, as the caller polls. */
 bool riw_helper_is_alone(void)
 {
 	return !need_resched() && single_task_running();

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* C wrappers for rust/net: netdevs, their addresses, and namespaces. */
+/*
+ * C wrappers for rust/net and rust/kernel-ext: netdevs, their addresses, and namespaces.
+ *
+ * They are macros and inline functions of the kernel, which bindgen does not see, or look at
+ * members of struct net_device or struct net, whose layouts depend on the configuration, and which
+ * rust/bindings does not select. Where a helper has several steps, RCU or a lock protects what they
+ * look at, and macros walk the lists.
+ */
 #include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/nsproxy.h>
@@ -12,6 +19,7 @@
 
 #include "net.h"
 
+/* Returns the namespace of a netdev with a reference; NULL if it is being dismantled. */
 struct net *riw_helper_dev_net(struct net_device *dev)
 {
 	struct net *net;
@@ -24,7 +32,7 @@ struct net *riw_helper_dev_net(struct net_device *dev)
 
 static unsigned int riw_net_id;
 
-/* The number of riw's sockets in a namespace. */
+/* The number of riw's sockets in a namespace. In C: net_generic() and the waits are macros. */
 static atomic_t *riw_net_sockets(struct net *net)
 {
 	return net_generic(net, riw_net_id);
@@ -196,6 +204,7 @@ int riw_helper_vlan_real(struct net *net, int ifindex)
 	return real;
 }
 
+/* In C: riw_helper_tcp_release_ephemeral_port() calls it, too. */
 bool riw_helper_port_is_ephemeral(struct net *net, u16 port)
 {
 	int low, high;
@@ -255,6 +264,7 @@ unsigned int riw_helper_dev_address(const struct net_device *dev, u8 *addr)
 	return dev->addr_len;
 }
 
+/* Returns the index of the bridge, bond or other master of a netdev; 0 if there is none. */
 int riw_helper_dev_master(struct net_device *dev)
 {
 	struct net_device *master;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* C wrappers of macros and inline functions that rust/rdma needs. */
+/*
+ * Macros and inline functions of the kernel, which bindgen does not see, for rust/rdma. A helper
+ * with logic of its own says why that is in C.
+ */
 #include <linux/atomic.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -32,7 +35,7 @@
 
 /*
  * Logs `line`, a fmt::Arguments of Rust, as dev_dbg_ratelimited() does, but within the limit `rs`.
- * It is the one place that `module riw` of dynamic debug names.
+ * It is the one place that `module riw` of dynamic debug names, by data that a macro defines.
  */
 void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state *rs,
 				  const void *line)
@@ -51,6 +54,8 @@ void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state 
  *
  * A netdev that is being unregistered still has its memory, but its driver may have freed data that
  * its ethtool operations use.
+ *
+ * In C: dev_put() is inline, and riw does not bind struct net_device.
  */
 bool riw_helper_ib_netdev_has_speed(struct ib_device *dev)
 {
@@ -98,7 +103,7 @@ void riw_helper_module_put(struct module *module)
 
 /*
  * As %p hashes a pointer: the hash shows which numbers are equal, and no more. It is the same for a
- * number until the module is unloaded. Any context.
+ * number until the module is unloaded. Any context. In C: get_random_once() is a macro.
  */
 u32 riw_helper_hash_secret(u64 secret)
 {
@@ -203,6 +208,9 @@ static enum dma_data_direction dmabuf_direction(bool writable)
 /*
  * Maps the dma-buf that is open as `fd`, for writing if `access` includes a right to write. Returns
  * 0 or a negative errno.
+ *
+ * In C: FMODE_READ and FMODE_WRITE are macros with casts, which bindgen does not bind, and struct
+ * iosys_map has a union that only its own macros and inline functions should set.
  */
 int riw_helper_dmabuf_map(int fd, int access, struct riw_dmabuf_mapped *mapped)
 {
@@ -252,7 +260,7 @@ void riw_helper_dmabuf_unmap(const struct riw_dmabuf_mapped *mapped)
 
 /*
  * Stores the first `count` pages of a region in order. Returns the number of pages: `count` + 1 if
- * there are more.
+ * there are more. In C: macros walk the list.
  */
 size_t riw_helper_ib_umem_pages(struct ib_umem *umem, struct page **pages, size_t count)
 {
@@ -277,7 +285,7 @@ void riw_helper_copy_from_page(u8 *to, struct page *page, size_t offset, size_t 
 	memcpy_from_page((char *)to, page, offset, len);
 }
 
-/* `offset` is a multiple of 8. Returns the value before. */
+/* `offset` is a multiple of 8. Returns the value before. All steps are macros or inline. */
 u64 riw_helper_cmpxchg_page(struct page *page, size_t offset, u64 old, u64 new)
 {
 	void *addr = kmap_local_page(page);
@@ -296,7 +304,8 @@ u64 riw_helper_cmpxchg_memory(u64 *at, u64 old, u64 new)
 
 /*
  * Only rdma_cm creates ids of iw_cm, and `context` is then its rdma_id_private (core/cma_priv.h),
- * which begins with a struct rdma_cm_id.
+ * which begins with a struct rdma_cm_id. In C: riw does not bind that struct, so that nothing else
+ * depends on it.
  */
 static struct rdma_cm_id *iw_cm_id_owner(struct iw_cm_id *id)
 {
@@ -315,14 +324,18 @@ struct ib_qp *riw_helper_iw_cm_id_qp(struct iw_cm_id *id)
 /*
  * Whether uverbs undoes the creation of a process's region, as it cannot write the response. It
  * lists an object from the end of its creation until its driver has destroyed it. Not for a region
- * of ib_uverbs_rereg_mr(), whose `uobject` is that of the old region, and freed.
+ * of ib_uverbs_rereg_mr(), whose `uobject` is that of the old region, and freed. uverbs has no
+ * function for it.
  */
 bool riw_helper_mr_is_undone(const struct ib_mr *mr)
 {
 	return list_empty(&mr->uobject->list);
 }
 
-/* As capable(CAP_SYS_ADMIN), without an audit record: a refused caller has done no wrong. */
+/*
+ * As capable(CAP_SYS_ADMIN), without an audit record: a refused caller has done no wrong. In C: the
+ * credentials of the task are under RCU, behind macros.
+ */
 bool riw_helper_may_be_kernel_user(void)
 {
 	if (current->flags & PF_KTHREAD)

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* C wrappers for rust/net: the receive queue of a TCP socket. */
+/*
+ * C wrappers for rust/net: the receive queue of a TCP socket.
+ *
+ * The walk is in C. The kernel has inline functions and macros for the parts of an skb. From Rust
+ * each would be a call, some ten for a piece, on the path of each message. tcp_read_sock() is no
+ * way: it takes what it has walked, while riw looks at bytes that stay in the queue.
+ */
 #include <linux/mm.h>
 #include <linux/skbuff.h>
 #include <net/tcp.h>
@@ -152,7 +158,7 @@ size_t riw_helper_rx_each(struct sock *sk, const struct riw_rx_place *from, size
 /*
  * Returns zeroed memory for received data, to be freed by kvfree(). A peer decides when it is
  * needed, and the caller tries again later: so the OOM killer is not called for it, and no reclaim
- * is repeated.
+ * is repeated. In C: as riw_helper_kvzalloc_charged().
  */
 void *riw_helper_recv_buf_alloc(size_t size)
 {

@@ -5,6 +5,11 @@
  * sctp.ko exports nothing that this file uses: the module needs it only when a socket is made. The
  * kernel cannot call SCTP's getsockopt(), so these functions read its structures, under the
  * socket's lock.
+ *
+ * That is why they are in C: riw does not bind these structures, which have bit fields, unions and
+ * lists, and depend on the configuration. The structs of its setsockopt() and its control messages
+ * are filled here, too: KERNEL_SOCKPTR() and the macros of control messages are not for Rust. The
+ * values that riw sets are constants beside the structs that they go into.
  */
 #include <linux/jiffies.h>
 #include <linux/net.h>
@@ -85,7 +90,7 @@ static struct sctp_association *riw_sctp_asoc(struct sock *sk)
 
 /*
  * Makes the receive buffer of an association larger. The next acknowledgment announces the larger
- * window.
+ * window. SO_RCVBUF does not change the window of an association that exists.
  */
 void riw_helper_sctp_widen(struct sock *sk, u32 receive)
 {
@@ -140,7 +145,7 @@ static int riw_sctp_tune_paths(struct socket *sock, unsigned int heartbeat)
 
 /*
  * With packets as large as the window of the beginning, a delayed SACK would delay each of them. So
- * acknowledge each packet then.
+ * acknowledge each packet then. What is decided here depends on members of the association.
  */
 int riw_helper_sctp_tune(struct socket *sock)
 {
@@ -238,6 +243,10 @@ static bool riw_sctp_is_flooded(const struct sctp_association *asoc)
 	return atomic_read(&asoc->rmem_alloc) > 2 * (s64)asoc->base.sk->sk_rcvbuf + SZ_64K;
 }
 
+/*
+ * Fills `look`. In one function, for the values are of one moment: all are read under one lock. May
+ * sleep.
+ */
 void riw_helper_sctp_look(struct sock *sk, struct riw_sctp_look *look)
 {
 	struct sctp_association *asoc;
@@ -386,6 +395,8 @@ static int riw_sctp_send(struct socket *sock, struct msghdr *msg, u32 ppid)
 	/*
 	 * All may have been acknowledged between the attempt and the look. So only an attempt that
 	 * began with nothing in flight shows a lack of memory: nobody else sends.
+	 *
+	 * In C: the message is built here, and an attempt uses it up.
 	 */
 	do {
 		last = ret;

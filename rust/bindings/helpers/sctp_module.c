@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The module sctp, for rust/net. */
+/*
+ * The module sctp, for rust/net. In C: the functions that hold a module are inline without
+ * CONFIG_MODULES, and READ_ONCE(), cmpxchg() and the barriers are macros.
+ */
 #include <linux/module.h>
 #include <linux/net.h>
 

@@ -10,6 +10,9 @@
 
 /*
  * Waits for room. SCTP never calls sk_write_space(), but wakes the socket's waiters.
+ *
+ * In C: sk_sleep() and init_waitqueue_func_entry() are inline, and so is the test of the flag, with
+ * which most wakeups end.
  */
 struct riw_sctp_watch {
 	struct wait_queue_entry entry;

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* C wrappers for rust/net: TCP sockets, and functions for the sockets of all protocols. */
+/*
+ * C wrappers for rust/net: TCP sockets, and functions for the sockets of all protocols.
+ *
+ * They are macros and inline functions of the kernel, which bindgen does not see, or use members of
+ * struct sock and of the structs that begin with it. riw binds none of these: they have bit fields
+ * and unions, and their layouts depend on the configuration. Where a helper looks at several
+ * members, Rust would make a call for each, on the path of each message or under the socket's lock.
+ */
 #include <linux/file.h>
 #include <net/inet_ecn.h>
 #include <net/ip.h>
@@ -24,7 +31,7 @@ static const char *const riw_lock_name[2][2] = {
 /*
  * Own lock classes: these socket locks nest inside the locks of verbs objects, and user memory is
  * never accessed under them, but that of tlshd while it makes a handshake. The lock order that
- * lockdep learns from other sockets does not apply.
+ * lockdep learns from other sockets does not apply. In C: a macro names the classes.
  */
 void riw_helper_sk_reclassify(struct sock *sk)
 {
@@ -77,6 +84,13 @@ static void *riw_sk_user_data(const struct sock *sk)
 	return (void *)(user_data & SK_USER_DATA_PTRMASK);
 }
 
+/*
+ * Installs callbacks, and the pointer that riw_helper_sk_callback_enter() returns to them. Returns
+ * 0, or -EBUSY if the socket has a pointer.
+ *
+ * In C, as the next two: pointer and callbacks change together under sk_callback_lock, and macros
+ * set the pointer, which RCU protects.
+ */
 int riw_helper_sk_hook(struct sock *sk, void *user_data, const struct riw_sk_callbacks *callbacks)
 {
 	int ret = -EBUSY;
@@ -92,6 +106,10 @@ int riw_helper_sk_hook(struct sock *sk, void *user_data, const struct riw_sk_cal
 	return ret;
 }
 
+/*
+ * Removes what riw_helper_sk_hook() has installed, and waits for callbacks that use it. Returns the
+ * pointer, or NULL if there was none.
+ */
 void *riw_helper_sk_unhook(struct sock *sk, const struct riw_sk_callbacks *original)
 {
 	void *user_data;
@@ -163,7 +181,7 @@ u32 riw_helper_tcp_mss(struct sock *sk)
 /*
  * Returns the free space in the send buffer in bytes, if at least a third is free. Otherwise
  * returns 0, and TCP calls sk_write_space() when a third is free. As in tcp_poll(), test again
- * after setting the flag, to avoid a lost wakeup.
+ * after setting the flag, to avoid a lost wakeup. In C: the barrier is a macro.
  */
 size_t riw_helper_tcp_room(struct sock *sk)
 {
@@ -205,6 +223,7 @@ u32 riw_helper_tcp_unsent(struct sock *sk)
 	return max_t(s32, 0, tcp_sk(sk)->write_seq - tcp_sk(sk)->snd_nxt);
 }
 
+/* Whether urgent data is unread. The socket must be locked. */
 bool riw_helper_tcp_has_urgent(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -276,7 +295,7 @@ static int riw_tcp_all(read_descriptor_t *desc, struct sk_buff *skb, unsigned in
 
 /*
  * Takes all bytes up to urgent data, and lets TCP call sk_data_ready() at every byte. The socket
- * must be locked.
+ * must be locked. The actor is in C, as it has nothing to do.
  */
 void riw_helper_tcp_discard(struct sock *sk)
 {
@@ -286,6 +305,7 @@ void riw_helper_tcp_discard(struct sock *sk)
 	tcp_read_sock(sk, &desc, riw_tcp_all);
 }
 
+/* Makes room for `count` bytes in the receive buffer. */
 void riw_helper_tcp_reserve(struct socket *sock, u32 count)
 {
 	struct sock *sk = sock->sk;
@@ -329,6 +349,10 @@ bool riw_helper_tcp_release_ephemeral_port(struct sock *sk)
 	return release;
 }
 
+/*
+ * Sets the TOS of IPv4 and the traffic class of IPv6, but not their bits for ECN. The kernel
+ * exports no function for the traffic class.
+ */
 void riw_helper_sk_set_tos(struct sock *sk, int tos)
 {
 #if IS_ENABLED(CONFIG_IPV6)
@@ -343,6 +367,7 @@ void riw_helper_sk_set_tos(struct sock *sk, int tos)
 	ip_sock_set_tos(sk, tos);
 }
 
+/* Lets the socket allocate memory without I/O. The flags for it are macros. */
 void riw_helper_sk_avoid_io(struct sock *sk)
 {
 	lock_sock(sk);
@@ -384,7 +409,7 @@ void riw_helper_sk_inherit_user(struct socket *child, const struct sock *listene
  * Not sk_clear_memalloc(): a packet from the reserves that passed the socket's filter earlier may
  * be in the backlog, and __sk_backlog_rcv() has a BUG_ON() for a socket without SOCK_MEMALLOC. So
  * the flag stays until the end of the socket, and only its part in the count of such sockets is
- * returned here.
+ * returned here. In C: that count is a static key.
  */
 void riw_helper_socket_release(struct socket *sock)
 {

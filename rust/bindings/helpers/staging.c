@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* C wrappers for rust/net: the pages of a send buffer. */
+/*
+ * C wrappers for rust/net: the pages of a send buffer. The functions for pages are inline or
+ * macros, and the crate `kernel` lacks most of the flags for their allocation.
+ */
 #include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/sched.h>

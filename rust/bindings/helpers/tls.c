@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* C wrappers for rust/net: TLS by the kernel (kTLS), with handshakes by a process (tlshd). */
+/*
+ * C wrappers for rust/net: TLS by the kernel (kTLS), with handshakes by a process (tlshd).
+ *
+ * They look at members of struct sock and of kTLS's contexts, which riw does not bind: these have
+ * bit fields, and inline functions find them. Each function reads them under one lock of the
+ * socket. The macros of control messages are not for Rust, either.
+ */
 #include <linux/file.h>
 #include <linux/key-type.h>
 #include <linux/key.h>
@@ -45,6 +51,10 @@ int riw_helper_socket_share(struct socket *sock, const char *name)
 	return 0;
 }
 
+/*
+ * Keys. In C: without CONFIG_KEYS the functions are macros. The type of a key is in a union, and is
+ * valid only under the lock of the key.
+ */
 #ifdef CONFIG_KEYS
 #include <keys/asymmetric-type.h>
 
@@ -274,6 +284,9 @@ static int riw_tls_check_psk(const struct key *psk, bool server)
  *
  * The kernel may still read the name after a cancel, while it hands the request to tlshd. It has a
  * reference to the file then.
+ *
+ * In C: it uses the name of the file, and a member of struct sock. Which key fits is decided beside
+ * the call that takes it.
  */
 int riw_helper_tls_handshake(struct socket *sock, bool server, bool named, const struct key *psk,
 			     unsigned int timeout_ms, riw_tls_done_t done, void *ctx)
@@ -354,6 +367,13 @@ u64 riw_helper_tls_read_limit(struct sock *sk, size_t len)
  * -EKEYEXPIRED at the next record, and so does each later one. Otherwise a read goes on as long as
  * the peer sends records without content fast enough, and holds the lock of the socket. For the
  * callback sk_data_ready, in which TCP has locked the socket.
+ *
+ * The member is kTLS's own: kTLS sets it while it waits for new keys. There is no other way to end
+ * tls_sw_recvmsg(). It has no limit on records, and while one is ready it looks at nothing else
+ * that others can set: sk_err, sk_shutdown, timeouts and signals count only when it has to wait.
+ * splice_read() takes one record at a time, but only into a pipe, and read_sock() takes empty ones
+ * in a loop, too. Both fail at an alert. The callback cannot end the connection: tcp_abort() takes
+ * the lock. kTLS clears the member only when it is given new keys, which riw never does.
  */
 void riw_helper_tls_limit_read(struct sock *sk, u64 limit)
 {
