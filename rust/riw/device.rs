@@ -331,7 +331,8 @@ fn check_unserved(name: &CStr, netdev: &net::NetDevice) -> Result {
 
 /// Removes devices whose connection management is shut down. Process context; may sleep.
 ///
-/// DeviceRegistration is no test: it is also clear while a device moves between namespaces.
+/// ib_core's mark of registered devices is no test: it is also clear while a device moves between
+/// namespaces.
 fn sweep(entries: &mut KVec<DeviceEntry>) {
     let mut at = 0;
 
