@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Every protocol error. Only this file maps errors to the wire.
+//!
+//! There is a variant for each code of the RFCs. Neither this crate nor the driver returns
+//! [`Error::DdpLocalCatastrophic`], [`Mpa::Startup`], and [`ProtectionUnspecified`],
+//! [`CatastrophicGlobal`], [`OperationCannotInvalidate`] and [`Unspecified`] of RDMAP: other errors
+//! fit, or the connection ends without a Terminate. Another lower layer
+//! ([`Deframing`](crate::Deframing)) may return any error.
+//!
+//! [`ProtectionUnspecified`]: Rdmap::ProtectionUnspecified
+//! [`CatastrophicGlobal`]: Rdmap::CatastrophicGlobal
+//! [`OperationCannotInvalidate`]: Rdmap::OperationCannotInvalidate
+//! [`Unspecified`]: Rdmap::Unspecified
 
 /// The error code in a Terminate Message (RFC 5040 §4.8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,8 +57,7 @@ pub enum Error {
     DdpUntagged(DdpUntagged),
     /// Found by RDMAP.
     Rdmap(Rdmap),
-    /// DDP cannot continue because of a local failure. Nothing here returns it: it completes the
-    /// codes of RFC 5041.
+    /// DDP cannot continue because of a local failure.
     DdpLocalCatastrophic,
     /// RDMAP cannot continue because of a local failure.
     Local(Local),
