@@ -4,9 +4,10 @@
 //!
 //! Devices of this crate set `uverbs_robust_udata`: no verb ignores data that user space sends. A
 //! verb reads its request by [`Exchange::request`], which refuses data that the driver's ABI does
-//! not define. This crate checks the verbs that do not pass the exchange to the [`Driver`], except
-//! those that destroy an object. uverbs passes them no data of their own, but if it undoes a
-//! creation, the data of the creation; and then they must not fail.
+//! not define. If a verb does not pass the exchange to the [`Driver`], this crate refuses the data.
+//!
+//! Verbs that destroy an object do not look at data. uverbs passes them none of their own. When it
+//! undoes a creation, it passes the data of the creation, and the verb must not fail.
 //!
 //! C header: `include/rdma/uverbs_ioctl.h`. C source: `core/ib_core_uverbs.c`
 

@@ -150,9 +150,9 @@ impl<T: Wr, const W: usize> PostedWrs<T, W> {
         self.peek(next, data)
     }
 
-    /// Has the poster ring the doorbell when it posts WR `next`. Any context. Returns whether the
-    /// WR is posted already; `None` if there is no doorbell for that, and so the queue must be
-    /// checked again.
+    /// Requests a doorbell for WR `next`. Any context. Returns whether the WR is posted already;
+    /// the poster rings otherwise. `None` if the queue has no such doorbell: the caller must poll
+    /// it.
     pub(super) fn wake_at(&self, next: u32) -> Option<bool> {
         match self {
             Self::Ring(_) => None,

@@ -319,9 +319,9 @@ impl RecvQueue {
         Some(TakenWr { wr, limit_reached })
     }
 
-    /// Has the poster ring the doorbell for the next WR, when none is posted. Process context or
-    /// softirq. Returns whether one is posted already; `None` if there is no doorbell for receives,
-    /// and so the queue must be checked again.
+    /// Requests a doorbell for the next WR. Process context or softirq. Returns whether one is
+    /// posted already; the poster rings otherwise. `None` if there is no doorbell for receives: the
+    /// caller must poll the queue.
     pub(crate) fn wake_for_next(&self) -> Option<bool> {
         let consumer = self.consumer.lock();
 

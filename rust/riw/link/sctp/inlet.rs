@@ -42,7 +42,7 @@ pub(crate) struct Inlet {
     message: MessageBuf,
     /// The most bytes of a message that are kept, one more than it may have.
     message_max: usize,
-    /// The message is too long, which has been said: the rest of it is skipped.
+    /// The message is too long and has been refused: the rest of it is skipped.
     skips: bool,
     /// The parts of it that have been skipped.
     skipped: u32,
