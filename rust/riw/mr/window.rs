@@ -164,6 +164,22 @@ impl Binding {
             valid: true,
         }
     }
+
+    /// Whether the region is this one.
+    fn is_to(&self, region: &Mr) -> bool {
+        core::ptr::eq::<Mr>(&**self.region, region)
+    }
+
+    /// Whether `stag` names the binding, and the queue pair `grantor` has made it.
+    fn may_end(&self, stag: Stag, grantor: &Arc<Grantor>) -> Result<(), Denied> {
+        if self.stag != stag {
+            return Err(Denied::InvalidStag);
+        }
+        match self.grant.is_of(grantor) {
+            true => Ok(()),
+            false => Err(Denied::Rights),
+        }
+    }
 }
 
 impl Drop for Binding {
@@ -361,24 +377,6 @@ impl Window {
             access: binding.map_or(0, |binding| binding.access.bits()),
             pages: 0,
             valid: binding.is_some(),
-        }
-    }
-}
-
-impl Binding {
-    /// Whether the region is this one.
-    fn is_to(&self, region: &Mr) -> bool {
-        core::ptr::eq::<Mr>(&**self.region, region)
-    }
-
-    /// Whether `stag` names the binding, and the queue pair `grantor` has made it.
-    fn may_end(&self, stag: Stag, grantor: &Arc<Grantor>) -> Result<(), Denied> {
-        if self.stag != stag {
-            return Err(Denied::InvalidStag);
-        }
-        match self.grant.is_of(grantor) {
-            true => Ok(()),
-            false => Err(Denied::Rights),
         }
     }
 }
