@@ -8,8 +8,7 @@ use core::ptr::NonNull;
 use kernel::{bindings::mem_cgroup, prelude::*};
 use riw_bindings as bindings;
 
-/// A reference to a memory cgroup, or none. May be cloned and
-/// dropped in any context.
+/// A reference to a memory cgroup, or none. May be cloned and dropped in any context.
 ///
 /// # Invariants
 ///

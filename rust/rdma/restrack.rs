@@ -49,8 +49,7 @@ use riw_bindings as bindings;
 /// is held while the message is written.
 pub trait Details: 'static {
     /// Writes the details. Keep them to a few hundred bytes: ib_core has filled part of the message
-    /// already.
-    /// Process context; may sleep.
+    /// already. Process context; may sleep.
     ///
     /// Fails if `to` does.
     fn write(&self, to: &mut DetailsWriter<'_>) -> Result<(), MessageFull>;

@@ -122,8 +122,7 @@ settings! {
         markers: 0..=1,
         /// Bytes of the longest FPDU to send over TCP; 0: as long as a TCP segment, or with TLS as
         /// a record. The ULPDU of the maximum is just below the limit of RFC 5044, section 3, which
-        /// is
-        /// 64768. Below 140, MULPDU is the minimum.
+        /// is 64768. Below 140, MULPDU is the minimum.
         fpdu_max: 0..=64_774,
         /// The highest MPA revision to use. A Request of revision 1 is answered in any case. A
         /// responder that supports only revision 1 can be reached only with `peer_to_peer` 0.

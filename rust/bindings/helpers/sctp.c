@@ -95,7 +95,6 @@ static struct sctp_association *riw_sctp_asoc(struct sock *sk)
 void riw_helper_sctp_widen(struct sock *sk, u32 receive)
 {
 	struct sctp_association *asoc;
-
 	u32 more, over;
 
 	lock_sock(sk);

@@ -24,9 +24,9 @@ impl<T: iw::CmOperations> Device<T> {
     /// The device belongs to the network namespace of `netdev`. ib_core owns it from here on, and
     /// may unregister it at any time.
     ///
-    /// Fails with `EINVAL` if `name` contains a `%`, which
-    /// ib_core would use as a format, `ENODEV` if the namespace is being dismantled, `ENFILE` if
-    /// the name is taken, `ENOMEM` without memory, or another error of ib_core.
+    /// Fails with `EINVAL` if `name` contains a `%`, which ib_core would use as a format, `ENODEV`
+    /// if the namespace is being dismantled, `ENFILE` if the name is taken, `ENOMEM` without
+    /// memory, or another error of ib_core.
     pub fn register(
         name: &CStr,
         netdev: &NetDevice,

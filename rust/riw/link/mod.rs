@@ -138,8 +138,8 @@ impl Link {
         Some(connection)
     }
 
-    /// Starts to connect; does not wait for the peer. An event reports the
-    /// result. Fails as `connect()` does.
+    /// Starts to connect; does not wait for the peer. An event reports the result. Fails as
+    /// `connect()` does.
     pub(crate) fn connect(&self, remote: &SocketAddr) -> Result {
         match self.with(|connection| connection.connect(remote)) {
             Err(e) if e != EINPROGRESS => Err(e),

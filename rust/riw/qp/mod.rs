@@ -67,8 +67,8 @@ use sweep::FlushSweep;
 /// A queue pair.
 ///
 /// The verbs object holds a reference; so do the connection and queued work items, for as long as
-/// they need it. So a `Qp` can outlive its verbs object for a moment. It
-/// does nothing then: see [`Qp::destroy`].
+/// they need it. So a `Qp` can outlive its verbs object for a moment. It does nothing then: see
+/// [`Qp::destroy`].
 #[pin_data]
 pub(crate) struct Qp {
     pub(crate) number: u32,

@@ -4,11 +4,10 @@
 //! connection.
 //!
 //! Transmitting: [`transmit`] fills a batch, [`next`] chooses the next message, [`gather`] copies
-//! its payload, [`coalesce`] lets small messages wait for more, [`handover`]
-//! has another CPU send them. Receiving: [`receive`] pulls
-//! segments out of the link, [`place`] puts them into memory, [`early`] before their turn, [`wait`]
-//! holds them back while no receive WR is posted. [`deliver`] completes WRs in both directions,
-//! [`flush`] when the stream is over.
+//! its payload, [`coalesce`] lets small messages wait for more, [`handover`] has another CPU send
+//! them. Receiving: [`receive`] pulls segments out of the link, [`place`] puts them into memory,
+//! [`early`] before their turn, [`wait`] holds them back while no receive WR is posted. [`deliver`]
+//! completes WRs in both directions, [`flush`] when the stream is over.
 //!
 //! The stream knows neither the state of the queue pair nor connection management. It returns its
 //! results, and [`Qp`](crate::qp::Qp) acts on them.
