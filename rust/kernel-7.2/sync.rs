@@ -24,7 +24,7 @@ pub mod barrier {
     }
 }
 
-/// Creates an initialiser of a [`SpinLockIrq`] with its own lock class.
+/// Creates an initializer of a [`SpinLockIrq`] with its own lock class.
 #[macro_export]
 macro_rules! new_spinlock_irq {
     ($inner:expr $(, $name:literal)? $(,)?) => {
@@ -60,7 +60,7 @@ unsafe impl Backend for SpinLockIrqBackend {
 
     #[inline]
     unsafe fn lock(ptr: *mut Self::State) -> Self::GuardState {
-        // SAFETY: The caller promises that `init` has initialised the lock.
+        // SAFETY: The caller promises that `init` has initialized the lock.
         unsafe { compat::riw_compat_spin_lock_irqsave(ptr) }
     }
 
@@ -74,7 +74,7 @@ unsafe impl Backend for SpinLockIrqBackend {
     unsafe fn try_lock(ptr: *mut Self::State) -> Option<Self::GuardState> {
         let mut state = 0;
 
-        // SAFETY: The caller promises that `init` has initialised the lock.
+        // SAFETY: The caller promises that `init` has initialized the lock.
         unsafe { compat::riw_compat_spin_trylock_irqsave(ptr, &mut state) }.then_some(state)
     }
 
@@ -82,7 +82,7 @@ unsafe impl Backend for SpinLockIrqBackend {
     unsafe fn assert_is_held(ptr: *mut Self::State) {
         // Without lockdep the function does nothing. It would still be called, for each lock.
         if cfg!(CONFIG_LOCKDEP) {
-            // SAFETY: The caller promises that `init` has initialised the lock.
+            // SAFETY: The caller promises that `init` has initialized the lock.
             unsafe { bindings::spin_assert_is_held(ptr) }
         }
     }

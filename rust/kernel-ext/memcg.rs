@@ -58,7 +58,7 @@ impl MemCgroup {
         let start = self.zeros(capacity)?;
 
         // SAFETY: `zeros` allocated it for `capacity` elements as `KVmalloc` does, or there is no
-        // capacity and it dangles. No element is said to be initialised.
+        // capacity and it dangles. No element is said to be initialized.
         Ok(unsafe { KVVec::from_raw_parts(start.as_ptr(), 0, capacity) })
     }
 
@@ -66,7 +66,7 @@ impl MemCgroup {
     pub fn zeroed(&self, len: usize) -> Result<KVVec<u8>> {
         let start = self.zeros(len)?;
 
-        // SAFETY: `zeros` allocated it for `len` elements as `KVmalloc` does, and initialised them
+        // SAFETY: `zeros` allocated it for `len` elements as `KVmalloc` does, and initialized them
         // all; or there is none and it dangles.
         Ok(unsafe { KVVec::from_raw_parts(start.as_ptr(), len, len) })
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Bytes that are copied: those that others may still change, and room that is not initialised.
+//! Bytes that are copied: those that others may still change, and room that is not initialized.
 
 use core::{marker::PhantomData, mem::MaybeUninit};
 use kernel::prelude::*;
@@ -89,7 +89,7 @@ impl<'a> From<&'a [u8]> for Fragment<'a> {
 ///
 /// # Invariants
 ///
-/// The first `filled` of `bytes` are initialised.
+/// The first `filled` of `bytes` are initialized.
 pub struct Room<'a> {
     bytes: &'a mut [MaybeUninit<u8>],
     filled: usize,
@@ -114,7 +114,7 @@ impl<'a> Room<'a> {
 
     /// Returns the filled bytes. Any context.
     pub fn filled(&self) -> &[u8] {
-        // SAFETY: By the type's invariant the first `filled` of `bytes` are initialised.
+        // SAFETY: By the type's invariant the first `filled` of `bytes` are initialized.
         unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.filled) }
     }
 

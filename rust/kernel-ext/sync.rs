@@ -11,7 +11,7 @@ use kernel::{
 };
 use riw_bindings as helpers;
 
-/// Creates an initialiser of a [`BhSpinLock`] with its own lock class.
+/// Creates an initializer of a [`BhSpinLock`] with its own lock class.
 #[macro_export]
 macro_rules! new_bh_spinlock {
     ($inner:expr, $name:literal) => {
@@ -50,7 +50,7 @@ unsafe impl Backend for BhSpinLockBackend {
 
     #[inline]
     unsafe fn lock(ptr: *mut Self::State) -> Self::GuardState {
-        // SAFETY: The caller promises that `init` has initialised the lock.
+        // SAFETY: The caller promises that `init` has initialized the lock.
         unsafe { helpers::spin_lock_bh(ptr) }
     }
 
@@ -62,7 +62,7 @@ unsafe impl Backend for BhSpinLockBackend {
 
     #[inline]
     unsafe fn try_lock(ptr: *mut Self::State) -> Option<Self::GuardState> {
-        // SAFETY: The caller promises that `init` has initialised the lock.
+        // SAFETY: The caller promises that `init` has initialized the lock.
         (unsafe { helpers::spin_trylock_bh(ptr) } != 0).then_some(())
     }
 
@@ -70,7 +70,7 @@ unsafe impl Backend for BhSpinLockBackend {
     unsafe fn assert_is_held(ptr: *mut Self::State) {
         // Without lockdep the function does nothing. It would still be called, for each lock.
         if cfg!(CONFIG_LOCKDEP) {
-            // SAFETY: The caller promises that `init` has initialised the lock.
+            // SAFETY: The caller promises that `init` has initialized the lock.
             unsafe { bindings::spin_assert_is_held(ptr) }
         }
     }
@@ -120,7 +120,7 @@ impl BhUses {
     ///
     /// Ordering, here and in [`wait`](Self::wait): `selftests/litmus/bh_uses.litmus`.
     pub fn during<R>(&self, f: impl FnOnce() -> R) -> R {
-        // SAFETY: `new` initialised the lock. `_unlock` releases it.
+        // SAFETY: `new` initialized the lock. `_unlock` releases it.
         unsafe { helpers::read_lock_bh(self.raw.get()) };
         let _unlock = ScopeGuard::new(|| {
             // SAFETY: This function took the lock as a reader, on this CPU: softirqs are disabled.
@@ -134,7 +134,7 @@ impl BhUses {
     /// writes. Process context or softirq; spins; not inside [`during`](Self::during).
     pub fn wait(&self) {
         // Taking it waits for the users (selftests/litmus/bh_uses.litmus).
-        // SAFETY: `new` initialised the lock. It is released below.
+        // SAFETY: `new` initialized the lock. It is released below.
         unsafe { helpers::write_lock_bh(self.raw.get()) };
         // SAFETY: The line above took the lock as the writer.
         unsafe { helpers::write_unlock_bh(self.raw.get()) };

@@ -221,7 +221,7 @@ where
 {
     let object: *const T = &**item;
     // SAFETY: `item` keeps the object alive. `HasDelayedWork` guarantees that its work is the
-    // `work` field of an initialised `delayed_work` in the object.
+    // `work` field of an initialized `delayed_work` in the object.
     let cancelled = unsafe {
         let work = Work::raw_get(T::raw_get_work(object.cast_mut()));
 
@@ -242,7 +242,7 @@ where
     T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID>,
 {
     let object: *const T = &**item;
-    // SAFETY: `item` keeps the object alive. `HasWork` guarantees that its work is an initialised
+    // SAFETY: `item` keeps the object alive. `HasWork` guarantees that its work is an initialized
     // `work_struct` in the object.
     let cancelled =
         unsafe { bindings::cancel_work(Work::raw_get(T::raw_get_work(object.cast_mut()))) };

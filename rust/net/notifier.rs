@@ -138,11 +138,11 @@ impl<T: Notify> Notifier<T> {
     /// Registers `target` for all events. Process context, may sleep; RTNL must not be held. Fails
     /// with the errors of `register_netdevice_notifier()`.
     pub fn register(target: T) -> impl PinInit<Self, Error> {
-        // Initialise `target` first: callbacks begin before the registration returns.
+        // Initialize `target` first: callbacks begin before the registration returns.
         try_pin_init!(Self {
             target,
             block <- Opaque::try_ffi_init(|slot: *mut notifier_block| {
-                // SAFETY: `slot` points to the field that is being initialised: it is valid for
+                // SAFETY: `slot` points to the field that is being initialized: it is valid for
                 // writes.
                 unsafe {
                     slot.write(notifier_block {
@@ -150,7 +150,7 @@ impl<T: Notify> Notifier<T> {
                         ..Default::default()
                     })
                 };
-                // SAFETY: The block is initialised above, pinned, and unregistered by `drop` before
+                // SAFETY: The block is initialized above, pinned, and unregistered by `drop` before
                 // its memory is freed.
                 to_result(unsafe { bindings::register_netdevice_notifier(slot) })
             }),
@@ -168,7 +168,7 @@ impl<T: Notify> Notifier<T> {
         info: *mut c_void,
     ) -> c_int {
         // SAFETY: The caller promises the block of a `Notifier<T>`, which lives until the block is
-        // unregistered. `register` initialised `target` before it registered the block.
+        // unregistered. `register` initialized `target` before it registered the block.
         let target =
             unsafe { &(*kernel::container_of!(Opaque::cast_from(block), Self, block)).target };
         // SAFETY: The caller promises that `info` comes from the chain. The chain keeps the device

@@ -200,7 +200,7 @@ impl RecvBuf {
         let start = NonNull::new(start).ok_or(ENOMEM)?.cast();
 
         // SAFETY: `kvzalloc()` allocated `size` bytes, as `KVmalloc` does, and so fewer than
-        // `isize::MAX`, and initialised all of them. A `u8` needs no alignment.
+        // `isize::MAX`, and initialized all of them. A `u8` needs no alignment.
         let bytes = unsafe { KVVec::from_raw_parts(start.as_ptr(), size.get(), size.get()) };
 
         Ok(Self { bytes, used: 0 })

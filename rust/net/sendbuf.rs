@@ -334,7 +334,7 @@ impl SendBuf {
             count = count.saturating_add(1);
             bytes = bytes.saturating_add(len);
         }
-        // SAFETY: The loop has initialised the first `count` entries, which are borrowed for `'v`.
+        // SAFETY: The loop has initialized the first `count` entries, which are borrowed for `'v`.
         let described = unsafe { core::slice::from_raw_parts(vecs.as_ptr().cast(), count) };
 
         (described, bytes)
