@@ -15,6 +15,8 @@ use riw_bindings as bindings;
 /// A mapped range of a dma-buf. Its exporter, its processes and other devices may write to it at
 /// any time: never read the same byte twice.
 ///
+/// Dropping it unmaps the range: process context; may sleep. The data of a region is dropped there.
+///
 /// # Invariants
 ///
 /// `mapped` is the result of `dmabuf_map()`, which the value owns. `first` points to `len` bytes of
@@ -130,8 +132,9 @@ impl DmaBuf {
 
 impl Drop for DmaBuf {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the value owns the mapping, and it is not used any more.
-        // Regions are dropped in process context only, where the function may sleep.
+        // SAFETY: By the type invariant the value owns the mapping, and it is not used any more. A
+        // drop in atomic context would be a bug of the caller, as a call of any other safe function
+        // that may sleep.
         unsafe { bindings::dmabuf_unmap(&self.mapped) };
     }
 }

@@ -27,6 +27,8 @@ use riw_bindings as bindings;
 /// The process, and every other mapping of the pages, may write to it at any time: never read the
 /// same byte twice.
 ///
+/// Dropping it unpins the pages: process context; may sleep. The data of a region is dropped there.
+///
 /// # Invariants
 ///
 /// `umem` is pinned and owned. `pages` holds all its pages, in order.
@@ -240,8 +242,9 @@ impl Umem {
 
 impl Drop for Umem {
     fn drop(&mut self) {
-        // SAFETY: The value owns `umem`, which was pinned, and releases it once. The function may
-        // sleep, and regions are dropped in process context only.
+        // SAFETY: By the type invariant the value owns `umem`, and it is not used any more. `_dev`
+        // keeps the device, which the function uses. A drop in atomic context would be a bug of the
+        // caller, as a call of any other safe function that may sleep.
         unsafe { bindings::ib_umem_release(self.umem.as_ptr()) };
     }
 }
