@@ -133,9 +133,16 @@ extern "C" {
 /// Defines a parameter of the module `$module` that is one of several words, as a [`Word`], and
 /// adds its description to the module's `modinfo` (`module_param_cb()`, `MODULE_PARM_DESC()`).
 ///
-/// ```ignore
-/// /// How the cat sleeps.
-/// module_param_word!("cat", SLEEP: sleep = &[c"curled", c"stretched"], "curled or stretched");
+/// ```
+/// kernel_ext::module_param_word!(
+///     /// How the cat sleeps.
+///     "cat", SLEEP: sleep = &[c"curled", c"stretched"],
+///     "how the cat sleeps: curled or stretched"
+/// );
+///
+/// fn is_curled() -> bool {
+///     SLEEP.chosen() == 0
+/// }
 /// ```
 ///
 /// [`Word`]: crate::module_param::Word
