@@ -3,9 +3,14 @@
 import fnmatch
 import pathlib
 import re
+import sys
 import textwrap
 
 REPO = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(REPO / "selftests/lab"))
+
+from settings import settings  # noqa: E402
+
 FOLDER = "drivers/infiniband/sw/riw"
 MANUAL = "Documentation/man/riw.4"
 
@@ -45,34 +50,16 @@ def in_tree_kbuild(content):
     return re.sub(r"(?<!objtree\)/)(?<![A-Za-z])rust/", "", content)
 
 
-def settings():
-    """Returns the settings of riw and the directory of each: {name: directory}."""
-    source = (REPO / "rust/riw/settings.rs").read_text()
-    found = {}
-    for directory, block in re.findall(r"^    (mpa|llp) \{\n(.*?)^    \}", source, re.DOTALL | re.MULTILINE):
-        found |= dict.fromkeys(re.findall(r"^ +(\w+): [\d_]+\.\.=", block, re.MULTILINE), directory)
-    # Those that have code of their own are about the transport.
-    return found | dict.fromkeys(re.findall(r"Attribute::\w+\(\s*c\"(\w+)\"", source), "llp")
-
-
-def sysfs_abi(manual):
-    """The settings of the manual page as a file of Documentation/ABI."""
-    section = re.search(r"^\.SH SETTINGS\n(.*?)^\.SH ", manual, re.DOTALL | re.MULTILINE)[1]
-    described = re.findall(r"^\.TP\n\.B (\w+)\n(.*?)(?=^\.TP|\Z)", section, re.DOTALL | re.MULTILINE)
-    directories = settings()
-    if directories.keys() != dict(described).keys():
-        raise ValueError(f"{MANUAL} does not describe the settings of rust/riw/settings.rs")
+def sysfs_abi(_):
+    """The settings as a file of Documentation/ABI, which takes the place of the manual page."""
     entries = []
-    for name, words in described:
-        # `.IR a ,` is `a,` in italics and roman.
-        plain = re.sub(r"^\.[BI]R? (\w+)(?: (\W))?$", r"\1\2", words, flags=re.MULTILINE)
-        if re.search(r"^\.|\\", plain, re.MULTILINE):
-            raise ValueError(f"{MANUAL}: {name} has markup that series/mapping.py does not know")
-        described = textwrap.fill(" ".join(plain.split()), 80, initial_indent=" " * 16, subsequent_indent=" " * 16,
-                                  break_long_words=False, break_on_hyphens=False).replace(" " * 16, "\t\t")
-        entries.append(f"What:\t\t/sys/class/infiniband/<device>/{directories[name]}/{name}\n"
+    for setting in settings():
+        described = textwrap.fill(" ".join(setting.sentences()).replace("`", ""), 80, initial_indent=" " * 16,
+                                  subsequent_indent=" " * 16, break_long_words=False, break_on_hyphens=False)
+        entries.append(f"What:\t\t/sys/class/infiniband/<device>/{setting.directory}/{setting.name}\n"
                        "Date:\t\t<month and year of the merge>\nKernelVersion:\t<version of the merge>\n"
-                       f"Contact:\tlinux-rdma@vger.kernel.org\nDescription:\n{described}\n")
+                       "Contact:\tlinux-rdma@vger.kernel.org\nDescription:\n"
+                       + described.replace(" " * 16, "\t\t") + "\n")
     return "sysfs interface of the driver riw: the settings of a device\n" + "-" * 59 + "\n\n" + "\n".join(entries)
 
 

@@ -40,81 +40,38 @@ mod settings;
 mod stream;
 mod verbs;
 
-module! {
-    type: Module,
-    name: "riw",
-    authors: ["The riw developers"],
-    description: "Software iWARP RDMA NIC",
-    license: "GPL",
-    alias: ["rdma-link-riw"],
-    params: {
-        // The initial settings of a device; see settings.rs.
-        crc: u32 {
-            // RFC 5044, section 4.4: on, unless the administrator turns them off.
-            default: 2,
-            description: "0: no CRCs, 1: CRCs if the peer requires them, 2: always CRCs",
-        },
-        markers: u32 {
-            default: 0,
-            description: "1: require markers from the peer",
-        },
-        // RFC 5044, section 5.1: an FPDU should fit in a TCP segment.
-        fpdu_max: u32 {
-            default: 0,
-            description: "bytes of the longest FPDU to send over TCP; 0: as long as a TCP segment",
-        },
-        mpa_revision: u32 {
-            default: 2,
-            description: "highest MPA revision: 1 or 2",
-        },
-        peer_to_peer: u32 {
-            default: 1,
-            description: "1: request the peer-to-peer model",
-        },
-        rtr: u32 {
-            default: 6,
-            description: "allowed RTR messages, a sum: 1 Send, 2 RDMA Write, 4 RDMA Read",
-        },
-        connect_timeout: u32 {
-            default: 10_000,
-            description: "ms for TCP or SCTP to connect",
-        },
-        startup_timeout: u32 {
-            default: 10_000,
-            description: "ms for the peer's part of the startup",
-        },
-        accept_timeout: u32 {
-            default: 120_000,
-            description: "ms for the consumer to accept or reject",
-        },
-        // About the longest finite budget of InfiniBand's RNR retries: 6 times 655 ms.
-        receive_wait: u32 {
-            default: 4_000,
-            description: "ms that a message waits for a receive to be posted; 0: it does not wait",
-        },
-        handover: u32 {
-            default: 50,
-            description: "us that a worker which sends for a process looks for more; 0: none does",
-        },
-        // TCP gives up an idle peer after twice this time, 10 minutes. By default, it gives up
-        // unacknowledged data after about 15 minutes.
-        keepalive: u32 {
-            default: 300,
-            description: "s of silence before an idle peer is probed; 0: never",
-        },
-        // Programs that poll the last octet of a Write take it for the end of all of it, which RFC
-        // 5040, section 5.5, does not allow; ib_write_lat is one. Over TCP they work.
-        early_placement: u32 {
-            default: 0,
-            description: "1: over SCTP, place RDMA Writes before missing segments have arrived",
-        },
-        // RFC 5043, section 7.2: by default, an endpoint has one address.
-        multihoming: u32 {
-            default: 0,
-            description: "1: over SCTP, use all addresses of the netdev",
-        },
-    },
+/// Declares the module, with a parameter for each setting that is a number.
+macro_rules! module_with_parameters {
+    (
+        llp words $words:tt
+        llp others $others:tt
+        $($directory:ident numbers {$(
+            $(#[$doc:meta])*
+            $name:ident {
+                range: $range:expr,
+                default: $default:tt,
+                description: $description:tt,
+            }
+        )*})*
+    ) => {
+        module! {
+            type: Module,
+            name: "riw",
+            authors: ["The riw developers"],
+            description: "Software iWARP RDMA NIC",
+            license: "GPL",
+            alias: ["rdma-link-riw"],
+            params: {
+                $($($name: u32 {
+                    default: $default,
+                    description: $description,
+                },)*)*
+            },
+        }
+    };
 }
+
+settings::list::all_settings!(module_with_parameters);
 
 rdma::module_version!("riw", VERSION: 0, 1, 0);
 

@@ -7,17 +7,13 @@
 //! initial value is the module parameter of the same name. A change applies to connections that are
 //! set up afterwards, unless the setting says otherwise.
 //!
-//! To add a number:
+//! [`list`] has all of them. To add a number, add its entry there, and use it in
+//! [`Settings::policy`] or in a function of its own. `selftests/check_documents --write` then
+//! updates the documents.
 //!
-//! 1. Add its line to `settings!` below, and use it in [`Settings::policy`] or in a function of its
-//!    own.
-//! 2. Add its parameter to `module!` in `main.rs`.
-//! 3. Describe it in the table of `README.md` and in `Documentation/man/riw.4`:
-//!    `selftests/check_documents` fails otherwise.
-//!
-//! A setting that is a word, as `transport` and `tls` are, needs [`Attribute::word`], and
-//! [`module_param_word`] for its parameter, since `module!` has only numbers.
-//! `tls_name` is a text, and `tls_psk` the number of a key. They have no parameter.
+//! A setting that is a word, as `transport` and `tls` are, needs a module of its name below, with
+//! the transports for each word. `tls_name` is a text, and `tls_psk` the number of a key: their
+//! modules read and write them.
 
 use crate::{
     driver::Riw,
@@ -36,22 +32,54 @@ use kernel::{
     },
 };
 use kernel_ext::module_param_word;
-use rdma::attr::{Attribute, Attributes};
+use list::all_settings;
+use rdma::{
+    attr::{Attribute, Attributes},
+    Device,
+};
 
-/// Defines `Settings`: the name of each setting and its range, by directory.
+pub(crate) mod list;
+
+/// Defines [`Settings`] and the files of the [`list`].
 macro_rules! settings {
     (
-        mpa {$($(#[$mpa_doc:meta])* $mpa:ident: $mpa_range:expr,)*}
-        llp {$($(#[$llp_doc:meta])* $llp:ident: $llp_range:expr,)*}
+        llp words {$(
+            $(#[$word_doc:meta])*
+            $word:ident {
+                words: $words:expr,
+                description: $word_text:tt,
+            }
+        )*}
+        llp others {$(
+            $(#[$other_doc:meta])*
+            $other:ident: $kind:ident {
+                values: $values:tt,
+                default: $other_default:tt,
+                description: $other_text:tt,
+            }
+        )*}
+        llp numbers {$(
+            $(#[$llp_doc:meta])*
+            $llp:ident {
+                range: $llp_range:expr,
+                default: $llp_default:tt,
+                description: $llp_text:tt,
+            }
+        )*}
+        mpa numbers {$(
+            $(#[$mpa_doc:meta])*
+            $mpa:ident {
+                range: $mpa_range:expr,
+                default: $mpa_default:tt,
+                description: $mpa_text:tt,
+            }
+        )*}
     ) => {
-        /// The settings of a device.
+        /// The settings of a device. A word is its number.
         pub(crate) struct Settings {
-            $($(#[$mpa_doc])* $mpa: Atomic<u32>,)*
-            $($(#[$llp_doc])* $llp: Atomic<u32>,)*
-            /// A number of [`TRANSPORTS`].
-            transport: Atomic<u32>,
-            /// A number of [`TLS_MODES`].
-            tls: Atomic<u32>,
+            $(#[doc = $word_text] $word: Atomic<u32>,)*
+            $(#[doc = $llp_text] $llp: Atomic<u32>,)*
+            $(#[doc = $mpa_text] $mpa: Atomic<u32>,)*
             /// The settings `tls_name` and `tls_psk`. Nothing is allocated under the lock: reclaim
             /// may wait for a connection.
             tls_terms: Pin<KBox<Mutex<TlsTerms>>>,
@@ -64,31 +92,34 @@ macro_rules! settings {
                 let terms = new_mutex!(TlsTerms::new()?, "riw::Settings::tls_terms");
 
                 Ok(Self {
-                    $($mpa: settings!(@initial $mpa, $mpa_range),)*
+                    $($word: settings!(@initial_word $word, $words, $word_text),)*
                     $($llp: settings!(@initial $llp, $llp_range),)*
-                    transport: Atomic::new(FIRST_TRANSPORT.chosen()),
-                    tls: Atomic::new(FIRST_TLS.chosen()),
+                    $($mpa: settings!(@initial $mpa, $mpa_range),)*
                     tls_terms: KBox::pin_init(terms, GFP_KERNEL)?,
                 })
             }
         }
+
+        /// The files in `llp`.
+        static LLP_FILES: [Option<&Attribute<Riw>>; 1 + [
+            $(stringify!($word),)* $(stringify!($other),)* $(stringify!($llp),)*
+        ].len()] = [
+            $(Some(settings!(@word_file $word, $words)),)*
+            $(Some(settings!(@other_file $other, $kind)),)*
+            $(Some(settings!(@file $llp, $llp_range)),)*
+            None,
+        ];
 
         /// The files in `mpa`.
         static MPA_FILES: [Option<&Attribute<Riw>>; 1 + [$(stringify!($mpa)),*].len()] = [
             $(Some(settings!(@file $mpa, $mpa_range)),)*
             None,
         ];
-
-        /// The files in `llp`.
-        static LLP_FILES: [Option<&Attribute<Riw>>; 5 + [$(stringify!($llp)),*].len()] = [
-            Some(&TRANSPORT),
-            Some(&TLS),
-            Some(&TLS_NAME),
-            Some(&TLS_PSK),
-            $(Some(settings!(@file $llp, $llp_range)),)*
-            None,
-        ];
     };
+    (@initial_word $name:ident, $words:expr, $text:tt) => {{
+        module_param_word!("riw", FIRST: $name = &$words, $text);
+        Atomic::new(FIRST.chosen())
+    }};
     (@initial $name:ident, $range:expr) => {{
         // Linux 7.2 returns a reference.
         let value: u32 = *module_parameters::$name.value().borrow();
@@ -98,6 +129,26 @@ macro_rules! settings {
             stringify!($name), value, ($range).start(), ($range).end()
         ))?;
         Atomic::new(value)
+    }};
+    (@word_file $name:ident, $words:expr) => {{
+        static FILE: Attribute<Riw> = Attribute::word(
+            kernel::c_str!(stringify!($name)),
+            &$words,
+            // CAST: A small number.
+            |dev| dev.cm.settings.$name.load(ordering::Relaxed) as usize,
+            |dev, number| {
+                dev.cm.load($name::transports(number).ok_or(EINVAL)?)?;
+                // CAST: A small number.
+                dev.cm.settings.$name.store(number as u32, ordering::Relaxed);
+                Ok(())
+            },
+        );
+        &FILE
+    }};
+    (@other_file $name:ident, $kind:ident) => {{
+        static FILE: Attribute<Riw> =
+            Attribute::$kind(kernel::c_str!(stringify!($name)), $name::get, $name::set);
+        &FILE
     }};
     (@file $name:ident, $range:expr) => {{
         static FILE: Attribute<Riw> = Attribute::number(
@@ -113,126 +164,65 @@ macro_rules! settings {
     }};
 }
 
-settings! {
-    mpa {
-        /// 0: no CRCs, and refuse a peer that requires them; 1: use CRCs if the peer requests them;
-        /// 2: always use CRCs.
-        crc: 0..=2,
-        /// 1: require markers from the peer. Markers that the peer requires are always sent.
-        markers: 0..=1,
-        /// Bytes of the longest FPDU to send over TCP; 0: as long as a TCP segment, or with TLS as
-        /// a record. The ULPDU of the maximum is just below the limit of RFC 5044, section 3, which
-        /// is 64768. Below 140, MULPDU is the minimum.
-        fpdu_max: 0..=64_774,
-        /// The highest MPA revision to use. A Request of revision 1 is answered in any case. A
-        /// responder that supports only revision 1 can be reached only with `peer_to_peer` 0.
-        mpa_revision: 1..=2,
-        /// 1: as initiator, request the peer-to-peer model, in which either side may send first.
-        peer_to_peer: 0..=1,
-        /// The RTR messages that an initiator may use in the peer-to-peer model, as a sum: 1 Send,
-        /// 2 RDMA Write, 4 RDMA Read, all without payload. A Send consumes a receive WR of the
-        /// peer.
-        rtr: 1..=7,
-        /// Milliseconds for TCP or SCTP to connect.
-        connect_timeout: 100..=30_000,
-        /// Milliseconds for the peer's startup frame; also for its first FPDU, if the connection
-        /// waits for that.
-        startup_timeout: 100..=30_000,
-        /// Milliseconds for the consumer to accept or reject a connection. After that riw rejects
-        /// it.
-        accept_timeout: 100..=600_000,
-        /// Milliseconds that a message which takes a receive WR waits for one to be posted, until
-        /// its stream ends; 0: it does not wait. Applies to each message that arrives afterwards.
-        receive_wait: 0..=60_000,
-        /// Microseconds for which a worker on another CPU, which sends for a process with a stream
-        /// of small messages, looks for more without a pause, and then between two looks; 0: no
-        /// worker does that. Applies at once.
-        handover: 0..=1000,
-        /// Seconds of silence from the peer before TCP or SCTP probes an idle connection; 0: never.
-        /// After the same time again without an answer, the peer is considered gone. With data in
-        /// flight, the retransmission timeout applies instead.
-        keepalive: 0..=32_767,
-    }
-    llp {
-        /// 1: over SCTP, place the payload of an RDMA Write when it arrives, even if segments
-        /// before it are missing (RFC 5041, section 5.3).
-        early_placement: 0..=1,
-        /// 1: over SCTP, a connection or listener at one address of the netdev has the others, too.
-        multihoming: 0..=1,
+all_settings!(settings);
+
+/// The setting `transport`: connections and listeners that are made afterwards use it.
+mod transport {
+    use super::*;
+
+    /// The transports for each word, the one to connect by first.
+    const TRANSPORTS: [&[Transport]; 3] = [
+        &[Transport::Tcp],
+        &[Transport::Sctp],
+        &[Transport::Sctp, Transport::Tcp],
+    ];
+
+    /// Returns the transports for a word. Any context.
+    pub(super) fn transports(number: usize) -> Option<&'static [Transport]> {
+        TRANSPORTS.get(number).copied()
     }
 }
 
-/// The words for the setting `transport`.
-const TRANSPORT_WORDS: &[&CStr] = &[c"tcp", c"sctp", c"both"];
-/// The transports for each word, the one to connect by first.
-const TRANSPORTS: [&[Transport]; 3] = [
-    &[Transport::Tcp],
-    &[Transport::Sctp],
-    &[Transport::Sctp, Transport::Tcp],
-];
+/// The setting `tls`: connections that are made afterwards use it.
+mod tls {
+    use super::*;
 
-module_param_word!(
-    "riw", FIRST_TRANSPORT: transport = TRANSPORT_WORDS,
-    "transport of new devices: tcp, sctp, or both: SCTP, or else TCP"
-);
+    /// Returns the meaning of a word. Any context.
+    pub(super) fn mode(number: usize) -> Option<TlsMode> {
+        [TlsMode::Off, TlsMode::Required, TlsMode::Accept]
+            .get(number)
+            .copied()
+    }
 
-/// The file of the transport: connections and listeners that are made afterwards use it.
-static TRANSPORT: Attribute<Riw> = Attribute::word(
-    c"transport",
-    TRANSPORT_WORDS,
-    // CAST: A small number.
-    |dev| dev.cm.settings.transport.load(ordering::Relaxed) as usize,
-    |dev, number| {
-        dev.cm.load(TRANSPORTS.get(number).ok_or(EINVAL)?)?;
-        // CAST: A small number.
-        (dev.cm.settings.transport).store(number as u32, ordering::Relaxed);
-        Ok(())
-    },
-);
+    /// Returns the transports that a word needs. Any context.
+    pub(super) fn transports(number: usize) -> Option<&'static [Transport]> {
+        mode(number).map(needed_for)
+    }
 
-/// The words for the setting `tls`.
-const TLS_WORDS: &[&CStr] = &[c"off", c"required", c"accept"];
-
-/// The meaning of each word.
-const TLS_MODES: [TlsMode; 3] = [TlsMode::Off, TlsMode::Required, TlsMode::Accept];
-
-module_param_word!(
-    "riw", FIRST_TLS: tls = TLS_WORDS,
-    "TLS of new devices, over TCP: off, required, or accept: also as a server"
-);
-
-/// Returns the transports that a use of TLS needs.
-fn needed_for(tls: TlsMode) -> &'static [Transport] {
-    match tls {
-        TlsMode::Off => &[],
-        TlsMode::Required | TlsMode::Accept => &[Transport::Tls],
+    /// Returns the transports that a use of TLS needs. Any context.
+    pub(super) fn needed_for(tls: TlsMode) -> &'static [Transport] {
+        match tls {
+            TlsMode::Off => &[],
+            TlsMode::Required | TlsMode::Accept => &[Transport::Tls],
+        }
     }
 }
 
-/// The file of TLS: connections that are made afterwards use it.
-static TLS: Attribute<Riw> = Attribute::word(
-    c"tls",
-    TLS_WORDS,
-    // CAST: A small number.
-    |dev| dev.cm.settings.tls.load(ordering::Relaxed) as usize,
-    |dev, number| {
-        dev.cm
-            .load(needed_for(*TLS_MODES.get(number).ok_or(EINVAL)?))?;
-        // CAST: A small number.
-        (dev.cm.settings.tls).store(number as u32, ordering::Relaxed);
-        Ok(())
-    },
-);
+/// The name that the certificate of a server must have: connections that are made afterwards use
+/// it.
+mod tls_name {
+    use super::*;
 
-/// The file of the name that the certificate of a server must have: connections that are made
-/// afterwards use it.
-static TLS_NAME: Attribute<Riw> = Attribute::text(
-    c"tls_name",
-    |dev| match dev.cm.settings.tls_terms().name {
-        Some(name) => Ok(CString::try_from(&**name)?),
-        None => Ok(CString::try_from(c"")?),
-    },
-    |dev, name| {
+    /// Returns the name. May sleep. Fails with `ENOMEM`.
+    pub(super) fn get(dev: &Device<Riw>) -> Result<CString> {
+        match dev.cm.settings.tls_terms().name {
+            Some(name) => Ok(CString::try_from(&**name)?),
+            None => Ok(CString::try_from(c"")?),
+        }
+    }
+
+    /// Sets the name. May sleep. Fails with `EINVAL` if it is none, or `ENOMEM`.
+    pub(super) fn set(dev: &Device<Riw>, name: &[u8]) -> Result {
         let name = match checked_name(name)? {
             "" => None,
             name => Some(Arc::new(
@@ -245,19 +235,23 @@ static TLS_NAME: Attribute<Riw> = Attribute::text(
             .settings
             .change_tls_terms(|terms| &mut terms.name, name);
         Ok(())
-    },
-);
+    }
+}
 
-/// The file of the pre-shared key, by its serial number; 0: certificates. Connections that are made
-/// afterwards use it.
-static TLS_PSK: Attribute<Riw> = Attribute::number(
-    c"tls_psk",
-    |dev| {
+/// The pre-shared key, by its serial number; 0: certificates. Connections that are made afterwards
+/// use it.
+mod tls_psk {
+    use super::*;
+
+    /// Returns the serial number. May sleep.
+    pub(super) fn get(dev: &Device<Riw>) -> u32 {
         let psk = dev.cm.settings.tls_terms().psk;
 
         psk.map_or(0, |psk| psk.serial())
-    },
-    |dev, serial| {
+    }
+
+    /// Sets the key. May sleep. Fails with the errors of [`Psk::find`], or `ENOMEM`.
+    pub(super) fn set(dev: &Device<Riw>, serial: u32) -> Result {
         let psk = match serial {
             0 => None,
             serial => Some(Arc::new(Psk::find(serial)?, GFP_KERNEL)?),
@@ -267,8 +261,8 @@ static TLS_PSK: Attribute<Riw> = Attribute::number(
             .settings
             .change_tls_terms(|terms| &mut terms.psk, psk);
         Ok(())
-    },
-);
+    }
+}
 
 static MPA: Attributes<Riw> = Attributes::new(c"mpa", &MPA_FILES);
 static LLP: Attributes<Riw> = Attributes::new(c"llp", &LLP_FILES);
@@ -333,12 +327,12 @@ impl Settings {
         // CAST: A 32-bit number fits.
         let number = self.transport.load(ordering::Relaxed) as usize;
 
-        TRANSPORTS.get(number).copied().unwrap_or(TRANSPORTS[0])
+        transport::transports(number).unwrap_or(&[Transport::Tcp])
     }
 
     /// Returns the transports that the use of TLS needs. Any context.
     pub(crate) fn secure_transports(&self) -> &'static [Transport] {
-        needed_for(self.tls())
+        tls::needed_for(self.tls())
     }
 
     /// Returns how a connection that is made now is secured. May sleep, but waits for no memory.
@@ -354,7 +348,7 @@ impl Settings {
         // CAST: A 32-bit number fits.
         let number = self.tls.load(ordering::Relaxed) as usize;
 
-        TLS_MODES.get(number).copied().unwrap_or(TlsMode::Required)
+        tls::mode(number).unwrap_or(TlsMode::Required)
     }
 
     /// Returns how the sides of a connection that is made now authenticate each other. May sleep.
