@@ -3,6 +3,9 @@
  * The trace events of riw. `device` is the name of the RDMA device, `qpn` and `cqn` are the numbers
  * that `rdma resource show` prints. No event has an address of the kernel: the `wr_id` of kernel
  * users, and the `addr` of their memory that is in no region, are hashed.
+ *
+ * `selftests/check_documents --write` writes the comment and the fields of each event into
+ * Documentation/tracing.md.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM riw
@@ -37,8 +40,7 @@ RIW_WR_FLAGS
 #define riw_last(value, name) { value, name }
 
 /*
- * A connection enters another phase. `qpn` is 0 if it has no queue pair yet. `reason` is why it
- * ends, and `error` an errno if it has not been established.
+ * A connection enters another phase of its setup or end. `qpn` is 0 if it has no queue pair yet.
  */
 TRACE_EVENT(cm_phase,
 	TP_PROTO(
@@ -88,7 +90,7 @@ TRACE_EVENT(cm_phase,
 	)
 );
 
-/* A queue pair handles an event. */
+/* A queue pair handles an event; the state may stay the same. */
 TRACE_EVENT(qp_state,
 	TP_PROTO(
 		const struct ib_device *dev,
@@ -124,7 +126,11 @@ TRACE_EVENT(qp_state,
 	)
 );
 
-/* A stream ends with an error. Layer, type and code are those of a Terminate. */
+/*
+ * A stream ends with an error: layer, type and code of the Terminate, and the rule that was broken.
+ * After a reset or a time-out, or if this side has given the connection up, it has the code of "MPA
+ * closed" (`layer=MPA type=0 code=0x01`), although no Terminate exists.
+ */
 TRACE_EVENT(stream_error,
 	TP_PROTO(
 		const struct ib_device *dev,
@@ -244,7 +250,10 @@ TRACE_EVENT(wr_post,
 	)
 );
 
-/* A process rings the doorbell of the receive queue of `qpn`, or of the shared one `srqn`. */
+/*
+ * A process rings the doorbell of the receive queue of `qpn`, or of the shared one `srqn`. Only
+ * riw's own user ABI has one. It rings only if riw waits for a receive, or has to flush.
+ */
 TRACE_EVENT(recv_doorbell,
 	TP_PROTO(const struct ib_device *dev, u32 qpn, u32 srqn),
 
@@ -265,7 +274,7 @@ TRACE_EVENT(recv_doorbell,
 	TP_printk("device=%s qpn=%u srqn=%u", __get_str(device), __entry->qpn, __entry->srqn)
 );
 
-/* A process rings the doorbell of a send queue. */
+/* A process rings the doorbell of a send queue. It need not ring for each request. */
 TRACE_EVENT(doorbell,
 	TP_PROTO(const struct ib_device *dev, u32 qpn),
 
@@ -419,19 +428,25 @@ DECLARE_EVENT_CLASS(riw_fpdu_class,
 	)
 );
 
-/* An FPDU is ready for the socket. */
+/* An FPDU, or a segment chunk of SCTP, is ready for the socket. */
 DEFINE_EVENT(riw_fpdu_class, fpdu_tx,
 	TP_PROTO(const struct ib_device *dev, u32 qpn, u8 opcode, bool last, u32 len, u32 stag,
 		 u64 to, u32 queue, u32 msn, u32 mo),
 	TP_ARGS(dev, qpn, opcode, last, len, stag, to, queue, msn, mo));
 
-/* An FPDU is received; only its framing and its CRC are checked. */
+/*
+ * An FPDU is received whole, with the right CRC, if the connection uses CRCs; or a segment chunk of
+ * SCTP, in its turn. Its headers are not checked yet.
+ */
 DEFINE_EVENT(riw_fpdu_class, fpdu_rx,
 	TP_PROTO(const struct ib_device *dev, u32 qpn, u8 opcode, bool last, u32 len, u32 stag,
 		 u64 to, u32 queue, u32 msn, u32 mo),
 	TP_ARGS(dev, qpn, opcode, last, len, stag, to, queue, msn, mo));
 
-/* Payload of a received segment is placed at `addr` of the memory region `stag`. */
+/*
+ * Payload of a received segment, or the part of it in one buffer, is placed at `addr` of the memory
+ * region `stag`.
+ */
 TRACE_EVENT(place,
 	TP_PROTO(const struct ib_device *dev, u32 qpn, u32 stag, u64 addr, u32 len),
 
@@ -458,7 +473,10 @@ TRACE_EVENT(place,
 	)
 );
 
-/* The consumer arms a completion queue by the verb. libsiw arms by a store, which is not seen. */
+/*
+ * A kernel user arms a completion queue. A process arms by a store to shared memory, which no event
+ * shows.
+ */
 TRACE_EVENT(cq_arm,
 	TP_PROTO(const struct ib_cq *cq, bool solicited),
 
@@ -483,7 +501,7 @@ TRACE_EVENT(cq_arm,
 
 /*
  * The consumer is notified: its completion queue was armed for a completion that was added. Several
- * events during a call of a kernel user's handler cause one more call.
+ * events while the handler of a kernel user runs cause one more call of it.
  */
 TRACE_EVENT(cq_notify,
 	TP_PROTO(const struct ib_cq *cq),

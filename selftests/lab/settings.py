@@ -4,8 +4,7 @@ import pathlib
 import re
 import textwrap
 
-REPO = pathlib.Path(__file__).resolve().parent.parent.parent
-LIST = REPO / "rust/riw/settings/list.rs"
+LIST = pathlib.Path(__file__).resolve().parent.parent.parent / "rust/riw/settings/list.rs"
 ENTRY = re.compile(r"((?: {12}//.*\n)*) {12}(\w+)(?:: \w+)? \{\n((?: {16}.*\n)+) {12}\}\n")
 LINK = r"\[([^\]]*)\]\([^)]*\)"
 
@@ -71,17 +70,3 @@ def table():
 def items():
     """Returns the settings in the manual page."""
     return "".join(setting.item() for setting in settings())
-
-
-# The documents with a part that is written from the list.
-PARTS = {"README.md": table, "Documentation/man/riw.4": items}
-
-
-def document(name):
-    """Returns the text of a document with its part as the list has it."""
-    text, count = re.subn(r"(check_documents --write\b[^\n]*\n).*?(?=^[^\n]*End of the settings)",
-                          lambda begin: begin[1] + PARTS[name](), (REPO / name).read_text(),
-                          flags=re.DOTALL | re.MULTILINE)
-    if count != 1:
-        raise ValueError(f"{name} has no part with the settings, or several")
-    return text
