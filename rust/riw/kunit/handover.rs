@@ -72,7 +72,7 @@ mod tests {
         };
 
         if let Some(cpu) = Cpu::other(None) {
-            assert!(!Visit::to(cpu, before).is_worth(u32::MAX));
+            assert!(!Visit::to(cpu, true, before).is_worth(u32::MAX));
         }
     }
 

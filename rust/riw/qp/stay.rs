@@ -40,25 +40,42 @@ const SHARED_MAX: u32 = 16;
 /// The same for one that was busy when the last of them was called: its tasks get the rest.
 const BUSY_MAX: u32 = 4;
 
+/// The most calls to a busy CPU that are refused in a row.
+const PENALTY_MAX: u32 = 256;
+
 /// The workers that stay.
 pub(crate) struct Stays {
     queue: Arc<Queue>,
-    /// How many there are on each CPU.
-    counts: KVec<Atomic<u32>>,
+    /// The places on each CPU.
+    places: KVec<StayPlaces>,
+}
+
+/// The places for workers on a CPU.
+struct StayPlaces {
+    taken: Atomic<u32>,
+    /// Calls that are refused while the CPU is busy. A worker that gains nothing there costs others
+    /// time, and of many queue pairs each would try.
+    refused: Atomic<u32>,
+    /// How many will be refused after the next worker that gains nothing.
+    next_refused: Atomic<u32>,
 }
 
 impl Stays {
     /// Process context, may sleep. `ENOMEM` if there is no memory.
     pub(crate) fn new() -> Result<Self> {
         let queue = Queue::per_cpu(c"riw_stay", Flags::MEM_RECLAIM, SHARED_MAX)?;
-        let mut counts = KVec::with_capacity(Cpu::numbers(), GFP_KERNEL)?;
+        let mut places = KVec::with_capacity(Cpu::numbers(), GFP_KERNEL)?;
 
         for _ in 0..Cpu::numbers() {
-            counts.push_within_capacity(Atomic::new(0))?;
+            places.push_within_capacity(StayPlaces {
+                taken: Atomic::new(0),
+                refused: Atomic::new(0),
+                next_refused: Atomic::new(1),
+            })?;
         }
         Ok(Self {
             queue: Arc::new(queue, GFP_KERNEL)?,
-            counts,
+            places,
         })
     }
 
@@ -67,25 +84,61 @@ impl Stays {
         &self.queue
     }
 
-    /// Counts one more on `cpu`, which is idle or not. Any context. Returns false if there are too
-    /// many.
+    /// Takes a place on `cpu`, which is idle or not. Any context. Returns false if there is none.
     pub(crate) fn join(&self, cpu: Cpu, idle: bool) -> bool {
-        let max = if idle { SHARED_MAX } else { BUSY_MAX };
-        let Some(count) = self.counts.get(cpu.number()) else {
+        let Some(places) = self.places.get(cpu.number()) else {
             return false;
         };
-        let fits = count.fetch_add(1, ordering::Relaxed) < max;
+
+        if !idle && places.refuses() {
+            return false;
+        }
+        let max = if idle { SHARED_MAX } else { BUSY_MAX };
+        let fits = places.taken.fetch_add(1, ordering::Relaxed) < max;
 
         if !fits {
-            self.leave(cpu);
+            places.taken.fetch_sub(1, ordering::Relaxed);
         }
         fits
     }
 
-    fn leave(&self, cpu: Cpu) {
-        if let Some(count) = self.counts.get(cpu.number()) {
-            count.fetch_sub(1, ordering::Relaxed);
+    /// Gives the place of a visit back. `gain`: on a busy CPU, it was a gain or not.
+    fn leave(&self, cpu: Cpu, gain: Option<bool>) {
+        if let Some(places) = self.places.get(cpu.number()) {
+            places.taken.fetch_sub(1, ordering::Relaxed);
+            if let Some(gain) = gain {
+                places.settle(gain);
+            }
         }
+    }
+}
+
+impl StayPlaces {
+    /// Counts a call. Calls at the same time may count as one.
+    fn refuses(&self) -> bool {
+        let refused = self.refused.load(ordering::Relaxed);
+
+        if refused == 0 {
+            return false;
+        }
+        let _ = self
+            .refused
+            .cmpxchg(refused, refused.wrapping_sub(1), ordering::Relaxed);
+        true
+    }
+
+    fn settle(&self, gain: bool) {
+        let (refused, next) = match gain {
+            true => (0, 1),
+            false => {
+                let refused = self.next_refused.load(ordering::Relaxed);
+
+                (refused, refused.saturating_mul(2).min(PENALTY_MAX))
+            }
+        };
+
+        self.refused.store(refused, ordering::Relaxed);
+        self.next_refused.store(next, ordering::Relaxed);
     }
 }
 
@@ -108,7 +161,7 @@ impl WorkItem<STAY_WORK> for Qp {
 }
 
 impl Qp {
-    /// Calls a worker that stays on `cpu`, which [`Stays::join`] has counted and
+    /// Calls a worker that stays on `cpu`, where [`Stays::join`] has taken a place and
     /// [`Handover::doorbell`](crate::stream::handover::Handover::doorbell) has chosen. Process
     /// context.
     pub(super) fn call_worker(self: &Arc<Self>, cpu: Cpu) {
@@ -129,8 +182,8 @@ impl Qp {
         let next = match visit.is_new() {
             // The worker of an earlier visit may still have been at work: then this is its CPU.
             true if !visit.cpu().is_this() || !self.take_over(&mut visit) => {
-                self.end_visit(&visit);
-                return stays.leave(visit.cpu());
+                let gain = self.end_visit(&visit);
+                return stays.leave(visit.cpu(), gain);
             }
             _ => self.serve(&mut visit),
         };
@@ -143,17 +196,18 @@ impl Qp {
             return;
         }
         self.stream.sq.set_polled(false);
-        self.end_visit(&visit);
+        let gain = self.end_visit(&visit);
         // This looks once more, and has the process ring the doorbell again. It serves changes of
         // the state, too.
         self.transmit(TxRun::Worker);
-        stays.leave(visit.cpu());
+        stays.leave(visit.cpu(), gain);
     }
 
-    fn end_visit(&self, visit: &Visit) {
+    /// Ends a visit. Returns as [`Handover::end`](crate::stream::handover::Handover::end).
+    fn end_visit(&self, visit: &Visit) -> Option<bool> {
         let next = self.stream.sq.next();
 
-        self.stream.tx.lock().handover.end(visit, next);
+        self.stream.tx.lock().handover.end(visit, next)
     }
 
     /// Takes the right to transmit from the runs of the process. Returns false if it does not get
@@ -253,8 +307,8 @@ impl Qp {
         let visit = self.stream.tx.lock().handover.begin_stint();
 
         if let Some(visit) = visit {
-            self.end_visit(&visit);
-            self.device().stays.leave(visit.cpu());
+            let gain = self.end_visit(&visit);
+            self.device().stays.leave(visit.cpu(), gain);
         }
     }
 }

@@ -98,6 +98,8 @@ struct Rate {
 /// The visit of a worker.
 pub(crate) struct Visit {
     cpu: Cpu,
+    /// The CPU was idle when the worker was called.
+    idle: bool,
     /// The worker has the right to transmit.
     begun: bool,
     /// The transmit run, until it is counted: one for the whole visit.
@@ -143,9 +145,10 @@ impl Rate {
 
 impl Visit {
     /// Returns one that begins, on `cpu`. Any context.
-    fn to(cpu: Cpu, before: Rate) -> Self {
+    fn to(cpu: Cpu, idle: bool, before: Rate) -> Self {
         Self {
             cpu,
+            idle,
             begun: false,
             run: Some(TxRun::Worker),
             idle_since: None,
@@ -312,7 +315,7 @@ impl Handover {
 
                 // The process may have moved there.
                 if (idle || is_last) && !cpu.is_this() && join(cpu, idle) {
-                    self.state = HandoverState::Called(Visit::to(cpu, before));
+                    self.state = HandoverState::Called(Visit::to(cpu, idle, before));
                     return Some(cpu);
                 }
                 (Some(cpu), count)
@@ -355,10 +358,14 @@ impl Handover {
         self.state = HandoverState::Called(visit);
     }
 
-    /// Notes that the visit is over; `next` is the number of the next WR. Any context.
-    pub(crate) fn end(&mut self, visit: &Visit, next: u32) {
+    /// Notes that the visit is over; `next` is the number of the next WR. Any context. Returns
+    /// whether it was a gain, if it tells something about a busy CPU.
+    pub(crate) fn end(&mut self, visit: &Visit, next: u32) -> Option<bool> {
+        let gain = visit.is_worth(next);
+
         self.state = HandoverState::None;
-        self.settle(visit.is_worth(next));
+        self.settle(gain);
+        (visit.begun && !visit.idle).then_some(gain)
     }
 
     /// Notes whether a visit was a gain.
