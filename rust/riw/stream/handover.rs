@@ -6,8 +6,9 @@
 //! and in the sends. A worker on another CPU can send meanwhile (`qp/stay.rs`): it looks for WRs by
 //! itself, so that the process rings no doorbell, and both CPUs work.
 //!
-//! - A worker is called if doorbells for small messages follow each other closely, and the peer
-//!   sends nothing in between: a process that waits for answers gains nothing.
+//! - A worker is called if doorbells for small messages follow each other closely, and the process
+//!   does not wait for answers in between: it would gain nothing. It may wait if the peer has sent
+//!   something, unless it has several reads outstanding.
 //! - It is called to a CPU that has been idle meanwhile. If none is found, it is called to one that
 //!   it shares with other tasks, as the scheduler sees fit: that CPU may be busy with polling.
 //! - It stays as long as the process gets through clearly more messages than before. If not, the
@@ -259,18 +260,18 @@ impl Handover {
     }
 
     /// Returns the CPU to which a worker is called, if one is, at a doorbell that was rung at
-    /// `rung` for a batch of `bytes`; `next` is the number of the next WR. `answered`: the peer has
-    /// sent something since the last doorbell. `join` reserves a place on a CPU, which is idle or
+    /// `rung` for a batch of `bytes`; `next` is the number of the next WR. `waited`: the process
+    /// may have waited for an answer before. `join` reserves a place on a CPU, which is idle or
     /// not, and returns whether there is one. Process context.
     pub(super) fn doorbell(
         &mut self,
         rung: Ktime,
         next: u32,
         bytes: usize,
-        answered: bool,
+        waited: bool,
         join: impl Fn(Cpu, bool) -> bool,
     ) -> Option<Cpu> {
-        if answered || bytes > SMALL {
+        if waited || bytes > SMALL {
             self.begin_round(rung, next);
             self.forget_idle();
         }

@@ -263,7 +263,10 @@ impl Stream {
     ) -> Result<StartedWr, StreamError> {
         let number = self.begin_wr(report, Some(id))?;
 
-        self.note_outstanding(Some(number), sender.segmenter.next_request(), awaited)?;
+        let count =
+            self.note_outstanding(Some(number), sender.segmenter.next_request(), awaited)?;
+
+        sender.note_reads(count);
         StartedWr::begun(sender.begin(message, 0, Active::Control))
     }
 
@@ -359,14 +362,14 @@ impl Stream {
         })
     }
 
-    /// Notes a read as outstanding. This comes before the send: the response may arrive before the
-    /// send returns.
+    /// Notes a read as outstanding, and returns how many are. This comes before the send: the
+    /// response may arrive before the send returns.
     fn note_outstanding(
         &self,
         number: Option<u32>,
         msn: u32,
         awaited: AwaitedResponse,
-    ) -> Result<(), StreamError> {
+    ) -> Result<u32, StreamError> {
         let outbound = Outbound {
             number,
             msn,
@@ -374,8 +377,10 @@ impl Stream {
         };
 
         // `check_reads` found room, and the receiver only makes more.
-        match self.reads.lock().outbound.push(outbound) {
-            Ok(_) => Ok(()),
+        let mut reads = self.reads.lock();
+
+        match reads.outbound.push(outbound) {
+            Ok(_) => Ok(reads.outbound.len()),
             Err(outbound) => {
                 self.end_read(outbound);
                 Err(StreamError::local(Local::Request))

@@ -57,6 +57,13 @@ impl From<&Segment> for Kind {
     }
 }
 
+impl Kind {
+    /// Whether the peer answers them.
+    pub(super) fn is_request(self) -> bool {
+        matches!(self, Self::ReadRequest | Self::FetchAdd | Self::CmpSwap)
+    }
+}
+
 /// Messages of a kind whose length differs.
 #[derive(Default)]
 struct Moved {

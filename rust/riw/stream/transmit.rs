@@ -135,7 +135,10 @@ impl Stream {
         if answered {
             self.answered.store(false, ordering::Relaxed);
         }
-        let solicits = tx.sender.as_mut().is_some_and(|s| s.take_solicits());
+        let (solicits, reads_ahead) = match &mut tx.sender {
+            Some(sender) => (sender.take_solicits(), sender.reads_ahead()),
+            None => (false, false),
+        };
         if solicits || tx.batch.buf.is_empty() || tx.batch.has_messages() {
             return Wait::No;
         }
@@ -144,8 +147,9 @@ impl Stream {
 
         if dev.handover() != 0 {
             let next = self.sq.next();
+            let waited = answered && !reads_ahead;
 
-            tx.call = (tx.handover).doorbell(rung, next, bytes, answered, |cpu, idle| {
+            tx.call = (tx.handover).doorbell(rung, next, bytes, waited, |cpu, idle| {
                 dev.stays.join(cpu, idle)
             });
         }

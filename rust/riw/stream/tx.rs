@@ -18,6 +18,9 @@ use iwarp::{Message, Segmenter};
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::{cpu::Cpu, memcg::MemCgroup, time::Ktime};
 
+/// A process that has had so many reads outstanding does not wait for the response to each.
+const AHEAD: u32 = 8;
+
 /// The transmitting side of a stream.
 pub(crate) struct Tx {
     /// In a box: see [`StartRoom`](super::StartRoom).
@@ -73,6 +76,8 @@ pub(super) struct Sender {
     pub(super) response_next: bool,
     /// Since the last doorbell, a message has begun that wakes the peer's consumer.
     solicits: bool,
+    /// The process does not wait for the response to each read: several were outstanding.
+    reads_ahead: bool,
     /// As in [`Start`]; and after a worker has stayed, see [`Tx::take_over`].
     pub(super) retries_memory: bool,
 }
@@ -235,6 +240,7 @@ impl Sender {
             first: start.first,
             response_next: true,
             solicits: false,
+            reads_ahead: false,
             retries_memory: start.retries_memory,
         }
     }
@@ -268,6 +274,16 @@ impl Sender {
             }
         );
         self.segmenter.start(message, len).is_ok()
+    }
+
+    /// Notes that a read has begun, and that now so many are outstanding.
+    pub(super) fn note_reads(&mut self, outstanding: u32) {
+        self.reads_ahead |= outstanding >= AHEAD;
+    }
+
+    /// Whether the last message was a read of a process that has had several outstanding.
+    pub(super) fn reads_ahead(&self) -> bool {
+        self.reads_ahead && self.kind.is_request()
     }
 
     /// Returns whether a message has begun since the last call that wakes the peer's consumer.
