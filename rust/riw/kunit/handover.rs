@@ -5,9 +5,9 @@
 // A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
-use super::{was_idle, Handover, Rate, Visit, PAUSE_MAX, WORTH};
+use super::{was_idle, Handover, Rate, Visit, PAUSE_MAX, ROUND, SMALL, WORTH};
 use kernel::prelude::*;
-use kernel_ext::cpu::Cpu;
+use kernel_ext::{cpu::Cpu, time::Ktime};
 
 /// Returns how many rounds pass until a call is due.
 fn rounds_until_due(handover: &mut Handover) -> u32 {
@@ -88,5 +88,23 @@ mod tests {
         assert_eq!(rounds_until_due(&mut handover), 0);
         handover.settle(false);
         assert_eq!(rounds_until_due(&mut handover), 1);
+    }
+
+    /// A process that does not wait for answers calls a worker, unless its messages are long or
+    /// there is no place. (With one CPU there is no worker.)
+    #[test]
+    fn a_stream_calls_a_worker() {
+        let calls = |waited, bytes, place| {
+            let mut handover = Handover::new();
+            let mut doorbell =
+                |next| handover.doorbell(Ktime::now(), next, bytes, waited, |_, _| place);
+
+            (0..64 * ROUND).any(|next| doorbell(next).is_some())
+        };
+
+        assert!(!calls(true, 64, true));
+        assert!(!calls(false, SMALL + 1, true));
+        assert!(!calls(false, 64, false));
+        assert_eq!(calls(false, 64, true), Cpu::other(None).is_some());
     }
 }

@@ -29,6 +29,10 @@ use kernel_ext::{
 };
 use trace::Source;
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "../kunit/stay.rs"]
+mod kunit;
+
 /// Nanoseconds after which a worker lets the other items of its CPU run.
 const STINT: i64 = 1_000_000;
 /// Looks for a WR between two looks at the clock.
@@ -67,11 +71,7 @@ impl Stays {
         let mut places = KVec::with_capacity(Cpu::numbers(), GFP_KERNEL)?;
 
         for _ in 0..Cpu::numbers() {
-            places.push_within_capacity(StayPlaces {
-                taken: Atomic::new(0),
-                refused: Atomic::new(0),
-                next_refused: Atomic::new(1),
-            })?;
+            places.push_within_capacity(StayPlaces::new())?;
         }
         Ok(Self {
             queue: Arc::new(queue, GFP_KERNEL)?,
@@ -114,6 +114,14 @@ impl Stays {
 }
 
 impl StayPlaces {
+    fn new() -> Self {
+        Self {
+            taken: Atomic::new(0),
+            refused: Atomic::new(0),
+            next_refused: Atomic::new(1),
+        }
+    }
+
     /// Counts a call. Calls at the same time may count as one.
     fn refuses(&self) -> bool {
         let refused = self.refused.load(ordering::Relaxed);

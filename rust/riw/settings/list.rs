@@ -29,7 +29,7 @@ macro_rules! all_settings {
             /// set again or another device loads the module.
             transport {
                 words: [c"tcp", c"sctp", c"both"],
-                description: "Transport: tcp, sctp, or both: SCTP, or else TCP",
+                description: "Transport: tcp, sctp, or both (SCTP, or else TCP)",
             }
             /// `required`: connect and accept by [TLS 1.3](Documentation/encryption.md#tls) over
             /// TCP alone, whatever `transport` is, and never without. `accept`,
@@ -43,8 +43,8 @@ macro_rules! all_settings {
             /// built without TLS, `required` and `accept` are refused (EPROTONOSUPPORT).
             tls {
                 words: [c"off", c"required", c"accept"],
-                description: "TLS over TCP: off, required, or accept: as a server, if the peer \
-                              begins so",
+                description: "TLS over TCP: off, required, or accept (as a server, if the peer \
+                              begins with it)",
             }
         }
         // They have no module parameter, and code of their own.
