@@ -360,7 +360,7 @@ mod tests {
         Ok(())
     }
 
-    /// Who waits for any completion is not forgotten for one who waits for a solicited one.
+    /// A request for solicited events does not replace one for any completion.
     #[test]
     fn an_arming_is_not_weakened() -> Result {
         let queue = queue(Provider::Own, LEN)?;

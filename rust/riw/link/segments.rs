@@ -8,8 +8,8 @@ use iwarp::{ddp::FrameHead, ddp::Ulpdu, Error};
 use kernel::prelude::*;
 use net::RecvBuf;
 
-/// What a link keeps of a stream between two receives. The stream protects it, by the lock of its
-/// receiving side. [`LinkRx::new`] makes it.
+/// The state of a link between two receives of a stream. The lock of the stream's receiving side
+/// protects it. [`LinkRx::new`] creates it.
 pub(crate) enum LinkRx {
     Mpa(MpaRx),
     /// Nothing: a chunk is a whole frame.

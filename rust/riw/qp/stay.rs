@@ -43,7 +43,6 @@ const DOZES: u32 = 64;
 const SHARED_MAX: u32 = 16;
 /// The same for one that was busy when the last of them was called: its tasks get the rest.
 const BUSY_MAX: u32 = 4;
-
 /// The most calls to a busy CPU that are refused in a row.
 const PENALTY_MAX: u32 = 256;
 
@@ -169,9 +168,9 @@ impl WorkItem<STAY_WORK> for Qp {
 }
 
 impl Qp {
-    /// Calls a worker that stays on `cpu`, where [`Stays::join`] has taken a place and
-    /// [`Handover::doorbell`](crate::stream::handover::Handover::doorbell) has chosen. Process
-    /// context.
+    /// Calls a worker that stays on `cpu`, which
+    /// [`Handover::doorbell`](crate::stream::handover::Handover::doorbell) has chosen.
+    /// [`Stays::join`] has taken a place there. Process context.
     pub(super) fn call_worker(self: &Arc<Self>, cpu: Cpu) {
         self.device().stays.queue.kick_on::<_, STAY_WORK>(cpu, self);
     }

@@ -17,7 +17,7 @@ use kernel::sync::Arc;
 /// The receiver of a stream that has started.
 pub(super) struct OpenRx {
     pub(super) receiver: Receiver,
-    /// What the link keeps between two receives.
+    /// The state of the link between two receives.
     pub(super) link: LinkRx,
 }
 
