@@ -5,15 +5,15 @@
 // A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
-use super::{was_idle, Handover, Rate, Visit, PAUSE_MAX, ROUND, SMALL, WORTH};
+use super::{was_idle, Handover, Rate, Visit, REFUSALS_MAX, ROUND, SMALL, WORTH};
 use kernel::prelude::*;
 use kernel_ext::{cpu::Cpu, time::Ktime};
 
 /// Returns how many rounds pass until a call is due.
-fn rounds_until_due(handover: &mut Handover) -> u32 {
+fn rounds_until_due(handover: &Handover) -> u32 {
     let mut rounds = 0;
 
-    while !handover.is_due() {
+    while handover.backoff.refuses() {
         rounds += 1;
     }
     rounds
@@ -53,12 +53,12 @@ mod tests {
     /// A visit that gains nothing delays the next call more and more, up to a limit.
     #[test]
     fn losses_delay() {
-        let mut handover = Handover::new();
+        let handover = Handover::new();
 
-        assert_eq!(rounds_until_due(&mut handover), 0);
+        assert_eq!(rounds_until_due(&handover), 0);
         for round in 0..12 {
-            handover.settle(false);
-            assert_eq!(rounds_until_due(&mut handover), (1 << round).min(PAUSE_MAX));
+            handover.backoff.settle(false);
+            assert_eq!(rounds_until_due(&handover), (1 << round).min(REFUSALS_MAX));
         }
     }
 
@@ -79,15 +79,15 @@ mod tests {
     /// A gain ends that.
     #[test]
     fn a_gain_forgives() {
-        let mut handover = Handover::new();
+        let handover = Handover::new();
 
         for _ in 0..5 {
-            handover.settle(false);
+            handover.backoff.settle(false);
         }
-        handover.settle(true);
-        assert_eq!(rounds_until_due(&mut handover), 0);
-        handover.settle(false);
-        assert_eq!(rounds_until_due(&mut handover), 1);
+        handover.backoff.settle(true);
+        assert_eq!(rounds_until_due(&handover), 0);
+        handover.backoff.settle(false);
+        assert_eq!(rounds_until_due(&handover), 1);
     }
 
     /// A process that does not wait for answers calls a worker, unless its messages are long or

@@ -5,14 +5,15 @@
 // A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
-use super::{StayPlaces, PENALTY_MAX};
+use super::StayPlaces;
+use crate::stream::handover::REFUSALS_MAX;
 use kernel::prelude::*;
 
 /// Returns how many calls are refused in a row.
 fn refused(places: &StayPlaces) -> u32 {
     let mut refused = 0;
 
-    while places.refuses() {
+    while places.backoff.refuses() {
         refused += 1;
     }
     refused
@@ -29,8 +30,8 @@ mod tests {
 
         assert_eq!(refused(&places), 0);
         for round in 0..12 {
-            places.settle(false);
-            assert_eq!(refused(&places), (1 << round).min(PENALTY_MAX));
+            places.backoff.settle(false);
+            assert_eq!(refused(&places), (1 << round).min(REFUSALS_MAX));
         }
     }
 
@@ -40,11 +41,11 @@ mod tests {
         let places = StayPlaces::new();
 
         for _ in 0..5 {
-            places.settle(false);
+            places.backoff.settle(false);
         }
-        places.settle(true);
+        places.backoff.settle(true);
         assert_eq!(refused(&places), 0);
-        places.settle(false);
+        places.backoff.settle(false);
         assert_eq!(refused(&places), 1);
     }
 }

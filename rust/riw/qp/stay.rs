@@ -11,7 +11,11 @@
 //! or when the queue pair leaves RTS.
 
 use super::{Qp, STAY_WORK};
-use crate::stream::{handover::Visit, transmit::PassResult, tx::TxRun};
+use crate::stream::{
+    handover::{Backoff, Visit},
+    transmit::PassResult,
+    tx::TxRun,
+};
 use iwarp::qp::State;
 use kernel::{
     prelude::*,
@@ -43,8 +47,6 @@ const DOZES: u32 = 64;
 const SHARED_MAX: u32 = 16;
 /// The same for one that was busy when the last of them was called: its tasks get the rest.
 const BUSY_MAX: u32 = 4;
-/// The most calls to a busy CPU that are refused in a row.
-const PENALTY_MAX: u32 = 256;
 
 /// The workers that stay.
 pub(crate) struct Stays {
@@ -56,11 +58,9 @@ pub(crate) struct Stays {
 /// The places for workers on a CPU.
 struct StayPlaces {
     taken: Atomic<u32>,
-    /// Calls that are refused while the CPU is busy. A worker that gains nothing there costs others
-    /// time, and of many queue pairs each would try.
-    refused: Atomic<u32>,
-    /// How many will be refused after the next worker that gains nothing.
-    next_refused: Atomic<u32>,
+    /// Of calls while the CPU is busy. A worker that gains nothing there costs others time, and of
+    /// many queue pairs each would try.
+    backoff: Backoff,
 }
 
 impl Stays {
@@ -89,7 +89,7 @@ impl Stays {
             return false;
         };
 
-        if !idle && places.refuses() {
+        if !idle && places.backoff.refuses() {
             return false;
         }
         let max = if idle { SHARED_MAX } else { BUSY_MAX };
@@ -106,7 +106,7 @@ impl Stays {
         if let Some(places) = self.places.get(cpu.number()) {
             places.taken.fetch_sub(1, ordering::Relaxed);
             if let Some(gain) = gain {
-                places.settle(gain);
+                places.backoff.settle(gain);
             }
         }
     }
@@ -116,36 +116,8 @@ impl StayPlaces {
     fn new() -> Self {
         Self {
             taken: Atomic::new(0),
-            refused: Atomic::new(0),
-            next_refused: Atomic::new(1),
+            backoff: Backoff::new(),
         }
-    }
-
-    /// Counts a call. Calls at the same time may count as one.
-    fn refuses(&self) -> bool {
-        let refused = self.refused.load(ordering::Relaxed);
-
-        if refused == 0 {
-            return false;
-        }
-        let _ = self
-            .refused
-            .cmpxchg(refused, refused.wrapping_sub(1), ordering::Relaxed);
-        true
-    }
-
-    fn settle(&self, gain: bool) {
-        let (refused, next) = match gain {
-            true => (0, 1),
-            false => {
-                let refused = self.next_refused.load(ordering::Relaxed);
-
-                (refused, refused.saturating_mul(2).min(PENALTY_MAX))
-            }
-        };
-
-        self.refused.store(refused, ordering::Relaxed);
-        self.next_refused.store(next, ordering::Relaxed);
     }
 }
 

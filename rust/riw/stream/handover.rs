@@ -15,6 +15,7 @@
 //!   next call comes later and later.
 
 use crate::stream::tx::TxRun;
+use kernel::sync::atomic::{ordering, Atomic};
 use kernel_ext::{
     cpu::{is_realtime, Cpu},
     time::Ktime,
@@ -43,8 +44,8 @@ const GAIN_PERCENT: i64 = 125;
 const EPOCH: i64 = 5_000_000;
 /// Fewer WRs are no gain: their rate says little.
 const WORTH: u32 = 64;
-/// The most rounds that pass without a call.
-const PAUSE_MAX: u32 = 256;
+/// The most attempts in a row that [`Backoff`] refuses.
+pub(crate) const REFUSALS_MAX: u32 = 256;
 
 /// Decides whether a worker is called.
 pub(crate) struct Handover {
@@ -53,10 +54,17 @@ pub(crate) struct Handover {
     round: Progress,
     /// The doorbells of this round.
     doorbells: u32,
-    /// Rounds until the next call.
-    pause: u32,
-    /// The length of the next pause.
-    next_pause: u32,
+    /// Of the rounds that may end in a call.
+    backoff: Backoff,
+}
+
+/// Refuses more and more attempts, as long as they gain nothing: one after the first, then two, up
+/// to [`REFUSALS_MAX`].
+pub(crate) struct Backoff {
+    /// Attempts that are refused.
+    refused: Atomic<u32>,
+    /// How many will be refused after the next one that gains nothing.
+    next_refused: Atomic<u32>,
 }
 
 /// How far a hand-over is.
@@ -254,8 +262,7 @@ impl Handover {
             state: HandoverState::None,
             round: Progress::new(now, 0),
             doorbells: 0,
-            pause: 0,
-            next_pause: 1,
+            backoff: Backoff::new(),
         }
     }
 
@@ -303,7 +310,7 @@ impl Handover {
 
     /// Chooses a CPU at the end of a round, in which the process had the rate `before`.
     fn choose(&mut self, before: Rate, join: impl Fn(Cpu, bool) -> bool) -> Option<Cpu> {
-        if !self.is_due() {
+        if self.backoff.refuses() {
             return None;
         }
         let (last, count) = match &self.state {
@@ -328,14 +335,6 @@ impl Handover {
             None => HandoverState::None,
         };
         None
-    }
-
-    /// Whether a call is due, at the end of a round.
-    fn is_due(&mut self) -> bool {
-        let due = self.pause == 0;
-
-        self.pause = self.pause.saturating_sub(1);
-        due
     }
 
     /// Whether a worker is called, or at work. Any context.
@@ -365,19 +364,47 @@ impl Handover {
         let gain = visit.is_worth(next);
 
         self.state = HandoverState::None;
-        self.settle(gain);
+        self.backoff.settle(gain);
         (visit.begun && !visit.idle).then_some(gain)
     }
+}
 
-    /// Notes whether a visit was a gain.
-    fn settle(&mut self, gain: bool) {
-        if gain {
-            self.pause = 0;
-            self.next_pause = 1;
-        } else {
-            self.pause = self.next_pause;
-            self.next_pause = self.next_pause.saturating_mul(2).min(PAUSE_MAX);
+impl Backoff {
+    /// Returns one that refuses nothing. Any context.
+    pub(crate) fn new() -> Self {
+        Self {
+            refused: Atomic::new(0),
+            next_refused: Atomic::new(1),
         }
+    }
+
+    /// Counts an attempt; some at the same time may count as one. Any context. Returns whether it
+    /// is refused.
+    pub(crate) fn refuses(&self) -> bool {
+        let refused = self.refused.load(ordering::Relaxed);
+
+        if refused == 0 {
+            return false;
+        }
+        let _ = self
+            .refused
+            .cmpxchg(refused, refused.wrapping_sub(1), ordering::Relaxed);
+        true
+    }
+
+    /// Notes whether an attempt was a gain. Any context.
+    pub(crate) fn settle(&self, gain: bool) {
+        let (refused, next) = match gain {
+            true => (0, 1),
+            false => {
+                let refused = self.next_refused.load(ordering::Relaxed);
+
+                (refused, refused.saturating_mul(2).min(REFUSALS_MAX))
+            }
+        };
+
+        self.refused.store(refused, ordering::Relaxed);
+        self.next_refused.store(next, ordering::Relaxed);
     }
 }
 
