@@ -2,7 +2,7 @@
 
 //! Events of connection management.
 
-use crate::tracepoint;
+use crate::tracepoint::{call, is_enabled};
 use core::net::SocketAddr;
 use kernel::{bindings::__kernel_sockaddr_storage, prelude::*};
 use rdma::{Device, Driver};
@@ -57,7 +57,7 @@ pub struct PhaseChange<'a, T: Driver> {
 /// Whether changes of phase are traced: [`cm_phase`] does nothing otherwise.
 #[inline]
 pub fn cm_phase_enabled() -> bool {
-    tracepoint::cm_phase_enabled()
+    is_enabled!(cm_phase)
 }
 
 /// Traces a change of phase.
@@ -72,7 +72,7 @@ pub fn cm_phase<T: Driver>(change: &PhaseChange<'_, T>) {
     // SAFETY: The device is borrowed, or null, which the event checks. `reason` has that length,
     // and the addresses are valid: all are borrowed until the call returns.
     unsafe {
-        tracepoint::cm_phase(
+        call!(cm_phase(
             change
                 .device
                 .map_or(core::ptr::null(), |dev| dev.as_raw().cast_const()),
@@ -86,7 +86,7 @@ pub fn cm_phase<T: Driver>(change: &PhaseChange<'_, T>) {
             change.reason.len(),
             &local,
             &remote,
-        )
+        ))
     }
 }
 

@@ -2,24 +2,24 @@
 
 //! Events of completion queues.
 
-use crate::tracepoint;
+use crate::tracepoint::{call, is_enabled};
 use rdma::{cq::Cq, Driver};
 
 /// Traces that the consumer arms a queue by the verb; `solicited`: only for a solicited completion.
 #[inline]
 pub fn cq_arm<T: Driver>(cq: &Cq<T>, solicited: bool) {
-    if tracepoint::cq_arm_enabled() {
+    if is_enabled!(cq_arm) {
         // SAFETY: `cq` is borrowed, so its `struct ib_cq` and its device are alive.
-        unsafe { tracepoint::cq_arm(cq.raw(), solicited) }
+        unsafe { call!(cq_arm(cq.raw(), solicited)) }
     }
 }
 
 /// Traces that the consumer of a queue is about to be notified of a completion.
 #[inline]
 pub fn cq_notify<T: Driver>(cq: &Cq<T>) {
-    if tracepoint::cq_notify_enabled() {
+    if is_enabled!(cq_notify) {
         // SAFETY: `cq` is borrowed, so its `struct ib_cq` and its device are alive.
-        unsafe { tracepoint::cq_notify(cq.raw()) }
+        unsafe { call!(cq_notify(cq.raw())) }
     }
 }
 
@@ -40,7 +40,7 @@ pub struct Completed {
 /// Traces that the completion that `completed` returns is about to be added to a queue.
 #[inline]
 pub fn wr_complete<T: Driver>(cq: &Cq<T>, completed: impl FnOnce() -> Completed) {
-    if tracepoint::wr_complete_enabled() {
+    if is_enabled!(wr_complete) {
         let Completed {
             qpn,
             wr_id,
@@ -50,6 +50,6 @@ pub fn wr_complete<T: Driver>(cq: &Cq<T>, completed: impl FnOnce() -> Completed)
         } = completed();
 
         // SAFETY: `cq` is borrowed, so its `struct ib_cq` and its device are alive.
-        unsafe { tracepoint::wr_complete(cq.raw(), qpn, wr_id, opcode, status, bytes) }
+        unsafe { call!(wr_complete(cq.raw(), qpn, wr_id, opcode, status, bytes)) }
     }
 }

@@ -14,6 +14,7 @@
 
 #![crate_name = "trace"]
 #![deny(missing_docs)]
+#![cfg_attr(not(CONFIG_TRACEPOINTS), allow(unused_unsafe))]
 
 mod cm;
 mod cq;

@@ -2,7 +2,7 @@
 
 //! Events of a queue pair and its stream.
 
-use crate::tracepoint;
+use crate::tracepoint::{call, is_enabled};
 use iwarp::{
     qp::{Event, State},
     TermCode,
@@ -25,16 +25,16 @@ pub trait Source {
 /// Traces an event of a queue pair, and the states before and after.
 #[inline]
 pub fn qp_state(qp: &impl Source, from: State, to: State, event: Event) {
-    if tracepoint::qp_state_enabled() {
+    if is_enabled!(qp_state) {
         // SAFETY: The device is borrowed, so it is alive.
         unsafe {
-            tracepoint::qp_state(
+            call!(qp_state(
                 qp.device().as_raw(),
                 qp.number(),
                 state_number(from),
                 state_number(to),
                 event_number(event),
-            )
+            ))
         }
     }
 }
@@ -43,12 +43,12 @@ pub fn qp_state(qp: &impl Source, from: State, to: State, event: Event) {
 /// broken.
 #[inline]
 pub fn stream_error(qp: &impl Source, code: TermCode, rule: &str) {
-    if tracepoint::stream_error_enabled() {
+    if is_enabled!(stream_error) {
         let TermCode { layer, etype, code } = code;
 
         // SAFETY: The device and `rule` are borrowed, so they are alive.
         unsafe {
-            tracepoint::stream_error(
+            call!(stream_error(
                 qp.device().as_raw(),
                 qp.number(),
                 layer,
@@ -56,7 +56,7 @@ pub fn stream_error(qp: &impl Source, code: TermCode, rule: &str) {
                 code,
                 rule.as_ptr(),
                 rule.len(),
-            )
+            ))
         }
     }
 }
@@ -64,22 +64,38 @@ pub fn stream_error(qp: &impl Source, code: TermCode, rule: &str) {
 /// Traces a Terminate that a queue pair sends.
 #[inline]
 pub fn terminate_tx(qp: &impl Source, code: TermCode) {
-    if tracepoint::terminate_tx_enabled() {
+    if is_enabled!(terminate_tx) {
         let TermCode { layer, etype, code } = code;
 
         // SAFETY: The device is borrowed, so it is alive.
-        unsafe { tracepoint::terminate_tx(qp.device().as_raw(), qp.number(), layer, etype, code) }
+        unsafe {
+            call!(terminate_tx(
+                qp.device().as_raw(),
+                qp.number(),
+                layer,
+                etype,
+                code
+            ))
+        }
     }
 }
 
 /// Traces a Terminate that a queue pair has received.
 #[inline]
 pub fn terminate_rx(qp: &impl Source, code: TermCode) {
-    if tracepoint::terminate_rx_enabled() {
+    if is_enabled!(terminate_rx) {
         let TermCode { layer, etype, code } = code;
 
         // SAFETY: The device is borrowed, so it is alive.
-        unsafe { tracepoint::terminate_rx(qp.device().as_raw(), qp.number(), layer, etype, code) }
+        unsafe {
+            call!(terminate_rx(
+                qp.device().as_raw(),
+                qp.number(),
+                layer,
+                etype,
+                code
+            ))
+        }
     }
 }
 

@@ -2,7 +2,10 @@
 
 //! Events of the data path of a queue pair.
 
-use crate::{qp::Source, tracepoint};
+use crate::{
+    qp::Source,
+    tracepoint::{call, is_enabled},
+};
 use iwarp::{ddp::Header, wire::rdmap, Stag};
 use kernel::page::{PAGE_SHIFT, PAGE_SIZE};
 use rdma::wr::LOCAL_DMA_LKEY;
@@ -23,7 +26,7 @@ pub struct Begun {
 /// Traces that the WR that `begun` returns leaves the send queue.
 #[inline]
 pub fn wr_begin(qp: &impl Source, begun: impl FnOnce() -> Begun) {
-    if tracepoint::wr_begin_enabled() {
+    if is_enabled!(wr_begin) {
         let Begun {
             wr_id,
             opcode,
@@ -33,25 +36,25 @@ pub fn wr_begin(qp: &impl Source, begun: impl FnOnce() -> Begun) {
 
         // SAFETY: The device is borrowed, so it is alive.
         unsafe {
-            tracepoint::wr_begin(
+            call!(wr_begin(
                 qp.device().as_raw(),
                 qp.number(),
                 wr_id,
                 opcode,
                 bytes,
                 flags,
-            )
+            ))
         }
     }
 }
 
 /// Defines the function of an event that has the headers of an FPDU.
 macro_rules! fpdu {
-    ($(#[$doc:meta])* $event:ident, $enabled:ident) => {
+    ($(#[$doc:meta])* $event:ident) => {
         $(#[$doc])*
         #[inline]
         pub fn $event(qp: &impl Source, header: &Header, len: u32) {
-            if tracepoint::$enabled() {
+            if is_enabled!($event) {
                 let Fields {
                     opcode,
                     last,
@@ -64,7 +67,7 @@ macro_rules! fpdu {
 
                 // SAFETY: The device is borrowed, so it is alive.
                 unsafe {
-                    tracepoint::$event(
+                    call!($event(
                         qp.device().as_raw(),
                         qp.number(),
                         opcode,
@@ -75,7 +78,7 @@ macro_rules! fpdu {
                         queue,
                         msn,
                         mo,
-                    )
+                    ))
                 }
             }
         }
@@ -84,13 +87,13 @@ macro_rules! fpdu {
 
 fpdu! {
     /// Traces that an FPDU is ready for the socket. Its segment has `len` octets behind `header`.
-    fpdu_tx, fpdu_tx_enabled
+    fpdu_tx
 }
 
 fpdu! {
     /// Traces that an FPDU is received. Its segment has `len` octets behind `header`, which is not
     /// checked.
-    fpdu_rx, fpdu_rx_enabled
+    fpdu_rx
 }
 
 /// Received payload that has been placed.
@@ -106,7 +109,7 @@ pub struct Placed {
 /// Traces that received payload has been placed, all of a segment or a part of it.
 #[inline]
 pub fn place(qp: &impl Source, placed: impl FnOnce() -> Placed) {
-    if tracepoint::place_enabled() {
+    if is_enabled!(place) {
         let Placed { stag, addr, len } = placed();
         let addr = match stag.0 {
             // Memory of a kernel user, which is in no region.
@@ -115,7 +118,7 @@ pub fn place(qp: &impl Source, placed: impl FnOnce() -> Placed) {
         };
 
         // SAFETY: The device is borrowed, so it is alive.
-        unsafe { tracepoint::place(qp.device().as_raw(), qp.number(), stag.0, addr, len) }
+        unsafe { call!(place(qp.device().as_raw(), qp.number(), stag.0, addr, len)) }
     }
 }
 
