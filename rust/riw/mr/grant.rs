@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rights that belong to one stream of a process's queue pair: memory windows of type 2B.
+//! What a process grants by memory windows: the WR that binds one, and the stream of a queue pair
+//! that a window of type 2B belongs to.
 
+use iwarp::Stag;
 use kernel::{
     prelude::*,
     sync::{
@@ -9,6 +11,21 @@ use kernel::{
         Arc,
     },
 };
+
+/// A WR that binds a window.
+#[derive(Clone, Copy)]
+pub(crate) struct BindRequest {
+    /// The new STag of the window.
+    pub(crate) stag: Stag,
+    /// The STag of the region.
+    pub(crate) region: Stag,
+    /// The address of the first byte, in the region.
+    pub(crate) addr: u64,
+    /// The length in bytes. 0: the window is not bound any more.
+    pub(crate) len: u64,
+    /// The access flags.
+    pub(crate) access: u32,
+}
 
 /// A queue pair as the owner of the rights that it grants. They serve only this queue pair, and end
 /// with its stream.

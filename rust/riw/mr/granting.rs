@@ -4,7 +4,7 @@
 
 use super::{
     grant::Grantor,
-    rights::{KNOWN_ACCESS, RIGHTS},
+    user::{KNOWN_ACCESS, RIGHTS},
 };
 use crate::driver::Riw;
 use iwarp::{Access, Denied, Region, Stag};

@@ -4,21 +4,17 @@
 //!
 //! A stream names memory by an STag: [`regions`] finds it and copies. It is a region of a process
 //! ([`user`], whose pages [`memory`] holds), of a kernel user ([`rdma::mr::KernelRegion`]), or a
-//! [`window`] in a region of a process, which [`bind`] binds. [`rights`] has the access flags,
-//! [`grant`] the windows that end with a stream, and [`granting`] who owns what a queue pair
-//! grants.
+//! [`window`] in a region of a process. [`grant`] has the WR that binds one, and the stream that
+//! it ends with; [`granting`] who owns what a queue pair grants.
 
-mod bind;
-mod details;
 mod grant;
 mod granting;
 mod memory;
 mod regions;
-mod rights;
 mod user;
 mod window;
 
-pub(crate) use bind::BindRequest;
+pub(crate) use grant::BindRequest;
 pub(crate) use granting::{check_terms, Granting, Invalidated};
 pub(crate) use regions::{Finder, Regions, Sink, ATOMIC_LEN};
 
@@ -27,7 +23,6 @@ use crate::{
     driver::Riw,
     limits::{self, ObjectCharge},
 };
-use details::MrDetails;
 use kernel::prelude::*;
 use kernel_ext::sync::BhUses;
 use rdma::{
@@ -36,7 +31,7 @@ use rdma::{
     pd::Pd,
     Device, Udata,
 };
-use user::UserRegion;
+use user::{MrDetails, UserRegion, RIGHTS};
 use window::{Window, WindowCount};
 
 /// A memory region, as a verbs object.
@@ -188,7 +183,7 @@ impl Mr {
                 let (access, pages) = registration.unwrap_or_default();
 
                 MrDetails {
-                    access: access & rights::RIGHTS,
+                    access: access & RIGHTS,
                     pages,
                     valid: registration.is_some(),
                 }

@@ -3,9 +3,9 @@
 //! The regions that a queue pair may name, and the ranges of them that it accesses.
 
 use super::{
-    bind::BindRequest,
+    grant::BindRequest,
     granting::{denied, region_of, Granting, Invalidated},
-    rights::REMOTE_RIGHTS,
+    user::REMOTE_RIGHTS,
     MrMemory, MrObject,
 };
 use crate::driver::Riw;

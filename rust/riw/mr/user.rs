@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Regions of memory of a process: pinned pages, or a dma-buf.
+//! Regions of memory of a process, pinned pages or a dma-buf, and the access flags of all regions
+//! and windows.
 
-use super::{
-    bind::BindRequest,
-    details::MrDetails,
-    memory::UserMemory,
-    rights::{KNOWN_ACCESS, MW_BIND, RIGHTS},
-};
+use super::{grant::BindRequest, memory::UserMemory};
 use crate::{
     abi::{self, siw, Provider},
     driver::Riw,
@@ -24,10 +20,21 @@ use kernel_ext::sync::BhUses;
 use rdma::{
     dmabuf::DmaBuf,
     mr::{DmaBufRequest, MrChange, MrRange, MrRequest},
+    restrack::{Details, DetailsWriter, MessageFull},
     umem::Umem,
     Device, Udata,
 };
 use riw_abi::udata::RegMrResponse;
+
+/// The rights among the access flags (`enum ib_access_flags`).
+pub(super) const RIGHTS: u32 = 0xf;
+/// The rights of the peer among them: to write, to read, and to do atomic operations.
+pub(super) const REMOTE_RIGHTS: u32 = 1 << 1 | 1 << 2 | 1 << 3;
+/// `IB_ACCESS_MW_BIND`: memory windows may be bound to the region, and a peer may invalidate it.
+pub(super) const MW_BIND: u32 = 1 << 4;
+/// The access flags that riw accepts: [`RIGHTS`], [`MW_BIND`], huge pages, and the flags that a
+/// driver may ignore.
+pub(super) const KNOWN_ACCESS: u32 = RIGHTS | MW_BIND | 1 << 7 | 0x3ff << 20;
 
 /// Memory of a process.
 pub(super) struct UserRegion {
@@ -267,5 +274,23 @@ impl UserRegion {
                 false => Err(Denied::InvalidStag),
             }
         })
+    }
+}
+
+/// The details of a region, for an administrator to see.
+pub(crate) struct MrDetails {
+    /// The rights, as access flags: [`RIGHTS`], [`MW_BIND`].
+    pub(super) access: u32,
+    pub(super) pages: usize,
+    /// Whether the region is registered, and not invalidated since.
+    pub(super) valid: bool,
+}
+
+impl Details for MrDetails {
+    fn write(&self, to: &mut DetailsWriter<'_>) -> Result<(), MessageFull> {
+        to.u32_hex(c"access", self.access)?;
+        // CAST: A size fits.
+        to.u64(c"pages", self.pages as u64)?;
+        to.u32(c"valid", self.valid.into())
     }
 }

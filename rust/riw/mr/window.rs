@@ -6,12 +6,9 @@
 //! a region under an STag, whose lower 8 bits the consumer chooses.
 
 use super::{
-    bind::BindRequest,
-    details::MrDetails,
-    grant::{Grant, Grantor},
+    grant::{BindRequest, Grant, Grantor},
     memory::UserMemory,
-    rights::REMOTE_RIGHTS,
-    user::UserRegion,
+    user::{MrDetails, UserRegion, REMOTE_RIGHTS},
     Mr, MrMemory, MrObject,
 };
 use iwarp::{Access, Denied, Region, Stag};
