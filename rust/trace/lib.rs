@@ -18,7 +18,6 @@
 
 mod cm;
 mod cq;
-pub mod opcode;
 mod post;
 mod qp;
 mod stream;
@@ -29,3 +28,18 @@ pub use cq::{cq_arm, cq_notify, wr_complete, Completed};
 pub use post::{doorbell, recv_doorbell, srq_doorbell, srq_wr_post, wr_post, PostedWr};
 pub use qp::{qp_state, stream_error, terminate_rx, terminate_tx, Source};
 pub use stream::{fpdu_rx, fpdu_tx, place, wr_begin, Begun, Placed};
+
+/// Opcodes of WRs and completions in events that siw's user ABI does not have.
+pub mod opcode {
+    use riw_bindings as bindings;
+
+    // CAST: Small constants.
+    /// RDMA Write with Immediate.
+    pub const WRITE_WITH_IMM: u8 = bindings::riw_wr_opcode_RIW_WR_WRITE_WITH_IMM as u8;
+    /// Receive of Immediate Data.
+    pub const RECV_WITH_IMM: u8 = bindings::riw_wr_opcode_RIW_WR_RECV_WITH_IMM as u8;
+    /// Masked atomic comparison and swap.
+    pub const MASKED_COMP_SWAP: u8 = bindings::riw_wr_opcode_RIW_WR_MASKED_COMP_SWAP as u8;
+    /// Masked atomic addition.
+    pub const MASKED_FETCH_ADD: u8 = bindings::riw_wr_opcode_RIW_WR_MASKED_FETCH_ADD as u8;
+}

@@ -17,7 +17,12 @@ use crate::{
 };
 use kernel::{prelude::*, sync::aref::ARef};
 use kernel_ext::sync::without_softirqs;
-use rdma::{cq::CqInitAttr, wc::WcRoom, Device, Udata};
+use rdma::{
+    cq::CqInitAttr,
+    restrack::{Details, DetailsWriter, MessageFull},
+    wc::WcRoom,
+    Device, Udata,
+};
 
 /// The verbs object of a completion queue.
 pub(crate) type CqObject = rdma::cq::Cq<Riw>;
@@ -104,13 +109,27 @@ impl PendingNotify {
     }
 }
 
-/// How full a completion queue is.
-pub(super) struct FillLevel {
+/// How full a completion queue is, for an administrator to see.
+pub(crate) struct FillLevel {
     /// Completions that the consumer has not polled.
     pub(super) used: u32,
     /// A completion was lost.
     pub(super) overflowed: bool,
     pub(super) armed: Option<Arm>,
+}
+
+impl Details for FillLevel {
+    fn write(&self, to: &mut DetailsWriter<'_>) -> Result<(), MessageFull> {
+        let armed: &CStr = match self.armed {
+            Some(Arm::Next) => c"next",
+            Some(Arm::Solicited) => c"solicited",
+            None => c"no",
+        };
+
+        to.u32(c"used", self.used)?;
+        to.u32(c"overflowed", self.overflowed.into())?;
+        to.text(c"armed", armed)
+    }
 }
 
 /// For which completions a consumer has armed a queue.
@@ -232,7 +251,7 @@ impl Cq {
     }
 
     /// Returns how full the queue is. Process context or softirq.
-    pub(super) fn fill_level(&self) -> FillLevel {
+    pub(crate) fn fill_level(&self) -> FillLevel {
         match &self.entries {
             Entries::User(queue) => queue.fill_level(),
             Entries::Kernel(queue) => queue.fill_level(),

@@ -3,7 +3,6 @@
 //! The queue pairs that wait for a WR of a receive queue.
 
 use super::fifo::Fifo;
-use kernel::prelude::*;
 
 /// Queue pairs by number, in the order in which they came. Each is in the line once at most.
 ///
@@ -13,9 +12,6 @@ pub(super) struct Line {
     /// Queue pairs that use the queue.
     users: u32,
 }
-
-/// Memory for a line.
-pub(super) struct LineRoom(Fifo<u32>);
 
 impl Line {
     /// Creates a line without users. Any context.
@@ -68,23 +64,15 @@ impl Line {
         self.users = self.users.saturating_sub(1);
     }
 
-    /// Uses `room`, if it is larger than the present one. Any context. Returns the room that is not
-    /// used any more, which the caller drops without a lock.
-    pub(super) fn grow(&mut self, mut room: LineRoom) -> LineRoom {
-        if room.0.size() > self.waiting.size() {
+    /// Uses `room`, an empty queue, if it is larger than the present one. Any context. Returns the
+    /// room that is not used any more, which the caller drops without a lock.
+    pub(super) fn grow(&mut self, mut room: Fifo<u32>) -> Fifo<u32> {
+        if room.size() > self.waiting.size() {
             while let Some(number) = self.waiting.pop() {
-                let _ = room.0.push(number);
+                let _ = room.push(number);
             }
-            core::mem::swap(&mut self.waiting, &mut room.0);
+            core::mem::swap(&mut self.waiting, &mut room);
         }
         room
-    }
-}
-
-impl LineRoom {
-    /// Allocates room for at least `users`. Process context; may sleep. Fails with `ENOMEM` without
-    /// memory.
-    pub(super) fn new(users: u32) -> Result<Self> {
-        Ok(Self(Fifo::new(users)?))
     }
 }

@@ -16,7 +16,6 @@ mod arming;
 pub(crate) mod completion;
 pub(crate) mod counted;
 mod cq_ring;
-pub(crate) mod details;
 mod entry;
 pub(crate) mod fifo;
 mod kernel_cq;

@@ -8,7 +8,8 @@ use crate::{
     limits::{self, ObjectCharge},
     queue::{
         counted::CountedRing,
-        line::{Line, LineRoom},
+        fifo::Fifo,
+        line::Line,
         posted::PostedWrs,
         ring::Ring,
         wr::{Buffers, RecvWr},
@@ -22,7 +23,12 @@ use kernel::{
     },
 };
 use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
-use rdma::{pd::Pd, srq::SrqAttr, Udata};
+use rdma::{
+    pd::Pd,
+    restrack::{Details, DetailsWriter, MessageFull},
+    srq::SrqAttr,
+    Udata,
+};
 use riw_abi::{
     udata::{CreateSrqResponse, RingMap},
     wr::Rqe,
@@ -190,7 +196,7 @@ impl RecvQueue {
             let Err(users) = added else {
                 return Ok(());
             };
-            let room = LineRoom::new(users)?;
+            let room = Fifo::new(users)?;
             let unused = self.consumer.lock().line.grow(room);
             drop(unused);
         }
@@ -364,6 +370,29 @@ impl RecvQueue {
             max_sge: self.max_sge,
             srq_limit: self.consumer.lock().limit,
         }
+    }
+
+    /// Returns the details of a shared queue. Process context.
+    pub(crate) fn details(&self) -> SrqDetails {
+        SrqDetails {
+            posted: self.posted(),
+            attr: self.attr(),
+        }
+    }
+}
+
+/// How full a shared receive queue is, for an administrator to see.
+pub(crate) struct SrqDetails {
+    /// Posted WRs that no queue pair has taken.
+    posted: u32,
+    attr: SrqAttr,
+}
+
+impl Details for SrqDetails {
+    fn write(&self, to: &mut DetailsWriter<'_>) -> Result<(), MessageFull> {
+        to.u32(c"posted", self.posted)?;
+        to.u32(c"size", self.attr.max_wr)?;
+        to.u32(c"limit", self.attr.srq_limit)
     }
 }
 

@@ -4,10 +4,7 @@
 
 use crate::{
     driver::Riw,
-    queue::{
-        completion::{Cq, CqObject},
-        details::CqDetails,
-    },
+    queue::completion::{Cq, CqObject},
 };
 use kernel::prelude::*;
 use rdma::{cq::CqInitAttr, ops::CqVerbs, restrack::Details, wc::WcRoom, Device, Udata};
@@ -36,6 +33,6 @@ impl CqVerbs<Riw> for Cq {
     }
 
     fn details(cq: &CqObject) -> impl Details {
-        CqDetails::new(cq)
+        cq.fill_level()
     }
 }

@@ -6,7 +6,6 @@ use crate::{
     driver::Riw,
     qp::receive_posted,
     queue::{
-        details::SrqDetails,
         receive::{RecvQueue, SrqObject},
         wr::RecvWr,
     },
@@ -46,6 +45,6 @@ impl SrqVerbs<Riw> for RecvQueue {
     }
 
     fn details(srq: &SrqObject) -> impl Details {
-        SrqDetails::new(srq)
+        srq.details()
     }
 }
