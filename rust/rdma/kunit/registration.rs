@@ -167,7 +167,9 @@ mod tests {
         let user = User::new()?;
 
         assert_eq!(user.register()?, Ok(()));
-        let copied = user.region.copy(user.generation(), |_| Err(EINVAL));
+        let copied = user
+            .region
+            .copy(user.generation(), |_| Err::<(), _>(EINVAL));
         assert_eq!(copied, Err(Unregistered::Bounds));
         assert!(user.is_registered());
         Ok(())

@@ -325,11 +325,11 @@ impl KernelRegion {
     ///     });
     /// }
     /// ```
-    pub fn copy(
+    pub fn copy<R>(
         &self,
         generation: u64,
-        f: impl FnOnce(&PageList) -> Result,
-    ) -> Result<(), Unregistered> {
+        f: impl FnOnce(&PageList) -> Result<R>,
+    ) -> Result<R, Unregistered> {
         let current = self.current.lock();
         let is_last = self.generation.load(ordering::Relaxed) == generation;
 

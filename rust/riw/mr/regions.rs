@@ -5,6 +5,7 @@
 use super::{
     grant::BindRequest,
     granting::{denied, region_of, Granting, Invalidated},
+    memory::LentMemory,
     user::REMOTE_RIGHTS,
     MrMemory, MrObject,
 };
@@ -17,7 +18,6 @@ use kernel::{
 use net::{Fragment, Room};
 use rdma::{
     mr::{KernelRegion, MrTable, PostedMapping},
-    page_list::PageList,
     wr::{Memory, WrId, LOCAL_DMA_LKEY},
 };
 
@@ -280,27 +280,32 @@ impl Target {
         }
     }
 
-    /// Calls `f` with the memory of a kernel user, as [`KernelRegion::copy`] does.
-    fn copy(&self, f: impl FnOnce(&PageList) -> Result) -> Result<(), Denied> {
-        let region = registrations(&self.mr)?;
-
-        region.copy(self.generation, f).map_err(denied)
-    }
-
-    /// Copies `from` to the range, `at` bytes from its start. Process context or softirq.
+    /// Calls `f` with the memory of the region, and the place in it of the byte `at` bytes from the
+    /// start of the range. Process context or softirq; `f` must not sleep.
     ///
-    /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` outside of the
-    /// region.
-    fn write(&self, at: u32, from: Fragment<'_>) -> Result<(), Denied> {
+    /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` if `f` fails.
+    fn copy<R>(
+        &self,
+        at: u32,
+        f: impl FnOnce(LentMemory<'_>, u64) -> Result<R>,
+    ) -> Result<R, Denied> {
         let at = self.offset.checked_add(at.into()).ok_or(Denied::Wrap)?;
 
         match &self.mr.memory {
-            MrMemory::User(region) => region.copy(&self.mr.copies, |umem| umem.write(at, from)),
-            MrMemory::Kernel => self.copy(|list| list.write(at, from)),
-            MrMemory::Window(window) => window.copy(self.generation, |umem, first| {
-                umem.write(first.checked_add(at).ok_or(EINVAL)?, from)
+            MrMemory::User(region) => region.copy(&self.mr.copies, |memory| f(memory, at)),
+            MrMemory::Kernel => registrations(&self.mr)?
+                .copy(self.generation, |list| f(LentMemory::List(list), at))
+                .map_err(denied),
+            MrMemory::Window(window) => window.copy(self.generation, |memory, first| {
+                f(memory, first.checked_add(at).ok_or(EINVAL)?)
             }),
         }
+    }
+
+    /// Copies `from` to the range, `at` bytes from its start. Process context or softirq. Fails as
+    /// [`Self::copy`] does, with `Bounds` outside of the region.
+    fn write(&self, at: u32, from: Fragment<'_>) -> Result<(), Denied> {
+        self.copy(at, |memory, at| memory.write(at, from))
     }
 
     /// Copies `len` bytes from the range, `at` bytes from its start, to `to`. Process context or
@@ -309,60 +314,21 @@ impl Target {
     /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` outside of the
     /// region.
     pub(crate) fn read(&self, at: u32, len: usize, to: &mut Room<'_>) -> Result<(), Denied> {
-        let at = self.offset.checked_add(at.into()).ok_or(Denied::Wrap)?;
-
-        match &self.mr.memory {
-            MrMemory::User(region) => region.copy(&self.mr.copies, |umem| umem.read(at, len, to)),
-            MrMemory::Kernel => self.copy(|list| list.read(at, len, to)),
-            MrMemory::Window(window) => window.copy(self.generation, |umem, first| {
-                umem.read(first.checked_add(at).ok_or(EINVAL)?, len, to)
-            }),
-        }
+        self.copy(at, |memory, at| memory.read(at, len, to))
     }
 
-    /// Whether the range begins at a multiple of 8 in memory. Process context or softirq. Fails
-    /// with `InvalidStag` if the region was invalidated meanwhile.
+    /// Whether the range begins at a multiple of 8 in memory that has atomic operations. Process
+    /// context or softirq. Fails with `InvalidStag` if the region was invalidated meanwhile.
     fn is_word(&self) -> Result<bool, Denied> {
-        let mut is_word = false;
-
-        match &self.mr.memory {
-            MrMemory::User(region) => is_word = region.is_word(self.offset),
-            MrMemory::Kernel => self.copy(|list| {
-                is_word = list.is_word(self.offset);
-                Ok(())
-            })?,
-            MrMemory::Window(window) => window.copy(self.generation, |umem, first| {
-                is_word = umem.is_word(first.wrapping_add(self.offset));
-                Ok(())
-            })?,
-        }
-        Ok(is_word)
+        self.copy(0, |memory, at| Ok(memory.is_word(at)))
     }
 
     /// Replaces the 8 bytes at the start of the range by the result of `f`, atomically: see
     /// [`Umem::update`](rdma::umem::Umem::update). Process context or softirq. Returns the original
-    /// value, or `None` if others have changed it with each try.
-    ///
-    /// Fails with `InvalidStag` if the region was invalidated meanwhile, `Bounds` outside of the
-    /// region.
+    /// value, or `None` if others have changed it with each try. Fails as [`Self::copy`] does,
+    /// with `Bounds` outside of the region.
     fn update(&self, f: impl Fn(u64) -> u64) -> Result<Option<u64>, Denied> {
-        let mut original = None;
-
-        match &self.mr.memory {
-            MrMemory::User(region) => region.copy(&self.mr.copies, |umem| {
-                original = umem.update(self.offset, f)?;
-                Ok(())
-            })?,
-            MrMemory::Kernel => self.copy(|list| {
-                original = list.update(self.offset, f)?;
-                Ok(())
-            })?,
-            MrMemory::Window(window) => window.copy(self.generation, |umem, first| {
-                original = umem.update(first.checked_add(self.offset).ok_or(EINVAL)?, f)?;
-                Ok(())
-            })?,
-        }
-        Ok(original)
+        self.copy(0, |memory, at| memory.update(at, f))
     }
 }
 

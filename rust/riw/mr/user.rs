@@ -3,7 +3,10 @@
 //! Regions of memory of a process, pinned pages or a dma-buf, and the access flags of all regions
 //! and windows.
 
-use super::{grant::BindRequest, memory::UserMemory};
+use super::{
+    grant::BindRequest,
+    memory::{LentMemory, UserMemory},
+};
 use crate::{
     abi::{self, siw, Provider},
     driver::Riw,
@@ -224,12 +227,6 @@ impl UserRegion {
         self.base.wrapping_add(offset)
     }
 
-    /// Whether the byte `offset` bytes from the start of the region is at a multiple of 8 in
-    /// memory. Any context.
-    pub(super) fn is_word(&self, offset: u64) -> bool {
-        self.memory.is_word(offset)
-    }
-
     /// Returns the STag. Any context.
     pub(super) fn stag(&self) -> Stag {
         self.stag
@@ -256,21 +253,21 @@ impl UserRegion {
 
     /// Calls `f` with the memory, unless the region is invalid. Process context or softirq; `f`
     /// must not sleep. Fails with `InvalidStag`, or `Bounds` if `f` fails.
-    pub(super) fn copy(
+    pub(super) fn copy<R>(
         &self,
         copies: &BhUses,
-        f: impl FnOnce(&UserMemory) -> Result,
-    ) -> Result<(), Denied> {
+        f: impl FnOnce(LentMemory<'_>) -> Result<R>,
+    ) -> Result<R, Denied> {
         if self.flags & MW_BIND == 0 {
             // `invalidate` refuses: it waits for no copy. Deregistration waits for the caller's
             // reference.
-            return f(&self.memory).map_err(|_| Denied::Bounds);
+            return f(self.memory.lend()).map_err(|_| Denied::Bounds);
         }
         copies.during(|| {
             // `invalidate` clears `valid` and then waits for copies, so a copy that starts after
             // the wait fails here (selftests/litmus/bh_uses.litmus).
             match self.valid.load(ordering::Relaxed) {
-                true => f(&self.memory).map_err(|_| Denied::Bounds),
+                true => f(self.memory.lend()).map_err(|_| Denied::Bounds),
                 false => Err(Denied::InvalidStag),
             }
         })

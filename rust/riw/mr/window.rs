@@ -7,7 +7,7 @@
 
 use super::{
     grant::{BindRequest, Grant, Grantor},
-    memory::UserMemory,
+    memory::LentMemory,
     user::{MrDetails, UserRegion, REMOTE_RIGHTS},
     Mr, MrMemory, MrObject,
 };
@@ -336,11 +336,11 @@ impl Window {
     /// Calls `f` with the memory of binding `generation` and the offset of the window in it, unless
     /// that is not in force any more. Process context or softirq; `f` must not sleep. Fails with
     /// `InvalidStag`, or `Bounds` if `f` fails.
-    pub(super) fn copy(
+    pub(super) fn copy<R>(
         &self,
         generation: u64,
-        f: impl FnOnce(&UserMemory, u64) -> Result,
-    ) -> Result<(), Denied> {
+        f: impl FnOnce(LentMemory<'_>, u64) -> Result<R>,
+    ) -> Result<R, Denied> {
         let current = self.current.lock();
 
         match self.in_force(&current) {
@@ -350,7 +350,7 @@ impl Window {
                     _ => return Err(Denied::InvalidStag),
                 };
 
-                region.copy(&binding.region.copies, |umem| f(umem, binding.offset))
+                region.copy(&binding.region.copies, |memory| f(memory, binding.offset))
             }
             _ => Err(Denied::InvalidStag),
         }
