@@ -7,7 +7,7 @@
 
 use crate::{
     base::Base,
-    callbacks::{self, Callbacks, Listener, LockedSock, TcpState},
+    callbacks::{self, Callbacks, LockedSock, TcpState},
     hook::{self, ListenerHook},
     Pernet, SendBuf,
 };
@@ -273,7 +273,7 @@ impl Socket {
     pub fn set_callbacks<T: Callbacks>(&self, owner: Arc<T>) -> Result {
         // SAFETY: By the type's invariants it is a valid TCP socket. It does not listen: only a
         // `ListenSocket` listens, and it does not lend its `Socket`.
-        unsafe { hook::install(self.sk(), owner) }
+        unsafe { hook::install_callbacks(self.sk(), owner) }
     }
 }
 
@@ -339,7 +339,7 @@ impl ListenSocket {
     /// Earlier connections are not reported: call [`accept`](Self::accept) once afterwards. The
     /// socket holds a reference to the owner until its drop. `EBUSY` if an owner is installed or
     /// other code uses `sk_user_data`. Allocates nothing.
-    pub fn set_listener<T: Listener>(&self, hook: ListenerHook<T>) -> Result {
+    pub fn set_listener(&self, hook: ListenerHook) -> Result {
         // SAFETY: By the type's invariants of `Socket` it is a valid TCP socket.
         unsafe { hook.install(self.0.sk()) }
     }

@@ -3,7 +3,7 @@
 //! Sockets.
 
 use super::watch;
-use crate::{AnyEvent, Base, Listener, ListenerHook, Pernet, SendBuf};
+use crate::{AnyEvent, Base, ListenerHook, Pernet, SendBuf};
 use core::{mem::MaybeUninit, net::SocketAddr, ops::Deref};
 use kernel::{
     bindings::bio_vec,
@@ -408,7 +408,7 @@ impl SctpListenSocket {
 
     /// Installs `hook` for the callbacks of the accept queue, as
     /// [`ListenSocket::set_listener`](crate::ListenSocket::set_listener) does.
-    pub fn set_listener<T: Listener>(&self, hook: ListenerHook<T>) -> Result {
+    pub fn set_listener(&self, hook: ListenerHook) -> Result {
         // SAFETY: By the type's invariants of `SctpSocket` it is a valid SCTP socket.
         unsafe { hook.install(self.0.sk()) }
     }

@@ -3,7 +3,7 @@
 //! The callbacks of a socket, and room in its send buffer.
 
 use crate::{
-    hook::{Hook, Operations},
+    hook::{self, Events, Hook},
     AnyEvent,
 };
 use core::ptr::NonNull;
@@ -67,20 +67,30 @@ impl<T> Drop for RoomWatch<T> {
     }
 }
 
-impl<T: AnyEvent> Hook<T, RoomWatch<T>> {
-    /// The operations for an SCTP socket that does not listen. It has no `write_space`: see
-    /// [`RoomWatch`].
-    const SCTP: Operations = Operations {
-        data_ready: Self::changed,
-        state_change: Self::changed,
-        write_space: Self::ignore,
-        error_report: Self::changed,
-        release: Self::release,
-    };
+/// The owner of the callbacks of a socket that does not listen. They have no `write_space`: see
+/// [`RoomWatch`].
+struct SctpEvents<T> {
+    owner: Arc<T>,
+    /// Dropped with the hook, before the socket is released.
+    _watch: RoomWatch<T>,
+}
+
+impl<T: AnyEvent> Events for SctpEvents<T> {
+    unsafe fn data_ready(&self, _sk: NonNull<sock>) {
+        self.owner.changed();
+    }
+
+    unsafe fn state_change(&self, _sk: NonNull<sock>) {
+        self.owner.changed();
+    }
+
+    unsafe fn error_report(&self, _sk: NonNull<sock>) {
+        self.owner.changed();
+    }
 }
 
 /// Installs the callbacks of an SCTP socket that does not listen, as
-/// [`install`](crate::hook::install) does.
+/// [`install_callbacks`](crate::hook::install_callbacks) does.
 ///
 /// # Safety
 ///
@@ -88,10 +98,13 @@ impl<T: AnyEvent> Hook<T, RoomWatch<T>> {
 /// it.
 pub(super) unsafe fn install<T: AnyEvent>(sk: NonNull<sock>, owner: Arc<T>) -> Result {
     // SAFETY: The caller promises a valid SCTP socket, until the hook is removed. The watch is of
-    // this socket, and `SCTP` is for this type of hook and relies on no lock.
+    // this socket, and the events rely on no lock.
     unsafe {
-        let watch = RoomWatch::new(sk, owner.clone())?;
+        let events = SctpEvents {
+            _watch: RoomWatch::new(sk, owner.clone())?,
+            owner,
+        };
 
-        Hook::install(sk, Hook::new(owner, &Hook::<T, RoomWatch<T>>::SCTP, watch)?)
+        hook::install(sk, Hook::new(events)?)
     }
 }

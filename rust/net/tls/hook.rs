@@ -3,7 +3,7 @@
 //! The callbacks of a socket, and the bound of a read.
 
 use crate::{
-    hook::{Hook, Operations},
+    hook::{self, Events, Hook},
     AnyEvent,
 };
 use core::ptr::NonNull;
@@ -39,62 +39,49 @@ impl ReadLimit {
     }
 }
 
-/// What the callbacks of a socket need.
-struct TlsHook {
+/// The owner of the callbacks of a TLS socket, or of one that will be one.
+struct TlsEvents<T> {
+    owner: Arc<T>,
     /// The callback `sk_write_space` of TLS, if it is in use: TLS sends records that have waited.
-    write_space: Option<unsafe extern "C" fn(*mut sock)>,
+    below: Option<unsafe extern "C" fn(*mut sock)>,
     limit: Arc<ReadLimit>,
 }
 
-impl<T: AnyEvent> Hook<T, TlsHook> {
-    /// The operations for a TLS socket, or one that will be one.
-    const TLS: Operations = Operations {
-        data_ready: Self::data_ready,
-        state_change: Self::changed,
-        write_space: Self::write_space,
-        error_report: Self::changed,
-        release: Self::release,
-    };
-
+impl<T: AnyEvent> Events for TlsEvents<T> {
     /// Ends a read beyond its limit, and calls [`AnyEvent::changed`].
-    ///
-    /// # Safety
-    ///
-    /// As for an [`Operation`](crate::hook::Operation), of the callback `sk_data_ready`.
-    unsafe fn data_ready(hook: *const c_void, sk: NonNull<sock>) {
-        // SAFETY: The hook is of this type, as this is one of its operations, and is valid under
-        // `sk_callback_lock`. TCP has locked `sk` for this callback.
-        unsafe {
-            let limit = Self::attached(hook).limit.0.load(ordering::Relaxed);
+    unsafe fn data_ready(&self, sk: NonNull<sock>) {
+        let limit = self.limit.0.load(ordering::Relaxed);
 
-            bindings::tls_limit_read(sk.as_ptr(), limit);
-            Self::changed(hook, sk);
-        }
+        // SAFETY: TCP has locked `sk` for this callback.
+        unsafe { bindings::tls_limit_read(sk.as_ptr(), limit) };
+        self.owner.changed();
+    }
+
+    unsafe fn state_change(&self, _sk: NonNull<sock>) {
+        self.owner.changed();
     }
 
     /// Calls TLS, and then [`AnyEvent::room`] if there is enough room.
-    ///
-    /// # Safety
-    ///
-    /// As for an [`Operation`](crate::hook::Operation), of the callback `sk_write_space`.
-    unsafe fn write_space(hook: *const c_void, sk: NonNull<sock>) {
-        // SAFETY: The hook is of this type, as this is one of its operations, and is valid under
-        // `sk_callback_lock`. `below` is the callback that the socket had before, and is called as
-        // that callback. It does not take `sk_callback_lock`.
-        unsafe {
-            if let Some(below) = Self::attached(hook).write_space {
-                below(sk.as_ptr());
-            }
-            if bindings::sk_stream_writeable(sk.as_ptr()) {
-                Self::owner(hook).room();
-            }
+    unsafe fn write_space(&self, sk: NonNull<sock>) {
+        if let Some(below) = self.below {
+            // SAFETY: It is the callback that the socket had before, and is called as that
+            // callback. It does not take `sk_callback_lock`.
+            unsafe { below(sk.as_ptr()) };
         }
+        // SAFETY: The caller promises a valid socket.
+        if unsafe { bindings::sk_stream_writeable(sk.as_ptr()) } {
+            self.owner.room();
+        }
+    }
+
+    unsafe fn error_report(&self, _sk: NonNull<sock>) {
+        self.owner.changed();
     }
 }
 
 /// Installs the callbacks of a TCP socket that has TLS or will have it, as
-/// [`install`](crate::hook::install) does. `below` are the callbacks that it has, `limit` is that
-/// of its reads.
+/// [`install_callbacks`](crate::hook::install_callbacks) does. `below` are the callbacks that it
+/// has, `limit` is that of its reads.
 ///
 /// # Safety
 ///
@@ -105,13 +92,12 @@ pub(super) unsafe fn install<T: AnyEvent>(
     below: &bindings::riw_sk_callbacks,
     limit: Arc<ReadLimit>,
 ) -> Result {
-    let attached = TlsHook {
-        write_space: below.write_space,
+    let hook = Hook::new(TlsEvents {
+        owner,
+        below: below.write_space,
         limit,
-    };
-    let hook = Hook::new(owner, &Hook::<T, TlsHook>::TLS, attached)?;
+    })?;
 
-    // SAFETY: The caller promises a valid TCP socket that does not listen. `TLS` is for this type
-    // of hook.
-    unsafe { Hook::install(sk, hook) }
+    // SAFETY: The caller promises a valid TCP socket that does not listen, and its callbacks.
+    unsafe { hook::install(sk, hook) }
 }

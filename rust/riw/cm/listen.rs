@@ -145,7 +145,7 @@ fn candidates(dev: &Arc<CmDevice>, ns: &Netns, setup: &Setup) -> Result<KVec<Can
 struct Candidate {
     listener: Arc<Listener>,
     link: UnboundLink,
-    hook: ListenerHook<Listener>,
+    hook: ListenerHook,
     listener_node: RBTreeNodeReservation<Key, Arc<Listener>>,
     subscription_node: RBTreeNodeReservation<SubscriptionKey, Arc<Subscription>>,
 }

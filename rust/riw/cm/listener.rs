@@ -87,7 +87,7 @@ impl Listener {
     pub(super) fn open(
         self: &Arc<Self>,
         link: UnboundLink,
-        hook: ListenerHook<Self>,
+        hook: ListenerHook,
         tos: Option<u8>,
         backlog: u32,
     ) -> Result {

@@ -155,7 +155,7 @@ pub(super) mod sctp {
     use core::{net::SocketAddr, ops::Deref};
     use iwarp::startup::{Parameters, Policy};
     use kernel::{prelude::*, sync::Arc};
-    use net::{Base, Listener, ListenerHook, Pernet};
+    use net::{Base, ListenerHook, Pernet};
 
     pub(in crate::link) fn load(_pernet: &Pernet) -> Result {
         Err(EPROTONOSUPPORT)
@@ -192,11 +192,11 @@ pub(super) mod sctp {
             Err(EPROTONOSUPPORT)
         }
 
-        pub(in crate::link) fn listen<T: Listener>(
+        pub(in crate::link) fn listen(
             self,
             _addr: &SocketAddr,
             _backlog: u32,
-            _hook: ListenerHook<T>,
+            _hook: ListenerHook,
         ) -> Result<SctpListener> {
             match self {}
         }

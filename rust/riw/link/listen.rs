@@ -10,7 +10,7 @@ use super::{
 };
 use core::net::SocketAddr;
 use kernel::prelude::*;
-use net::{Base, Family, ListenSocket, Listener, ListenerHook, Socket};
+use net::{Base, Family, ListenSocket, ListenerHook, Socket};
 
 /// A link that will listen.
 pub(crate) enum UnboundLink {
@@ -63,13 +63,13 @@ impl UnboundLink {
     ///
     /// Events go to `hook`. Earlier connections are not reported: call [`ListenLink::accept`] once
     /// afterwards.
-    pub(crate) fn listen<T: Listener>(
+    pub(crate) fn listen(
         self,
         addr: &SocketAddr,
         family_only: bool,
         tos: Option<u8>,
         backlog: u32,
-        hook: ListenerHook<T>,
+        hook: ListenerHook,
     ) -> Result<ListenLink> {
         let base = self.base();
 

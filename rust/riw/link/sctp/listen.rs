@@ -11,7 +11,7 @@ use core::{net::SocketAddr, ops::Deref};
 use kernel::prelude::*;
 use net::{
     sctp::{SctpListenSocket, SctpSocket},
-    Base, Listener, ListenerHook,
+    Base, ListenerHook,
 };
 
 /// A socket that will listen.
@@ -44,11 +44,11 @@ impl UnboundSctp {
 
     /// Binds the socket and listens, as [`UnboundLink::listen`](super::super::UnboundLink::listen)
     /// says.
-    pub(in crate::link) fn listen<T: Listener>(
+    pub(in crate::link) fn listen(
         self,
         addr: &SocketAddr,
         backlog: u32,
-        hook: ListenerHook<T>,
+        hook: ListenerHook,
     ) -> Result<SctpListener> {
         self.socket.bind_listener(addr)?;
         bind_more(&self.socket, &self.more);
