@@ -4,6 +4,7 @@
 //!
 //! C header: [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h)
 
+use kernel::bindings::{PF_MEMALLOC, PF_MEMALLOC_NOIO};
 use riw_bindings as bindings;
 
 /// Calls `f` and returns its result. Memory that `f` allocates comes from the reserves if
@@ -11,25 +12,23 @@ use riw_bindings as bindings;
 /// work that reclaim itself may wait for, such as the work of a network block device. Process
 /// context.
 pub fn without_reclaim<R>(f: impl FnOnce() -> R) -> R {
-    // SAFETY: The function changes a flag of the running task, which is restored below. `f` cannot
-    // unwind past that: the kernel does not unwind.
-    let flags = unsafe { bindings::noreclaim_save() };
-    let result = f();
-
-    // SAFETY: `flags` is from the matching call above, by the same task.
-    unsafe { bindings::noreclaim_restore(flags) };
-    result
+    with_flags(PF_MEMALLOC, f)
 }
 
 /// Calls `f` and returns its result. No allocation of `f` starts or awaits I/O
 /// (`memalloc_noio_save()`). For work that I/O itself may wait for. Process context.
 pub fn without_io<R>(f: impl FnOnce() -> R) -> R {
-    // SAFETY: The function changes a flag of the running task, which is restored below. `f` cannot
+    with_flags(PF_MEMALLOC_NOIO, f)
+}
+
+/// Calls `f` with flags of an allocation scope set. Process context.
+fn with_flags<R>(flags: u32, f: impl FnOnce() -> R) -> R {
+    // SAFETY: The function changes flags of the running task, which are restored below. `f` cannot
     // unwind past that: the kernel does not unwind.
-    let flags = unsafe { bindings::noio_save() };
+    let changed = unsafe { bindings::memalloc_flags_save(flags) };
     let result = f();
 
-    // SAFETY: `flags` is from the matching call above, by the same task.
-    unsafe { bindings::noio_restore(flags) };
+    // SAFETY: `changed` is from the matching call above, by the same task.
+    unsafe { bindings::memalloc_flags_restore(changed) };
     result
 }

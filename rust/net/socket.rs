@@ -144,7 +144,7 @@ impl Socket {
     /// window and `tcp_wmem` allow. Any context.
     pub fn notify_room(&self) {
         // SAFETY: By the type's invariants it is a valid TCP socket, with its `struct socket`.
-        unsafe { bindings::tcp_notify_room(self.sk().as_ptr()) }
+        unsafe { bindings::sk_notify_room(self.sk().as_ptr()) }
     }
 
     /// Receives available bytes, as many as fit into `buf`.

@@ -88,24 +88,14 @@ struct mem_cgroup *riw_helper_current_memcg(void)
 	return get_mem_cgroup_from_mm(current->mm);
 }
 
-unsigned int riw_helper_noreclaim_save(void)
+unsigned int riw_helper_memalloc_flags_save(unsigned int flags)
 {
-	return memalloc_noreclaim_save();
+	return memalloc_flags_save(flags);
 }
 
-void riw_helper_noreclaim_restore(unsigned int flags)
+void riw_helper_memalloc_flags_restore(unsigned int flags)
 {
-	memalloc_noreclaim_restore(flags);
-}
-
-unsigned int riw_helper_noio_save(void)
-{
-	return memalloc_noio_save();
-}
-
-void riw_helper_noio_restore(unsigned int flags)
-{
-	memalloc_noio_restore(flags);
+	memalloc_flags_restore(flags);
 }
 
 /*

@@ -20,10 +20,8 @@ void riw_helper_write_unlock_bh(rwlock_t *lock);
 
 void riw_helper_copy_memory(u8 *to, const u8 *from, size_t len);
 
-unsigned int riw_helper_noreclaim_save(void);
-void riw_helper_noreclaim_restore(unsigned int flags);
-unsigned int riw_helper_noio_save(void);
-void riw_helper_noio_restore(unsigned int flags);
+unsigned int riw_helper_memalloc_flags_save(unsigned int flags);
+void riw_helper_memalloc_flags_restore(unsigned int flags);
 struct mem_cgroup *riw_helper_current_memcg(void);
 void riw_helper_forget_excess(void);
 struct mem_cgroup *riw_helper_set_active_memcg(struct mem_cgroup *memcg);

@@ -46,7 +46,7 @@ int riw_helper_sk_state(struct sock *sk);
 int riw_helper_sk_err(struct sock *sk);
 u32 riw_helper_tcp_mss(struct sock *sk);
 size_t riw_helper_tcp_room(struct sock *sk);
-void riw_helper_tcp_notify_room(struct sock *sk);
+void riw_helper_sk_notify_room(struct sock *sk);
 u32 riw_helper_tcp_unacked(struct sock *sk);
 u32 riw_helper_tcp_unsent(struct sock *sk);
 u64 riw_helper_tcp_moved(struct sock *sk);

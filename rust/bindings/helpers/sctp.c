@@ -341,12 +341,6 @@ size_t riw_helper_sctp_room(struct sock *sk, u32 *chunk)
 	return room;
 }
 
-/* The watch calls back when a chunk is acknowledged, unless the send buffer is full even then. */
-void riw_helper_sctp_notify_room(struct sock *sk)
-{
-	set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
-}
-
 /*
  * Tells how a send fails that has found no room or no memory: EAGAIN if data is in flight, whose
  * acknowledgment calls back; ENOBUFS if none is.

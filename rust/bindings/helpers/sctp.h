@@ -59,7 +59,6 @@ void riw_helper_sctp_look(struct sock *sk, struct riw_sctp_look *look);
 bool riw_helper_sctp_addrs(struct sock *sk, struct sockaddr_storage *local,
 			   struct sockaddr_storage *remote);
 size_t riw_helper_sctp_room(struct sock *sk, u32 *chunk);
-void riw_helper_sctp_notify_room(struct sock *sk);
 int riw_helper_sctp_send_pages(struct socket *sock, const struct bio_vec *vecs, size_t count,
 			       size_t len, u32 ppid);
 int riw_helper_sctp_send(struct socket *sock, const u8 *first, size_t first_len, const u8 *second,

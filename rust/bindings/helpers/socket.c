@@ -197,9 +197,10 @@ size_t riw_helper_tcp_room(struct sock *sk)
 
 /*
  * Lets TCP call sk_write_space() at the next acknowledgment, as if there had been no room. TCP
- * enlarges the send buffer then, if the congestion window has grown (tcp_new_space()).
+ * enlarges the send buffer then, if the congestion window has grown (tcp_new_space()). With SCTP,
+ * the watch calls back then, unless the send buffer is full even so.
  */
-void riw_helper_tcp_notify_room(struct sock *sk)
+void riw_helper_sk_notify_room(struct sock *sk)
 {
 	set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
 }

@@ -276,8 +276,8 @@ impl SctpSocket {
     /// Lets [`AnyEvent::room`] report the next acknowledgment of data, as if there had been no
     /// room. May sleep.
     pub fn notify_room(&self) {
-        // SAFETY: By the type's invariants it is a valid SCTP socket.
-        unsafe { bindings::sctp_notify_room(self.sk().as_ptr()) }
+        // SAFETY: By the type's invariants it is a valid SCTP socket, with its `struct socket`.
+        unsafe { bindings::sk_notify_room(self.sk().as_ptr()) }
     }
 
     /// Sends the first `len` bytes of `buf` as one message, all or nothing, and removes them from
