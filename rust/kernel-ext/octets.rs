@@ -65,7 +65,17 @@ impl Fragment<'_> {
         unsafe { bindings::copy_memory(to.as_mut_ptr(), self.start, len) }
     }
 
-    /// Continues a CRC32c over the bytes, from the value `crc`. Any context. Returns the new value.
+    /// Continues a CRC32c (Castagnoli) over the bytes, from the value `crc`; most protocols start
+    /// with `!0`. Inverts neither that nor the result. Any context. Returns the new value.
+    ///
+    /// ```
+    /// use kernel_ext::octets::Fragment;
+    ///
+    /// /// Returns the CRC of a header as iSCSI and iWARP send it.
+    /// fn digest(header: &[u8]) -> [u8; 4] {
+    ///     (!Fragment::from(header).crc32c(!0)).to_le_bytes()
+    /// }
+    /// ```
     #[inline]
     pub fn crc32c(&self, crc: u32) -> u32 {
         // SAFETY: By the type's invariant C code may read `len` bytes from `start`.
@@ -74,6 +84,7 @@ impl Fragment<'_> {
 }
 
 impl<'a> From<&'a [u8]> for Fragment<'a> {
+    #[inline]
     fn from(bytes: &'a [u8]) -> Self {
         // INVARIANT: The slice is valid for reads of its length, for `'a`.
         Self {

@@ -79,7 +79,6 @@
 
 pub mod base;
 pub mod callbacks;
-pub mod crc;
 mod hook;
 pub mod notifier;
 pub mod pernet;
@@ -93,7 +92,6 @@ pub mod tls;
 
 pub use base::Base;
 pub use callbacks::{AnyEvent, Callbacks, Finished, Listener, LockedSock, Reader, TcpState};
-pub use crc::crc32c;
 pub use hook::ListenerHook;
 pub use kernel_ext::{
     net::{addr, netns, Family, NetDevice, Netns},

@@ -7,6 +7,6 @@ pub(crate) struct Kernel;
 
 impl iwarp::Crc32c for Kernel {
     fn update(crc: u32, data: &[u8]) -> u32 {
-        net::crc32c(crc, data)
+        net::Fragment::from(data).crc32c(crc)
     }
 }
