@@ -276,18 +276,9 @@ impl Counters {
         &LIST
     };
 
-    /// Creates counters, charged to the memory cgroup of the calling process. Process context; may
-    /// sleep. Fails with `ENOMEM` without memory.
-    pub(crate) fn new() -> Result<Arc<Self>> {
-        Self::with(None)
-    }
-
-    /// As [`Self::new`]; what they count, `total` counts, too.
-    pub(crate) fn within(total: &Arc<Self>) -> Result<Arc<Self>> {
-        Self::with(Some(total.clone()))
-    }
-
-    fn with(total: Option<Arc<Self>>) -> Result<Arc<Self>> {
+    /// Creates counters, charged to the memory cgroup of the calling process. What they count,
+    /// `total` counts, too. Process context; may sleep. Fails with `ENOMEM` without memory.
+    pub(crate) fn new(total: Option<Arc<Self>>) -> Result<Arc<Self>> {
         let values = PerCpuCounters::new()?;
 
         Ok(Arc::new(Self { values, total }, GFP_KERNEL_ACCOUNT)?)

@@ -94,7 +94,7 @@ impl RiwDevice {
     ) -> Result<impl PinInit<Self>> {
         let limits = Limits::new()?;
         let flush_sweep = FlushSweep::new(queue.clone())?;
-        let bound_counters = Counters::new()?;
+        let bound_counters = Counters::new(None)?;
 
         Ok(pin_init!(Self {
             limits,

@@ -83,7 +83,7 @@ struct Module {
     _link: Pin<KBox<Registration<RiwLink>>>,
     _devices: RemoveOnDrop,
     _watcher: Pin<KBox<net::Notifier<NetdevNotifier>>>,
-    _stays: DrainOnDrop,
+    _stay_queue: DrainOnDrop,
     _queue: DrainOnDrop,
     _kernel_queue: DrainOnDrop,
     _stream_queue: DrainOnDrop,
@@ -105,6 +105,13 @@ impl Drop for RemoveOnDrop {
 /// for that worker.
 struct DrainOnDrop(Arc<Queue>);
 
+impl DrainOnDrop {
+    /// May sleep. Fails with `ENOMEM` without memory.
+    fn new(queue: Queue) -> Result<Self> {
+        Ok(Self(Arc::new(queue, GFP_KERNEL)?))
+    }
+}
+
 impl Drop for DrainOnDrop {
     fn drop(&mut self) {
         self.0.drain();
@@ -115,54 +122,42 @@ impl kernel::Module for Module {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         // Report an invalid parameter now, not when the first device is added.
         settings::Settings::new()?;
-        let queue = Arc::new(
-            // Normal priority: most items here transfer bulk data of unprivileged users.
-            Queue::new(c"riw", Flags::UNBOUND | Flags::MEM_RECLAIM)?,
-            GFP_KERNEL,
-        )?;
-        let drained = DrainOnDrop(queue.clone());
+        let flags = Flags::UNBOUND | Flags::MEM_RECLAIM;
+        // Normal priority: most items here transfer bulk data of unprivileged users.
+        let queue = DrainOnDrop::new(Queue::new(c"riw", flags)?)?;
         // Of its own: an item of a process may wait for reclaim, which may wait for a kernel user's
         // item.
-        let kernel_queue = Arc::new(
-            Queue::new(c"riw_kernel", Flags::UNBOUND | Flags::MEM_RECLAIM)?,
-            GFP_KERNEL,
-        )?;
-        let kernel_drained = DrainOnDrop(kernel_queue.clone());
+        let kernel_queue = DrainOnDrop::new(Queue::new(c"riw_kernel", flags)?)?;
         let stays = Arc::new(Stays::new()?, GFP_KERNEL)?;
-        let stays_drained = DrainOnDrop(stays.queue().clone());
-        let setup_queue = Arc::new(
-            Queue::ordered(c"riw_setup", Flags::MEM_RECLAIM)?,
-            GFP_KERNEL,
-        )?;
-        let setup_drained = DrainOnDrop(setup_queue.clone());
-        let stream_queue = Arc::new(
-            Queue::new(c"riw_stream", Flags::UNBOUND | Flags::MEM_RECLAIM)?,
-            GFP_KERNEL,
-        )?;
-        let stream_drained = DrainOnDrop(stream_queue.clone());
+        let stay_queue = DrainOnDrop(stays.queue().clone());
+        let setup_queue = DrainOnDrop::new(Queue::ordered(c"riw_setup", Flags::MEM_RECLAIM)?)?;
+        let stream_queue = DrainOnDrop::new(Queue::new(c"riw_stream", flags)?)?;
         let pernet = Pernet::register()?;
         let cm = cm::Shared::new(
-            setup_queue,
-            stream_queue,
-            kernel_queue.clone(),
+            setup_queue.0.clone(),
+            stream_queue.0.clone(),
+            kernel_queue.0.clone(),
             pernet.clone(),
         )?;
         let watcher = KBox::pin_init(
             net::Notifier::register(NetdevNotifier(cm.clone())),
             GFP_KERNEL,
         )?;
-        let devices = Arc::pin_init(Devices::new(queue, kernel_queue, stays, cm), GFP_KERNEL)?;
+        let devices = Arc::pin_init(
+            Devices::new(queue.0.clone(), kernel_queue.0.clone(), stays, cm),
+            GFP_KERNEL,
+        )?;
         let link = Registration::new(RiwLink(devices.clone()))?;
 
         Ok(Self {
             _link: link,
             _devices: RemoveOnDrop(devices),
             _watcher: watcher,
-            _stays: stays_drained,
-            _queue: drained,
-            _kernel_queue: kernel_drained,
-            _setup_queue: setup_drained,
-            _stream_queue: stream_drained,
+            _stay_queue: stay_queue,
+            _queue: queue,
+            _kernel_queue: kernel_queue,
+            _setup_queue: setup_queue,
+            _stream_queue: stream_queue,
             _pernet: pernet,
         })
     }

@@ -193,7 +193,7 @@ impl PdVerbs<Riw> for Pd {
 
 impl CounterVerbs<Riw> for Arc<Counters> {
     fn create(dev: &Device<Riw>) -> Result<Self> {
-        Counters::within(&dev.bound_counters)
+        Counters::new(Some(dev.bound_counters.clone()))
     }
 
     fn stat(&self, index: usize) -> u64 {

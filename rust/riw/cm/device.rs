@@ -148,7 +148,7 @@ impl CmDevice {
     /// Until [`Self::shutdown`] it holds a reference to `netdev`, and `shared` holds one to it.
     pub(crate) fn new(netdev: &NetDevice, shared: Arc<Shared>) -> Result<Arc<Self>> {
         let settings = Settings::new()?;
-        let counters = Counters::new()?;
+        let counters = Counters::new(None)?;
         let log = DeviceLog::new()?;
         let lingers = LingerSet::new(shared.stream_queue.clone())?;
         let this = Arc::pin_init(
