@@ -143,6 +143,6 @@ impl<const N: usize> Drop for PerCpuCounters<N> {
     fn drop(&mut self) {
         // SAFETY: By the type invariant this object owns the allocation, and nothing uses it any
         // more.
-        unsafe { bindings::free_percpu_u64(self.0.as_ptr()) };
+        unsafe { bindings::free_percpu(self.0.as_ptr().cast()) };
     }
 }

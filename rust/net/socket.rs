@@ -257,7 +257,7 @@ impl Socket {
         // SAFETY: By the type's invariants the socket is valid. `f` runs between lock and unlock,
         // outside any other read. It cannot unwind past the unlock: the kernel does not unwind.
         unsafe {
-            bindings::lock_sock(sk.as_ptr());
+            bindings::lock_sock_nested(sk.as_ptr(), 0);
             let result = f(&mut LockedSock::new(sk));
             bindings::release_sock(sk.as_ptr());
             result

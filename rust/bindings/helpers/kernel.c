@@ -176,11 +176,6 @@ u64 __percpu *riw_helper_alloc_percpu_u64(size_t count)
 	return __alloc_percpu_gfp(array_size(count, sizeof(u64)), sizeof(u64), GFP_KERNEL_ACCOUNT);
 }
 
-void riw_helper_free_percpu_u64(u64 __percpu *counters)
-{
-	free_percpu(counters);
-}
-
 void riw_helper_this_cpu_add_u64(u64 __percpu *counter, u64 n)
 {
 	this_cpu_add(*counter, n);

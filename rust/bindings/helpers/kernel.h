@@ -39,7 +39,6 @@ bool riw_helper_is_realtime(void);
 void riw_helper_quiesce(void);
 
 u64 __percpu *riw_helper_alloc_percpu_u64(size_t count);
-void riw_helper_free_percpu_u64(u64 __percpu *counters);
 void riw_helper_this_cpu_add_u64(u64 __percpu *counter, u64 n);
 u64 *riw_helper_this_cpu_ptr_u64(u64 __percpu *counters);
 u64 riw_helper_percpu_sum_u64(u64 __percpu *counter);

@@ -41,7 +41,6 @@ int riw_helper_sk_disinherit(struct sock *sk, const struct riw_sk_callbacks *ori
 void *riw_helper_sk_callback_enter(struct sock *sk);
 void riw_helper_sk_callback_exit(struct sock *sk);
 bool riw_helper_sk_stream_writeable(struct sock *sk);
-void riw_helper_lock_sock(struct sock *sk);
 int riw_helper_sk_state(struct sock *sk);
 int riw_helper_sk_err(struct sock *sk);
 u32 riw_helper_tcp_mss(struct sock *sk);

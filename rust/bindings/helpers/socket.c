@@ -158,11 +158,6 @@ bool riw_helper_sk_stream_writeable(struct sock *sk)
 	return true;
 }
 
-void riw_helper_lock_sock(struct sock *sk)
-{
-	lock_sock(sk);
-}
-
 int riw_helper_sk_state(struct sock *sk)
 {
 	return inet_sk_state_load(sk);
