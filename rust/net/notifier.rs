@@ -20,22 +20,12 @@ pub enum NetdevEvent {
     Unregister,
     /// The device was set up.
     Up,
-    /// The device is about to be set down.
-    GoingDown,
     /// The device was set down.
     Down,
     /// The state or flags changed, such as the carrier.
     Change,
-    /// The MTU changed.
-    ChangeMtu,
     /// The hardware address changed.
     ChangeAddress,
-    /// The name changed.
-    ChangeName,
-    /// The device became, or is no longer, a port of another device.
-    ChangeUpper,
-    /// The offloads changed.
-    ChangeFeatures,
     /// Another event, by its `NETDEV_…` number.
     Other(usize),
 }
@@ -46,14 +36,9 @@ impl From<usize> for NetdevEvent {
             bindings::netdev_cmd_NETDEV_REGISTER => Self::Register,
             bindings::netdev_cmd_NETDEV_UNREGISTER => Self::Unregister,
             bindings::netdev_cmd_NETDEV_UP => Self::Up,
-            bindings::netdev_cmd_NETDEV_GOING_DOWN => Self::GoingDown,
             bindings::netdev_cmd_NETDEV_DOWN => Self::Down,
             bindings::netdev_cmd_NETDEV_CHANGE => Self::Change,
-            bindings::netdev_cmd_NETDEV_CHANGEMTU => Self::ChangeMtu,
             bindings::netdev_cmd_NETDEV_CHANGEADDR => Self::ChangeAddress,
-            bindings::netdev_cmd_NETDEV_CHANGENAME => Self::ChangeName,
-            bindings::netdev_cmd_NETDEV_CHANGEUPPER => Self::ChangeUpper,
-            bindings::netdev_cmd_NETDEV_FEAT_CHANGE => Self::ChangeFeatures,
             _ => Self::Other(event),
         }
     }
@@ -113,8 +98,8 @@ pub trait Notify: Send + Sync + 'static {
 ///
 /// During registration the kernel replays [`NetdevEvent::Register`] for all devices, and
 /// [`NetdevEvent::Up`] for those that are up. During the drop it replays
-/// [`NetdevEvent::GoingDown`], [`NetdevEvent::Down`] and [`NetdevEvent::Unregister`]. The drop
-/// waits for running callbacks: process context, may sleep; RTNL must not be held.
+/// [`NetdevEvent::Down`] and [`NetdevEvent::Unregister`]. The drop waits for running callbacks:
+/// process context, may sleep; RTNL must not be held.
 ///
 /// # Invariants
 ///

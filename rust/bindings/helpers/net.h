@@ -97,7 +97,6 @@ unsigned int riw_helper_dev_mtu(const struct net_device *dev);
 bool riw_helper_dev_carrier(const struct net_device *dev);
 void riw_helper_dev_name_copy(struct net_device *dev, char *name);
 unsigned int riw_helper_dev_address(const struct net_device *dev, u8 *addr);
-int riw_helper_dev_master(struct net_device *dev);
 int riw_helper_dev_l3_master(struct net_device *dev);
 size_t riw_helper_dev_ip_addrs(struct net_device *dev, int family, struct sockaddr_storage *addrs,
 			       size_t max);

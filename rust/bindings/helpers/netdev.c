@@ -264,20 +264,6 @@ unsigned int riw_helper_dev_address(const struct net_device *dev, u8 *addr)
 	return dev->addr_len;
 }
 
-/* Returns the index of the bridge, bond or other master of a netdev; 0 if there is none. */
-int riw_helper_dev_master(struct net_device *dev)
-{
-	struct net_device *master;
-	int ifindex = 0;
-
-	rcu_read_lock();
-	master = netdev_master_upper_dev_get_rcu(dev);
-	if (master)
-		ifindex = master->ifindex;
-	rcu_read_unlock();
-	return ifindex;
-}
-
 /* Returns the index of the VRF device that a netdev is, or is a port of; 0 if there is none. */
 int riw_helper_dev_l3_master(struct net_device *dev)
 {

@@ -105,15 +105,6 @@ impl NetDevice {
         unsafe { bindings::dev_carrier(self.as_raw()) }
     }
 
-    /// Returns the index of the bridge, bond or other master device that it is a port of. `None` if
-    /// it is no port.
-    pub fn master(&self) -> Option<u32> {
-        // SAFETY: The device behind `&self` is alive.
-        let master = unsafe { bindings::dev_master(self.as_raw()) };
-
-        u32::try_from(master).ok().filter(|&master| master != 0)
-    }
-
     /// Returns the index of the VRF device that it is, or is a port of. `None` if it is in no VRF.
     pub fn vrf(&self) -> Option<u32> {
         // SAFETY: The device behind `&self` is alive.
