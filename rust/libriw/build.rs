@@ -18,7 +18,7 @@ const NUMBERS: [u32; 5] = [34, 57, 59, 64, 65];
 const PUBLIC: [&str; 2] = ["ibv_dofork_range", "ibv_dontfork_range"];
 
 /// Those of `IBVERBS_PRIVATE_number`, without `verbs_register_driver_number`.
-const PRIVATE: [&str; 29] = [
+const PRIVATE: [&str; 28] = [
     "__verbs_log",
     "_verbs_init_and_alloc_context",
     "ibv_cmd_alloc_mw",
@@ -43,7 +43,6 @@ const PRIVATE: [&str; 29] = [
     "ibv_cmd_query_srq",
     "ibv_cmd_reg_dmabuf_mr",
     "ibv_cmd_reg_mr",
-    "ibv_cmd_req_notify_cq",
     "ibv_cmd_rereg_mr",
     "ibv_cmd_resize_cq",
     "verbs_set_ops",

@@ -213,7 +213,6 @@ extern "C" {
         resp_size: size_t,
         cmd_flags: u32,
     ) -> c_int;
-    pub(crate) fn ibv_cmd_req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int;
     pub(crate) fn ibv_cmd_resize_cq(
         cq: *mut ibv_cq,
         cqe: c_int,

@@ -51,7 +51,6 @@ int ibv_cmd_create_cq_ex(struct ibv_context *, const struct ibv_cq_init_attr_ex 
 #endif
 			 struct verbs_cq *, struct ibv_create_cq_ex *, size_t, struct ib_uverbs_ex_create_cq_resp *,
 			 size_t, uint32_t);
-int ibv_cmd_req_notify_cq(struct ibv_cq *, int);
 int ibv_cmd_resize_cq(struct ibv_cq *, int, struct ibv_resize_cq *, size_t,
 		      struct ib_uverbs_resize_cq_resp *, size_t);
 int ibv_cmd_destroy_cq(struct ibv_cq *);
