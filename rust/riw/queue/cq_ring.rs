@@ -136,6 +136,11 @@ impl CqRing {
         }
     }
 
+    /// Returns how the queue is armed. Any context.
+    pub(super) fn arm_state(&self) -> Option<Arm> {
+        self.armed(self.control()?.load(ordering::Relaxed))
+    }
+
     /// Returns how a control word arms the queue. Any context.
     pub(super) fn armed(&self, word: u64) -> Option<Arm> {
         let (next, solicited) = match self {

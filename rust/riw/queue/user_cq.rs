@@ -186,43 +186,38 @@ impl UserCq {
         solicited: bool,
         trace: impl FnOnce(&Completion),
     ) -> PendingNotify {
-        {
-            // Ordering: selftests/litmus/cq_replace.litmus.
-            let mut guard = self.producer.lock();
-            let producer = &mut *guard;
-            let ring = &producer.ring;
+        // Ordering: selftests/litmus/cq_replace.litmus.
+        let mut guard = self.producer.lock();
+        let producer = &mut *guard;
+        let ring = &producer.ring;
 
-            if producer.overflowed || ring.is_full(producer.put, &mut producer.taken) {
-                let overflow = !producer.overflowed;
-
-                producer.overflowed = true;
-                return PendingNotify {
-                    overflow,
-                    lost: true,
-                    event: false,
-                };
-            }
-            trace(completion);
-            // With the lock held: the times of a queue do not decrease.
-            let timestamp = match self.timestamps {
-                true => now(),
-                false => 0,
+        if producer.overflowed || ring.is_full(producer.put, &mut producer.taken) {
+            return PendingNotify {
+                overflow: !core::mem::replace(&mut producer.overflowed, true),
+                lost: true,
+                event: false,
             };
+        }
+        trace(completion);
+        // With the lock held: the times of a queue do not decrease.
+        let timestamp = match self.timestamps {
+            true => now(),
+            false => 0,
+        };
 
-            ring.publish(producer.put, completion, timestamp);
-            producer.put = producer.put.wrapping_add(1);
-            let is_met = |word| {
-                let arm = ring.armed(word);
+        ring.publish(producer.put, completion, timestamp);
+        producer.put = producer.put.wrapping_add(1);
+        let is_met = |word| {
+            let arm = ring.armed(word);
 
-                arm.is_some_and(|arm| arm.is_met(completion, solicited))
-            };
+            arm.is_some_and(|arm| arm.is_met(completion, solicited))
+        };
 
-            PendingNotify {
-                event: ring
-                    .control()
-                    .is_some_and(|control| disarm(control, is_met)),
-                ..PendingNotify::default()
-            }
+        PendingNotify {
+            event: ring
+                .control()
+                .is_some_and(|control| disarm(control, is_met)),
+            ..PendingNotify::default()
         }
     }
 
@@ -234,9 +229,7 @@ impl UserCq {
         FillLevel {
             used: ring.used(producer.put),
             overflowed: producer.overflowed,
-            armed: ring
-                .control()
-                .and_then(|control| ring.armed(control.load(ordering::Relaxed))),
+            armed: ring.arm_state(),
         }
     }
 
@@ -266,12 +259,7 @@ impl Producer {
         for at in copied..pending {
             self.ring.copy_to(first.wrapping_add(at), new, at);
         }
-        let armed = self
-            .ring
-            .control()
-            .and_then(|control| self.ring.armed(control.load(ordering::Relaxed)));
-
-        if let Some(arm) = armed {
+        if let Some(arm) = self.ring.arm_state() {
             new.arm(arm);
         }
         self.ring = new.clone();
