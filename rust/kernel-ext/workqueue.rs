@@ -219,20 +219,14 @@ pub fn cancel_delayed_work<T, const ID: u64>(item: &Arc<T>)
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
 {
-    let object: *const T = &**item;
-    // SAFETY: `item` keeps the object alive. `HasDelayedWork` guarantees that its work is the
-    // `work` field of an initialized `delayed_work` in the object.
-    let cancelled = unsafe {
-        let work = Work::raw_get(T::raw_get_work(object.cast_mut()));
-
-        bindings::cancel_delayed_work(kernel::container_of!(work, bindings::delayed_work, work))
+    // SAFETY: `HasDelayedWork` guarantees that the work is the `work` field of an initialized
+    // `delayed_work` with the same access rules. The function returns true only if it has taken the
+    // item off its queue, or stopped its timer.
+    unsafe {
+        cancel_with::<T, ID>(item, |work| {
+            bindings::cancel_delayed_work(kernel::container_of!(work, bindings::delayed_work, work))
+        })
     };
-
-    if cancelled {
-        // SAFETY: Queueing the item turned an `Arc` into a raw pointer for `run` to take back. It
-        // was cancelled, so `run` does not, and this is the only owner of that reference.
-        drop(unsafe { Arc::from_raw(object) });
-    }
 }
 
 /// Takes an item off its queue. Does not wait for a running item. Any context. Returns whether it
@@ -241,15 +235,33 @@ pub fn cancel_work<T, const ID: u64>(item: &Arc<T>) -> bool
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID>,
 {
+    // SAFETY: The function returns true only if it has taken the item off its queue.
+    unsafe { cancel_with::<T, ID>(item, |work| bindings::cancel_work(work)) }
+}
+
+/// Cancels an item by `cancel`, and drops the reference that its queue had. Any context. Returns
+/// what `cancel` returns.
+///
+/// # Safety
+///
+/// `cancel` gets the initialized work of `item`. It must return true only if the work was queued,
+/// or its timer ran, and now neither is so.
+unsafe fn cancel_with<T, const ID: u64>(
+    item: &Arc<T>,
+    cancel: impl FnOnce(*mut bindings::work_struct) -> bool,
+) -> bool
+where
+    T: WorkItem<ID, Pointer = Arc<T>> + HasWork<T, ID>,
+{
     let object: *const T = &**item;
     // SAFETY: `item` keeps the object alive. `HasWork` guarantees that its work is an initialized
     // `work_struct` in the object.
-    let cancelled =
-        unsafe { bindings::cancel_work(Work::raw_get(T::raw_get_work(object.cast_mut()))) };
+    let cancelled = cancel(unsafe { Work::raw_get(T::raw_get_work(object.cast_mut())) });
 
     if cancelled {
-        // SAFETY: Queueing the item turned an `Arc` into a raw pointer for `run` to take back. It
-        // was cancelled, so `run` does not, and this is the only owner of that reference.
+        // SAFETY: Queueing the item turned an `Arc` into a raw pointer for `run` to take back. By
+        // the caller's promise it was cancelled, so `run` does not, and this is the only owner of
+        // that reference.
         drop(unsafe { Arc::from_raw(object) });
     }
     cancelled
