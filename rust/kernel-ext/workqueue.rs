@@ -111,8 +111,8 @@ impl Queue {
         self.kernel().enqueue(item)
     }
 
-    /// Queues an item, unless it is queued already. In both cases a run follows that sees the
-    /// caller's earlier writes. Any context.
+    /// Queues an item, unless it is queued already, or its timer runs. In each case a run follows
+    /// that sees the caller's earlier writes. Any context.
     pub fn kick<T, const ID: u64>(&self, item: &Arc<T>)
     where
         T: HasWork<T, ID> + WorkItem<ID, Pointer = Arc<T>> + Send + Sync + 'static,

@@ -2,7 +2,7 @@
 
 //! destroy_qp.
 
-use super::{Qp, RECEIVE_TIMER, RETRY_WORK};
+use super::{Qp, RECEIVE_TIMER, TRANSMIT_WORK};
 use iwarp::qp::Event;
 use kernel::sync::Arc;
 use kernel_ext::workqueue::cancel_delayed_work;
@@ -26,8 +26,8 @@ impl Qp {
     ///    of the socket.
     /// 6. The stream stops, and drops the WRs that are left, with the memory that they name: waits
     ///    for a receive or a transmit run that still has a reference.
-    /// 7. The timers are canceled. Work items that are queued hold a reference and find nothing to
-    ///    do; nothing waits for them.
+    /// 7. The timers are canceled. Other work items that are queued hold a reference and find
+    ///    nothing to do; nothing waits for them.
     ///
     /// `rdma::qp` then waits for the verbs object's last reference. The number stays taken until
     /// iw_cm has given its references back, but a lookup finds no verbs object.
@@ -55,7 +55,7 @@ impl Qp {
         self.leave_sweep();
         cancel_delayed_work::<Self, RECEIVE_TIMER>(self);
         // Nobody waits for the right to transmit that it may have.
-        cancel_delayed_work::<Self, RETRY_WORK>(self);
+        cancel_delayed_work::<Self, TRANSMIT_WORK>(self);
         self.cancel_worker();
     }
 }

@@ -31,11 +31,7 @@ mod traits;
 mod transmit;
 
 use crate::{
-    counters::Counters,
-    driver::Riw,
-    limits::ObjectCharge,
-    queue::QpObject,
-    stream::{tx::TxRun, Stream},
+    counters::Counters, driver::Riw, limits::ObjectCharge, queue::QpObject, stream::Stream,
 };
 use kernel::{
     impl_has_delayed_work, impl_has_work,
@@ -94,11 +90,9 @@ pub(crate) struct Qp {
     #[pin]
     stream: Stream,
     runner: Runner,
+    /// While it is queued, or its timer runs, it has the right to transmit.
     #[pin]
-    transmit_work: Work<Qp, TRANSMIT_WORK>,
-    /// While its timer runs, it has the right to transmit.
-    #[pin]
-    retry_work: DelayedWork<Qp, RETRY_WORK>,
+    transmit_work: DelayedWork<Qp, TRANSMIT_WORK>,
     #[pin]
     push_work: Work<Qp, PUSH_WORK>,
     /// Its handle is `push_handle`.
@@ -121,41 +115,21 @@ const TRANSMIT_WORK: u64 = 0;
 const HOLD_WORK: u64 = 1;
 const RECEIVE_WORK: u64 = 2;
 const RECEIVE_TIMER: u64 = 3;
-const RETRY_WORK: u64 = 4;
-const PUSH_WORK: u64 = 5;
-const STAY_WORK: u64 = 6;
+const PUSH_WORK: u64 = 4;
+const STAY_WORK: u64 = 5;
 
 impl_has_work! {
-    impl HasWork<Qp, TRANSMIT_WORK> for Qp { self.transmit_work }
     impl HasWork<Qp, PUSH_WORK> for Qp { self.push_work }
     impl HasWork<Qp, STAY_WORK> for Qp { self.stay_work }
     impl HasWork<Qp, HOLD_WORK> for Qp { self.hold_work }
     impl HasWork<Qp, RECEIVE_WORK> for Qp { self.receive_work }
 }
 impl_has_delayed_work! {
+    impl HasDelayedWork<Qp, TRANSMIT_WORK> for Qp { self.transmit_work }
     impl HasDelayedWork<Qp, RECEIVE_TIMER> for Qp { self.receive_timer }
-    impl HasDelayedWork<Qp, RETRY_WORK> for Qp { self.retry_work }
 }
 impl_has_queue! {
     impl HasQueue for Qp { self.queue }
-}
-
-impl WorkItem<TRANSMIT_WORK> for Qp {
-    type Pointer = Arc<Self>;
-
-    /// A transmit run in a worker.
-    fn run(this: Arc<Self>) {
-        this.in_worker(|| this.transmit(TxRun::Worker));
-    }
-}
-
-impl WorkItem<RETRY_WORK> for Qp {
-    type Pointer = Arc<Self>;
-
-    /// A transmit run after one that had no memory.
-    fn run(this: Arc<Self>) {
-        this.in_worker(|| this.transmit(TxRun::Worker));
-    }
 }
 
 impl WorkItem<HOLD_WORK> for Qp {

@@ -2,7 +2,7 @@
 
 //! Transmit runs: a queue pair sends as its state allows.
 
-use super::{stream_error::StreamErrorReason, Qp, RETRY_WORK, TRANSMIT_WORK};
+use super::{stream_error::StreamErrorReason, Qp, TRANSMIT_WORK};
 use crate::{
     queue::send::Flush,
     stream::{
@@ -16,6 +16,7 @@ use kernel::{
     prelude::*,
     sync::{Arc, MutexGuard},
     time::msecs_to_jiffies,
+    workqueue::WorkItem,
 };
 use kernel_ext::workqueue::mod_delayed_work;
 
@@ -24,6 +25,16 @@ use kernel_ext::workqueue::mod_delayed_work;
 const PASSES: u32 = 16;
 /// Milliseconds until a run is repeated that had no memory.
 pub(super) const RETRY_MS: u32 = 4;
+
+impl WorkItem<TRANSMIT_WORK> for Qp {
+    type Pointer = Arc<Self>;
+
+    /// A transmit run in a worker. Only a holder of the right to transmit queues the item, now or
+    /// by its timer, and so passes the right to it.
+    fn run(this: Arc<Self>) {
+        this.in_worker(|| this.transmit(TxRun::Worker));
+    }
+}
 
 impl Qp {
     /// Starts a transmit run in a worker, unless one is on its way. Any context.
@@ -103,7 +114,7 @@ impl Qp {
         if status.is_destroyed() {
             return false;
         }
-        mod_delayed_work::<Self, RETRY_WORK>(self, msecs_to_jiffies(RETRY_MS));
+        mod_delayed_work::<Self, TRANSMIT_WORK>(self, msecs_to_jiffies(RETRY_MS));
         true
     }
 
