@@ -53,16 +53,11 @@ impl LinkRx {
     }
 
     /// Gives the frame at the front its buffer of `size` bytes, if it still needs one. Any context.
-    /// Returns whether it has one now. Without memory, fails with the number of failures for this
-    /// frame.
-    pub(crate) fn hold(
-        &mut self,
-        size: NonZeroUsize,
-        buffer: Result<RecvBuf>,
-    ) -> Result<bool, u32> {
+    /// Without memory, fails with the number of failures for this frame.
+    pub(crate) fn hold(&mut self, size: NonZeroUsize, buffer: Result<RecvBuf>) -> Result<(), u32> {
         match self {
             Self::Mpa(rx) => rx.hold(size, buffer),
-            Self::Sctp => Ok(false),
+            Self::Sctp => Ok(()),
         }
     }
 }
@@ -103,9 +98,7 @@ pub(crate) enum Pause {
     /// The next event of the link.
     #[default]
     Event,
-    /// A worker that has a buffer for the frame, as the socket has no room for it: see
-    /// [`LinkRx::buffer_size`].
-    Buffer,
-    /// A worker, which receives the rest.
+    /// A worker. It gives the frame a buffer, if the socket has no room for it
+    /// ([`LinkRx::buffer_size`]), and receives the rest.
     Worker,
 }

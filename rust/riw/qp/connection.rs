@@ -6,8 +6,7 @@ use super::{
     state::QpStartup,
     stream_error::StreamErrorReason,
     traits::{Closed, Role},
-    transmit::RETRY_MS,
-    Qp, HOLD_WORK,
+    Qp,
 };
 use crate::{
     limits::{check_depths, MAX_READS},
@@ -22,17 +21,10 @@ use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote, Segment, TxConfig
 use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
-    time::msecs_to_jiffies,
 };
 use kernel_ext::memcg::MemCgroup;
 use rdma::iw::{ConnParam, Consumer};
 use trace::Source;
-
-/// Milliseconds until the buffer of an FPDU is requested again that there was no memory for. The
-/// time doubles with each failure, [`HOLD_BACKOFFS`] times: reclaim in a full memory cgroup takes
-/// long, and thousands of streams may do so.
-const HOLD_RETRY_MS: u32 = 100;
-const HOLD_BACKOFFS: u32 = 5;
 
 impl Qp {
     /// Whether the calling process, or a kernel user, may connect the queue pair. Process context,
@@ -160,7 +152,6 @@ impl Qp {
             }
         }
         match &received.pause {
-            RxPause::Link(Pause::Buffer) => self.queue.kick::<_, HOLD_WORK>(self),
             RxPause::Link(Pause::Worker) => self.retry_receive(),
             RxPause::End(RxEnd::Terminated(terminated)) => {
                 self.note_terminate_received(terminated.code);
@@ -174,38 +165,6 @@ impl Qp {
             _ if lost => self.fail(StreamError::local(Local::Completion)),
             _ if received.kick || received.first => self.kick(),
             _ => {}
-        }
-    }
-
-    /// Gives an FPDU a buffer, as the socket has no room for it. Process context; may sleep.
-    pub(super) fn hold(self: &Arc<Self>) {
-        match self.in_worker(|| self.stream.hold()) {
-            Ok(true) => self.catch_up(),
-            // TCP calls back for the rest of the FPDU.
-            Ok(false) => {}
-            // The data stays in the socket, and the peer sends again what TCP has dropped. TCP may
-            // have no reason to call back.
-            Err(failures) => {
-                let time = match self.below_reclaim.load(ordering::Relaxed) {
-                    // Memory may become free only when this stream goes on.
-                    true => RETRY_MS,
-                    false => HOLD_RETRY_MS.saturating_mul(
-                        2u32.saturating_pow(failures.saturating_sub(1).min(HOLD_BACKOFFS)),
-                    ),
-                };
-
-                self.set_receive_timer(msecs_to_jiffies(time));
-                // A message may have begun to wait for a receive WR meanwhile, which takes less
-                // time.
-                self.arm_receive_timer();
-            }
-        }
-    }
-
-    /// Receives the data in the link. Process context; may sleep.
-    pub(super) fn catch_up(&self) {
-        if let Some(connection) = self.connection() {
-            connection.as_arc_borrow().catch_up();
         }
     }
 

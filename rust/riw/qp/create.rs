@@ -318,7 +318,6 @@ impl Qp {
             push_timer <- HrTimer::new(),
             push_handle <- new_mutex!(None, "riw::Qp::push_handle"),
             stay_work <- new_work!("riw::Qp::stay_work"),
-            hold_work <- new_work!("riw::Qp::hold_work"),
             receive_work <- new_work!("riw::Qp::receive_work"),
             receive_timer <- new_delayed_work!("riw::Qp::receive_timer"),
         })

@@ -8,8 +8,8 @@
 //!   changes the state.
 //! - Sending: [`transmit`] has the runs; [`push`] starts one for messages that have waited for
 //!   more, [`stay`] has those of a worker on another CPU.
-//! - Receiving: [`connection`] gets the events of the link, [`receive_wait`] those that end the
-//!   wait for a receive WR.
+//! - Receiving: [`connection`] gets the events of the link, [`receive_wait`] has a worker receive,
+//!   when the wait for a receive WR may be over, or when the link needs one.
 //! - The end: [`stream_error`] ends a stream, [`error`](mod@error) flushes, and [`sweep`] looks for
 //!   WRs that are posted later.
 
@@ -42,7 +42,7 @@ use kernel::{
         Arc, Mutex, SpinLockIrq,
     },
     time::hrtimer::HrTimer,
-    workqueue::{DelayedWork, Work, WorkItem},
+    workqueue::{DelayedWork, Work},
 };
 use kernel_ext::{
     memalloc::{without_io, without_reclaim},
@@ -103,25 +103,26 @@ pub(crate) struct Qp {
     #[pin]
     stay_work: Work<Qp, STAY_WORK>,
     #[pin]
-    hold_work: Work<Qp, HOLD_WORK>,
-    #[pin]
     receive_work: Work<Qp, RECEIVE_WORK>,
+    /// An item of its own: a run may be requested while the timer runs, and arming the timer would
+    /// take the run off the queue.
     #[pin]
     receive_timer: DelayedWork<Qp, RECEIVE_TIMER>,
 }
 
+/// Milliseconds until a run is repeated that had no memory.
+const RETRY_MS: u32 = 4;
+
 /// The ids of the work items.
 const TRANSMIT_WORK: u64 = 0;
-const HOLD_WORK: u64 = 1;
-const RECEIVE_WORK: u64 = 2;
-const RECEIVE_TIMER: u64 = 3;
-const PUSH_WORK: u64 = 4;
-const STAY_WORK: u64 = 5;
+const PUSH_WORK: u64 = 1;
+const STAY_WORK: u64 = 2;
+const RECEIVE_WORK: u64 = 3;
+const RECEIVE_TIMER: u64 = 4;
 
 impl_has_work! {
     impl HasWork<Qp, PUSH_WORK> for Qp { self.push_work }
     impl HasWork<Qp, STAY_WORK> for Qp { self.stay_work }
-    impl HasWork<Qp, HOLD_WORK> for Qp { self.hold_work }
     impl HasWork<Qp, RECEIVE_WORK> for Qp { self.receive_work }
 }
 impl_has_delayed_work! {
@@ -130,38 +131,6 @@ impl_has_delayed_work! {
 }
 impl_has_queue! {
     impl HasQueue for Qp { self.queue }
-}
-
-impl WorkItem<HOLD_WORK> for Qp {
-    type Pointer = Arc<Self>;
-
-    /// Gives an FPDU a buffer: see [`Qp::hold`].
-    fn run(this: Arc<Self>) {
-        this.hold();
-    }
-}
-
-impl WorkItem<RECEIVE_WORK> for Qp {
-    type Pointer = Arc<Self>;
-
-    /// Receives the data that waits for a receive WR, or that a run has left, or for which the link
-    /// needs process context: see [`Qp::retry_receive`]. A stream that still waits may have become
-    /// the first in line.
-    fn run(this: Arc<Self>) {
-        this.in_worker(|| this.catch_up());
-        this.arm_receive_timer();
-    }
-}
-
-impl WorkItem<RECEIVE_TIMER> for Qp {
-    type Pointer = Arc<Self>;
-
-    /// As the item before, for a stream that waits for a receive WR or for memory for a buffer: see
-    /// [`Qp::arm_receive_timer`] and [`Qp::hold`].
-    fn run(this: Arc<Self>) {
-        this.in_worker(|| this.catch_up());
-        this.arm_receive_timer();
-    }
 }
 
 impl Qp {

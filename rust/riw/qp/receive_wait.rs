@@ -1,17 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The events that wake a stream that waits for a receive WR: a post, its turn, a timer. The wait
-//! itself is in `stream/wait.rs`.
+//! Receiving in a worker, and what queues it. Events wake a stream that waits for a receive WR: a
+//! post, its turn, a timer. The wait itself is in `stream/wait.rs`. The link needs a worker for an
+//! FPDU that the socket has no room for, and for all that is received over SCTP and TLS.
 
-use super::{Closed, Qp, RECEIVE_TIMER, RECEIVE_WORK};
+use super::{Closed, Qp, RECEIVE_TIMER, RECEIVE_WORK, RETRY_MS};
 use crate::{
     driver::Riw,
     queue::receive::{NextTurn, RecvQueue},
 };
-use kernel::{sync::Arc, time::Jiffies};
+use kernel::{
+    sync::{atomic::ordering, Arc},
+    time::{msecs_to_jiffies, Jiffies},
+    workqueue::WorkItem,
+};
 use kernel_ext::workqueue::mod_delayed_work;
 use rdma::Device;
 use trace::Source;
+
+/// Milliseconds until the buffer of an FPDU is requested again that there was no memory for. The
+/// time doubles with each failure, [`HOLD_BACKOFFS`] times: reclaim in a full memory cgroup takes
+/// long, and thousands of streams may do so.
+const HOLD_RETRY_MS: u32 = 100;
+const HOLD_BACKOFFS: u32 = 5;
+
+impl WorkItem<RECEIVE_WORK> for Qp {
+    type Pointer = Arc<Self>;
+
+    /// Receives at once: see [`Qp::retry_receive`].
+    fn run(this: Arc<Self>) {
+        this.catch_up();
+    }
+}
+
+impl WorkItem<RECEIVE_TIMER> for Qp {
+    type Pointer = Arc<Self>;
+
+    /// Receives after some time: see [`Qp::set_receive_timer`].
+    fn run(this: Arc<Self>) {
+        this.catch_up();
+    }
+}
 
 /// Notes that receive WRs have been posted to `queue`: the stream that waits first in line looks
 /// for them, and passes the turn on. Any context. A full barrier.
@@ -25,10 +54,40 @@ pub(crate) fn receive_posted(dev: &Device<Riw>, queue: &RecvQueue) {
 }
 
 impl Qp {
-    /// Lets a worker receive the data in the link: the stream may wait for a receive WR. Any
-    /// context.
+    /// Lets a worker receive the data in the link: the stream may wait for a receive WR, a run may
+    /// have left the rest, an FPDU may need a buffer, or the link process context. Any context.
     pub(crate) fn retry_receive(self: &Arc<Self>) {
         self.queue.kick::<_, RECEIVE_WORK>(self);
+    }
+
+    /// Receives the data in the link, after it has given the FPDU at the front a buffer, if the
+    /// socket has no room for it. Process context; may sleep.
+    fn catch_up(self: &Arc<Self>) {
+        self.in_worker(|| match self.stream.hold() {
+            Ok(()) => {
+                if let Some(connection) = self.connection() {
+                    connection.as_arc_borrow().catch_up();
+                }
+            }
+            Err(failures) => self.hold_later(failures),
+        });
+        // The stream may wait for a receive WR, and may have become the first in line.
+        self.arm_receive_timer();
+    }
+
+    /// Requests the buffer of an FPDU again after some time: there was no memory for it, `failures`
+    /// times. The data stays in the socket, and the peer sends again what TCP has dropped. TCP may
+    /// have no reason to call back. Process context.
+    #[cold]
+    fn hold_later(self: &Arc<Self>, failures: u32) {
+        let time = match self.below_reclaim.load(ordering::Relaxed) {
+            // Memory may become free only when this stream goes on.
+            true => RETRY_MS,
+            false => HOLD_RETRY_MS
+                .saturating_mul(2u32.saturating_pow(failures.saturating_sub(1).min(HOLD_BACKOFFS))),
+        };
+
+        self.set_receive_timer(msecs_to_jiffies(time));
     }
 
     /// Lets the stream whose turn it is look for a receive WR. Any context.
@@ -46,9 +105,8 @@ impl Qp {
             .while_waiting(|left| self.set_receive_timer(left));
     }
 
-    /// Sets the timer after which the stream looks for what it can receive. Process context or
-    /// softirq.
-    pub(super) fn set_receive_timer(self: &Arc<Self>, left: Jiffies) {
+    /// Sets the timer after which a worker receives. Process context or softirq.
+    fn set_receive_timer(self: &Arc<Self>, left: Jiffies) {
         // Under the lock: `destroy` marks the queue pair first, and then cancels the timer.
         let status = self.status.lock();
 

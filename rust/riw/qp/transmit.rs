@@ -2,7 +2,7 @@
 
 //! Transmit runs: a queue pair sends as its state allows.
 
-use super::{stream_error::StreamErrorReason, Qp, TRANSMIT_WORK};
+use super::{stream_error::StreamErrorReason, Qp, RETRY_MS, TRANSMIT_WORK};
 use crate::{
     queue::send::Flush,
     stream::{
@@ -23,8 +23,6 @@ use kernel_ext::workqueue::mod_delayed_work;
 /// Maximum passes of one run before a worker continues: another thread of the process can ring the
 /// doorbell without end.
 const PASSES: u32 = 16;
-/// Milliseconds until a run is repeated that had no memory.
-pub(super) const RETRY_MS: u32 = 4;
 
 impl WorkItem<TRANSMIT_WORK> for Qp {
     type Pointer = Arc<Self>;

@@ -155,9 +155,7 @@ impl Stream {
 
     /// Gives the incomplete FPDU a buffer, if it needs one. Process context; may sleep. Without
     /// memory, fails with the number of failures for this FPDU.
-    ///
-    /// Returns whether it has one now. Then the caller calls [`Self::receive`].
-    pub(crate) fn hold(&self) -> Result<bool, u32> {
+    pub(crate) fn hold(&self) -> Result<(), u32> {
         // The FPDU may have become complete since the worker was scheduled, and also during the
         // allocation.
         let size = match &self.rx.lock().open {
@@ -165,13 +163,13 @@ impl Stream {
             None => None,
         };
         let Some(size) = size else {
-            return Ok(false);
+            return Ok(());
         };
         let buffer = RecvBuf::new(size, &self.memcg);
 
         match &mut self.rx.lock().open {
             Some(open) => open.link.hold(size, buffer),
-            None => Ok(false),
+            None => Ok(()),
         }
     }
 

@@ -121,17 +121,12 @@ impl MpaRx {
     }
 
     /// Gives the FPDU at the front its buffer of `size` bytes, if it still needs one. Any context.
-    /// Returns whether it has one now. Without memory, fails with the number of failures for this
-    /// FPDU.
-    pub(crate) fn hold(
-        &mut self,
-        size: NonZeroUsize,
-        buffer: Result<RecvBuf>,
-    ) -> Result<bool, u32> {
+    /// Without memory, fails with the number of failures for this FPDU.
+    pub(crate) fn hold(&mut self, size: NonZeroUsize, buffer: Result<RecvBuf>) -> Result<(), u32> {
         match (&mut self.incomplete, buffer) {
             (Incomplete::NoRoom { size: needed, .. }, Ok(buffer)) if *needed == size => {
                 self.incomplete = Incomplete::InBuffer(buffer);
-                Ok(true)
+                Ok(())
             }
             (
                 Incomplete::NoRoom {
@@ -144,14 +139,14 @@ impl MpaRx {
                 Err(*failures)
             }
             // Whoever has found another FPDU without room has requested its buffer, too.
-            _ => Ok(false),
+            _ => Ok(()),
         }
     }
 
     /// Notes that the socket has room for the FPDU that it has, or the size of the buffer that the
-    /// FPDU needs. Returns whether the buffer is to be requested now. `look`: a worker looks. After
-    /// a failure only a timer sets the pace, not the peer, until another size is needed.
-    fn set_room(&mut self, needed: Option<NonZeroUsize>, look: bool) -> bool {
+    /// FPDU needs. Returns whether the buffer is to be requested now. After a failure only a timer
+    /// sets the pace, not the peer, until another size is needed.
+    fn set_room(&mut self, needed: Option<NonZeroUsize>) -> bool {
         let this = &mut self.incomplete;
 
         *this = match (core::mem::replace(this, Incomplete::InSocket), needed) {
@@ -162,7 +157,7 @@ impl MpaRx {
             }
             (_, Some(size)) => Incomplete::NoRoom { size, failures: 0 },
         };
-        matches!(this, Incomplete::NoRoom { failures, .. } if look || *failures == 0)
+        matches!(this, Incomplete::NoRoom { failures: 0, .. })
     }
 }
 
@@ -286,7 +281,6 @@ impl Segments for Fpdus<'_> {
             spent,
             ..
         } = self;
-        let is_look = cause == RxCause::Worker;
         // If TCP had to drop octets, it calls back although it has no new ones. After a wait for a
         // receive WR, in which nothing was taken, it may do so without a drop. A change of state,
         // or a look by a worker, shows nothing new: what the last callback has found stays.
@@ -304,17 +298,15 @@ impl Segments for Fpdus<'_> {
             Some(_) if !has_room => NonZeroUsize::new(FPDU_MAX),
             _ => None,
         };
-        let requests_buffer = rx.set_room(size, is_look);
+        let requests_buffer = rx.set_room(size);
 
         rx.left = left;
         rx.blocked = blocked;
         rx.rest = spent;
-        if spent {
-            Ok(Pause::Worker)
-        } else if finished.has_urgent {
+        if !spent && finished.has_urgent {
             Err(Rdmap::CatastrophicStream.into())
-        } else if requests_buffer {
-            Ok(Pause::Buffer)
+        } else if spent || requests_buffer {
+            Ok(Pause::Worker)
         } else {
             Ok(Pause::Event)
         }
