@@ -25,7 +25,7 @@ use crate::{
     stream::Stream,
 };
 use kernel::{
-    new_delayed_work, new_mutex, new_spinlock_irq, new_work,
+    new_delayed_work, new_spinlock_irq, new_work,
     prelude::*,
     sync::{aref::ARef, atomic::Atomic, Arc},
     time::hrtimer::HrTimer,
@@ -316,7 +316,6 @@ impl Qp {
             transmit_work <- new_delayed_work!("riw::Qp::transmit_work"),
             push_work <- new_work!("riw::Qp::push_work"),
             push_timer <- HrTimer::new(),
-            push_handle <- new_mutex!(None, "riw::Qp::push_handle"),
             stay_work <- new_work!("riw::Qp::stay_work"),
             receive_work <- new_work!("riw::Qp::receive_work"),
             receive_timer <- new_delayed_work!("riw::Qp::receive_timer"),

@@ -39,7 +39,7 @@ use kernel::{
     sync::{
         aref::ARef,
         atomic::{ordering, Atomic},
-        Arc, Mutex, SpinLockIrq,
+        Arc, SpinLockIrq,
     },
     time::hrtimer::HrTimer,
     workqueue::{DelayedWork, Work},
@@ -56,7 +56,6 @@ pub(crate) use receive_wait::receive_posted;
 pub(crate) use traits::{Closed, QpConnection, Role};
 
 use owner::Owner;
-use push::PushHandle;
 use state::{CurrentState, Status};
 use sweep::FlushSweep;
 
@@ -95,11 +94,9 @@ pub(crate) struct Qp {
     transmit_work: DelayedWork<Qp, TRANSMIT_WORK>,
     #[pin]
     push_work: Work<Qp, PUSH_WORK>,
-    /// Its handle is `push_handle`.
+    /// `status` has its handle.
     #[pin]
     push_timer: HrTimer<Qp>,
-    #[pin]
-    push_handle: Mutex<PushHandle>,
     #[pin]
     stay_work: Work<Qp, STAY_WORK>,
     #[pin]

@@ -53,20 +53,20 @@ impl WorkItem<PUSH_WORK> for Qp {
 
 impl Qp {
     /// Starts the timer, which expires after `time`. Process context; may sleep. Only a doorbell
-    /// calls this, and ib_core does not run a doorbell beside `destroy`: so no timer starts after
-    /// [`Self::stop_pushing`].
+    /// that has the right to transmit calls this, so one at a time, and ib_core does not run a
+    /// doorbell beside `destroy`: so no timer starts after [`Self::stop_pushing`].
     pub(super) fn push_later(self: &Arc<Self>, time: Delta) {
-        let mut handle = self.push_handle.lock();
-
-        // The drop of a handle stops the timer.
-        *handle = None;
-        *handle = Some(HrTimerPointer::start(self.clone(), time));
+        // The drop of a handle stops the timer, whichever start it is of.
+        self.stop_pushing();
+        let handle = HrTimerPointer::start(self.clone(), time);
+        self.status.lock().push = Some(handle);
     }
 
     /// Stops the timer, and drops the reference that its handle has. Process context; may sleep.
     pub(super) fn stop_pushing(&self) {
-        // The drop waits for the callback, which takes no lock of riw, and puts a reference: not
-        // the last one, as the caller has one.
-        *self.push_handle.lock() = None;
+        let handle = self.status.lock().push.take();
+        // The drop waits for the callback: not under the lock. It puts a reference, but not the
+        // last one, as the caller has one.
+        drop(handle);
     }
 }

@@ -5,6 +5,7 @@
 use crate::{
     link::Transport,
     qp::{
+        push::PushHandle,
         sweep::SweepPlace,
         traits::{QpConnection, Role},
     },
@@ -25,6 +26,8 @@ pub(in crate::qp) struct Status {
     pub(in crate::qp) flush: FlushState,
     /// The place in the sweep of the device.
     pub(in crate::qp) sweep: SweepPlace,
+    /// The handle of the timer for messages that wait.
+    pub(in crate::qp) push: PushHandle,
 }
 
 /// Attributes that the verbs report.
@@ -64,6 +67,7 @@ impl Status {
             },
             flush: FlushState::default(),
             sweep,
+            push: None,
         }
     }
 
