@@ -106,7 +106,7 @@ mod tests {
             }
             assert_eq!(coalescer.decide(QUICKER, 64, false), Wait::No);
             assert!(coalescer.has_waiting());
-            coalescer.sent(Ktime::now(), 64);
+            coalescer.sent(Some(Ktime::now()), 64);
             assert!(!coalescer.has_waiting());
         }
     }

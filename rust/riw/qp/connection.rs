@@ -210,7 +210,7 @@ impl Qp {
         if self.connection().is_some() {
             self.gather_terminate(&mut tx);
             // The rest is lost with the queue pair, and so resets the connection.
-            let _ = tx.send_batch(None);
+            let _ = tx.send_rest();
         }
         tx.stop();
     }

@@ -202,7 +202,7 @@ impl Qp {
         // A Terminate waits for room in the socket, which calls back then, or for memory. After an
         // end by the peer or the consumer nothing waits.
         let has_terminate = tx.has_terminate();
-        let sent = tx.send_batch(None);
+        let sent = tx.send_rest();
         let waits = (sent == Err(EAGAIN) || sent == Err(ENOBUFS))
             && status.state == State::Terminate
             && has_terminate;

@@ -161,25 +161,21 @@ impl Coalescer {
         Wait::Begins(Delta::from_nanos(time))
     }
 
-    /// Notes that a batch of `bytes` has been sent, for the doorbell that was rung at `rung`. Any
-    /// context.
-    pub(super) fn sent(&mut self, rung: Ktime, bytes: usize) {
-        if self.has_waiting() {
-            self.settle();
-        } else if self.until_sample == 0 && (1..BYTES).contains(&bytes) {
-            self.until_sample = PERIOD;
-            self.timed(rung.elapsed().as_nanos());
+    /// Notes that a batch of `bytes` has been sent: for the doorbell that was rung at `rung`, or
+    /// else by another run, mostly that of a worker. Any context.
+    pub(super) fn sent(&mut self, rung: Option<Ktime>, bytes: usize) {
+        match rung {
+            Some(_) if self.has_waiting() => self.settle(),
+            None if self.has_waiting() => self.late(self.last.elapsed().as_nanos()),
+            Some(rung) if self.until_sample == 0 && (1..BYTES).contains(&bytes) => {
+                self.until_sample = PERIOD;
+                self.timed(rung.elapsed().as_nanos());
+            }
+            _ => {}
         }
     }
 
-    /// Notes that another run has sent the batch, mostly that of a worker. Any context.
-    pub(super) fn sent_late(&mut self) {
-        if self.has_waiting() {
-            self.late(self.last.elapsed().as_nanos());
-        }
-    }
-
-    /// As [`Self::sent_late`], `idle` nanoseconds after the last doorbell.
+    /// Notes that another run has sent the batch, `idle` nanoseconds after the last doorbell.
     fn late(&mut self, idle: i64) {
         self.waiting = self.waiting.saturating_sub(1);
         self.settle();

@@ -71,23 +71,10 @@ impl Stream {
         self.complete_rest()?;
 
         for _ in 0..BATCHES {
-            let Some(sender) = &mut tx.sender else {
+            let Some(room) = tx.sender.as_mut().and_then(|sender| sender.room()) else {
                 return Ok(PassResult::Blocked);
             };
-            // Each call takes the link's lock by itself, so the end of the connection does not wait
-            // while payload is gathered.
-            let Ok((room, emss)) = (sender.link).with(|connection| Ok(connection.room_and_emss()))
-            else {
-                return Ok(PassResult::Blocked);
-            };
-            if room == 0 {
-                // Gather nothing that would wait here, perhaps for ever. The socket calls back when
-                // it has room.
-                return Ok(PassResult::Blocked);
-            }
-            sender.segmenter.framing_mut().set_emss(emss);
             let filled = self.fill(tx, room.min(BATCH))?;
-
             let wait = match filled {
                 Filled::All => self.coalesce(tx, rung),
                 _ => Wait::No,
@@ -100,25 +87,37 @@ impl Stream {
                 Wait::Begins(time) => return Ok(PassResult::Coalescing(time)),
                 Wait::GoesOn => return Ok(PassResult::Done),
             }
+            let Tx {
+                sender: Some(sender),
+                batch,
+                coalescer,
+                ..
+            } = &mut *tx
+            else {
+                return Ok(PassResult::Blocked);
+            };
+            let bytes = batch.buf.len();
+
             if filled == Filled::More && room < BATCH {
                 // If the peer's acknowledgments come at once, the send buffer never runs full, and
                 // TCP would keep its initial size, a fraction of a batch.
-                tx.notify_room();
+                sender.notify_room();
             }
-            match tx.send_batch(rung.take()) {
-                Ok(()) => match filled {
-                    Filled::More => {}
-                    Filled::All => return Ok(PassResult::Done),
-                    Filled::Blocked => return Ok(PassResult::Blocked),
-                    Filled::NoMemory => return Ok(PassResult::Retry),
-                },
+            match (sender.link).with(|connection| connection.send(batch)) {
+                Ok(()) => coalescer.sent(rung.take(), bytes),
                 Err(e) if e == ENOBUFS => return Ok(PassResult::Retry),
                 // A full socket calls back when it has room.
                 Err(e) if e == EAGAIN => return Ok(PassResult::Blocked),
                 // The end of a connection is reported.
-                Err(_) if tx.is_link_ended() => return Ok(PassResult::Blocked),
+                Err(_) if sender.is_link_ended() => return Ok(PassResult::Blocked),
                 // Something refuses to send, and nothing reports when that changes.
                 Err(_) => return Err(StreamError::local(Local::LowerLayer)),
+            }
+            match filled {
+                Filled::More => {}
+                Filled::All => return Ok(PassResult::Done),
+                Filled::Blocked => return Ok(PassResult::Blocked),
+                Filled::NoMemory => return Ok(PassResult::Retry),
             }
         }
         Ok(PassResult::Yield)

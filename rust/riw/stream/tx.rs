@@ -187,43 +187,16 @@ impl Tx {
             .is_some_and(|sender| sender.segmenter.terminated())
     }
 
-    /// Sends the batch, as far as the link takes it. `rung`: when the doorbell was rung, if the run
-    /// is in its context and this is its first batch. Process context; may sleep. Fails as `send`
-    /// of a [`Connection`](crate::link::Connection) does.
-    pub(crate) fn send_batch(&mut self, rung: Option<Ktime>) -> Result {
+    /// Sends the rest of the batch, as far as the link takes it: the stream is ending, so nothing
+    /// waits for more messages. Process context; may sleep. Fails as `send` of a
+    /// [`Connection`](crate::link::Connection) does.
+    pub(crate) fn send_rest(&mut self) -> Result {
         let Some(sender) = &self.sender else {
             return Ok(());
         };
-        let bytes = self.batch.buf.len();
 
-        (sender.link).with(|connection| connection.send(&mut self.batch))?;
-        match rung {
-            Some(rung) => self.coalescer.sent(rung, bytes),
-            None => self.coalescer.sent_late(),
-        }
-        Ok(())
-    }
-
-    /// Lets the link report room at the next acknowledgment.
-    pub(super) fn notify_room(&self) {
-        if let Some(sender) = &self.sender {
-            // Without a connection, sending fails.
-            let _ = sender.link.with(|connection| {
-                connection.notify_room();
-                Ok(())
-            });
-        }
-    }
-
-    /// Whether the link has ended, or is about to.
-    #[cold]
-    pub(super) fn is_link_ended(&self) -> bool {
-        let state = self.sender.as_ref().map(|sender| sender.link.state());
-
-        matches!(
-            state,
-            Some(LinkState::ShuttingDown | LinkState::Closed(_)) | None
-        )
+        self.coalescer.forget_waiting();
+        (sender.link).with(|connection| connection.send(&mut self.batch))
     }
 }
 
@@ -243,6 +216,39 @@ impl Sender {
             reads_ahead: false,
             retries_memory: start.retries_memory,
         }
+    }
+
+    /// Returns the bytes that the link has room for, and lets frames have its present EMSS. `None`
+    /// without a connection or without room: nothing must be gathered that would wait here, perhaps
+    /// for ever. The socket calls back when it has room. Process context; may sleep.
+    pub(super) fn room(&mut self) -> Option<usize> {
+        // This takes the link's lock, and the send takes it again: the end of the connection does
+        // not wait while payload is gathered.
+        let (room, emss) = (self.link)
+            .with(|connection| Ok(connection.room_and_emss()))
+            .ok()
+            .filter(|(room, _)| *room != 0)?;
+
+        self.segmenter.framing_mut().set_emss(emss);
+        Some(room)
+    }
+
+    /// Lets the link report room at the next acknowledgment.
+    pub(super) fn notify_room(&self) {
+        // Without a connection, sending fails.
+        let _ = self.link.with(|connection| {
+            connection.notify_room();
+            Ok(())
+        });
+    }
+
+    /// Whether the link has ended, or is about to.
+    #[cold]
+    pub(super) fn is_link_ended(&self) -> bool {
+        matches!(
+            self.link.state(),
+            LinkState::ShuttingDown | LinkState::Closed(_)
+        )
     }
 
     /// Takes the active message: its WR has its buffers no longer, and has its id.
