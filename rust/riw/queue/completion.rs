@@ -260,7 +260,7 @@ impl Cq {
 }
 
 /// Calls the completion handler of the consumer. Process context or softirq; the caller holds none
-/// of the locks 16 to 27 (`Documentation/locking.md`).
+/// of the locks 14 to 23 (`Documentation/locking.md`).
 fn call_consumer(cq: &CqObject) {
     trace::cq_notify(cq);
     match &cq.entries {

@@ -267,7 +267,7 @@ impl QpRecvQueue {
     }
 
     /// Reports that the shared queue has fallen below its limit. Process context or softirq; the
-    /// caller holds none of the locks 16 to 27 (`Documentation/locking.md`).
+    /// caller holds none of the locks 14 to 23 (`Documentation/locking.md`).
     pub(crate) fn report_limit(&self) {
         if let RecvSource::Shared(srq) = &self.source.0 {
             srq.limit_reached();

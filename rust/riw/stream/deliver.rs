@@ -198,8 +198,8 @@ impl Stream {
         }
     }
 
-    /// Notifies the consumer. Process context or softirq; the caller holds none of the locks 16 to
-    /// 27 (`Documentation/locking.md`). Fails if a completion is lost: the consumer can no longer
+    /// Notifies the consumer. Process context or softirq; the caller holds none of the locks 14 to
+    /// 23 (`Documentation/locking.md`). Fails if a completion is lost: the consumer can no longer
     /// know which WRs are done, so the stream must end.
     pub(crate) fn report(&self, unreported: &Unreported) -> Result<(), Lost> {
         self.rq.notify_cq(unreported.recv);
