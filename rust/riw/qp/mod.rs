@@ -8,7 +8,7 @@
 //!   changes the state.
 //! - Sending: [`transmit`] has the runs; [`push`] starts one for messages that have waited for
 //!   more, [`stay`] has those of a worker on another CPU.
-//! - Receiving: [`connection`] gets the events of the link, [`receive_wait`] has a worker receive,
+//! - Receiving: [`connection`] gets the events of the link, [`receive_work`] has a worker receive,
 //!   when the wait for a receive WR may be over, or when the link needs one.
 //! - The end: [`stream_error`] ends a stream, [`error`](mod@error) flushes, and [`sweep`] looks for
 //!   WRs that are posted later.
@@ -22,7 +22,7 @@ mod modify;
 mod owner;
 mod post;
 mod push;
-mod receive_wait;
+mod receive_work;
 mod state;
 pub(crate) mod stay;
 mod stream_error;
@@ -52,7 +52,7 @@ use kernel_ext::{
 };
 use rdma::{event::AsyncEvent, qp::QpCap, Device};
 
-pub(crate) use receive_wait::receive_posted;
+pub(crate) use receive_work::receive_posted;
 pub(crate) use traits::{Closed, QpConnection, Role};
 
 use owner::Owner;

@@ -4,7 +4,7 @@
 //! context, also with interrupts off: posting neither sleeps, transmits, nor calls the consumer. A
 //! worker does that.
 
-use super::{receive_wait::receive_posted, Qp};
+use super::{receive_work::receive_posted, Qp};
 use crate::{
     driver::Riw,
     queue::{kernel_wr::PostedSend, wr::RecvWr},
