@@ -7,7 +7,7 @@ use super::{
     sweep::{FreePlace, SweepPlace},
     Qp,
 };
-use crate::stream::{flush::Flushed, tx::Tx};
+use crate::stream::{flush::Flushed, tx_state::Tx};
 use iwarp::qp::Event;
 use kernel::sync::Arc;
 use rdma::event::AsyncEvent;

@@ -8,7 +8,7 @@ use super::{receive_work::receive_posted, Qp};
 use crate::{
     driver::Riw,
     queue::{kernel_wr::PostedSend, wr::RecvWr},
-    stream::tx::TxRun,
+    stream::tx_state::TxRun,
 };
 use iwarp::qp::State;
 use kernel::{prelude::*, sync::Arc};

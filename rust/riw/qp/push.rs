@@ -4,7 +4,7 @@
 //! `stream/coalesce.rs` decides which messages wait.
 
 use super::{Qp, PUSH_WORK};
-use crate::stream::tx::TxRun;
+use crate::stream::tx_state::TxRun;
 use kernel::{
     impl_has_hr_timer,
     sync::{Arc, ArcBorrow},

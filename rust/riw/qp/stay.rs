@@ -14,7 +14,7 @@ use super::{Qp, STAY_WORK};
 use crate::stream::{
     handover::{Backoff, Visit},
     transmit::PassResult,
-    tx::TxRun,
+    tx_state::TxRun,
 };
 use iwarp::qp::State;
 use kernel::{

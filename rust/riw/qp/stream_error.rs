@@ -5,7 +5,7 @@
 use super::{traits::QpConnection, Qp};
 use crate::{
     counters::Counter,
-    stream::{receive::RxEnd, tx::Tx, StreamError},
+    stream::{receive::RxEnd, tx_state::Tx, StreamError},
 };
 use iwarp::{qp::Event, DdpTagged, Error, Mpa, Quote, Rdmap, TermCode, Terminate};
 use kernel::{prelude::*, sync::Arc};

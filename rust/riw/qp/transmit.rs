@@ -7,7 +7,7 @@ use crate::{
     queue::send::Flush,
     stream::{
         transmit::PassResult,
-        tx::{Tx, TxRun},
+        tx_state::{Tx, TxRun},
         StreamError,
     },
 };

@@ -4,7 +4,7 @@
 
 use crate::{
     queue::{receive::NextTurn, send::Flush, wr::WcStatus},
-    stream::{deliver::Unreported, tx::Tx, Stream},
+    stream::{deliver::Unreported, tx_state::Tx, Stream},
 };
 use kernel::sync::atomic::ordering;
 

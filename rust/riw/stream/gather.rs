@@ -14,7 +14,7 @@ use net::{Room, SendBuf};
 
 /// The message that is being sent.
 pub(super) enum Active {
-    /// A send WR, whose data [`Sender`](super::tx::Sender) has.
+    /// A send WR, whose data [`Sender`](super::tx_state::Sender) has.
     Request {
         place: WrPlace,
         id: WrId,

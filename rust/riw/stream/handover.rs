@@ -14,7 +14,7 @@
 //! - It stays as long as the process gets through clearly more messages than before. If not, the
 //!   next call comes later and later.
 
-use crate::stream::tx::TxRun;
+use crate::stream::tx_state::TxRun;
 use kernel::sync::atomic::{ordering, Atomic};
 use kernel_ext::{
     cpu::{is_realtime, Cpu},

@@ -25,11 +25,11 @@ mod next;
 mod place;
 mod reads;
 pub(crate) mod receive;
-mod rx;
+mod rx_state;
 mod start;
 mod tally;
 pub(crate) mod transmit;
-pub(crate) mod tx;
+pub(crate) mod tx_state;
 mod wait;
 
 pub(crate) use start::{Start, StartRoom};
@@ -54,8 +54,8 @@ use kernel_ext::{
     sync::{new_bh_spinlock, BhSpinLock},
 };
 use reads::Reads;
-use rx::Rx;
-use tx::Tx;
+use rx_state::Rx;
+use tx_state::Tx;
 
 /// The stream of a queue pair, with the queues that it serves.
 #[pin_data]

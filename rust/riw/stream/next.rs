@@ -8,7 +8,7 @@ use crate::{
         deliver::Lost,
         gather::{check_access, Active},
         reads::{AwaitedResponse, Inbound, Outbound},
-        tx::Sender,
+        tx_state::Sender,
         Stream, StreamError,
     },
 };

@@ -9,7 +9,7 @@ use crate::{
     stream::{
         deliver::Unreported,
         place::{Placer, Reception},
-        rx::{OpenRx, Rx},
+        rx_state::{OpenRx, Rx},
         tally::Tally,
         Stream, StreamError,
     },

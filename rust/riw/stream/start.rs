@@ -4,7 +4,7 @@
 
 use super::{
     reads::{Reads, ReadsRoom},
-    tx::Sender,
+    tx_state::Sender,
     Stream,
 };
 use crate::link::{Framer, Link};

@@ -4,7 +4,7 @@
 
 use crate::{
     counters::{Counter, Counters},
-    stream::tx::TxRun,
+    stream::tx_state::TxRun,
 };
 use iwarp::{AtomicOp, Message, Segment};
 

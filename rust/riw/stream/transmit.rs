@@ -10,7 +10,7 @@ use crate::{
         coalesce::Wait,
         gather::{Active, Gatherer, Stop},
         next::NextMessage,
-        tx::{Sender, Tx},
+        tx_state::{Sender, Tx},
         Stream, StreamError,
     },
 };
