@@ -16,21 +16,34 @@ pub struct UserAbi {
     pub driver_id: u32,
     /// The version of the ABI (`ib_device_ops::uverbs_abi_ver`).
     pub version: u32,
-    /// Processes ring a doorbell for receive WRs, too.
-    pub recv_doorbell: bool,
+    /// The commands that ib_core accepts beside those that it always does
+    /// (`ib_device::uverbs_cmd_mask`).
+    pub commands: &'static [UserCommand],
+}
+
+/// A command of a process that ib_core accepts only if the driver asks for it (`enum
+/// ib_uverbs_write_cmds`, `include/uapi/rdma/ib_user_verbs.h`).
+#[derive(Clone, Copy, Debug)]
+pub enum UserCommand {
+    /// [`QpVerbs::user_post_send`](crate::ops::QpVerbs::user_post_send).
+    PostSend,
+    /// [`QpVerbs::user_post_recv`](crate::ops::QpVerbs::user_post_recv).
+    PostRecv,
+    /// [`SrqVerbs::user_post_recv`](crate::ops::SrqVerbs::user_post_recv).
+    PostSrqRecv,
 }
 
 impl UserAbi {
-    /// Returns the commands that devices with this ABI add to ib_core's
-    /// (`ib_device::uverbs_cmd_mask`): user space rings doorbells by them.
-    pub(crate) fn commands(&self) -> u64 {
-        let send = 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_SEND;
-        let recv = 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_RECV
-            | 1 << bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_SRQ_RECV;
+    /// Returns the commands as a mask.
+    pub(crate) fn command_mask(&self) -> u64 {
+        let bit = |command: &UserCommand| match command {
+            UserCommand::PostSend => bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_SEND,
+            UserCommand::PostRecv => bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_RECV,
+            UserCommand::PostSrqRecv => {
+                bindings::ib_uverbs_write_cmds_IB_USER_VERBS_CMD_POST_SRQ_RECV
+            }
+        };
 
-        match self.recv_doorbell {
-            true => send | recv,
-            false => send,
-        }
+        (self.commands.iter()).fold(0, |mask, command| mask | 1 << bit(command))
     }
 }

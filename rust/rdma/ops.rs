@@ -151,9 +151,9 @@ pub trait SrqVerbs<T: Driver>: Sized + Send + Sync {
     fn set_limit(srq: &Srq<T>, limit: u32) -> Result;
     /// Returns the attributes of a shared receive queue (`query_srq`).
     fn query(srq: &Srq<T>) -> SrqAttr;
-    /// Handles the doorbell of a shared receive queue (`post_srq_recv` without a WR), as
-    /// [`QpVerbs::ring_recv_doorbell`] does.
-    fn ring_doorbell(srq: &Srq<T>) -> Result;
+    /// Handles a call of a process that posts an empty list of WRs to a shared receive queue
+    /// (`post_srq_recv`), as [`QpVerbs::user_post_send`] does.
+    fn user_post_recv(srq: &Srq<T>) -> Result;
     /// Takes WRs that a kernel user posts to a shared receive queue (`post_srq_recv`), as
     /// [`QpVerbs::post_send`] does.
     fn post_recv(srq: &Srq<T>, wrs: &mut RecvWrs<'_>) -> Result;
@@ -184,12 +184,13 @@ pub trait QpVerbs<T: Driver>: Sized + Send + Sync {
     /// process, or of a kernel user. rdma_cm passes on any number that a process supplies. Process
     /// context, maybe with a spin lock held and interrupts off; must not sleep.
     fn is_of_caller(qp: &Qp<T>) -> bool;
-    /// Handles the doorbell: a user process has posted WRs to its send queue (`post_send` without a
-    /// WR).
-    fn ring_doorbell(qp: &Qp<T>) -> Result;
-    /// Handles the doorbell of a queue pair's own receive queue (`post_recv` without a WR), with an
-    /// ABI that has [`UserAbi::recv_doorbell`]. Fails with `EINVAL` if the receive queue is shared.
-    fn ring_recv_doorbell(qp: &Qp<T>) -> Result;
+    /// Handles a call of a process that posts an empty list of WRs to the send queue (`post_send`).
+    /// Its meaning is defined by the driver's ABI with user space. A list that is not empty is
+    /// refused: the WRs of a process could name any memory of the kernel.
+    fn user_post_send(qp: &Qp<T>) -> Result;
+    /// Handles a call of a process that posts an empty list of WRs to the receive queue
+    /// (`post_recv`), as [`Self::user_post_send`] does.
+    fn user_post_recv(qp: &Qp<T>) -> Result;
     /// Takes WRs that a kernel user posts to the send queue (`post_send`), in order. Any context;
     /// must not sleep, and must not call the consumer.
     ///

@@ -10,7 +10,7 @@ use crate::{
     object::Object,
     ops::{Driver, SrqVerbs},
     pd::Pd,
-    wr::{refuse_all, PostedQueue, RecvWrs},
+    wr::{refuse_any, PostedQueue, RecvWrs},
     Device, Exchange, Udata,
 };
 use kernel::{error::from_result, ffi::c_int, prelude::*, sync::Arc, types::Opaque};
@@ -200,8 +200,7 @@ impl<T: Driver> Callbacks<T> {
         0
     }
 
-    /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of
-    /// a kernel user.
+    /// An empty list of a process, or WRs of a kernel user, as for `post_send`.
     ///
     /// # Safety
     ///
@@ -212,22 +211,19 @@ impl<T: Driver> Callbacks<T> {
         bad_wr: *mut *const bindings::ib_recv_wr,
     ) -> c_int {
         // SAFETY: ib_core passes a created queue, and does not destroy it while a verb for it runs.
-        // It sets `uobject` before it creates the queue, and does not change it.
-        let (this, of_process) = unsafe { (Srq::<T>::from_raw(srq), !(*srq).uobject.is_null()) };
+        let this = unsafe { Srq::<T>::from_raw(srq) };
 
         from_result(|| {
-            if of_process && wr.is_null() {
-                T::Srq::ring_doorbell(this)?;
-                return Ok(0);
-            }
-            // SAFETY: The consumer passes a list of valid WRs and a valid pointer for the one that
-            // fails, and keeps the memory that the WRs name until they are complete. The list is
-            // used only if the consumer is in the kernel: only then the queue has an account.
-            unsafe {
-                let queue = (this.queue()).ok_or_else(|| refuse_all(wr, bad_wr))?;
+            let Some(queue) = this.queue() else {
+                // SAFETY: ib_core passes a valid pointer for the WR that failed.
+                unsafe { refuse_any(wr, bad_wr)? };
+                return T::Srq::user_post_recv(this).map(|()| 0);
+            };
 
-                RecvWrs::post(queue, wr, bad_wr, |wrs| T::Srq::post_recv(this, wrs))
-            }
+            // SAFETY: The consumer passes a list of valid WRs and a valid pointer for the one that
+            // fails, and keeps the memory that the WRs name until they are complete. It is in the
+            // kernel: only then the queue has an account.
+            unsafe { RecvWrs::post(queue, wr, bad_wr, |wrs| T::Srq::post_recv(this, wrs)) }
         })
     }
 }

@@ -3,8 +3,8 @@
 //! Work requests that kernel users post.
 //!
 //! A kernel user passes WRs by reference. The driver copies the parts that it needs, and later
-//! completes each WR by its [`WrId`]: see [`crate::wc`]. User processes write their WRs to rings of
-//! the driver instead.
+//! completes each WR by its [`WrId`]: see [`crate::wc`]. Processes cannot post WRs by reference:
+//! their calls of these verbs have empty lists.
 //!
 //! C header: `include/rdma/ib_verbs.h`
 
@@ -30,17 +30,18 @@ use kernel::{prelude::*, sync::Arc};
 use list::take;
 use riw_bindings as bindings;
 
-/// Refuses the WRs of a call of a process, which posts through its rings: all from `first` on.
-///
-/// Returns the error.
+/// Refuses the WRs of a call of a process. Fails with `EOPNOTSUPP` unless the list is empty.
 ///
 /// # Safety
 ///
 /// `bad` must be valid for a write.
-pub(crate) unsafe fn refuse_all<W>(first: *const W, bad: *mut *const W) -> Error {
+pub(crate) unsafe fn refuse_any<W>(first: *const W, bad: *mut *const W) -> Result {
+    if first.is_null() {
+        return Ok(());
+    }
     // SAFETY: The caller promises it.
     unsafe { *bad = first };
-    EOPNOTSUPP
+    Err(EOPNOTSUPP)
 }
 
 /// Maximum SGEs of a WR of a kernel user.

@@ -26,7 +26,7 @@ impl Info {
         dev.phys_port_cnt = 1;
         dev.num_comp_vectors = self.completion_vectors;
         dev.local_dma_lkey = LOCAL_DMA_LKEY;
-        dev.uverbs_cmd_mask |= self.abi.commands();
+        dev.uverbs_cmd_mask |= self.abi.command_mask();
         // The user chooses the TCP port; there is no port mapper.
         dev.iw_driver_flags = bindings::iw_flags_IW_F_NO_PORT_MAP;
         copy_name(&mut dev.node_desc, self.description);

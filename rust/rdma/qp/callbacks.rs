@@ -9,7 +9,7 @@ use crate::{
     ops::{Driver, QpVerbs},
     pd::Pd,
     srq::Srq,
-    wr::{refuse_all, PostedQueue, PostedQueues, QueueOfPair, RecvWrs, SendWrs},
+    wr::{refuse_any, PostedQueue, PostedQueues, QueueOfPair, RecvWrs, SendWrs},
     Exchange, Udata,
 };
 use core::ptr::NonNull;
@@ -269,8 +269,8 @@ impl<T: Driver> Callbacks<T> {
         0
     }
 
-    /// The doorbell of a user process, whose WRs are in its ring, if `wr` is null. Otherwise WRs of
-    /// a kernel user: WRs of a process could name any memory of the kernel, and are refused.
+    /// An empty list of a process, or WRs of a kernel user: WRs of a process could name any memory
+    /// of the kernel, and are refused.
     ///
     /// # Safety
     ///
@@ -282,16 +282,14 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for it
         // runs.
-        let (this, of_process) = unsafe { (Qp::<T>::from_raw(qp), is_of_process(qp)) };
+        let this = unsafe { Qp::<T>::from_raw(qp) };
 
         from_result(|| {
-            if of_process && wr.is_null() {
-                T::Qp::ring_doorbell(this)?;
-                return Ok(0);
-            }
-            // SAFETY: ib_core passes a valid pointer for the WR that failed.
-            let lent = (this.lent()).ok_or_else(|| unsafe { refuse_all(wr, bad_wr) })?;
-
+            let Some(lent) = this.lent() else {
+                // SAFETY: ib_core passes a valid pointer for the WR that failed.
+                unsafe { refuse_any(wr, bad_wr)? };
+                return T::Qp::user_post_send(this).map(|()| 0);
+            };
             let post = |wrs: &mut SendWrs<'_, T>| T::Qp::post_send(this, wrs);
 
             // SAFETY: The consumer passes a list of valid WRs of this queue and a valid pointer for
@@ -301,7 +299,7 @@ impl<T: Driver> Callbacks<T> {
         })
     }
 
-    /// The doorbell of a user process, or WRs of a kernel user, as for `post_send`.
+    /// An empty list of a process, or WRs of a kernel user, as for `post_send`.
     ///
     /// # Safety
     ///
@@ -313,15 +311,14 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         // SAFETY: ib_core passes a created queue pair, and does not destroy it while a verb for it
         // runs.
-        let (this, of_process) = unsafe { (Qp::<T>::from_raw(qp), is_of_process(qp)) };
+        let this = unsafe { Qp::<T>::from_raw(qp) };
 
         from_result(|| {
-            if of_process && wr.is_null() {
-                T::Qp::ring_recv_doorbell(this)?;
-                return Ok(0);
-            }
-            // SAFETY: ib_core passes a valid pointer for the WR that failed.
-            let lent = (this.lent()).ok_or_else(|| unsafe { refuse_all(wr, bad_wr) })?;
+            let Some(lent) = this.lent() else {
+                // SAFETY: ib_core passes a valid pointer for the WR that failed.
+                unsafe { refuse_any(wr, bad_wr)? };
+                return T::Qp::user_post_recv(this).map(|()| 0);
+            };
 
             // SAFETY: The consumer passes a list of valid WRs of this queue and a valid pointer for
             // the one that fails, and keeps the memory that the WRs name until they are complete.

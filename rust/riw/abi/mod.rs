@@ -10,7 +10,10 @@ pub(crate) mod siw;
 
 use kernel::prelude::*;
 use kernel_ext::module_param_word;
-use rdma::{abi::UserAbi, Exchange};
+use rdma::{
+    abi::{UserAbi, UserCommand},
+    Exchange,
+};
 use riw_abi::udata::{
     AllocContextResponse, CreateRequest, FEATURE_ATOMICS, FEATURE_MASKED_ATOMICS,
     FEATURE_MEMORY_WINDOWS, FEATURE_REREG_MR, FEATURE_RESIZE_CQ, FEATURE_TIMESTAMPS,
@@ -44,18 +47,23 @@ impl Provider {
 /// The ABIs, for ib_core.
 pub(crate) const USER_ABIS: &[UserAbi] = &[SIW, RIW];
 
-/// siw's, for rdma-core's libsiw.
+/// siw's, for rdma-core's libsiw. Processes write WRs to rings, and ring the doorbell of a send
+/// queue by a post of no WR.
 const SIW: UserAbi = UserAbi {
     driver_id: rdma::abi::DRIVER_SIW,
     version: siw::VERSION,
-    recv_doorbell: false,
+    commands: &[UserCommand::PostSend],
 };
 
-/// riw's own.
+/// riw's own. There are doorbells of receive queues, too.
 const RIW: UserAbi = UserAbi {
     driver_id: riw_abi::DRIVER_ID,
     version: riw_abi::VERSION,
-    recv_doorbell: true,
+    commands: &[
+        UserCommand::PostSend,
+        UserCommand::PostRecv,
+        UserCommand::PostSrqRecv,
+    ],
 };
 
 /// Returns the ABI of a provider, for ib_core. Any context.

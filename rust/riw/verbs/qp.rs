@@ -42,11 +42,11 @@ impl QpVerbs<Riw> for Arc<Qp> {
         qp.is_of_caller()
     }
 
-    fn ring_doorbell(qp: &QpObject) -> Result {
+    fn user_post_send(qp: &QpObject) -> Result {
         Qp::ring_doorbell(qp)
     }
 
-    fn ring_recv_doorbell(qp: &QpObject) -> Result {
+    fn user_post_recv(qp: &QpObject) -> Result {
         Qp::ring_recv_doorbell(qp)
     }
 

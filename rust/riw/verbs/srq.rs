@@ -30,7 +30,7 @@ impl SrqVerbs<Riw> for RecvQueue {
         srq.attr()
     }
 
-    fn ring_doorbell(srq: &SrqObject) -> Result {
+    fn user_post_recv(srq: &SrqObject) -> Result {
         trace::srq_doorbell(srq);
         receive_posted(srq.device(), srq);
         Ok(())
