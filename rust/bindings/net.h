@@ -5,6 +5,8 @@
 #include <linux/if_arp.h>
 #include <linux/key.h>
 #include <linux/netdevice.h>
+#include <linux/random.h>
+#include <linux/siphash.h>
 #include <linux/uio.h>
 #include <net/sock.h>
 #include <net/tcp.h>

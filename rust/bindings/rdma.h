@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Headers that rust/rdma binds. */
-#include <linux/random.h>
-#include <linux/siphash.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>

@@ -65,6 +65,13 @@ impl Cpu {
     }
 }
 
+/// Returns the number of possible CPUs (`num_possible_cpus()`, `include/linux/cpumask.h`). Any
+/// context.
+pub fn num_possible() -> u32 {
+    // SAFETY: num_possible_cpus() has no preconditions.
+    unsafe { bindings::num_possible_cpus() }
+}
+
 /// Whether the caller is the only task that is ready to run on its CPU. Process context.
 pub fn is_alone() -> bool {
     // SAFETY: The function has no preconditions.

@@ -2,8 +2,8 @@
 
 //! Additions to the kernel's `kernel` crate for any driver: locks for data shared with softirqs,
 //! the right to do some work, owned work queues, memory cgroups, allocation scopes, rate limits,
-//! per-CPU counters, idle CPUs, times, growth of vectors, network devices and namespaces, bytes
-//! that are copied, and helpers for KUnit suites.
+//! per-CPU counters, idle CPUs, times, random numbers, growth of vectors, network devices and
+//! namespaces, bytes that are copied, and helpers for KUnit suites.
 //!
 //! Nothing here depends on sockets or RDMA. All of it could move to `rust/kernel`, each file to
 //! the module of its name.
@@ -20,6 +20,7 @@ pub mod module_param;
 pub mod net;
 pub mod octets;
 pub mod percpu;
+pub mod random;
 pub mod ratelimit;
 pub mod runner;
 pub mod sync;

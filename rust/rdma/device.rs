@@ -341,30 +341,5 @@ unsafe impl<T: Driver> Send for Registered<T> {}
 // SAFETY: `&Registered` gives access to a `&Device` only, and `Device` is `Sync`.
 unsafe impl<T: Driver> Sync for Registered<T> {}
 
-/// Returns the number of possible CPUs (`num_possible_cpus()`, `include/linux/cpumask.h`). Any
-/// context.
-pub fn possible_cpus() -> i32 {
-    // SAFETY: num_possible_cpus() has no preconditions.
-    unsafe { bindings::num_possible_cpus() }
-        .try_into()
-        .unwrap_or(i32::MAX)
-}
-
-/// Returns an unpredictable number (`get_random_u64()`, `drivers/char/random.c`). Any context.
-pub fn random() -> u64 {
-    // SAFETY: get_random_u64() has no preconditions.
-    unsafe { bindings::get_random_u64() }
-}
-
-/// Returns a hash of three numbers, which is the same on all machines (`siphash_3u64()`,
-/// `lib/siphash.c`, with a zero key). Any context.
-pub fn hash(a: u64, b: u64, c: u64) -> u64 {
-    /// No secret: equal input must give equal hashes.
-    const KEY: bindings::siphash_key_t = bindings::siphash_key_t { key: [0; 2] };
-
-    // SAFETY: The key is valid for reads during the call, which only reads it.
-    unsafe { bindings::siphash_3u64(a, b, c, &KEY) }
-}
-
 /// Namespace for the callbacks of driver `T`.
 pub(crate) struct Callbacks<T: Driver>(PhantomData<T>);

@@ -22,6 +22,7 @@ use kernel::{
     sync::{aref::ARef, Arc},
     types::Opaque,
 };
+use kernel_ext::random::random_u32;
 use riw_bindings as bindings;
 
 /// ib_core's part of a region (`struct ib_mr`, `include/rdma/ib_verbs.h`), and the RCU head that
@@ -196,8 +197,7 @@ impl<T: Driver> MrTable<T> {
     /// Fails with `ENOSPC` if it finds no free index, `ENOMEM` without memory.
     pub(crate) fn reserve(&self) -> Result<u32> {
         for _ in 0..ATTEMPTS {
-            // SAFETY: get_random_u32() has no preconditions.
-            let stag = unsafe { bindings::get_random_u32() };
+            let stag = random_u32();
 
             if stag >> 8 == 0 {
                 continue;

@@ -216,7 +216,7 @@ impl Devices {
         let info = Info {
             node_guid: identity.node_guid,
             description: c"Software iWARP, in Rust",
-            completion_vectors: rdma::device::possible_cpus(),
+            completion_vectors: kernel_ext::cpu::num_possible().try_into()?,
             abi: abi::user_abi(provider),
         };
         let cm = CmDevice::new(netdev, self.cm.clone())?;

@@ -3,6 +3,7 @@
 //! GIDs and GUIDs of devices.
 
 use kernel::prelude::*;
+use kernel_ext::random::{hash_3u64, random_u64};
 
 /// The identity of a device.
 pub(crate) struct Identity {
@@ -46,7 +47,7 @@ impl Identity {
 /// distinguishes hosts. It stays the same when riw is loaded again.
 fn node_guid(netdev: &net::NetDevice) -> Result<[u8; 8]> {
     let [a, b, c, d, e, f] = ethernet_address(netdev).unwrap_or_default();
-    let hash = rdma::device::hash(
+    let hash = hash_3u64(
         netdev.netns().ok_or(ENODEV)?.cookie(),
         netdev.ifindex().into(),
         u64::from_be_bytes([0, 0, a, b, c, d, e, f]),
@@ -68,7 +69,7 @@ fn ethernet_address(netdev: &net::NetDevice) -> Option<[u8; 6]> {
 
 /// Returns a random, locally administered unicast address.
 fn random_address() -> [u8; 6] {
-    let [a, b, c, d, e, f, ..] = rdma::device::random().to_ne_bytes();
+    let [a, b, c, d, e, f, ..] = random_u64().to_ne_bytes();
 
     [a & 0xfc | 0x02, b, c, d, e, f]
 }

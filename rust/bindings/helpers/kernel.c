@@ -198,6 +198,11 @@ u64 riw_helper_percpu_sum_u64(u64 __percpu *counter)
 	return sum;
 }
 
+unsigned int riw_helper_num_possible_cpus(void)
+{
+	return num_possible_cpus();
+}
+
 /*
  * Returns the next online CPU of this node behind the running one, or behind `last` if that is not
  * -1, on which work of the kernel may run; -1 if there is no other than the running one. The caller

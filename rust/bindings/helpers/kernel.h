@@ -32,6 +32,7 @@ void *riw_helper_kvzalloc_charged(size_t size);
 void riw_helper_ratelimit_state_init(struct ratelimit_state *rs, int interval, int burst);
 int riw_helper_ratelimit_state_reset_miss(struct ratelimit_state *rs);
 
+unsigned int riw_helper_num_possible_cpus(void);
 int riw_helper_other_cpu(int last);
 u64 riw_helper_cpu_idle_us(int cpu);
 bool riw_helper_is_alone(void);

@@ -85,11 +85,6 @@ bool riw_helper_ib_device_is_moving(struct ib_device *dev)
 	return mutex_is_locked(&dev->unregistration_lock);
 }
 
-unsigned int riw_helper_num_possible_cpus(void)
-{
-	return num_possible_cpus();
-}
-
 /* Inline functions if CONFIG_MODULES is not set. */
 bool riw_helper_try_module_get(struct module *module)
 {

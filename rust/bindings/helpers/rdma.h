@@ -26,7 +26,6 @@ enum ib_mtu riw_helper_ib_mtu_int_to_enum(int mtu);
 void riw_helper_ibdev_dbg_limited(struct ib_device *dev, struct ratelimit_state *rs,
 				  const void *line);
 bool riw_helper_ib_device_is_moving(struct ib_device *dev);
-unsigned int riw_helper_num_possible_cpus(void);
 bool riw_helper_try_module_get(struct module *module);
 void riw_helper_module_put(struct module *module);
 u32 riw_helper_hash_secret(u64 secret);

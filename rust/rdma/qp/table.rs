@@ -2,7 +2,6 @@
 
 //! The table of queue pairs by number.
 
-use crate::device::random;
 use core::ptr::NonNull;
 use kernel::{
     new_spinlock_irq,
@@ -10,6 +9,7 @@ use kernel::{
     rbtree::{RBTree, RBTreeNode},
     sync::SpinLockIrq,
 };
+use kernel_ext::random::random_u64;
 use riw_bindings as bindings;
 
 /// Queue pair numbers have 24 bits. 0 and 1 are special queue pairs of other transports.
@@ -58,7 +58,7 @@ impl QpTable {
     /// memory.
     pub(super) fn take_number(&self) -> Result<TakenNumber<'_>> {
         for _ in 0..ATTEMPTS {
-            let [a, b, c, ..] = random().to_ne_bytes();
+            let [a, b, c, ..] = random_u64().to_ne_bytes();
             let number = u32::from_ne_bytes([a, b, c, 0]) & MASK;
 
             if number < FIRST {
