@@ -4,10 +4,6 @@
 
 use riw_bindings as bindings;
 
-/// The driver id of siw (`RDMA_DRIVER_SIW`, `include/uapi/rdma/ib_user_ioctl_verbs.h`), for which
-/// rdma-core chooses its libsiw.
-pub const DRIVER_SIW: u32 = bindings::rdma_driver_id_RDMA_DRIVER_SIW;
-
 /// An ABI of a driver with user space. A device has one of them.
 #[derive(Debug)]
 pub struct UserAbi {

@@ -124,7 +124,7 @@ impl<T: Driver> Device<T> {
     /// context.
     ///
     /// Fails with `EBUSY` if there is only one that another driver made, with one of this driver's
-    /// ids; siw has one of them, too.
+    /// ids.
     pub fn on(netdev: &NetDevice) -> Result<Option<Registered<T>>> {
         let mut found = Ok(None);
 
@@ -189,8 +189,8 @@ impl<T: Driver> Device<T> {
         unsafe { CoreDevice::from_raw(Self::core_device(self.as_raw())) }
     }
 
-    /// Logs a line about the device as `dev_dbg()` does: if dynamic debug is on for riw, within
-    /// `limit`. Any context.
+    /// Logs a line about the device as `dev_dbg()` does: if dynamic debug is on for the module,
+    /// within `limit`. Any context.
     pub fn debug(&self, limit: &RateLimit, line: fmt::Arguments<'_>) {
         // SAFETY: The device and the limit are borrowed, and initialized by their type invariants.
         // The helper prints `line` by `%pA`, which takes a pointer to a `fmt::Arguments`, before it

@@ -50,7 +50,7 @@ pub(crate) const USER_ABIS: &[UserAbi] = &[SIW, RIW];
 /// siw's, for rdma-core's libsiw. Processes write WRs to rings, and ring the doorbell of a send
 /// queue by a post of no WR.
 const SIW: UserAbi = UserAbi {
-    driver_id: rdma::abi::DRIVER_SIW,
+    driver_id: siw::DRIVER_ID,
     version: siw::VERSION,
     commands: &[UserCommand::PostSend],
 };

@@ -8,6 +8,9 @@
 use kernel::prelude::*;
 use rdma::wc::{WcOpcode, WcStatus};
 
+/// The driver id of siw (`RDMA_DRIVER_SIW`, `include/uapi/rdma/ib_user_ioctl_verbs.h`), for which
+/// rdma-core chooses its libsiw.
+pub(crate) const DRIVER_ID: u32 = 18;
 /// The version of this ABI.
 pub(crate) const VERSION: u32 = 1;
 
