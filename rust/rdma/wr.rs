@@ -44,9 +44,6 @@ pub(crate) unsafe fn refuse_any<W>(first: *const W, bad: *mut *const W) -> Resul
     Err(EOPNOTSUPP)
 }
 
-/// Maximum SGEs of a WR of a kernel user.
-pub const MAX_SGE: usize = 6;
-
 /// The lkey by which kernel users name any memory of the kernel (`ib_device::local_dma_lkey`). No
 /// region has it.
 pub const LOCAL_DMA_LKEY: u32 = 0;
@@ -354,11 +351,11 @@ impl<T: Driver> SendWr<'_, T> {
 
     /// Takes the WR, with the memory that it names. Fails with `EOPNOTSUPP` if drivers of this
     /// crate do not support its operation; `ENOMEM` if the driver has too many WRs of the queue;
-    /// `EINVAL` if it has too many SGEs. A WR that registers memory also fails with `EINVAL` if
-    /// none is mapped, if the range wraps, or if the STag is of another region.
+    /// `EINVAL` if it has more than `N` SGEs. A WR that registers memory also fails with `EINVAL`
+    /// if none is mapped, if the range wraps, or if the STag is of another region.
     // Its frame has copies of both.
     #[inline(never)]
-    pub fn take(self) -> Result<(SendOperation, Posted)> {
+    pub fn take<const N: usize>(self) -> Result<(SendOperation, Posted<N>)> {
         let other = match self.registers() {
             true => None,
             false => Some(self.operation().ok_or(EOPNOTSUPP)?),

@@ -2,10 +2,12 @@
 
 //! The SGEs of a WR, and the length that a completion reports against its buffers.
 
-use super::{Ends, Posted, PostedQueue, PostedQueues, QueueOfPair, RecvWrs, WrId};
+use super::{Ends, PostedQueue, PostedQueues, QueueOfPair, RecvWrs, WrId};
 use core::ptr;
 use kernel::{ffi::c_int, prelude::*, sync::Arc};
 use riw_bindings as bindings;
+
+type Posted = super::Posted<6>;
 
 /// Returns a queue.
 pub(crate) fn queue(shared: bool) -> Result<Arc<PostedQueue>> {
@@ -120,7 +122,7 @@ mod tests {
             // SAFETY: The WRs have no SGEs, and `bad` is valid.
             let posted = unsafe {
                 RecvWrs::post(&queue, first, &raw mut bad, |wrs| {
-                    while let Some(wr) = wrs.take() {
+                    while let Some(wr) = wrs.take::<0>() {
                         ids.push(wr?.give_up(), GFP_KERNEL)?;
                     }
                     Ok(())
@@ -152,7 +154,7 @@ mod tests {
             let posted = unsafe {
                 RecvWrs::post(&queue, first, &raw mut bad, |wrs| {
                     for _ in 0..take {
-                        drop(wrs.take());
+                        drop(wrs.take::<0>());
                     }
                     Err(EBUSY)
                 })
@@ -205,7 +207,7 @@ mod tests {
             let posted = unsafe {
                 RecvWrs::post(&queue, first, &raw mut bad, |wrs| {
                     for _ in 0..take {
-                        let Some(wr) = wrs.take() else { break };
+                        let Some(wr) = wrs.take::<0>() else { break };
                         ids.push(wr?.give_up(), GFP_KERNEL)?;
                     }
                     Ok(())

@@ -167,7 +167,7 @@ pub type RecvWrs<'a> = PostedList<'a, bindings::ib_recv_wr, ()>;
 impl RecvWrs<'_> {
     /// Takes the next WR, with the memory that it names. Any context. Fails as
     /// [`SendWr::take`](super::SendWr::take) does.
-    pub fn take(&mut self) -> Option<Result<Posted>> {
+    pub fn take<const N: usize>(&mut self) -> Option<Result<Posted<N>>> {
         let raw = self.step()?;
         // SAFETY: The WR is of the list, so it is valid. Its consumer keeps the memory until it
         // learns that the WR is complete: see `post`.
@@ -187,11 +187,11 @@ impl RecvWrs<'_> {
 ///
 /// `raw` must be a valid WR of that call. The consumer must keep the memory until it learns that
 /// the WR is complete.
-pub(super) unsafe fn take<W: RawWr>(
+pub(super) unsafe fn take<W: RawWr, const N: usize>(
     queue: &Arc<PostedQueue>,
     call: Call,
     raw: NonNull<W>,
-) -> Result<(Posted, Entry)> {
+) -> Result<(Posted<N>, Entry)> {
     // SAFETY: The caller promises it.
     unsafe {
         let (id, list, count) = W::parts(raw.as_ptr());

@@ -4,7 +4,7 @@
 
 use super::{
     account::{Call, Effect, Entry},
-    Ends, PostedQueue, WrId, INVALIDATES, LOCAL_DMA_LKEY, MAX_SGE,
+    Ends, PostedQueue, WrId, INVALIDATES, LOCAL_DMA_LKEY,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{ffi::c_int, prelude::*, sync::Arc};
@@ -47,23 +47,23 @@ impl PostedSge {
 }
 
 /// A WR that was posted: its id, its SGEs, and the right to access the kernel memory that they
-/// name.
+/// name. It has room for `N` SGEs: the driver chooses how many a WR may have.
 ///
 /// The consumer keeps the memory until it learns that the WR is complete. So the id comes out only
 /// when the memory is given up, and the completion consumes it: see [`Self::give_up`]. The consumer
 /// also learns it by the completion of a later WR, an error of the post, and the end of the queue:
 /// all of these respect the ids that the driver still has.
 #[derive(Debug)]
-pub struct Posted {
+pub struct Posted<const N: usize> {
     id: WrId,
-    sges: [PostedSge; MAX_SGE],
+    sges: [PostedSge; N],
     count: usize,
 }
 
-impl Posted {
+impl<const N: usize> Posted<N> {
     /// Copies the SGEs of a WR, and enters it in the account of its queue. `ends`: which
-    /// registration the WR ends. Fails with `EINVAL` if there are too many SGEs, or not one sink to
-    /// be invalidated, `ENOMEM` if the account is full.
+    /// registration the WR ends. Fails with `EINVAL` if there are more than `N` SGEs, or not one
+    /// sink to be invalidated, `ENOMEM` if the account is full.
     ///
     /// # Safety
     ///
@@ -78,7 +78,7 @@ impl Posted {
         ends: Ends,
     ) -> Result<(Self, Entry)> {
         let count = usize::try_from(count)?;
-        let mut sges = [PostedSge::default(); MAX_SGE];
+        let mut sges = [PostedSge::default(); N];
 
         for (at, to) in sges.get_mut(..count).ok_or(EINVAL)?.iter_mut().enumerate() {
             // The list need not be aligned: that of iSER is in a packed struct (`struct
@@ -120,7 +120,7 @@ impl Posted {
     /// Gives the memory up, and returns the id, for the completion. Any context.
     ///
     /// ```
-    /// fn complete(wr: rdma::wr::Posted) -> rdma::wr::WrId {
+    /// fn complete(wr: rdma::wr::Posted<4>) -> rdma::wr::WrId {
     ///     let _ = wr.memory(0, 1);
     ///
     ///     wr.give_up()
@@ -130,7 +130,7 @@ impl Posted {
     /// The memory cannot be accessed any more when there may be a completion:
     ///
     /// ```compile_fail,E0382
-    /// fn complete(wr: rdma::wr::Posted) -> rdma::wr::WrId {
+    /// fn complete(wr: rdma::wr::Posted<4>) -> rdma::wr::WrId {
     ///     let id = wr.give_up();
     ///
     ///     let _ = wr.memory(0, 1);
@@ -141,7 +141,7 @@ impl Posted {
     /// Nor while it is being accessed:
     ///
     /// ```compile_fail,E0505
-    /// fn complete(wr: rdma::wr::Posted) -> Option<rdma::wr::WrId> {
+    /// fn complete(wr: rdma::wr::Posted<4>) -> Option<rdma::wr::WrId> {
     ///     let memory = wr.memory(0, 1)?;
     ///     let id = wr.give_up();
     ///
@@ -229,7 +229,7 @@ impl PostedSingle {
 pub struct Memory<'a> {
     start: NonNull<u8>,
     len: usize,
-    _lent: PhantomData<&'a Posted>,
+    _lent: PhantomData<&'a WrId>,
 }
 
 impl Memory<'_> {

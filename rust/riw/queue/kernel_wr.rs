@@ -7,13 +7,13 @@ use crate::{
     driver::Riw,
     mr::check_terms,
     queue::wr::{
-        AtomicSink, Buffers, Immediate, Inline, RecvWr, SendData, SendImmediate, SendRequest,
-        SendWr, WcOpcode, WrId,
+        AtomicSink, Buffers, Immediate, Inline, Posted, RecvWr, SendData, SendImmediate,
+        SendRequest, SendWr, WcOpcode, WrId,
     },
 };
 use iwarp::{AtomicOp, Stag};
 use kernel::prelude::*;
-use rdma::wr::{Posted, PostedAtomic, SendOperation};
+use rdma::wr::{PostedAtomic, SendOperation};
 
 /// A send WR as the list of a kernel user keeps it.
 pub(crate) struct PostedSend {

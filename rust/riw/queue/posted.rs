@@ -9,7 +9,7 @@ use super::{
     fifo::Fifo,
     kernel_wr::PostedSend,
     ring::Ring,
-    wr::{Buffers, RecvWr, SendData, SendWr},
+    wr::{Buffers, Posted, RecvWr, SendData, SendWr},
 };
 use kernel::{
     new_spinlock_irq,
@@ -54,7 +54,7 @@ impl Wr for SendWr {
 
 impl Wr for RecvWr {
     type Data = Buffers;
-    type Posted = rdma::wr::Posted;
+    type Posted = Posted;
 
     fn of_siw(entry: &WrEntry<'_>, control: u64, buffers: &mut Buffers) -> Self {
         Self::of_siw(entry, control, buffers)
@@ -64,7 +64,7 @@ impl Wr for RecvWr {
         Self::of_own(entry, buffers)
     }
 
-    fn of_kernel(posted: rdma::wr::Posted, buffers: &mut Buffers) -> Self {
+    fn of_kernel(posted: Posted, buffers: &mut Buffers) -> Self {
         Self::of_kernel(posted, buffers)
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     queue::{
         completion::{add_completion, Completion, CqObject, PendingNotify, ReceivedImmediate},
         receive::{NextTurn, RecvQueue, SrqObject, TakenWr},
-        wr::{Buffers, WcOpcode, WcStatus, WrId},
+        wr::{Buffers, Posted, WcOpcode, WcStatus, WrId},
         QpObject,
     },
 };
@@ -174,11 +174,7 @@ impl QpRecvQueue {
 
     /// Posts WRs of a kernel user, as [`RecvQueue::post`] does. Any context. Fails with `EINVAL` if
     /// the queue is shared, and as [`RecvQueue::post`] does.
-    pub(crate) fn post(
-        &self,
-        wrs: &mut rdma::wr::RecvWrs<'_>,
-        note: impl Fn(&rdma::wr::Posted),
-    ) -> Result {
+    pub(crate) fn post(&self, wrs: &mut rdma::wr::RecvWrs<'_>, note: impl Fn(&Posted)) -> Result {
         match &self.source.0 {
             RecvSource::Own(queue) => queue.post(wrs, note),
             RecvSource::Shared(_) => Err(EINVAL),

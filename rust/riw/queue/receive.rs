@@ -12,7 +12,7 @@ use crate::{
         line::Line,
         posted::PostedWrs,
         ring::Ring,
-        wr::{Buffers, RecvWr},
+        wr::{Buffers, Posted, RecvWr},
     },
 };
 use kernel::{
@@ -174,11 +174,7 @@ impl RecvQueue {
     /// Takes WRs that a kernel user posts. Calls `note` for each before it is posted: to trace it.
     /// Any context. Fails as [`PostedWrs::post`] does, and with `EINVAL` for a WR with too many
     /// SGEs.
-    pub(crate) fn post(
-        &self,
-        wrs: &mut rdma::wr::RecvWrs<'_>,
-        note: impl Fn(&rdma::wr::Posted),
-    ) -> Result {
+    pub(crate) fn post(&self, wrs: &mut rdma::wr::RecvWrs<'_>, note: impl Fn(&Posted)) -> Result {
         while let Some(posted) = wrs.take() {
             let posted = posted?;
 

@@ -18,7 +18,7 @@ use iwarp::{AtomicOp, Stag};
 use kernel::prelude::*;
 use rdma::{
     mr::PostedMapping,
-    wr::{Memory, Posted, PostedSingle},
+    wr::{Memory, PostedSingle},
 };
 
 pub(crate) use rdma::wc::{WcOpcode, WcStatus};
@@ -30,8 +30,9 @@ pub(super) const MAX_INLINE: usize = riw_abi::MAX_INLINE;
 
 // A WR of any kind fits.
 const _: () = assert!(siw::MAX_SGE <= MAX_SGE && siw::MAX_INLINE <= MAX_INLINE);
-// Kernel users get siw's sizes.
-const _: () = assert!(siw::MAX_SGE <= rdma::wr::MAX_SGE);
+
+/// A WR of a kernel user: siw's sizes.
+pub(crate) type Posted = rdma::wr::Posted<{ siw::MAX_SGE }>;
 
 /// Identifies a WR to its consumer.
 #[derive(Debug)]

@@ -5,11 +5,11 @@
 //! [`Buffers`] serve WR after WR: a WR is decoded into them in place, and overwrites only the SGEs
 //! that it has. So the cost of a WR depends on its own SGEs, not on the longest list.
 
-use super::{WrId, MAX_SGE};
+use super::{Posted, WrId, MAX_SGE};
 use crate::queue::entry::WrEntry;
 use iwarp::{Denied, Stag};
 use kernel::prelude::*;
-use rdma::wr::{Memory, Posted, PostedSge, LOCAL_DMA_LKEY};
+use rdma::wr::{Memory, PostedSge, LOCAL_DMA_LKEY};
 
 /// A buffer: part of a memory region, or memory of the kernel.
 #[derive(Clone, Copy)]

@@ -2,10 +2,9 @@
 
 //! The data of a send WR: where it is, or the data itself.
 
-use super::{Buffers, WrId, MAX_INLINE};
+use super::{Buffers, Posted, WrId, MAX_INLINE};
 use crate::queue::entry::{WrEntry, WORD};
 use kernel::prelude::*;
-use rdma::wr::Posted;
 
 /// Data that the WR itself holds, at most `N` bytes.
 pub(crate) struct Inline<const N: usize = MAX_INLINE> {
