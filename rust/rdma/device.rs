@@ -7,7 +7,7 @@
 pub mod info;
 pub mod register;
 
-use crate::{mr::MrTable, qp::table::QpTable, version::Version, Driver, Exchange};
+use crate::{mr::MrTable, ops::SrqVerbs, qp::table::QpTable, version::Version, Driver, Exchange};
 use core::{marker::PhantomData, mem::MaybeUninit, ops::Deref, ptr::NonNull};
 use kernel::{
     device::Device as CoreDevice,
@@ -86,7 +86,9 @@ pub struct Registered<T: Driver>(NonNull<Device<T>>);
 const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
     ops.query_device = Some(Device::<T>::query_device_callback);
     ops.get_dev_fw_str = Some(Device::<T>::get_dev_fw_str_callback);
-    ops.enable_driver = Some(Device::<T>::enable_driver_callback);
+    if T::HAS_ENABLE_DEVICE {
+        ops.enable_driver = Some(Device::<T>::enable_driver_callback);
+    }
     ops.dealloc_driver = Some(Device::<T>::dealloc_driver_callback);
     ops
 }
@@ -223,6 +225,10 @@ impl<T: Driver> Device<T> {
 
             *attr = DeviceAttr::default();
             T::query_device(dev, !udata.is_null(), attr);
+            if !T::Srq::HAS_CREATE {
+                // Kernel users look at it alone: ib_create_srq() does not check the callback.
+                attr.max_srq = count(0);
+            }
             Ok(0)
         })
     }

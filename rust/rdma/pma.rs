@@ -130,7 +130,9 @@ fn reply(
 
 /// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
-    ops.process_mad = Some(Callbacks::<T>::process_mad);
+    if T::HAS_PORT_COUNTERS {
+        ops.process_mad = Some(Callbacks::<T>::process_mad);
+    }
     ops
 }
 

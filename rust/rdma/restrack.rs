@@ -38,6 +38,7 @@ use crate::{
     srq::Srq,
 };
 use core::{
+    convert::Infallible,
     fmt::{Display, Write},
     marker::PhantomData,
     ptr::NonNull,
@@ -53,6 +54,13 @@ pub trait Details: 'static {
     ///
     /// Fails if `to` does.
     fn write(&self, to: &mut DetailsWriter<'_>) -> Result<(), MessageFull>;
+}
+
+/// For a driver that has none.
+impl Details for Infallible {
+    fn write(&self, _to: &mut DetailsWriter<'_>) -> Result<(), MessageFull> {
+        match *self {}
+    }
 }
 
 /// The netlink message has no room. ib_core puts the object into the next message, unless it is the
@@ -168,10 +176,18 @@ unsafe fn add(msg: *mut bindings::sk_buff, details: &impl Details) -> c_int {
 
 /// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
-    ops.fill_res_qp_entry = Some(Callbacks::<T>::fill_res_qp_entry);
-    ops.fill_res_cq_entry = Some(Callbacks::<T>::fill_res_cq_entry);
-    ops.fill_res_srq_entry = Some(Callbacks::<T>::fill_res_srq_entry);
-    ops.fill_res_mr_entry = Some(Callbacks::<T>::fill_res_mr_entry);
+    if T::Qp::HAS_DETAILS {
+        ops.fill_res_qp_entry = Some(Callbacks::<T>::fill_res_qp_entry);
+    }
+    if T::Cq::HAS_DETAILS {
+        ops.fill_res_cq_entry = Some(Callbacks::<T>::fill_res_cq_entry);
+    }
+    if T::Srq::HAS_DETAILS {
+        ops.fill_res_srq_entry = Some(Callbacks::<T>::fill_res_srq_entry);
+    }
+    if T::Mr::HAS_DETAILS {
+        ops.fill_res_mr_entry = Some(Callbacks::<T>::fill_res_mr_entry);
+    }
     ops
 }
 

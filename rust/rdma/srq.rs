@@ -97,12 +97,18 @@ const BUFFER_ATTRS: [u32; 1] =
 
 /// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
-    ops.size_ib_srq = Srq::<T>::SIZE;
-    ops.create_srq = Some(Callbacks::<T>::create_srq);
-    ops.modify_srq = Some(Callbacks::<T>::modify_srq);
-    ops.query_srq = Some(Callbacks::<T>::query_srq);
-    ops.destroy_srq = Some(Callbacks::<T>::destroy_srq);
-    ops.post_srq_recv = Some(Callbacks::<T>::post_srq_recv);
+    if T::Srq::HAS_CREATE {
+        ops.size_ib_srq = Srq::<T>::SIZE;
+        ops.create_srq = Some(Callbacks::<T>::create_srq);
+        ops.destroy_srq = Some(Callbacks::<T>::destroy_srq);
+        ops.post_srq_recv = Some(Callbacks::<T>::post_srq_recv);
+    }
+    if T::Srq::HAS_SET_LIMIT {
+        ops.modify_srq = Some(Callbacks::<T>::modify_srq);
+    }
+    if T::Srq::HAS_QUERY {
+        ops.query_srq = Some(Callbacks::<T>::query_srq);
+    }
     ops
 }
 

@@ -186,15 +186,19 @@ unsafe fn set_values(
 
 /// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
-    ops.size_rdma_counter = Counter::<T>::SIZE;
-    ops.alloc_hw_port_stats = Some(Callbacks::<T>::alloc_hw_port_stats);
-    ops.get_hw_stats = Some(Callbacks::<T>::get_hw_stats);
-    ops.counter_init = Some(Callbacks::<T>::counter_init);
-    ops.counter_alloc_stats = Some(Callbacks::<T>::counter_alloc_stats);
-    ops.counter_update_stats = Some(Callbacks::<T>::counter_update_stats);
-    ops.counter_bind_qp = Some(Callbacks::<T>::counter_bind_qp);
-    ops.counter_unbind_qp = Some(Callbacks::<T>::counter_unbind_qp);
-    ops.counter_dealloc = Some(Callbacks::<T>::counter_dealloc);
+    if T::HAS_STAT {
+        ops.alloc_hw_port_stats = Some(Callbacks::<T>::alloc_hw_port_stats);
+        ops.get_hw_stats = Some(Callbacks::<T>::get_hw_stats);
+    }
+    if T::Counter::HAS_CREATE {
+        ops.size_rdma_counter = Counter::<T>::SIZE;
+        ops.counter_init = Some(Callbacks::<T>::counter_init);
+        ops.counter_alloc_stats = Some(Callbacks::<T>::counter_alloc_stats);
+        ops.counter_update_stats = Some(Callbacks::<T>::counter_update_stats);
+        ops.counter_bind_qp = Some(Callbacks::<T>::counter_bind_qp);
+        ops.counter_unbind_qp = Some(Callbacks::<T>::counter_unbind_qp);
+        ops.counter_dealloc = Some(Callbacks::<T>::counter_dealloc);
+    }
     ops
 }
 

@@ -151,12 +151,14 @@ impl<T: Driver> Drop for ModuleRef<T> {
 
 /// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
-    ops.size_ib_ucontext = Ucontext::<T>::SIZE;
-    ops.alloc_ucontext = Some(Callbacks::<T>::alloc_ucontext);
-    ops.dealloc_ucontext = Some(Callbacks::<T>::dealloc_ucontext);
-    ops.disassociate_ucontext = Some(Callbacks::<T>::disassociate_ucontext);
-    ops.mmap = Some(Callbacks::<T>::mmap);
-    ops.mmap_free = Some(Callbacks::<T>::mmap_free);
+    if T::Ucontext::HAS_ALLOC {
+        ops.size_ib_ucontext = Ucontext::<T>::SIZE;
+        ops.alloc_ucontext = Some(Callbacks::<T>::alloc_ucontext);
+        ops.dealloc_ucontext = Some(Callbacks::<T>::dealloc_ucontext);
+        ops.disassociate_ucontext = Some(Callbacks::<T>::disassociate_ucontext);
+        ops.mmap = Some(Callbacks::<T>::mmap);
+        ops.mmap_free = Some(Callbacks::<T>::mmap_free);
+    }
     ops
 }
 

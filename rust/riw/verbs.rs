@@ -69,6 +69,7 @@ fn atomic_caps(dev: &Device<Riw>) -> (AtomicCap, AtomicCap) {
     (plain, ATOMIC_GLOB)
 }
 
+#[vtable]
 impl rdma::Driver for Riw {
     type OwnerModule = crate::LocalModule;
     type Device = RiwDevice;
@@ -172,6 +173,7 @@ impl rdma::Driver for Riw {
     }
 }
 
+#[vtable]
 impl UcontextVerbs<Riw> for Ucontext {
     fn alloc(dev: &Device<Riw>, udata: &Exchange<'_>) -> Result<impl PinInit<Self>> {
         abi::check_request(dev.provider, udata)?;
@@ -191,6 +193,7 @@ impl PdVerbs<Riw> for Pd {
     }
 }
 
+#[vtable]
 impl CounterVerbs<Riw> for Arc<Counters> {
     fn create(dev: &Device<Riw>) -> Result<Self> {
         Counters::new(Some(dev.bound_counters.clone()))

@@ -98,9 +98,11 @@ impl<T: iw::CmOperations> Device<T> {
         // groups, and the first one that is free for statistics of a device, which no driver here
         // has; the last one stays null.
         to_result(unsafe {
-            let [first, second] = T::attributes();
-            (*raw).ops.device_group = first.as_raw();
-            (*raw).groups[2] = second.as_raw();
+            if T::HAS_ATTRIBUTES {
+                let [first, second] = T::attributes();
+                (*raw).ops.device_group = first.as_raw();
+                (*raw).groups[2] = second.as_raw();
+            }
             // Each verb checks the data that user space sends: see `udata`.
             (*raw).ops.set_uverbs_robust_udata(1);
             (*raw).ops.driver_id = info.abi.driver_id;

@@ -28,8 +28,10 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
     }
     ops.dereg_mr = Some(Callbacks::<T>::dereg_mr);
     ops.get_dma_mr = Some(Callbacks::<T>::get_dma_mr);
-    ops.alloc_mr = Some(Callbacks::<T>::alloc_mr);
-    ops.map_mr_sg = Some(Callbacks::<T>::map_mr_sg);
+    if T::Mr::HAS_ALLOC {
+        ops.alloc_mr = Some(Callbacks::<T>::alloc_mr);
+        ops.map_mr_sg = Some(Callbacks::<T>::map_mr_sg);
+    }
     ops
 }
 

@@ -34,7 +34,9 @@ pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> binding
     ops.size_ib_qp = Qp::<T>::SIZE;
     ops.create_qp = Some(Callbacks::<T>::create_qp);
     ops.modify_qp = Some(Callbacks::<T>::modify_qp);
-    ops.query_qp = Some(Callbacks::<T>::query_qp);
+    if T::Qp::HAS_QUERY {
+        ops.query_qp = Some(Callbacks::<T>::query_qp);
+    }
     ops.destroy_qp = Some(Callbacks::<T>::destroy_qp);
     ops.post_send = Some(Callbacks::<T>::post_send);
     ops.post_recv = Some(Callbacks::<T>::post_recv);

@@ -13,6 +13,7 @@ use rdma::{
     Udata,
 };
 
+#[vtable]
 impl QpVerbs<Riw> for Arc<Qp> {
     fn create(
         pd: &Pd<Riw>,

@@ -13,6 +13,7 @@ use crate::{
 use kernel::prelude::*;
 use rdma::{ops::SrqVerbs, pd::Pd, restrack::Details, srq::SrqAttr, wr::RecvWrs, Udata};
 
+#[vtable]
 impl SrqVerbs<Riw> for RecvQueue {
     fn create(
         pd: &Pd<Riw>,
