@@ -10,7 +10,7 @@ use crate::{
     object::Object,
     ops::{CqVerbs, Driver},
     wc::WcRoom,
-    Udata,
+    ContextUdata,
 };
 use kernel::{
     error::from_result,
@@ -159,7 +159,7 @@ impl<T: Driver> Callbacks<T> {
     unsafe fn new_cq(
         cq: *mut bindings::ib_cq,
         attr: *const bindings::ib_cq_init_attr,
-        udata: Option<Udata<'_, T>>,
+        udata: Option<ContextUdata<'_, T>>,
     ) -> c_int {
         from_result(|| {
             // SAFETY: By the caller's promise `attr` is valid to read.
@@ -208,7 +208,7 @@ impl<T: Driver> Callbacks<T> {
         // SAFETY: uverbs passes a new queue of `size_ib_cq` bytes on a registered device, valid
         // attributes, and a bundle that outlives the call. `driver_udata` is the first member of
         // the bundle, and its context is of this driver.
-        unsafe { Self::new_cq(cq, attr, Udata::from_raw(bundle.cast())) }
+        unsafe { Self::new_cq(cq, attr, ContextUdata::from_raw(bundle.cast())) }
     }
 
     /// # Safety
@@ -222,7 +222,7 @@ impl<T: Driver> Callbacks<T> {
         from_result(|| {
             // SAFETY: uverbs passes the `driver_udata` of a bundle that outlives the call, whose
             // context is of this driver.
-            let udata = unsafe { Udata::from_raw(udata) }.ok_or(EINVAL)?;
+            let udata = unsafe { ContextUdata::from_raw(udata) }.ok_or(EINVAL)?;
             // SAFETY: ib_core passes a created queue, and destroys no queue while a verb for it
             // runs.
             let len = T::Cq::resize(unsafe { Cq::<T>::from_raw(cq) }, len, &udata)?;

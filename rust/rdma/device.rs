@@ -7,7 +7,7 @@
 pub mod info;
 pub mod register;
 
-use crate::{mr::MrTable, ops::SrqVerbs, qp::table::QpTable, version::Version, Driver, Exchange};
+use crate::{mr::MrTable, ops::SrqVerbs, qp::table::QpTable, version::Version, Driver, Udata};
 use core::{marker::PhantomData, mem::MaybeUninit, ops::Deref, ptr::NonNull};
 use kernel::{
     device::Device as CoreDevice,
@@ -216,7 +216,7 @@ impl<T: Driver> Device<T> {
     ) -> kernel::ffi::c_int {
         from_result(|| {
             // SAFETY: ib_core passes null or a `udata` that is valid during the call.
-            unsafe { Exchange::check_empty(udata)? };
+            unsafe { Udata::check_empty(udata)? };
             // SAFETY: ib_core calls this for a device that is registered or being registered, so
             // its `data` is initialized.
             let dev = unsafe { Self::from_raw(dev) };

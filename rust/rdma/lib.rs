@@ -62,7 +62,7 @@ pub mod wr;
 pub use device::{Device, Registered};
 pub use object::Object;
 pub use ops::Driver;
-pub use udata::{Exchange, Udata};
+pub use udata::{ContextUdata, Udata};
 
 /// The prefix of this crate's log messages.
 const __LOG_PREFIX: &[u8] = b"rdma\0";

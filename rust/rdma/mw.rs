@@ -12,7 +12,7 @@ use crate::{
     mr::{Extent, Kind, MrBase},
     ops::{Driver, MrVerbs},
     pd::Pd,
-    Exchange,
+    Udata,
 };
 use kernel::{error::from_result, ffi::c_int, prelude::*};
 use riw_bindings as bindings;
@@ -54,7 +54,7 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: uverbs passes a `udata` that is valid during the call.
-            unsafe { Exchange::check_empty(udata)? };
+            unsafe { Udata::check_empty(udata)? };
             // SAFETY: uverbs passes a new window, with its type and its domain, which it holds
             // during the call.
             let (pd, kind) = unsafe { (Pd::<T>::from_base((*mw).pd), (*mw).type_) };

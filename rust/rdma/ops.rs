@@ -20,7 +20,7 @@ use crate::{
     stats::StatDesc,
     wc::WcRoom,
     wr::{RecvWrs, SendWrs},
-    Exchange, Udata,
+    ContextUdata, Udata,
 };
 use core::convert::Infallible;
 use kernel::{error::VTABLE_DEFAULT_ERROR, prelude::*, ModuleMetadata};
@@ -64,7 +64,7 @@ fn unprovided<R>() -> R {
 ///     qp::{Qp, QpAttr, QpInitAttr},
 ///     wc::WcRoom,
 ///     wr::{RecvWrs, SendWrs},
-///     Device, Udata,
+///     ContextUdata, Device,
 /// };
 ///
 /// // `module!` defines it.
@@ -124,7 +124,7 @@ fn unprovided<R>() -> R {
 ///     fn create(
 ///         _: &Device<Minimal>,
 ///         _: &mut CqInitAttr,
-///         _: Option<Udata<'_, Minimal>>,
+///         _: Option<ContextUdata<'_, Minimal>>,
 ///     ) -> Result<impl PinInit<Self>> {
 ///         Ok(Object)
 ///     }
@@ -141,7 +141,7 @@ fn unprovided<R>() -> R {
 ///     fn create(
 ///         _: &Pd<Minimal>,
 ///         _: &mut QpInitAttr<'_, Minimal>,
-///         _: Option<Udata<'_, Minimal>>,
+///         _: Option<ContextUdata<'_, Minimal>>,
 ///     ) -> Result<impl PinInit<Self>> {
 ///         Ok(Object)
 ///     }
@@ -165,7 +165,7 @@ fn unprovided<R>() -> R {
 ///     fn reg_user(
 ///         _: &Pd<Minimal>,
 ///         _: &MrRequest,
-///         _: &Udata<'_, Minimal>,
+///         _: &ContextUdata<'_, Minimal>,
 ///     ) -> Result<impl PinInit<Self>> {
 ///         Ok(Object)
 ///     }
@@ -239,7 +239,7 @@ pub trait Driver: Sized + Send + Sync + 'static {
 #[vtable]
 pub trait UcontextVerbs<T: Driver>: Sized + Send + Sync {
     /// Creates a user context (`alloc_ucontext`).
-    fn alloc(_dev: &Device<T>, _udata: &Exchange<'_>) -> Result<impl PinInit<Self>> {
+    fn alloc(_dev: &Device<T>, _udata: &Udata<'_>) -> Result<impl PinInit<Self>> {
         unprovided::<Result<Self>>()
     }
 }
@@ -258,13 +258,13 @@ pub trait CqVerbs<T: Driver>: Sized + Send + Sync {
     fn create(
         dev: &Device<T>,
         attr: &mut CqInitAttr,
-        udata: Option<Udata<'_, T>>,
+        udata: Option<ContextUdata<'_, T>>,
     ) -> Result<impl PinInit<Self>>;
     /// Resizes the queue of a process to at least `len` entries, with the completions that are in
     /// it (`resize_user_cq`). It stays as it was if this fails.
     ///
     /// Returns the new size.
-    fn resize(_cq: &Cq<T>, _len: u32, _udata: &Udata<'_, T>) -> Result<u32> {
+    fn resize(_cq: &Cq<T>, _len: u32, _udata: &ContextUdata<'_, T>) -> Result<u32> {
         unprovided()
     }
     /// Arms the queue (`req_notify_cq`): the next completion, or the next solicited one, triggers
@@ -291,7 +291,7 @@ pub trait SrqVerbs<T: Driver>: Sized + Send + Sync {
     fn create(
         _pd: &Pd<T>,
         _attr: &mut SrqAttr,
-        _udata: Option<Udata<'_, T>>,
+        _udata: Option<ContextUdata<'_, T>>,
     ) -> Result<impl PinInit<Self>> {
         unprovided::<Result<Self>>()
     }
@@ -326,7 +326,7 @@ pub trait QpVerbs<T: Driver>: Sized + Send + Sync {
     fn create(
         pd: &Pd<T>,
         attr: &mut QpInitAttr<'_, T>,
-        udata: Option<Udata<'_, T>>,
+        udata: Option<ContextUdata<'_, T>>,
     ) -> Result<impl PinInit<Self>>;
     /// Called when a queue pair is complete (`create_qp`): references to it may be taken from now
     /// on. Does nothing by default.
@@ -388,7 +388,7 @@ pub trait MrVerbs<T: Driver>: Sized + Send + Sync {
     fn reg_user(
         pd: &Pd<T>,
         request: &MrRequest,
-        udata: &Udata<'_, T>,
+        udata: &ContextUdata<'_, T>,
     ) -> Result<impl PinInit<Self>>;
     /// Registers memory of a dma-buf (`reg_user_mr_dmabuf`).
     fn reg_dmabuf(_pd: &Pd<T>, _request: &DmaBufRequest) -> Result<impl PinInit<Self>> {

@@ -8,7 +8,7 @@ use crate::{
     device::{Callbacks, Device},
     object::Object,
     ops::{Driver, PdVerbs},
-    Exchange,
+    Udata,
 };
 use kernel::{error::from_result, ffi::c_int};
 use riw_bindings as bindings;
@@ -43,7 +43,7 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: ib_core passes null or a `udata` that is valid during the call.
-            unsafe { Exchange::check_empty(udata)? };
+            unsafe { Udata::check_empty(udata)? };
             // SAFETY: ib_core passes a new object of `size_ib_pd` bytes whose `device` is set and
             // registered. It frees the object after an error, or after `dealloc_pd`, which calls
             // `destroy`.

@@ -11,7 +11,7 @@ use crate::{
     ops::{Driver, SrqVerbs},
     pd::Pd,
     wr::{refuse_any, PostedQueue, RecvWrs},
-    Device, Exchange, Udata,
+    ContextUdata, Device, Udata,
 };
 use kernel::{error::from_result, ffi::c_int, prelude::*, sync::Arc, types::Opaque};
 use riw_bindings as bindings;
@@ -124,7 +124,7 @@ impl<T: Driver> Callbacks<T> {
         from_result(|| {
             // SAFETY: ib_core passes attributes that only this call accesses, and null or the
             // `udata` of a bundle with a context of this driver. Both are valid during the call.
-            let (attr, udata) = unsafe { (&mut *attr, Udata::<T>::from_raw(udata)) };
+            let (attr, udata) = unsafe { (&mut *attr, ContextUdata::<T>::from_raw(udata)) };
 
             if let Some(udata) = &udata {
                 udata.refuse(&BUFFER_ATTRS)?;
@@ -161,7 +161,7 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: ib_core passes null or a `udata` that is valid during the call.
-            unsafe { Exchange::check_empty(udata)? };
+            unsafe { Udata::check_empty(udata)? };
             if mask & bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR != 0 {
                 return Err(EOPNOTSUPP);
             }

@@ -9,7 +9,7 @@ use crate::{
     object::Object,
     ops::{Driver, UcontextVerbs},
     shared::SharedMem,
-    Exchange,
+    Udata,
 };
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
@@ -172,7 +172,7 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: ib_core passes null or a `udata` that is valid during the call.
-            let udata = unsafe { Exchange::from_raw(udata) }.ok_or(EINVAL)?;
+            let udata = unsafe { Udata::from_raw(udata) }.ok_or(EINVAL)?;
             let module = ModuleRef::<T>::new().ok_or(ENODEV)?;
 
             // SAFETY: ib_core passes a new object of `size_ib_ucontext` bytes whose `device` is set

@@ -3,8 +3,8 @@
 //! Driver-specific requests and responses of verbs called from user space.
 //!
 //! Devices of this crate set `uverbs_robust_udata`: no verb ignores data that user space sends. A
-//! verb reads its request by [`Exchange::request`], which refuses data that the driver's ABI does
-//! not define. If a verb does not pass the exchange to the [`Driver`], this crate refuses the data.
+//! verb reads its request by [`Udata::request`], which refuses data that the driver's ABI does not
+//! define. If a verb does not pass the [`Udata`] to the [`Driver`], this crate refuses the data.
 //!
 //! Verbs that destroy an object do not look at data. uverbs passes them none of their own. When it
 //! undoes a creation, it passes the data of the creation, and the verb must not fail.
@@ -25,24 +25,24 @@ use riw_bindings as bindings;
 /// # Invariants
 ///
 /// `raw` is valid for `'a`.
-pub struct Exchange<'a> {
+pub struct Udata<'a> {
     raw: *mut bindings::ib_udata,
     _scope: PhantomData<&'a ()>,
 }
 
-/// An [`Exchange`] of a process that has a user context (`struct uverbs_attr_bundle`,
-/// `include/rdma/uverbs_ioctl.h`).
+/// A [`Udata`] with the user context of its process (`struct uverbs_attr_bundle`,
+/// `include/rdma/uverbs_ioctl.h`): of every verb but the one that creates the context.
 ///
 /// # Invariants
 ///
-/// The exchange is the `driver_udata` of a `struct uverbs_attr_bundle` that is alive for `'a`. The
+/// The data are the `driver_udata` of a `struct uverbs_attr_bundle` that is alive for `'a`. The
 /// context of the bundle is open and belongs to a device of driver `T`.
-pub struct Udata<'a, T: Driver> {
-    exchange: Exchange<'a>,
+pub struct ContextUdata<'a, T: Driver> {
+    udata: Udata<'a>,
     _driver: PhantomData<T>,
 }
 
-impl<'a> Exchange<'a> {
+impl<'a> Udata<'a> {
     /// Wraps ib_core's pointer. Any context. Returns `None` for a null pointer: the verb is called
     /// by a kernel user.
     ///
@@ -67,14 +67,14 @@ impl<'a> Exchange<'a> {
     ///
     /// If not null, `raw` must be valid during the call.
     pub(crate) unsafe fn check_empty(raw: *mut bindings::ib_udata) -> Result {
-        // SAFETY: By the caller's promise `raw` is null or valid for this call, and `exchange` does
+        // SAFETY: By the caller's promise `raw` is null or valid for this call, and `udata` does
         // not outlive it.
-        let Some(exchange) = (unsafe { Self::from_raw(raw) }) else {
+        let Some(udata) = (unsafe { Self::from_raw(raw) }) else {
             return Ok(());
         };
 
-        exchange.request::<()>()?;
-        exchange.respond(&())
+        udata.request::<()>()?;
+        udata.respond(&())
     }
 
     /// Reads the driver-specific request (`_ib_copy_validate_udata_in()`, `core/ib_core_uverbs.c`);
@@ -129,7 +129,7 @@ impl<'a> Exchange<'a> {
     }
 }
 
-impl<'a, T: Driver> Udata<'a, T> {
+impl<'a, T: Driver> ContextUdata<'a, T> {
     /// Wraps ib_core's pointer. Any context. Returns `None` for a null pointer.
     ///
     /// # Safety
@@ -138,8 +138,8 @@ impl<'a, T: Driver> Udata<'a, T> {
     pub(crate) unsafe fn from_raw(raw: *mut bindings::ib_udata) -> Option<Self> {
         // INVARIANT: If `raw` is not null, the caller promises the type invariant.
         // SAFETY: By the same promise `raw` is null or valid for `'a`.
-        unsafe { Exchange::from_raw(raw) }.map(|exchange| Self {
-            exchange,
+        unsafe { Udata::from_raw(raw) }.map(|udata| Self {
+            udata,
             _driver: PhantomData,
         })
     }
@@ -151,7 +151,7 @@ impl<'a, T: Driver> Udata<'a, T> {
         for &attr in attrs {
             // SAFETY: By the type invariant `raw` is the `driver_udata` of a bundle that is alive,
             // which is where the function looks.
-            if unsafe { bindings::uverbs_attr_given(self.exchange.raw, attr) } {
+            if unsafe { bindings::uverbs_attr_given(self.udata.raw, attr) } {
                 return Err(EOPNOTSUPP);
             }
         }
@@ -165,7 +165,7 @@ impl<'a, T: Driver> Udata<'a, T> {
         // it open during the call, which `'a` does not outlive.
         unsafe {
             let bundle = kernel::container_of!(
-                self.exchange.raw,
+                self.udata.raw,
                 bindings::uverbs_attr_bundle,
                 __bindgen_anon_1.hdr.driver_udata
             );
@@ -174,10 +174,10 @@ impl<'a, T: Driver> Udata<'a, T> {
     }
 }
 
-impl<'a, T: Driver> Deref for Udata<'a, T> {
-    type Target = Exchange<'a>;
+impl<'a, T: Driver> Deref for ContextUdata<'a, T> {
+    type Target = Udata<'a>;
 
-    fn deref(&self) -> &Exchange<'a> {
-        &self.exchange
+    fn deref(&self) -> &Udata<'a> {
+        &self.udata
     }
 }

@@ -28,7 +28,7 @@ use rdma::{
     port::{self, PortAttr},
     stats::StatDesc,
     umem::Umem,
-    Device, Exchange,
+    Device, Udata,
 };
 
 /// The model number of the only model.
@@ -175,7 +175,7 @@ impl rdma::Driver for Riw {
 
 #[vtable]
 impl UcontextVerbs<Riw> for Ucontext {
-    fn alloc(dev: &Device<Riw>, udata: &Exchange<'_>) -> Result<impl PinInit<Self>> {
+    fn alloc(dev: &Device<Riw>, udata: &Udata<'_>) -> Result<impl PinInit<Self>> {
         abi::check_request(dev.provider, udata)?;
         let charge = dev.limits.ucontext.charge()?;
 

@@ -7,7 +7,7 @@ use crate::{
     device::{Callbacks, Device},
     ops::{Driver, MrVerbs},
     pd::Pd,
-    Exchange, Udata,
+    ContextUdata, Udata,
 };
 use core::mem::MaybeUninit;
 use kernel::{
@@ -55,7 +55,7 @@ impl<T: Driver> Callbacks<T> {
             }
             // SAFETY: ib_core holds the domain during the call, and passes null or the valid
             // `udata` of a bundle with a context of this driver.
-            let (pd, udata) = unsafe { (Pd::<T>::from_base(pd), Udata::from_raw(udata)) };
+            let (pd, udata) = unsafe { (Pd::<T>::from_base(pd), ContextUdata::from_raw(udata)) };
             let udata = udata.ok_or(EOPNOTSUPP)?;
             let stag = pd.device().mrs().reserve()?;
             let request = MrRequest {
@@ -143,7 +143,7 @@ impl<T: Driver> Callbacks<T> {
             };
 
             // SAFETY: ib_core passes a `udata` that is valid during the call.
-            unsafe { Exchange::check_empty(udata)? };
+            unsafe { Udata::check_empty(udata)? };
             let change = MrChange::new(flags, access, memory);
             let ib = old.base().cast::<bindings::ib_mr>();
             // SAFETY: `old` is alive. ib_core sets these fields before it commits the region, and

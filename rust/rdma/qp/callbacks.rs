@@ -10,7 +10,7 @@ use crate::{
     pd::Pd,
     srq::Srq,
     wr::{refuse_any, PostedQueue, PostedQueues, QueueOfPair, RecvWrs, SendWrs},
-    Exchange, Udata,
+    ContextUdata, Udata,
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -113,7 +113,7 @@ impl<T: Driver> Callbacks<T> {
         from_result(|| {
             // SAFETY: ib_core passes attributes that only this call accesses, and null or the
             // `udata` of a bundle with a context of this driver. Both are valid during the call.
-            let (attr, udata) = unsafe { (&mut *attr, Udata::<T>::from_raw(udata)) };
+            let (attr, udata) = unsafe { (&mut *attr, ContextUdata::<T>::from_raw(udata)) };
 
             if let Some(udata) = &udata {
                 udata.refuse(&BUFFER_ATTRS)?;
@@ -168,7 +168,7 @@ impl<T: Driver> Callbacks<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: ib_core passes null or a `udata` that is valid during the call.
-            unsafe { Exchange::check_empty(udata)? };
+            unsafe { Udata::check_empty(udata)? };
             // CAST: A bit mask.
             let mask = mask as u32;
             // SAFETY: ib_core passes a valid struct in which the attributes of the mask are

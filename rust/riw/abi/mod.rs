@@ -12,7 +12,7 @@ use kernel::prelude::*;
 use kernel_ext::module_param_word;
 use rdma::{
     abi::{UserAbi, UserCommand},
-    Exchange,
+    Udata,
 };
 use riw_abi::udata::{
     AllocContextResponse, CreateRequest, FEATURE_ATOMICS, FEATURE_MASKED_ATOMICS,
@@ -108,8 +108,8 @@ impl WrSizes {
 
 /// Reads the driver's part of a request that has none in siw's ABI, and only a `comp_mask` in
 /// riw's. Process context; may sleep. Fails with `EOPNOTSUPP` for an unknown bit, and as
-/// [`Exchange::request`] does.
-pub(crate) fn check_request(provider: Provider, udata: &Exchange<'_>) -> Result {
+/// [`Udata::request`] does.
+pub(crate) fn check_request(provider: Provider, udata: &Udata<'_>) -> Result {
     match provider {
         Provider::Siw => udata.request::<()>(),
         Provider::Own => match udata.request::<CreateRequest>()?.comp_mask {
@@ -119,8 +119,8 @@ pub(crate) fn check_request(provider: Provider, udata: &Exchange<'_>) -> Result 
     }
 }
 
-/// Responds to alloc_ucontext. Process context; may sleep. Fails as [`Exchange::respond`] does.
-pub(crate) fn respond_context(provider: Provider, udata: &Exchange<'_>) -> Result {
+/// Responds to alloc_ucontext. Process context; may sleep. Fails as [`Udata::respond`] does.
+pub(crate) fn respond_context(provider: Provider, udata: &Udata<'_>) -> Result {
     match provider {
         Provider::Siw => udata.respond(&siw::UcontextResponse { dev_id: 0, pad: 0 }),
         Provider::Own => udata.respond(&AllocContextResponse {

@@ -29,7 +29,7 @@ use rdma::{
     mr::{DmaBufRequest, MrChange},
     mw::MwKind,
     pd::Pd,
-    Device, Udata,
+    ContextUdata, Device,
 };
 use user::{MrDetails, UserRegion, RIGHTS};
 use window::{Window, WindowCount};
@@ -68,11 +68,11 @@ impl Mr {
     ///
     /// Fails with `EOPNOTSUPP` for an unknown access flag, `EINVAL` for a range that wraps,
     /// `ENOMEM` above the limit of regions, and with the errors of [`rdma::umem::Umem::pin`],
-    /// [`rdma::Exchange::request`] and [`rdma::Exchange::respond`].
+    /// [`rdma::Udata::request`] and [`rdma::Udata::respond`].
     pub(crate) fn new(
         pd: &Pd<Riw>,
         request: &rdma::mr::MrRequest,
-        udata: &Udata<'_, Riw>,
+        udata: &ContextUdata<'_, Riw>,
     ) -> Result<impl PinInit<Self>> {
         let charge = pd.device().limits.mr.charge()?;
         let region = UserRegion::new(pd.device(), request, udata)?;

@@ -25,7 +25,7 @@ use rdma::{
     mr::{DmaBufRequest, MrChange, MrRange, MrRequest},
     restrack::{Details, DetailsWriter, MessageFull},
     umem::Umem,
-    Device, Udata,
+    ContextUdata, Device,
 };
 use riw_abi::udata::RegMrResponse;
 
@@ -75,7 +75,7 @@ impl UserRegion {
     pub(super) fn new(
         dev: &Device<Riw>,
         request: &MrRequest,
-        udata: &Udata<'_, Riw>,
+        udata: &ContextUdata<'_, Riw>,
     ) -> Result<Self> {
         let MrRequest {
             memory,

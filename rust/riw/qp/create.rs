@@ -35,7 +35,7 @@ use rdma::{
     pd::Pd,
     qp::{QpCap, QpInitAttr},
     ucontext::Ucontext,
-    Device, Udata,
+    ContextUdata, Device,
 };
 use riw_abi::{
     udata::{CreateQpResponse, RingMap},
@@ -67,8 +67,8 @@ enum Response {
 }
 
 impl Response {
-    /// Sends the response. Process context; may sleep. Fails as [`rdma::Exchange::respond`] does.
-    fn send(&self, udata: &Udata<'_, Riw>) -> Result {
+    /// Sends the response. Process context; may sleep. Fails as [`rdma::Udata::respond`] does.
+    fn send(&self, udata: &ContextUdata<'_, Riw>) -> Result {
         match self {
             Self::None => Ok(()),
             Self::Siw(response) => udata.respond(response),
@@ -88,7 +88,7 @@ impl Queues {
         number: u32,
         cap: &QpCap,
         srq: Option<ARef<SrqObject>>,
-        udata: Option<&Udata<'_, Riw>>,
+        udata: Option<&ContextUdata<'_, Riw>>,
     ) -> Result<Self> {
         match (udata, provider) {
             (None, _) => Self::of_kernel(cap, srq),
@@ -168,7 +168,11 @@ impl Queues {
 
     /// Creates the queues of a process with riw's own ABI, and offers them for mmap(). Process
     /// context; may sleep.
-    fn of_own(cap: &QpCap, srq: Option<ARef<SrqObject>>, udata: &Udata<'_, Riw>) -> Result<Self> {
+    fn of_own(
+        cap: &QpCap,
+        srq: Option<ARef<SrqObject>>,
+        udata: &ContextUdata<'_, Riw>,
+    ) -> Result<Self> {
         let mut cap = *cap;
         // CAST: 32-bit numbers fit.
         let stride = Sqe::stride(cap.max_send_sge as usize, cap.max_inline_data as usize);
@@ -214,7 +218,7 @@ fn own(wrs: RecvWrs, cap: &QpCap) -> Result<RecvSource> {
 fn check_attr(
     dev: &Device<Riw>,
     attr: &mut QpInitAttr<'_, Riw>,
-    udata: Option<&Udata<'_, Riw>>,
+    udata: Option<&ContextUdata<'_, Riw>>,
 ) -> Result {
     let (sizes, flags) = match udata {
         None => (WrSizes::SIW, TAKES_IMMEDIATE),
@@ -239,11 +243,11 @@ impl Qp {
     /// Fails with `EOPNOTSUPP` for a type other than RC, or other creation flags; `EINVAL` for
     /// sizes that riw does not support or missing CQs; `ENOMEM` above the limit of queue pairs or
     /// without memory; `ENOSPC` or `EBUSY` if no free number is found; and with the errors of
-    /// [`Ring::offer`], [`rdma::Exchange::request`] and [`rdma::Exchange::respond`].
+    /// [`Ring::offer`], [`rdma::Udata::request`] and [`rdma::Udata::respond`].
     pub(crate) fn new(
         pd: &Pd<Riw>,
         attr: &mut QpInitAttr<'_, Riw>,
-        udata: Option<Udata<'_, Riw>>,
+        udata: Option<ContextUdata<'_, Riw>>,
     ) -> Result<Arc<Self>> {
         let dev = pd.device();
         let srq = attr.srq();

@@ -21,7 +21,7 @@ use rdma::{
     cq::CqInitAttr,
     restrack::{Details, DetailsWriter, MessageFull},
     wc::WcRoom,
-    Device, Udata,
+    ContextUdata, Device,
 };
 
 /// The verbs object of a completion queue.
@@ -163,7 +163,7 @@ impl Cq {
     pub(crate) fn new(
         dev: &Device<Riw>,
         attr: &mut CqInitAttr,
-        udata: Option<Udata<'_, Riw>>,
+        udata: Option<ContextUdata<'_, Riw>>,
     ) -> Result<Self> {
         if let Some(udata) = &udata {
             abi::check_request(dev.provider, udata)?;
@@ -200,7 +200,7 @@ impl Cq {
     /// Resizes the queue of a process to at least `len` entries, with its completions. Process
     /// context; may sleep. Returns the new size. Fails with `EINVAL` for a size that riw does not
     /// support, and as [`UserCq::resize`] does.
-    pub(crate) fn resize(&self, len: u32, udata: &Udata<'_, Riw>) -> Result<u32> {
+    pub(crate) fn resize(&self, len: u32, udata: &ContextUdata<'_, Riw>) -> Result<u32> {
         if len == 0 || len > limits::MAX_CQE {
             return Err(EINVAL);
         }

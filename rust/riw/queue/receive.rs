@@ -27,7 +27,7 @@ use rdma::{
     pd::Pd,
     restrack::{Details, DetailsWriter, MessageFull},
     srq::SrqAttr,
-    Udata,
+    ContextUdata,
 };
 use riw_abi::{
     udata::{CreateSrqResponse, RingMap},
@@ -115,7 +115,7 @@ impl RecvQueue {
     pub(crate) fn shared(
         pd: &Pd<Riw>,
         attr: &mut SrqAttr,
-        udata: Option<Udata<'_, Riw>>,
+        udata: Option<ContextUdata<'_, Riw>>,
     ) -> Result<impl PinInit<Self>> {
         let dev = pd.device();
         let sizes = match &udata {
@@ -147,7 +147,7 @@ impl RecvQueue {
     fn shared_ring(
         provider: Provider,
         attr: &mut SrqAttr,
-        udata: &Udata<'_, Riw>,
+        udata: &ContextUdata<'_, Riw>,
     ) -> Result<RecvWrs> {
         match provider {
             Provider::Siw => {
@@ -398,7 +398,7 @@ impl Details for SrqDetails {
 pub(crate) fn counted_ring(
     max_wr: u32,
     max_sge: &mut u32,
-    udata: &Udata<'_, Riw>,
+    udata: &ContextUdata<'_, Riw>,
 ) -> Result<(RecvWrs, RingMap)> {
     // CAST: A 32-bit number fits.
     let stride = Rqe::stride(*max_sge as usize);

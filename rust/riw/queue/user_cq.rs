@@ -18,7 +18,7 @@ use kernel::{
     time::{ClockSource, Monotonic},
 };
 use kernel_ext::sync::{new_bh_spinlock, BhSpinLock};
-use rdma::Udata;
+use rdma::ContextUdata;
 use riw_abi::{cqe::Cqe, udata::CreateCqResponse};
 
 #[cfg(CONFIG_KUNIT = "y")]
@@ -53,13 +53,13 @@ impl UserCq {
     /// Creates a queue of at least `len` entries, offers it to a process for mmap(), and responds
     /// to the process. `number` names the queue. With `timestamps` completions have the time.
     /// Process context; may sleep. Fails as [`CountedRing::new`], [`CountedRing::offer`] and
-    /// [`rdma::Exchange::respond`] do.
+    /// [`rdma::Udata::respond`] do.
     pub(super) fn offer(
         provider: Provider,
         len: u32,
         number: u32,
         timestamps: bool,
-        udata: &Udata<'_, Riw>,
+        udata: &ContextUdata<'_, Riw>,
     ) -> Result<impl PinInit<Self>> {
         let context = udata.ucontext();
         let ring = match provider {
@@ -125,7 +125,7 @@ impl UserCq {
     /// Fails with `EOPNOTSUPP` for siw's ABI, `EINVAL` if the completions do not fit, `EBUSY` if
     /// another thread resizes the queue, and as [`Self::offer`] does. The ring stays as it was
     /// then.
-    pub(super) fn resize(&self, len: u32, udata: &Udata<'_, Riw>) -> Result<u32> {
+    pub(super) fn resize(&self, len: u32, udata: &ContextUdata<'_, Riw>) -> Result<u32> {
         if self.provider != Provider::Own {
             return Err(EOPNOTSUPP);
         }

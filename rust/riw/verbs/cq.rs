@@ -7,19 +7,19 @@ use crate::{
     queue::completion::{Cq, CqObject},
 };
 use kernel::prelude::*;
-use rdma::{cq::CqInitAttr, ops::CqVerbs, restrack::Details, wc::WcRoom, Device, Udata};
+use rdma::{cq::CqInitAttr, ops::CqVerbs, restrack::Details, wc::WcRoom, ContextUdata, Device};
 
 #[vtable]
 impl CqVerbs<Riw> for Cq {
     fn create(
         dev: &Device<Riw>,
         attr: &mut CqInitAttr,
-        udata: Option<Udata<'_, Riw>>,
+        udata: Option<ContextUdata<'_, Riw>>,
     ) -> Result<impl PinInit<Self>> {
         Cq::new(dev, attr, udata)
     }
 
-    fn resize(cq: &CqObject, len: u32, udata: &Udata<'_, Riw>) -> Result<u32> {
+    fn resize(cq: &CqObject, len: u32, udata: &ContextUdata<'_, Riw>) -> Result<u32> {
         cq.resize(len, udata)
     }
 

@@ -13,7 +13,7 @@ use rdma::{
     ops::MrVerbs,
     pd::Pd,
     restrack::Details,
-    Device, Udata,
+    ContextUdata, Device,
 };
 
 #[vtable]
@@ -21,7 +21,7 @@ impl MrVerbs<Riw> for Mr {
     fn reg_user(
         pd: &Pd<Riw>,
         request: &MrRequest,
-        udata: &Udata<'_, Riw>,
+        udata: &ContextUdata<'_, Riw>,
     ) -> Result<impl PinInit<Self>> {
         Mr::new(pd, request, udata)
     }

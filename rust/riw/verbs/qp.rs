@@ -10,7 +10,7 @@ use rdma::{
     qp::{QpAttr, QpInitAttr},
     restrack::Details,
     wr::{RecvWrs, SendWrs},
-    Udata,
+    ContextUdata,
 };
 
 #[vtable]
@@ -18,7 +18,7 @@ impl QpVerbs<Riw> for Arc<Qp> {
     fn create(
         pd: &Pd<Riw>,
         attr: &mut QpInitAttr<'_, Riw>,
-        udata: Option<Udata<'_, Riw>>,
+        udata: Option<ContextUdata<'_, Riw>>,
     ) -> Result<impl PinInit<Self>> {
         Qp::new(pd, attr, udata)
     }

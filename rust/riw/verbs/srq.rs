@@ -11,14 +11,14 @@ use crate::{
     },
 };
 use kernel::prelude::*;
-use rdma::{ops::SrqVerbs, pd::Pd, restrack::Details, srq::SrqAttr, wr::RecvWrs, Udata};
+use rdma::{ops::SrqVerbs, pd::Pd, restrack::Details, srq::SrqAttr, wr::RecvWrs, ContextUdata};
 
 #[vtable]
 impl SrqVerbs<Riw> for RecvQueue {
     fn create(
         pd: &Pd<Riw>,
         attr: &mut SrqAttr,
-        udata: Option<Udata<'_, Riw>>,
+        udata: Option<ContextUdata<'_, Riw>>,
     ) -> Result<impl PinInit<Self>> {
         RecvQueue::shared(pd, attr, udata)
     }
