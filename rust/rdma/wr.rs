@@ -245,11 +245,8 @@ pub enum SendOperation {
         /// The address in the peer's region.
         addr: u64,
     },
-    /// Invalidates a region of this side (`IB_WR_LOCAL_INV`).
-    LocalInvalidate {
-        /// The STag of the region.
-        stag: u32,
-    },
+    /// Ends the registration that the WR [invalidates](WrId::invalidates) (`IB_WR_LOCAL_INV`).
+    LocalInvalidate,
     /// Registers memory (`IB_WR_REG_MR`).
     Register(PostedMapping),
 }
@@ -295,9 +292,7 @@ impl<T: Driver> SendWr<'_, T> {
 
                     SendOperation::Read { rkey, addr }
                 }
-                bindings::ib_wr_opcode_IB_WR_LOCAL_INV => SendOperation::LocalInvalidate {
-                    stag: self.invalidate_rkey(),
-                },
+                bindings::ib_wr_opcode_IB_WR_LOCAL_INV => SendOperation::LocalInvalidate,
                 _ => return None,
             })
         }

@@ -145,15 +145,11 @@ impl Regions {
         Ok(Invalidated::Process(stag))
     }
 
-    /// Invalidates a registration or a window for its consumer, as [`Self::invalidate`] does; `id`:
-    /// of the WR of a kernel user, which knows its STag itself. Fails with `InvalidStag` if the
-    /// region does not exist, has another STag now, or is a window of type 1, `PdMismatch` if it is
-    /// in another protection domain, `Rights` if its registration does not allow this or another
-    /// queue pair has bound the window.
-    pub(crate) fn invalidate_local(&self, stag: Stag, id: Option<&mut WrId>) -> Result<(), Denied> {
-        if let Some(id) = id {
-            return self.granting.of_kernel()?.invalidate(id).map_err(denied);
-        }
+    /// Invalidates a region or a window for its process, as [`Self::invalidate`] does. Fails with
+    /// `InvalidStag` if the region does not exist, has another STag now, or is a window of type 1,
+    /// `PdMismatch` if it is in another protection domain, `Rights` if its registration does not
+    /// allow this or another queue pair has bound the window.
+    pub(crate) fn invalidate_local(&self, stag: Stag) -> Result<(), Denied> {
         let mr = self.region(stag)?;
 
         match &mr.memory {
@@ -195,6 +191,17 @@ impl Regions {
         let id = id.ok_or(Denied::InvalidStag)?;
 
         registrar.register(mapping, id).map_err(denied)
+    }
+
+    /// Ends the registration of a kernel user that the WR with `id` invalidates. Process context or
+    /// softirq; the caller must not be in a copy of any region. Fails with `InvalidStag` if the
+    /// region does not exist, or has another STag now, `PdMismatch` if it is in another protection
+    /// domain.
+    pub(crate) fn unregister(&self, id: Option<&mut WrId>) -> Result<(), Denied> {
+        let registrar = self.granting.of_kernel()?;
+        let id = id.ok_or(Denied::InvalidStag)?;
+
+        registrar.invalidate(id).map_err(denied)
     }
 
     /// Whether what a kernel user has registered has ended. It has with the stream, and before, if

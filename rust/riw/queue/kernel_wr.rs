@@ -185,7 +185,7 @@ fn request_without_payload(
 
             return Ok((WrId::LENT, request, len));
         }
-        SendOperation::LocalInvalidate { stag } => (SendRequest::LocalInvalidate(Stag(stag)), 0),
+        SendOperation::LocalInvalidate => (SendRequest::Unregister, 0),
         SendOperation::Register(mapping) => {
             check_terms(mapping.terms())?;
             (SendRequest::Register(mapping), 0)

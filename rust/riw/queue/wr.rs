@@ -180,7 +180,9 @@ pub(crate) enum SendRequest {
     },
     /// Registers memory of a kernel user.
     Register(PostedMapping),
-    /// Invalidates a registration or a memory window of this side.
+    /// Ends a registration of a kernel user: the one that the id of the WR names.
+    Unregister,
+    /// Invalidates a region or a memory window of a process.
     LocalInvalidate(Stag),
     /// Binds a memory window of a process.
     Bind(BindRequest),
@@ -336,7 +338,7 @@ impl SendRequest {
                 (AtomicOp::CmpSwap { .. }, true) => WcOpcode::MaskedCmpSwap,
             },
             Self::Register(_) => WcOpcode::Register,
-            Self::LocalInvalidate(_) => WcOpcode::LocalInvalidate,
+            Self::Unregister | Self::LocalInvalidate(_) => WcOpcode::LocalInvalidate,
             Self::Bind(_) => WcOpcode::BindWindow,
         }
     }

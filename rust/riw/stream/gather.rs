@@ -185,6 +185,9 @@ pub(super) fn check_access(
                 .try_for_each(|sge| check(&sge, Access::NONE)),
             _ => Ok(()),
         },
-        SendRequest::Register(_) | SendRequest::LocalInvalidate(_) | SendRequest::Bind(_) => Ok(()),
+        SendRequest::Register(_)
+        | SendRequest::Unregister
+        | SendRequest::LocalInvalidate(_)
+        | SendRequest::Bind(_) => Ok(()),
     }
 }

@@ -212,8 +212,13 @@ impl Stream {
 
                 (done, WcStatus::LocalProtection)
             }
+            Some(SendRequest::Unregister) => {
+                let done = self.regions.unregister(id.of_kernel());
+
+                (done, WcStatus::LocalProtection)
+            }
             Some(SendRequest::LocalInvalidate(stag)) => {
-                let done = self.regions.invalidate_local(stag, id.of_kernel());
+                let done = self.regions.invalidate_local(stag);
 
                 (done, WcStatus::LocalProtection)
             }
