@@ -14,7 +14,6 @@ use crate::{
     link::{AddrPair, Connection, Inflow, Link, LinkEnd, LinkEvents, Terms},
     qp::{Closed, Qp, QpConnection},
 };
-use iwarp::Segment;
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_work,
     prelude::*,
@@ -268,12 +267,6 @@ impl LinkEvents for Endpoint {
             Some(qp) => qp.rx_ready(inflow),
             None => self.kick(),
         }
-    }
-
-    /// Process context, received data is locked.
-    fn place_early(&self, write: &Segment, payload: &[u8]) -> bool {
-        self.active_qp()
-            .is_some_and(|qp| qp.place_early(write, payload))
     }
 
     /// Atomic or process context, received data is locked.

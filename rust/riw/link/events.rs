@@ -3,7 +3,6 @@
 //! The events of a link.
 
 use super::segments::Inflow;
-use iwarp::Segment;
 use kernel::{prelude::*, sync::Arc};
 use net::AnyEvent;
 
@@ -19,10 +18,6 @@ pub(crate) trait LinkEvents: Sized + Send + Sync + 'static {
 
     /// Data has arrived, or the peer has closed its half.
     fn receive(self: &Arc<Self>, inflow: &mut impl Inflow);
-
-    /// An RDMA Write with this payload has arrived before its turn. Process context. Returns
-    /// whether the payload has been placed; otherwise it comes again in its turn.
-    fn place_early(&self, write: &Segment, payload: &[u8]) -> bool;
 
     /// The connection, or a half of it, has ended. May be called again.
     fn ended(self: &Arc<Self>, end: LinkEnd);

@@ -66,7 +66,7 @@ pub(crate) use listen::{ListenLink, UnboundLink};
 pub(crate) use octets::RxOctets;
 pub(crate) use reorder::Reorder;
 pub(crate) use security::{Psk, Security, TlsMode, TlsTerms};
-pub(crate) use segments::{Inflow, LinkRx, Pause, Segments};
+pub(crate) use segments::{EarlyWrite, Inflow, LinkRx, Pause, Segments};
 pub(crate) use startup::{
     Answer, AwaitedRequest, Prepared, ReceivedRequest, Responder, Startup, StartupFailure,
     StartupFault, Terms,

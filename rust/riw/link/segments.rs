@@ -4,7 +4,7 @@
 
 use super::{octets::RxOctets, tcp::MpaRx};
 use core::num::NonZeroUsize;
-use iwarp::{ddp::FrameHead, ddp::Ulpdu, Error};
+use iwarp::{ddp::FrameHead, ddp::Ulpdu, Error, Segment};
 use kernel::prelude::*;
 use net::RecvBuf;
 
@@ -64,12 +64,43 @@ impl LinkRx {
 
 /// Data that a link has received.
 pub(crate) trait Inflow {
+    /// Returns the RDMA Write that has arrived before its turn, if that is what has been received:
+    /// there are no segments then.
+    #[inline]
+    fn early_write(&mut self) -> Option<EarlyWrite<'_>> {
+        None
+    }
+
     /// Begins to receive it. `None` if a worker receives the rest of an earlier receive, or if `rx`
     /// is of another transport.
     fn segments<'a>(&'a mut self, rx: &'a mut LinkRx) -> Option<impl Segments + 'a>;
 
     /// Drops it, also what follows the segments that were taken.
     fn discard(&mut self);
+}
+
+/// An RDMA Write that has arrived before its turn. In its turn it comes as a segment, which is
+/// checked again.
+pub(crate) struct EarlyWrite<'a> {
+    pub(crate) segment: Segment,
+    pub(crate) payload: &'a [u8],
+    is_placed: &'a mut bool,
+}
+
+impl<'a> EarlyWrite<'a> {
+    /// `is_placed` is set once the payload is placed. Any context.
+    pub(super) fn new(segment: Segment, payload: &'a [u8], is_placed: &'a mut bool) -> Self {
+        Self {
+            segment,
+            payload,
+            is_placed,
+        }
+    }
+
+    /// Notes that the payload is placed: the link does not keep it. Any context.
+    pub(crate) fn set_placed(self) {
+        *self.is_placed = true;
+    }
 }
 
 /// The segments in such data.

@@ -17,7 +17,7 @@ use crate::{
         Start, StartRoom, StreamError,
     },
 };
-use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote, Segment, TxConfig};
+use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote, TxConfig};
 use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
@@ -131,12 +131,6 @@ impl Qp {
         let received = self.stream.receive(inflow);
 
         self.after_receive(received);
-    }
-
-    /// Places the payload of an RDMA Write whose turn has not come. Process context. Returns
-    /// whether it is placed.
-    pub(crate) fn place_early(&self, segment: &Segment, payload: &[u8]) -> bool {
-        self.is_stream_active() && self.stream.place_early(segment, payload)
     }
 
     /// Acts on the result of a receive. Process context or softirq; the caller holds none of the

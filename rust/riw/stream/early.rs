@@ -4,36 +4,29 @@
 //! before an earlier segment of the stream.
 
 use super::{copy::place, Stream};
-use crate::{link::RxOctets, mr::Sink};
+use crate::{
+    link::{EarlyWrite, RxOctets},
+    mr::Sink,
+};
 use iwarp::{Access, Segment};
 
 impl Stream {
-    /// Places the payload of an RDMA Write whose turn has not come. Process context. Returns
-    /// whether it is placed. If not, the segment waits for its turn: then it is checked again, and
-    /// an error is reported.
-    pub(crate) fn place_early(&self, segment: &Segment, payload: &[u8]) -> bool {
-        let Segment::Write { stag, to, len, .. } = *segment else {
-            return false;
+    /// Places the payload of an RDMA Write whose turn has not come. Process context; `rx` is held,
+    /// so that the end of the stream waits for it, as for a delivery. If it cannot be placed, the
+    /// segment waits for its turn: then it is checked again, and an error is reported.
+    pub(super) fn place_early(&self, early: EarlyWrite<'_>) {
+        let Segment::Write { stag, to, len, .. } = early.segment else {
+            return;
         };
-        // `stop` waits for it, as for a delivery.
-        let rx = self.rx.lock();
-
-        if !rx.may_place() {
-            return false;
-        }
         let Ok(target) = self.regions.find(stag, Access::REMOTE_WRITE, to, len) else {
-            return false;
+            return;
         };
-        let unread = payload.into();
+        let unread = early.payload.into();
+        let octets = RxOctets::new(&unread);
         let sink = Sink::Region(&target);
 
-        place(
-            &RxOctets::new(&unread),
-            0..payload.len(),
-            &self.sq,
-            &sink,
-            0,
-        )
-        .is_ok()
+        if place(&octets, 0..early.payload.len(), &self.sq, &sink, 0).is_ok() {
+            early.set_placed();
+        }
     }
 }

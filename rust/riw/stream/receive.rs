@@ -87,8 +87,9 @@ pub(crate) struct Received {
 }
 
 impl Stream {
-    /// Takes the segments that the link has received, as many as it yields now. Softirq or process
-    /// context; never sleeps. If nothing more may be placed, discards the data.
+    /// Takes the segments that the link has received, as many as it yields now, or places the RDMA
+    /// Write that has arrived before its turn. Softirq or process context; never sleeps. If nothing
+    /// more may be placed, discards the data.
     pub(crate) fn receive(&self, inflow: &mut impl Inflow) -> Received {
         let mut rx = self.rx.lock();
         let Rx {
@@ -103,6 +104,10 @@ impl Stream {
             inflow.discard();
             return Received::default();
         };
+        if let Some(early) = inflow.early_write() {
+            self.place_early(early);
+            return Received::default();
+        }
         let Some(mut segments) = inflow.segments(link) else {
             return Received::default();
         };

@@ -74,11 +74,6 @@ impl Rx {
         self.end(rq)
     }
 
-    /// Whether octets of the peer may be placed.
-    pub(super) fn may_place(&self) -> bool {
-        self.open.is_some()
-    }
-
     /// Takes the receive WR that was being filled. Returns its id.
     pub(super) fn take_filling(&mut self) -> Option<WrId> {
         self.filling.take()

@@ -232,7 +232,7 @@ impl Association {
             if inlet.session == Session::Ended {
                 return Drained::Ended;
             }
-            match inlet.fetch(&mut budget, |f| f(socket), |_, _| false) {
+            match inlet.fetch(&mut budget, |f| f(socket), |_| {}) {
                 Fetched::Chunk => {
                     inlet.handle(|_, _| (true, ()));
                 }

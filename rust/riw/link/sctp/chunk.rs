@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A segment chunk whose turn has come, for the stream to pull.
+//! A segment chunk, for the stream to pull: in its turn, or an RDMA Write before it.
 
 use super::super::{
     octets::RxOctets,
-    segments::{Inflow, LinkRx, Pause, Segments},
+    segments::{EarlyWrite, Inflow, LinkRx, Pause, Segments},
 };
 use iwarp::{
     ddp::{FrameHead, Runs, Ulpdu},
-    sctp::ChunkDeframer,
-    Deframed, Deframing, Error, Local,
+    sctp::{early_write, ChunkDeframer, HEAD_LEN},
+    Deframed, Deframing, Error, Local, Segment,
 };
 use kernel::prelude::*;
 use net::Unread;
 
-/// A segment chunk.
+/// A segment chunk whose turn has come.
 pub(super) struct SegmentChunk<'a> {
     deframer: &'a mut ChunkDeframer,
-    /// Its bytes; only the first [`HEAD_LEN`](iwarp::sctp::HEAD_LEN) if the payload has been
-    /// placed.
+    /// Its bytes; only the first [`HEAD_LEN`] if the payload has been placed.
     unread: Unread<'a>,
     is_placed: bool,
     /// The stream does not get it again.
@@ -78,4 +77,55 @@ impl Segments for &mut SegmentChunk<'_> {
     fn finish(self, _blocked: bool) -> Result<Pause, Error> {
         Ok(Pause::Event)
     }
+}
+
+/// A segment chunk of an RDMA Write whose turn has not come.
+pub(super) struct EarlyChunk<'a> {
+    bytes: &'a [u8],
+    head: &'a [u8],
+    write: Segment,
+    payload: &'a [u8],
+    is_placed: bool,
+}
+
+impl<'a> EarlyChunk<'a> {
+    /// Returns the chunk `bytes` if it is one. Any context.
+    pub(super) fn new(bytes: &'a [u8]) -> Option<Self> {
+        let head = bytes.get(..HEAD_LEN)?;
+        let (write, payload) = early_write(head, bytes.len())?;
+
+        Some(Self {
+            bytes,
+            head,
+            write,
+            payload: bytes.get(payload)?,
+            is_placed: false,
+        })
+    }
+
+    /// Returns the bytes that are to be kept until its turn: those that [`SegmentChunk::new`]
+    /// takes. Any context.
+    pub(super) fn kept(&self) -> &'a [u8] {
+        match self.is_placed {
+            true => self.head,
+            false => self.bytes,
+        }
+    }
+}
+
+impl Inflow for EarlyChunk<'_> {
+    fn early_write(&mut self) -> Option<EarlyWrite<'_>> {
+        Some(EarlyWrite::new(
+            self.write,
+            self.payload,
+            &mut self.is_placed,
+        ))
+    }
+
+    fn segments<'a>(&'a mut self, _rx: &'a mut LinkRx) -> Option<impl Segments + 'a> {
+        None::<&mut SegmentChunk<'a>>
+    }
+
+    /// The chunk stays whole, until its turn.
+    fn discard(&mut self) {}
 }

@@ -5,18 +5,18 @@
 
 use super::{
     super::Reorder,
-    chunk::SegmentChunk,
+    chunk::{EarlyChunk, SegmentChunk},
     held::{cost, Held, HeldChunks},
 };
 use crate::bounds::{FIRST_CHUNK_MAX, HELD_MAX};
 use iwarp::{
     sctp::{
-        early_write, ssn,
+        ssn,
         wire::{PPID_SEGMENT, SSN_LEN},
-        Arrival, Chunk, ChunkDeframer, Session, SessionAction, SessionEvent, Window, HEAD_LEN,
+        Arrival, Chunk, ChunkDeframer, Session, SessionAction, SessionEvent, Window,
     },
     startup::RtrTypes,
-    Sctp, Segment,
+    Sctp,
 };
 use kernel::prelude::*;
 use net::{
@@ -173,13 +173,12 @@ impl Inlet {
 
     /// Looks for the next chunk. Takes the number of parts that it receives from `budget`, which
     /// ends the look at 0. `with_socket` calls a function with the socket, if there still is one.
-    /// `place` places the payload of an RDMA Write before its turn, and returns whether it is
-    /// placed. May sleep.
+    /// `offer` gets each RDMA Write that has come before its turn and may be placed. May sleep.
     pub(super) fn fetch(
         &mut self,
         budget: &mut usize,
         mut with_socket: impl FnMut(&mut dyn FnMut(&SctpSocket) -> Result) -> Result,
-        mut place: impl FnMut(&Segment, &[u8]) -> bool,
+        mut offer: impl FnMut(&mut EarlyChunk<'_>),
     ) -> Fetched {
         let mut closed = self.error.map(Fetched::Closed);
 
@@ -199,7 +198,7 @@ impl Inlet {
                 Ok(part) => {
                     let taken = match self.skips {
                         true => self.skip_part(&part),
-                        false => self.take_part(&part, &mut place),
+                        false => self.take_part(&part, &mut offer),
                     };
                     if let Err(e) = taken {
                         self.broken = true;
@@ -271,11 +270,7 @@ impl Inlet {
     }
 
     /// Handles a part that was received. `ECONNRESET` if the peer has restarted, `ENOMEM`.
-    fn take_part(
-        &mut self,
-        part: &Part,
-        place: &mut impl FnMut(&Segment, &[u8]) -> bool,
-    ) -> Result {
+    fn take_part(&mut self, part: &Part, offer: &mut impl FnMut(&mut EarlyChunk<'_>)) -> Result {
         if !part.last {
             return Ok(());
         }
@@ -289,7 +284,7 @@ impl Inlet {
                 }
             }
             PartKind::Data(ppid) => {
-                if let Some(current) = self.sort(ppid, place)? {
+                if let Some(current) = self.sort(ppid, offer)? {
                     self.current = Some(current);
                 } else {
                     self.message.clear();
@@ -304,7 +299,7 @@ impl Inlet {
     fn sort(
         &mut self,
         ppid: u32,
-        place: &mut impl FnMut(&Segment, &[u8]) -> bool,
+        offer: &mut impl FnMut(&mut EarlyChunk<'_>),
     ) -> Result<Option<Current>> {
         let bytes = self.message.bytes();
         let arrived = ssn(bytes).and_then(|number| {
@@ -318,11 +313,14 @@ impl Inlet {
                 let memcg = &self.reorder.memcg;
                 // Before the answer to the Initiate no segment is legal.
                 let is_early = self.reorder.early_placement && self.session == Session::Open;
-                let head = is_early.then(|| early_head(ppid, bytes, place)).flatten();
+                let kept = match is_early && ppid == PPID_SEGMENT {
+                    true => kept_of(bytes, offer),
+                    false => bytes,
+                };
                 let held = Held {
                     number,
                     ppid,
-                    bytes: RecvBuf::copy_of(head.unwrap_or(bytes), memcg)?,
+                    bytes: RecvBuf::copy_of(kept, memcg)?,
                     len: bytes.len(),
                 };
 
@@ -380,17 +378,15 @@ impl Inlet {
     }
 }
 
-/// Returns the head of a held chunk if the chunk is a segment of an RDMA Write and `place` has
-/// placed its payload: the rest need not be kept.
-fn early_head<'a>(
-    ppid: u32,
-    chunk: &'a [u8],
-    place: &mut impl FnMut(&Segment, &[u8]) -> bool,
-) -> Option<&'a [u8]> {
-    let head = chunk.get(..HEAD_LEN)?;
-    let (segment, payload) = early_write(head, chunk.len()).filter(|_| ppid == PPID_SEGMENT)?;
+/// Offers a segment chunk whose turn has not come, if it may be placed. Returns the bytes of it
+/// that have to be kept.
+fn kept_of<'a>(chunk: &'a [u8], offer: &mut impl FnMut(&mut EarlyChunk<'_>)) -> &'a [u8] {
+    let Some(mut early) = EarlyChunk::new(chunk) else {
+        return chunk;
+    };
 
-    place(&segment, chunk.get(payload)?).then_some(head)
+    offer(&mut early);
+    early.kept()
 }
 
 /// Returns the error of an end, which the socket will not report again. A link whose connection has

@@ -92,7 +92,7 @@ impl Link {
         match inlet.fetch(
             &mut { BATCH },
             |f| self.with_association(|association| f(&association.socket)),
-            |_, _| false,
+            |_| {},
         ) {
             Fetched::Chunk => Ok(inlet.handle(|action, _| (true, f(action)))),
             Fetched::Nothing => Ok(None),
@@ -179,7 +179,7 @@ impl Inlet {
             match self.fetch(
                 &mut budget,
                 |f| link.with_association(|association| f(&association.socket)),
-                |segment, payload| owner.place_early(segment, payload),
+                |early| owner.receive(early),
             ) {
                 Fetched::Chunk => {}
                 Fetched::Nothing => return,
