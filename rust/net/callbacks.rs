@@ -20,7 +20,7 @@
 //!
 //! [`Base::clear_callbacks`]: crate::Base::clear_callbacks
 
-use crate::Unread;
+use crate::Reader;
 use core::{marker::PhantomData, ptr::NonNull};
 use kernel::{
     bindings::sock,
@@ -175,16 +175,9 @@ impl LockedSock<'_> {
     /// Returns a reader of the bytes received in order and not taken yet, up to urgent data.
     #[inline]
     pub fn read(&mut self) -> Reader<'_> {
-        // SAFETY: By the type's invariant it is a locked TCP socket. Taking bytes needs a mutable
-        // borrow of `self`, which the borrow in the result excludes, or the end of the reader.
-        let unread = unsafe { Unread::new(self.sk.as_ptr()) };
-
-        // INVARIANT: The borrow of `self` excludes any other use of the locked socket.
-        Reader {
-            had: unread.len(),
-            unread,
-            sk: self.sk,
-        }
+        // SAFETY: By the type's invariant it is a TCP socket, alive and locked. The borrow of
+        // `self` excludes another use of it.
+        unsafe { Reader::new(self.sk) }
     }
 
     /// Takes all bytes up to urgent data, and requests [`Callbacks::data_ready`] at every byte.
@@ -200,93 +193,6 @@ impl LockedSock<'_> {
         // SAFETY: By the type's invariant it is a TCP socket, alive and locked.
         unsafe { bindings::tcp_has_urgent(self.sk.as_ptr()) }
     }
-}
-
-/// Reads the bytes of a locked socket.
-///
-/// ```
-/// use kernel::prelude::*;
-/// use net::{LockedSock, RecvBuf};
-///
-/// /// Moves a message of `len` bytes to `to`. Returns whether it was there as a whole: if not,
-/// /// `data_ready` is called once it is.
-/// fn take(sk: &mut LockedSock<'_>, len: u16, to: &mut RecvBuf) -> Result<bool> {
-///     let mut reader = sk.read();
-///
-///     if reader.unread().len() < len.into() {
-///         reader.finish(Some(len.into()));
-///         return Ok(false);
-///     }
-///     to.append(reader.unread(), len.into())?;
-///     reader.advance(len.into());
-///     reader.finish(None);
-///     Ok(true)
-/// }
-/// ```
-///
-/// Bytes that are taken cannot be read any more:
-///
-/// ```compile_fail,E0505
-/// fn take(sk: &mut net::LockedSock<'_>, to: &mut net::RecvBuf) {
-///     let reader = sk.read();
-///     let unread = reader.unread();
-///
-///     reader.finish(None);
-///     let _ = to.append(unread, 1);
-/// }
-/// ```
-///
-/// # Invariants
-///
-/// `sk` is a TCP socket. For `'a` it is alive and locked, not inside another read, and nobody else
-/// uses it. `unread` is its cursor, which had `had` bytes behind it at first.
-pub struct Reader<'a> {
-    unread: Unread<'a>,
-    had: usize,
-    sk: NonNull<sock>,
-}
-
-impl Reader<'_> {
-    /// Returns the cursor over the bytes that are left.
-    #[inline]
-    pub fn unread(&self) -> &Unread<'_> {
-        &self.unread
-    }
-
-    /// Moves over the next `count` bytes, which [`Self::finish`] takes.
-    #[inline]
-    pub fn advance(&mut self, count: usize) {
-        self.unread.advance(count);
-    }
-
-    /// Takes (frees) the bytes that the reader has moved over. TCP opens the receive window
-    /// accordingly.
-    ///
-    /// If `wanted` is given, delays [`Callbacks::data_ready`] until so many bytes are unread. It is
-    /// called earlier only if the connection ends, or if TCP cannot queue more before some bytes
-    /// are taken.
-    #[inline]
-    pub fn finish(self, wanted: Option<u32>) -> Finished {
-        let taken = self.had.saturating_sub(self.unread.len());
-        // SAFETY: By the type's invariants it is a TCP socket, alive and locked, so that this
-        // context may change its low-water mark, and this is not inside another read. The cursor
-        // ends with `self`, and it had at least `taken` bytes.
-        let flags = unsafe { bindings::rx_finish(self.sk.as_ptr(), taken, wanted.unwrap_or(0)) };
-
-        Finished {
-            waits: flags & bindings::RIW_RX_WAITS != 0,
-            has_urgent: flags & bindings::RIW_RX_URGENT != 0,
-        }
-    }
-}
-
-/// The state of a socket after [`Reader::finish`].
-pub struct Finished {
-    /// The wanted bytes are not there, and the socket waits for them. If not,
-    /// [`Callbacks::data_ready`] may not be called: they are unread, or TCP cannot queue more.
-    pub waits: bool,
-    /// Urgent data was received or announced and not taken. Later bytes cannot be read.
-    pub has_urgent: bool,
 }
 
 /// Returns the state of a socket. Any context.

@@ -91,7 +91,7 @@ pub mod socket;
 pub mod tls;
 
 pub use base::Base;
-pub use callbacks::{AnyEvent, Callbacks, Finished, Listener, LockedSock, Reader, TcpState};
+pub use callbacks::{AnyEvent, Callbacks, Listener, LockedSock, TcpState};
 pub use hook::ListenerHook;
 pub use kernel_ext::{
     net::{addr, netns, Family, NetDevice, Netns},
@@ -99,7 +99,7 @@ pub use kernel_ext::{
 };
 pub use notifier::{NetdevEvent, Notifier, Notify};
 pub use pernet::Pernet;
-pub use receive::{RecvBuf, Unread};
+pub use receive::{Finished, Reader, RecvBuf, Unread};
 pub use sendbuf::SendBuf;
 pub use socket::{ListenSocket, Socket};
 

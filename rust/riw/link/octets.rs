@@ -10,12 +10,12 @@ use net::{Fragment, Unread};
 /// The octets at the front of a stream, in place.
 #[derive(Clone, Copy)]
 pub(crate) struct RxOctets<'a> {
-    unread: &'a Unread<'a>,
+    unread: Unread<'a>,
 }
 
 impl<'a> RxOctets<'a> {
     #[inline]
-    pub(crate) fn new(unread: &'a Unread<'a>) -> Self {
+    pub(crate) fn new(unread: Unread<'a>) -> Self {
         Self { unread }
     }
 

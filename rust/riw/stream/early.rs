@@ -21,8 +21,7 @@ impl Stream {
         let Ok(target) = self.regions.find(stag, Access::REMOTE_WRITE, to, len) else {
             return;
         };
-        let unread = early.payload.into();
-        let octets = RxOctets::new(&unread);
+        let octets = RxOctets::new(early.payload.into());
         let sink = Sink::Region(&target);
 
         if place(&octets, 0..early.payload.len(), &self.sq, &sink, 0).is_ok() {

@@ -54,7 +54,7 @@ impl Segments for &mut SegmentChunk<'_> {
         if self.is_taken {
             return Ok(None);
         }
-        match self.deframer.next(&RxOctets::new(&self.unread), head)? {
+        match self.deframer.next(&RxOctets::new(self.unread), head)? {
             // The headers are in `head`.
             Deframed::Frame(ulpdu) if self.is_placed => Ok(Some(Ulpdu {
                 runs: Runs::new(0, 0),
@@ -67,7 +67,7 @@ impl Segments for &mut SegmentChunk<'_> {
     }
 
     fn octets<R>(&self, f: impl FnOnce(RxOctets<'_>) -> R) -> R {
-        f(RxOctets::new(&self.unread))
+        f(RxOctets::new(self.unread))
     }
 
     fn advance(&mut self, _octets: usize) {

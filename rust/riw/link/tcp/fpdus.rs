@@ -202,7 +202,7 @@ impl<'a> Fpdus<'a> {
         };
 
         loop {
-            match deframer.next(&RxOctets::new(&buffer.bytes().into()), head)? {
+            match deframer.next(&RxOctets::new(buffer.bytes().into()), head)? {
                 Deframed::Incomplete { needed } => {
                     let unread = reader.unread();
                     let count = needed.saturating_sub(buffer.len()).min(unread.len());
@@ -211,7 +211,7 @@ impl<'a> Fpdus<'a> {
                         return Ok(Deframed::Incomplete { needed: 1 });
                     }
                     buffer
-                        .append(unread, count)
+                        .append(&unread, count)
                         .map_err(|_| Local::LowerLayer)?;
                     reader.advance(count);
                 }
@@ -251,7 +251,7 @@ impl Segments for Fpdus<'_> {
     #[inline]
     fn octets<R>(&self, f: impl FnOnce(RxOctets<'_>) -> R) -> R {
         match &self.rx.incomplete {
-            Incomplete::InBuffer(buffer) => f(RxOctets::new(&buffer.bytes().into())),
+            Incomplete::InBuffer(buffer) => f(RxOctets::new(buffer.bytes().into())),
             Incomplete::InSocket | Incomplete::NoRoom { .. } => {
                 f(RxOctets::new(self.reader.unread()))
             }

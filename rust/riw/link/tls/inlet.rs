@@ -151,7 +151,7 @@ impl Segments for Records<'_> {
         let unread = Unread::from(self.inlet.octets());
 
         Ok(
-            match self.rx.deframer().next(&RxOctets::new(&unread), head)? {
+            match self.rx.deframer().next(&RxOctets::new(unread), head)? {
                 Deframed::Frame(ulpdu) => Some(ulpdu),
                 Deframed::Incomplete { .. } => None,
             },
@@ -159,7 +159,7 @@ impl Segments for Records<'_> {
     }
 
     fn octets<R>(&self, f: impl FnOnce(RxOctets<'_>) -> R) -> R {
-        f(RxOctets::new(&self.inlet.octets().into()))
+        f(RxOctets::new(self.inlet.octets().into()))
     }
 
     fn advance(&mut self, octets: usize) {
