@@ -63,7 +63,6 @@ pub(crate) use deadline::Deadline;
 pub(crate) use events::{LinkEnd, LinkEvents};
 pub(crate) use linger::LingerSet;
 pub(crate) use listen::{ListenLink, UnboundLink};
-pub(crate) use octets::RxOctets;
 pub(crate) use reorder::Reorder;
 pub(crate) use security::{Psk, Security, TlsMode, TlsTerms};
 pub(crate) use segments::{EarlyWrite, Inflow, LinkRx, Pause, Segments};

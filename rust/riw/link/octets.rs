@@ -1,40 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Received octets that are not taken yet.
+//! Received octets, as a deframer reads them.
 
 use core::ops::Range;
 use iwarp::{Crc, Octets};
-use kernel::prelude::*;
-use net::{Fragment, Unread};
+use net::Unread;
 
-/// The octets at the front of a stream, in place.
-#[derive(Clone, Copy)]
-pub(crate) struct RxOctets<'a> {
-    unread: Unread<'a>,
-}
-
-impl<'a> RxOctets<'a> {
-    #[inline]
-    pub(crate) fn new(unread: Unread<'a>) -> Self {
-        Self { unread }
-    }
-
-    /// Calls `f` with the octets of `range`, as [`Unread::each`] does.
-    #[inline]
-    pub(crate) fn each(&self, range: Range<usize>, f: impl FnMut(Fragment<'_>)) -> Result {
-        self.unread.each(range, f)
-    }
-}
+/// [`Unread`] octets for a deframer. A type of its own, as the trait is the crate `iwarp`'s and the
+/// octets are `net`'s: neither depends on the other, and the driver may implement the trait for its
+/// own types only.
+pub(super) struct DeframerOctets<'a>(pub(super) Unread<'a>);
 
 /// Returns the range of `len` octets from `at` on.
 fn range(at: usize, len: usize) -> Range<usize> {
     at..at.saturating_add(len)
 }
 
-impl Octets for RxOctets<'_> {
+impl Octets for DeframerOctets<'_> {
     #[inline]
     fn len(&self) -> usize {
-        self.unread.len()
+        self.0.len()
     }
 
     #[inline]
@@ -42,21 +27,23 @@ impl Octets for RxOctets<'_> {
         let mut left = &mut *to;
         let all = range(at, left.len());
 
-        self.each(all, |fragment| {
-            fragment.copy_to(left);
-            let done = fragment.len().min(left.len());
-            left = core::mem::take(&mut left)
-                .get_mut(done..)
-                .unwrap_or_default();
-        })
-        .ok()
+        self.0
+            .each(all, |fragment| {
+                fragment.copy_to(left);
+                let done = fragment.len().min(left.len());
+                left = core::mem::take(&mut left)
+                    .get_mut(done..)
+                    .unwrap_or_default();
+            })
+            .ok()
     }
 
     #[inline]
     fn crc(&self, crc: Crc, at: usize, len: usize) -> Option<Crc> {
         let mut raw = crc.raw();
 
-        self.each(range(at, len), |fragment| raw = fragment.crc32c(raw))
+        self.0
+            .each(range(at, len), |fragment| raw = fragment.crc32c(raw))
             .ok()?;
         Some(Crc::from_raw(raw))
     }

@@ -2,11 +2,11 @@
 
 //! Received data, out of which a stream pulls segments.
 
-use super::{octets::RxOctets, tcp::MpaRx};
+use super::tcp::MpaRx;
 use core::num::NonZeroUsize;
 use iwarp::{ddp::FrameHead, ddp::Ulpdu, Error, Segment};
 use kernel::prelude::*;
-use net::RecvBuf;
+use net::{RecvBuf, Unread};
 
 /// The state of a link between two receives of a stream. The lock of the stream's receiving side
 /// protects it. [`LinkRx::new`] creates it.
@@ -83,13 +83,13 @@ pub(crate) trait Inflow {
 /// checked again.
 pub(crate) struct EarlyWrite<'a> {
     pub(crate) segment: Segment,
-    pub(crate) payload: &'a [u8],
+    pub(crate) payload: Unread<'a>,
     is_placed: &'a mut bool,
 }
 
 impl<'a> EarlyWrite<'a> {
     /// `is_placed` is set once the payload is placed. Any context.
-    pub(super) fn new(segment: Segment, payload: &'a [u8], is_placed: &'a mut bool) -> Self {
+    pub(super) fn new(segment: Segment, payload: Unread<'a>, is_placed: &'a mut bool) -> Self {
         Self {
             segment,
             payload,
@@ -113,8 +113,8 @@ pub(crate) trait Segments {
     /// has no runs, so that nothing is copied again.
     fn next(&mut self, head: &mut FrameHead) -> Result<Option<Ulpdu>, Error>;
 
-    /// Calls `f` with the octets in which it lies.
-    fn octets<R>(&self, f: impl FnOnce(RxOctets<'_>) -> R) -> R;
+    /// Returns the octets in which it lies.
+    fn octets(&self) -> Unread<'_>;
 
     /// Takes it, with the `octets` of its frame.
     fn advance(&mut self, octets: usize);

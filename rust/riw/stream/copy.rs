@@ -2,9 +2,10 @@
 
 //! The way of received octets to memory.
 
-use crate::{link::RxOctets, mr::Sink, queue::send::SendQueue};
+use crate::{mr::Sink, queue::send::SendQueue};
 use core::ops::Range;
 use iwarp::{DdpUntagged, Denied, Error, Local};
+use net::Unread;
 
 /// Why octets are not placed.
 pub(super) enum Unplaced {
@@ -37,7 +38,7 @@ impl Unplaced {
 /// Copies the octets `from` to memory, `at` bytes from the start of `sink`. Softirq or process
 /// context. `sq` is for traces.
 pub(super) fn place(
-    octets: &RxOctets<'_>,
+    octets: &Unread<'_>,
     from: Range<usize>,
     sq: &SendQueue,
     sink: &Sink<'_>,

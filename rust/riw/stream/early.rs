@@ -4,10 +4,7 @@
 //! before an earlier segment of the stream.
 
 use super::{copy::place, Stream};
-use crate::{
-    link::{EarlyWrite, RxOctets},
-    mr::Sink,
-};
+use crate::{link::EarlyWrite, mr::Sink};
 use iwarp::{Access, Segment};
 
 impl Stream {
@@ -21,10 +18,10 @@ impl Stream {
         let Ok(target) = self.regions.find(stag, Access::REMOTE_WRITE, to, len) else {
             return;
         };
-        let octets = RxOctets::new(early.payload.into());
+        let all = 0..early.payload.len();
         let sink = Sink::Region(&target);
 
-        if place(&octets, 0..early.payload.len(), &self.sq, &sink, 0).is_ok() {
+        if place(&early.payload, all, &self.sq, &sink, 0).is_ok() {
             early.set_placed();
         }
     }

@@ -3,7 +3,6 @@
 //! The state of a message that is being received, between two of its segments.
 
 use crate::{
-    link::RxOctets,
     mr::{Finder, Sink},
     queue::{
         send::SendQueue,
@@ -13,6 +12,7 @@ use crate::{
 };
 use core::ops::Range;
 use iwarp::{Access, Segment};
+use net::Unread;
 
 /// The receive WR that a message is being placed into, if there is one. Its buffers have one place
 /// for all WRs.
@@ -51,7 +51,7 @@ impl Filling {
         sq: &SendQueue,
         finder: &mut Finder<'_>,
         at: u32,
-        octets: &RxOctets<'_>,
+        octets: &Unread<'_>,
         mut from: Range<usize>,
     ) -> Result<(), Unplaced> {
         for part in self.buffers.parts(at, from.len()) {

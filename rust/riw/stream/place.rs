@@ -4,7 +4,7 @@
 //! message to a queue.
 
 use crate::{
-    link::{Pause, RxOctets, Segments},
+    link::{Pause, Segments},
     mr::{Finder, Sink},
     queue::{
         completion::ReceivedImmediate,
@@ -22,10 +22,11 @@ use crate::{
     },
 };
 use iwarp::{
-    ddp::Runs, Access, AtomicRequest, AtomicResponse, CheckedSegment, Content, DdpUntagged, Denied,
-    Error, Local, Rdmap, ReadRequest, Receiver, Segment, Stag, Taker,
+    ddp::Runs, Access, AtomicRequest, AtomicResponse, Content, DdpUntagged, Denied, Error, Local,
+    Rdmap, ReadRequest, Receiver, Segment, Stag, Taker,
 };
 use kernel::{prelude::*, sync::atomic::ordering};
+use net::Unread;
 use trace::Source;
 
 /// What has become of the segment at the front.
@@ -101,7 +102,9 @@ impl<'a> Placer<'a> {
             segment.put_off();
             return Ok(Reception::Pause(RxPause::NoReceive { begins }));
         }
-        segments.octets(|octets| self.place(&segment, &octets))?;
+        if let Content::Payload(payload) = content {
+            self.place(payload, segment.payload(), &segments.octets())?;
+        }
         self.deliver(content)?;
         let step = match content {
             Content::Terminate(terminated) => {
@@ -170,14 +173,9 @@ impl<'a> Placer<'a> {
         Ok(())
     }
 
-    /// Places the payload of a segment, if it has any.
-    fn place(&mut self, segment: &CheckedSegment<'_>, octets: &RxOctets<'_>) -> Result<(), Error> {
-        let Content::Payload(payload) = segment.content() else {
-            return Ok(());
-        };
-        let runs = segment.payload();
-
-        match *payload {
+    /// Places the payload of a segment: the octets `runs`.
+    fn place(&mut self, segment: &Segment, runs: Runs, octets: &Unread<'_>) -> Result<(), Error> {
+        match *segment {
             Segment::Send { mo, len, .. } => self
                 .place_send(mo, len, runs, octets)
                 .map_err(|unplaced| self.refuse_send(unplaced)),
@@ -187,7 +185,7 @@ impl<'a> Placer<'a> {
                 .place_tagged((stag, to, len), Access::REMOTE_WRITE, runs, octets)
                 .map_err(|unplaced| unplaced.error(Denied::tagged)),
             Segment::ReadResponse { stag, to, len, .. } => {
-                self.stream.reads.lock().accept(payload)?;
+                self.stream.reads.lock().accept(segment)?;
                 if len == 0 {
                     return Ok(());
                 }
@@ -204,7 +202,7 @@ impl<'a> Placer<'a> {
         mo: u32,
         len: u32,
         runs: Runs,
-        octets: &RxOctets<'_>,
+        octets: &Unread<'_>,
     ) -> Result<(), Unplaced> {
         let room = self.filling.room();
         let mut at = mo;
@@ -230,7 +228,7 @@ impl<'a> Placer<'a> {
         (stag, to, len): (Stag, u64, u32),
         want: Access,
         runs: Runs,
-        octets: &RxOctets<'_>,
+        octets: &Unread<'_>,
     ) -> Result<(), Unplaced> {
         let target = self.finder.find(stag, want, to, len)?;
         let mut at = 0u32;

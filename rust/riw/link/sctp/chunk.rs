@@ -3,7 +3,7 @@
 //! A segment chunk, for the stream to pull: in its turn, or an RDMA Write before it.
 
 use super::super::{
-    octets::RxOctets,
+    octets::DeframerOctets,
     segments::{EarlyWrite, Inflow, LinkRx, Pause, Segments},
 };
 use iwarp::{
@@ -54,7 +54,7 @@ impl Segments for &mut SegmentChunk<'_> {
         if self.is_taken {
             return Ok(None);
         }
-        match self.deframer.next(&RxOctets::new(self.unread), head)? {
+        match self.deframer.next(&DeframerOctets(self.unread), head)? {
             // The headers are in `head`.
             Deframed::Frame(ulpdu) if self.is_placed => Ok(Some(Ulpdu {
                 runs: Runs::new(0, 0),
@@ -66,8 +66,8 @@ impl Segments for &mut SegmentChunk<'_> {
         }
     }
 
-    fn octets<R>(&self, f: impl FnOnce(RxOctets<'_>) -> R) -> R {
-        f(RxOctets::new(self.unread))
+    fn octets(&self) -> Unread<'_> {
+        self.unread
     }
 
     fn advance(&mut self, _octets: usize) {
@@ -117,7 +117,7 @@ impl Inflow for EarlyChunk<'_> {
     fn early_write(&mut self) -> Option<EarlyWrite<'_>> {
         Some(EarlyWrite::new(
             self.write,
-            self.payload,
+            self.payload.into(),
             &mut self.is_placed,
         ))
     }

@@ -13,7 +13,7 @@
 use super::{
     super::{
         crc,
-        octets::RxOctets,
+        octets::DeframerOctets,
         segments::{Pause, Segments},
     },
     budget::RunBudget,
@@ -29,7 +29,7 @@ use iwarp::{
     Deframed, Deframing, Error, Local, Rdmap, RxConfig,
 };
 use kernel::prelude::*;
-use net::{Reader, RecvBuf};
+use net::{Reader, RecvBuf, Unread};
 
 /// Why a stream receives.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -202,7 +202,7 @@ impl<'a> Fpdus<'a> {
         };
 
         loop {
-            match deframer.next(&RxOctets::new(buffer.bytes().into()), head)? {
+            match deframer.next(&DeframerOctets(buffer.bytes().into()), head)? {
                 Deframed::Incomplete { needed } => {
                     let unread = reader.unread();
                     let count = needed.saturating_sub(buffer.len()).min(unread.len());
@@ -234,7 +234,7 @@ impl Segments for Fpdus<'_> {
             self.spent = true;
             return Ok(None);
         } else {
-            let octets = RxOctets::new(self.reader.unread());
+            let octets = DeframerOctets(self.reader.unread());
 
             self.rx.deframer.next(&octets, head)?
         };
@@ -249,12 +249,10 @@ impl Segments for Fpdus<'_> {
     }
 
     #[inline]
-    fn octets<R>(&self, f: impl FnOnce(RxOctets<'_>) -> R) -> R {
+    fn octets(&self) -> Unread<'_> {
         match &self.rx.incomplete {
-            Incomplete::InBuffer(buffer) => f(RxOctets::new(buffer.bytes().into())),
-            Incomplete::InSocket | Incomplete::NoRoom { .. } => {
-                f(RxOctets::new(self.reader.unread()))
-            }
+            Incomplete::InBuffer(buffer) => buffer.bytes().into(),
+            Incomplete::InSocket | Incomplete::NoRoom { .. } => self.reader.unread(),
         }
     }
 

@@ -7,7 +7,7 @@
 
 use super::super::{
     crc,
-    octets::RxOctets,
+    octets::DeframerOctets,
     segments::{Inflow, LinkRx, Pause, Segments},
     tcp::MpaRx,
 };
@@ -148,18 +148,16 @@ impl Segments for Records<'_> {
         if self.inlet.is_empty() {
             return Ok(None);
         }
-        let unread = Unread::from(self.inlet.octets());
+        let octets = DeframerOctets(self.inlet.octets().into());
 
-        Ok(
-            match self.rx.deframer().next(&RxOctets::new(unread), head)? {
-                Deframed::Frame(ulpdu) => Some(ulpdu),
-                Deframed::Incomplete { .. } => None,
-            },
-        )
+        Ok(match self.rx.deframer().next(&octets, head)? {
+            Deframed::Frame(ulpdu) => Some(ulpdu),
+            Deframed::Incomplete { .. } => None,
+        })
     }
 
-    fn octets<R>(&self, f: impl FnOnce(RxOctets<'_>) -> R) -> R {
-        f(RxOctets::new(self.inlet.octets().into()))
+    fn octets(&self) -> Unread<'_> {
+        self.inlet.octets().into()
     }
 
     fn advance(&mut self, octets: usize) {
