@@ -51,6 +51,9 @@ pub enum Error {
     Mpa(Mpa),
     /// Found by the DDP adaptation of SCTP.
     Sctp(Sctp),
+    /// The connection of the lower layer was closed, reset or lost. On the wire it is MPA's error,
+    /// over any lower layer.
+    LlpClosed,
     /// Found by DDP in a segment for a Tagged Buffer.
     DdpTagged(DdpTagged),
     /// Found by DDP in a segment for an Untagged Buffer.
@@ -81,8 +84,6 @@ pub enum Local {
 /// MPA errors (RFC 5044 §8, RFC 6581 §8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mpa {
-    /// The TCP connection was closed, reset or lost.
-    Closed,
     /// The CRC of an FPDU is wrong.
     Crc,
     /// A marker does not point to the start of its FPDU.
@@ -206,6 +207,7 @@ impl Error {
         match self {
             Self::Mpa(e) => TermCode::new(LAYER_LLP, 0, e.code()),
             Self::Sctp(_) => Rdmap::CatastrophicStream.term(),
+            Self::LlpClosed => TermCode::new(LAYER_LLP, 0, 1),
             Self::DdpTagged(e) => TermCode::new(LAYER_DDP, 1, e.code()),
             Self::DdpUntagged(e) => TermCode::new(LAYER_DDP, 2, e.code()),
             Self::Rdmap(e) => e.term(),
@@ -218,7 +220,6 @@ impl Error {
 impl Mpa {
     const fn code(self) -> u8 {
         match self {
-            Self::Closed => 1,
             Self::Crc => 2,
             Self::Marker | Self::Length => 3,
             Self::Startup => 4,

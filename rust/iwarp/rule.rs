@@ -10,6 +10,7 @@ impl Error {
         match self {
             Self::Mpa(e) => e.rule(),
             Self::Sctp(e) => e.rule(),
+            Self::LlpClosed => "the peer closed inside a message, or with work outstanding",
             Self::DdpTagged(e) => e.rule(),
             Self::DdpUntagged(e) => e.rule(),
             Self::Rdmap(e) => e.rule(),
@@ -34,7 +35,6 @@ impl Local {
 impl Mpa {
     pub(crate) const fn rule(self) -> &'static str {
         match self {
-            Self::Closed => "the peer closed inside a message, or with work outstanding",
             Self::Crc => "the CRC of an FPDU is wrong",
             Self::Marker => "a marker does not point to the start of its FPDU",
             Self::Length => "an FPDU is shorter than its headers",

@@ -228,7 +228,7 @@ impl Counter {
             ) => Self::StreamErrorsFraming,
             Error::Sctp(Sctp::Duplicate | Sctp::TooFar | Sctp::Order) => Self::StreamErrorsSsn,
             Error::Sctp(Sctp::TooManyHeld) => Self::StreamErrorsHeld,
-            Error::Mpa(Mpa::Closed) => Self::StreamErrorsClosedEarly,
+            Error::LlpClosed => Self::StreamErrorsClosedEarly,
             Error::DdpTagged(DdpTagged::InvalidStag | DdpTagged::StagNotAssociated)
             | Error::Rdmap(Rdmap::InvalidStag | Rdmap::StagNotAssociated) => Self::StreamErrorsStag,
             Error::DdpTagged(DdpTagged::Bounds | DdpTagged::ToWrap)

@@ -183,9 +183,11 @@ impl Terminate {
     /// header too if RDMAP found the error in a Read Request.
     pub fn new(error: Error, quote: Quote) -> Self {
         let quote = match error {
-            Error::Mpa(_) | Error::Sctp(_) | Error::Local(_) | Error::DdpLocalCatastrophic => {
-                Quote::NONE
-            }
+            Error::Mpa(_)
+            | Error::Sctp(_)
+            | Error::LlpClosed
+            | Error::Local(_)
+            | Error::DdpLocalCatastrophic => Quote::NONE,
             Error::DdpTagged(_) | Error::DdpUntagged(_) => Quote {
                 rdmap: None,
                 ..quote

@@ -44,7 +44,7 @@ const CODES: &[(Error, [u8; 3])] = &[
     (Error::DdpUntagged(DdpUntagged::InvalidMo), [1, 2, 4]),
     (Error::DdpUntagged(DdpUntagged::TooLong), [1, 2, 5]),
     (Error::DdpUntagged(DdpUntagged::InvalidVersion), [1, 2, 6]),
-    (Error::Mpa(Mpa::Closed), [2, 0, 1]),
+    (Error::LlpClosed, [2, 0, 1]),
     (Error::Mpa(Mpa::Crc), [2, 0, 2]),
     (Error::Mpa(Mpa::Marker), [2, 0, 3]),
     (Error::Mpa(Mpa::Length), [2, 0, 3]),
@@ -115,7 +115,11 @@ fn nothing_is_quoted_of_errors_below_ddp_and_of_local_ones() {
     for (error, [layer, etype, code]) in CODES.iter().copied() {
         if matches!(
             error,
-            Error::Mpa(_) | Error::Sctp(_) | Error::Local(_) | Error::DdpLocalCatastrophic
+            Error::Mpa(_)
+                | Error::Sctp(_)
+                | Error::LlpClosed
+                | Error::Local(_)
+                | Error::DdpLocalCatastrophic
         ) {
             assert_eq!(body(error, v.quote), [(layer << 4) | etype, code, 0, 0]);
         }

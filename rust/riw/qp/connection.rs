@@ -17,7 +17,7 @@ use crate::{
         Start, StartRoom, StreamError,
     },
 };
-use iwarp::{qp::Event, startup::Parameters, Local, Mpa, Quote, TxConfig};
+use iwarp::{qp::Event, startup::Parameters, Local, Quote, TxConfig};
 use kernel::{
     prelude::*,
     sync::{atomic::ordering, Arc},
@@ -174,7 +174,7 @@ impl Qp {
                 self.event(Event::PeerClosed);
             }
             Closed::Graceful => {
-                let early = StreamErrorReason::Found(Mpa::Closed.into());
+                let early = StreamErrorReason::Found(iwarp::Error::LlpClosed);
 
                 self.end_in_error(early, Quote::NONE);
             }

@@ -7,7 +7,7 @@ use crate::{
     counters::Counter,
     stream::{receive::RxEnd, tx_state::Tx, StreamError},
 };
-use iwarp::{qp::Event, DdpTagged, Error, Mpa, Quote, Rdmap, TermCode, Terminate};
+use iwarp::{qp::Event, DdpTagged, Error, Quote, Rdmap, TermCode, Terminate};
 use kernel::{prelude::*, sync::Arc};
 use rdma::event::AsyncEvent;
 use trace::Source;
@@ -31,7 +31,7 @@ impl StreamErrorReason {
     /// Returns the event of the queue pair's state.
     fn event(self) -> Event {
         match self {
-            Self::Found(Error::Mpa(Mpa::Closed)) => Event::PeerClosedEarly,
+            Self::Found(Error::LlpClosed) => Event::PeerClosedEarly,
             Self::Found(_) => Event::Failed,
             Self::Terminated(_) => Event::TerminateReceived,
             Self::Reset | Self::Aborted | Self::Timeout => Event::Lost,
@@ -82,7 +82,7 @@ impl StreamErrorReason {
         match self {
             Self::Found(error) => error.term(),
             Self::Terminated(code) => code,
-            Self::Reset | Self::Aborted | Self::Timeout => Error::Mpa(Mpa::Closed).term(),
+            Self::Reset | Self::Aborted | Self::Timeout => Error::LlpClosed.term(),
         }
     }
 
