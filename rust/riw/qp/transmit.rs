@@ -102,8 +102,8 @@ impl Qp {
     }
 
     /// Passes the right to transmit to a run after some time, unless the queue pair is being
-    /// destroyed. A run at once would only meet the same lack of memory: TCP requests one, as it
-    /// then reports room for a socket with nothing in flight. Process context.
+    /// destroyed. A run at once would only meet the same lack of memory: the link may request one,
+    /// as it reports room while nothing is in flight. Process context.
     #[cold]
     fn transmit_later(self: &Arc<Self>) -> bool {
         // Under the lock: `destroy` marks the queue pair first, and then cancels the timer.

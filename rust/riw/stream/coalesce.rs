@@ -2,9 +2,9 @@
 
 //! Coalescing: several small messages share one send.
 //!
-//! A process that streams small messages rings the doorbell for each message. A TCP segment for
-//! each message is the largest part of its cost. So a message may wait for the next messages, until
-//! the batch is large enough or a timer expires (`qp/push.rs`).
+//! A process that streams small messages rings the doorbell for each message. A send for each
+//! message is the largest part of its cost. So a message may wait for the next messages, until the
+//! batch is large enough or a timer expires (`qp/push.rs`).
 //!
 //! Waiting must not delay other traffic:
 //!

@@ -73,8 +73,8 @@ pub(crate) struct Stream {
     /// Whether the peer waits for the response to a read. Changes under `reads`, and may be read
     /// without it.
     response_due: Atomic<bool>,
-    /// Whether this side may send. Over TCP, a responder may not before the first FPDU of its peer
-    /// (RFC 5044, section 7.1.2). Changes under `rx`, and may be read without it.
+    /// Whether this side may send. A responder may have to wait for the first FPDU of its peer
+    /// (`Transport::lets_responder_begin`). Changes under `rx`, and may be read without it.
     may_send: Atomic<bool>,
     /// Whether the peer has sent something since the last doorbell.
     answered: Atomic<bool>,

@@ -100,7 +100,7 @@ impl Stream {
 
             if filled == Filled::More && room < BATCH {
                 // If the peer's acknowledgments come at once, the send buffer never runs full, and
-                // TCP would keep its initial size, a fraction of a batch.
+                // would keep its initial size, a fraction of a batch.
                 sender.notify_room();
             }
             match (sender.link).with(|connection| connection.send(batch)) {
