@@ -28,9 +28,8 @@ use trace::CmPhase;
 
 impl Incoming {
     /// Adds the connection to the half-open ones of its subscription. May sleep.
-    fn enter(&self, endpoint: &Arc<Endpoint>) -> Result {
-        self.subscription
-            .enter(self.source(), endpoint.token, endpoint.clone())
+    fn enter(&self, endpoint: &Endpoint) -> Result {
+        self.subscription.enter(self.source(), endpoint.token)
     }
 
     /// Removes the connection from the half-open ones, if it is one of them. May sleep.

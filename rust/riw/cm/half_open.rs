@@ -37,12 +37,12 @@ impl From<IpAddr> for Source {
 /// `TCP_DEFER_ACCEPT` would not help. A flood evades it by one byte on each connection. It also
 /// fills TCP's SYN queue: TCP then answers other clients with SYN cookies, and their MSS is too
 /// small for a network with jumbo frames.
-pub(super) struct HalfOpen<T> {
-    connections: RBTree<(Source, usize), T>,
+pub(super) struct HalfOpen {
+    connections: RBTree<(Source, usize), ()>,
     len: usize,
 }
 
-impl<T> HalfOpen<T> {
+impl HalfOpen {
     /// Creates an empty set.
     pub(super) fn new() -> Self {
         Self {
@@ -51,28 +51,29 @@ impl<T> HalfOpen<T> {
         }
     }
 
-    /// Adds a connection. Returns the one that is evicted for it, if any.
-    pub(super) fn insert(&mut self, connection: RBTreeNode<(Source, usize), T>) -> Option<T> {
+    /// Adds a connection. Returns the token of the one that is evicted for it, if any.
+    pub(super) fn insert(&mut self, connection: RBTreeNode<(Source, usize), ()>) -> Option<usize> {
         self.connections.insert(connection);
         self.len = self.len.saturating_add(1);
         if self.len <= HALF_OPEN_MAX {
             return None;
         }
-        self.victim()
-            .and_then(|(source, token)| self.remove(source, token))
+        let (source, token) = self.victim()?;
+
+        self.remove(source, token);
+        Some(token)
     }
 
-    /// Removes a connection. `None` if it is not there.
-    pub(super) fn remove(&mut self, source: Source, token: usize) -> Option<T> {
-        let removed = self.connections.remove(&(source, token))?;
-
-        self.len = self.len.saturating_sub(1);
-        Some(removed)
+    /// Removes a connection, if it is there.
+    pub(super) fn remove(&mut self, source: Source, token: usize) {
+        if self.connections.remove(&(source, token)).is_some() {
+            self.len = self.len.saturating_sub(1);
+        }
     }
 
-    /// Iterates over all connections.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.connections.values()
+    /// Iterates over the tokens of all connections.
+    pub(super) fn tokens(&self) -> impl Iterator<Item = usize> + '_ {
+        self.connections.keys().map(|&(_, token)| token)
     }
 
     /// Finds the connection to evict. The connections of a source are neighbours, oldest first.

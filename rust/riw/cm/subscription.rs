@@ -7,7 +7,7 @@ use super::{
     device::CmDevice,
     half_open::{HalfOpen, Source},
     listener::Listener,
-    member::{CmConnection, CmSubscription},
+    member::CmSubscription,
 };
 use kernel::{
     new_mutex,
@@ -40,7 +40,7 @@ struct SubscriptionState {
     recipient: Recipient,
     /// Those that have the subscription, once all transports have been tried.
     listeners: KVec<Arc<Listener>>,
-    half_open: HalfOpen<Arc<dyn CmConnection>>,
+    half_open: HalfOpen,
 }
 
 /// The recipient of the connect requests of a subscription.
@@ -108,21 +108,20 @@ impl Subscription {
 
     /// Adds the half-open connection number `token`. Evicts one if there are too many.
     /// `ECONNREFUSED` if the subscription is closed. May sleep.
-    pub(super) fn enter(
-        &self,
-        source: Source,
-        token: usize,
-        connection: Arc<dyn CmConnection>,
-    ) -> Result {
+    pub(super) fn enter(&self, source: Source, token: usize) -> Result {
         // Not under the lock: the worker of all connections may wait here for memory.
-        let connection = RBTreeNode::new((source, token), connection, GFP_KERNEL_ACCOUNT)?;
-        let mut state = self.state.lock();
+        let connection = RBTreeNode::new((source, token), (), GFP_KERNEL_ACCOUNT)?;
+        let evicted = {
+            let mut state = self.state.lock();
 
-        if matches!(state.recipient, Recipient::Gone) {
-            return Err(ECONNREFUSED);
-        }
-        if let Some(evicted) = state.half_open.insert(connection) {
-            evicted.as_arc_borrow().evict();
+            if matches!(state.recipient, Recipient::Gone) {
+                return Err(ECONNREFUSED);
+            }
+            state.half_open.insert(connection)
+        };
+
+        if let Some(evicted) = evicted {
+            self.evict(evicted);
         }
         Ok(())
     }
@@ -130,9 +129,15 @@ impl Subscription {
     /// Removes a half-open connection, if it is there: its request has been reported, or never will
     /// be. May sleep.
     pub(super) fn leave(&self, source: Source, token: usize) {
-        let removed = self.state.lock().half_open.remove(source, token);
-        // Outside of the lock: this may be the last reference.
-        drop(removed);
+        self.state.lock().half_open.remove(source, token);
+    }
+
+    /// Has a half-open connection end, unless it has ended or the shutdown of the device is ending
+    /// it. May sleep.
+    fn evict(&self, token: usize) {
+        if let Some(connection) = self.dev.endpoint(token) {
+            connection.as_arc_borrow().evict();
+        }
     }
 }
 
@@ -156,8 +161,8 @@ impl CmSubscription for Subscription {
             listener.drop_subscription(&this, &mut all);
         }
         drop(all);
-        for connection in half_open.iter() {
-            connection.as_arc_borrow().evict();
+        for token in half_open.tokens() {
+            this.evict(token);
         }
         drop(recipient);
         this.backlog.retire();
