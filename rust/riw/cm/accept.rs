@@ -4,12 +4,13 @@
 
 use super::{
     backlog::Share,
+    end::End,
+    endpoint::{Incoming, Phase, Request, Undecided},
     half_open::Source,
-    incoming::{Incoming, Request, Undecided},
     member::Member,
     pending::PendingEvent,
-    phase::{End, Phase, Step},
     reason::EndReason,
+    steps::Step,
     subscription::Subscription,
     Endpoint,
 };

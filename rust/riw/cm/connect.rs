@@ -4,11 +4,12 @@
 
 use super::{
     device::CmDevice,
+    end::End,
+    endpoint::{Opening, PeerWatch, Phase},
     member::Member,
-    opening::Opening,
     pending::PendingEvent,
-    phase::{End, PeerWatch, Phase, Step},
     reason::EndReason,
+    steps::Step,
     Endpoint,
 };
 use crate::{

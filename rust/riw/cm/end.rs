@@ -2,42 +2,46 @@
 
 //! The end of a connection.
 
-use super::{
-    pending::PendingEvent,
-    phase::{Disconnect, End, Phase, Step},
-    reason::EndReason,
-    Endpoint,
-};
+use super::{endpoint::Phase, pending::PendingEvent, reason::EndReason, Endpoint};
 use crate::{link::LinkState, qp::Closed};
 use kernel::sync::Arc;
 use kernel_ext::workqueue::cancel_delayed_work;
 use rdma::iw::{CmEvent, Offer};
 
-impl Endpoint {
-    /// Passes the phase to `f`, and leaves the result of its step as the phase. `phase` must be the
-    /// phase of this endpoint, locked. May sleep. Returns the second result of `f`.
-    pub(super) fn step<R>(
-        self: &Arc<Self>,
-        phase: &mut Phase,
-        f: impl FnOnce(Phase) -> (Step, R),
-    ) -> R {
-        let before = phase.name();
-        let (step, result) = f(phase.take());
+/// How and why a connection ends.
+pub(super) struct End {
+    pub(super) how: Disconnect,
+    pub(super) reason: EndReason,
+}
 
-        match step {
-            Step::Next(next) => {
-                *phase = next;
-                self.note_phase(before, phase);
-            }
-            Step::End(last, end) => {
-                *phase = last;
-                self.note_phase(before, phase);
-                self.end(phase, &end);
-            }
+/// How the connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Disconnect {
+    /// Behind all data that the transport has taken: by a FIN, or by the end of the session.
+    Graceful,
+    /// By a RST or an ABORT.
+    Abort,
+}
+
+impl End {
+    /// A reset.
+    pub(super) fn abort(reason: EndReason) -> Self {
+        Self {
+            how: Disconnect::Abort,
+            reason,
         }
-        result
     }
 
+    /// A FIN.
+    pub(super) fn graceful(reason: EndReason) -> Self {
+        Self {
+            how: Disconnect::Graceful,
+            reason,
+        }
+    }
+}
+
+impl Endpoint {
     /// Ends the connection, unless it has ended already. `phase` must be the phase of this
     /// endpoint, locked. May sleep.
     ///

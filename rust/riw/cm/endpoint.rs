@@ -1,33 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A connection: its parts, the calls of the queue pair and the events of its link.
+//! A connection: its parts and its phases.
+//!
+//! A phase has the data of that phase only. A step takes the phase and leaves the next one.
+//!
+//! | phase | waits for | reported to iw_cm before | reported at the end |
+//! |---|---|---|---|
+//! | `New` | its connection | – | – |
+//! | `Connecting` | the transport | – | connect reply with an error |
+//! | `AwaitReply` | the answer of the peer | – | connect reply with an error |
+//! | `AwaitRequest` | the request of the peer | – | – |
+//! | `Queued` | room in the consumer's backlog, or the end of the call that listens | – | – |
+//! | `Reported` | `accept` or `reject` | connect request | – |
+//! | `AwaitFirst` | the first segment | connect request | established with an error, close |
+//! | `Rdma` | the end | connect reply or established | close |
+//! | `Closed` | – | all | – |
+//!
+//! The phase changes only under its lock, and riw reports to iw_cm under the same lock. So each
+//! event is reported once, and in this order. Only a connect request is reported again: if the
+//! backlog had no room for it, `Reported` goes back to `Queued`.
 
 use super::{
+    backlog::Report,
     device::CmDevice,
-    member::CmConnection,
-    pending::{PendingEvent, PendingEvents},
-    phase::End,
+    pending::PendingEvents,
     phase_lock::PhaseLock,
-    reason::EndReason,
+    subscription::Subscription,
 };
 use crate::{
-    link::{AddrPair, Connection, Inflow, Link, LinkEnd, LinkEvents, Terms},
-    qp::{Closed, Qp, QpConnection},
+    link::{AddrPair, AwaitedRequest, Connection, Deadline, Link, Responder, Startup},
+    qp::Qp,
+    stream::StartRoom,
 };
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_work,
     prelude::*,
     sync::{
+        aref::ARef,
         atomic::{ordering, Atomic},
-        Arc, ArcBorrow, SetOnce,
+        Arc, SetOnce,
     },
     workqueue::{DelayedWork, Work},
 };
-use kernel_ext::{
-    memalloc::without_io,
-    workqueue::{impl_has_queue, Queue},
-};
-use rdma::iw::{CmId, ConnParam, Rejection};
+use kernel_ext::workqueue::{impl_has_queue, Queue};
+use rdma::iw::{CmId, Offer};
+use trace::CmPhase;
 
 /// A connection, or one that is being set up.
 #[pin_data]
@@ -70,6 +87,92 @@ impl_has_delayed_work! {
 }
 impl_has_queue! {
     impl HasQueue for Endpoint { self.stream_queue }
+}
+
+/// A phase: see the table above.
+pub(super) enum Phase {
+    New,
+    Connecting(KBox<Opening>),
+    AwaitReply(KBox<Opening>),
+    AwaitRequest(KBox<Request>),
+    Queued(KBox<Undecided>),
+    Reported(KBox<Undecided>),
+    AwaitFirst {
+        id: ARef<CmId>,
+        /// The agreed read depths.
+        depths: Offer<'static>,
+        deadline: Deadline,
+    },
+    Rdma {
+        id: ARef<CmId>,
+        /// The stream is about to end.
+        ending: Option<Ending>,
+        /// Ends the connection if the peer is silent.
+        watch: Option<PeerWatch>,
+    },
+    Closed,
+}
+
+/// The end of a stream, which the queue pair has begun or has to begin.
+pub(super) struct Ending {
+    /// The bytes that had moved when the time was given.
+    pub(super) moved: u64,
+    pub(super) deadline: Deadline,
+    /// The time when no more is given.
+    pub(super) limit: Deadline,
+}
+
+/// The watch over a peer that may be gone, by the setting `keepalive`. TCP keeps it itself.
+pub(super) struct PeerWatch {
+    /// Milliseconds of silence, at most.
+    pub(super) limit: i64,
+    /// When to look next.
+    pub(super) deadline: Deadline,
+}
+
+/// A connection that is being opened.
+pub(super) struct Opening {
+    /// iw_cm's id, which waits for the connect reply.
+    pub(super) id: ARef<CmId>,
+    /// The addresses; the local one as far as it is known.
+    pub(super) addrs: AddrPair,
+    pub(super) startup: Startup,
+    /// To be tried if the first transport does not connect, and the connection for it.
+    pub(super) fallback: Option<(Startup, Connection)>,
+    /// Memory for the stream, until that starts.
+    pub(super) room: Option<StartRoom>,
+    /// The deadline of the phase.
+    pub(super) deadline: Deadline,
+    /// When the consumer, which may wait, gets the connect reply at the latest, over all attempts.
+    pub(super) limit: Deadline,
+}
+
+/// A connection that a listener has accepted.
+#[derive(Clone)]
+pub(super) struct Incoming {
+    pub(super) addrs: AddrPair,
+    /// Gets the connect request.
+    pub(super) subscription: Arc<Subscription>,
+}
+
+/// A connection whose Request has not arrived in full. It counts among the half-open ones of its
+/// subscription.
+pub(super) struct Request {
+    pub(super) incoming: Incoming,
+    pub(super) awaited: AwaitedRequest,
+    pub(super) deadline: Deadline,
+}
+
+/// A connection with a valid Request on which no consumer has decided. While it is queued, it
+/// counts among the half-open ones of its subscription.
+pub(super) struct Undecided {
+    pub(super) incoming: Incoming,
+    pub(super) responder: Responder,
+    pub(super) deadline: Deadline,
+    /// The place in the queue of the backlog.
+    pub(super) place: u64,
+    /// The report, while the consumer has it.
+    pub(super) report: Option<Report>,
 }
 
 impl Endpoint {
@@ -134,22 +237,6 @@ impl Endpoint {
         self.stream_active.load(ordering::Acquire)
     }
 
-    /// Returns the queue pair if it handles the stream. Any context.
-    fn active_qp(&self) -> Option<&Arc<Qp>> {
-        if self.is_stream_active() {
-            self.qp.as_ref()
-        } else {
-            None
-        }
-    }
-
-    /// Notes an event, and has a work item act on it. Any context.
-    fn post_event(self: &Arc<Self>, event: PendingEvent) {
-        if self.events.set(event) {
-            self.kick();
-        }
-    }
-
     /// Queues the work item that acts on events at this time. Any context.
     ///
     /// A race with [`Self::start`] loses no event. A full barrier lies between the event and the
@@ -179,141 +266,40 @@ impl Endpoint {
     }
 }
 
-impl CmConnection for Endpoint {
-    fn accept(self: ArcBorrow<'_, Self>, qp: &Arc<Qp>, id: &CmId, param: &ConnParam<'_>) -> Result {
-        Arc::from(self).accept_by(qp, id, param)
+impl Phase {
+    /// Takes the phase out, and leaves `Closed`. For [`Endpoint::step`](super::Endpoint::step) and
+    /// the end alone: `Closed` means that everything of the connection has been released.
+    pub(super) fn take(&mut self) -> Self {
+        core::mem::replace(self, Self::Closed)
     }
 
-    fn reject(self: ArcBorrow<'_, Self>, rejection: &Rejection<'_>) -> Result {
-        Arc::from(self).reject_by(rejection)
-    }
-
-    fn offer(self: ArcBorrow<'_, Self>) {
-        Arc::from(self).offer_queued();
-    }
-
-    fn evict(self: ArcBorrow<'_, Self>) {
-        Arc::from(self).post_event(PendingEvent::Evicted);
-    }
-
-    fn shutdown(self: ArcBorrow<'_, Self>) {
-        let this = Arc::from(self);
-
-        this.end(
-            &mut this.lock_phase(),
-            &End::abort(EndReason::Local(ENETDOWN)),
-        );
-    }
-}
-
-impl QpConnection for Endpoint {
-    fn link(&self) -> &Arc<Link> {
-        &self.link
-    }
-
-    fn addrs(&self) -> Option<&AddrPair> {
-        self.addrs.as_ref()
-    }
-
-    fn first_fpdu(self: ArcBorrow<'_, Self>) {
-        Arc::from(self).post_event(PendingEvent::FirstFpdu);
-    }
-
-    fn ending(self: ArcBorrow<'_, Self>) {
-        Arc::from(self).post_event(PendingEvent::StreamEnding);
-    }
-
-    fn close(self: ArcBorrow<'_, Self>) {
-        Arc::from(self).post_event(PendingEvent::CloseRequested);
-    }
-
-    fn catch_up(self: ArcBorrow<'_, Self>) {
-        // A timer that an earlier stream of the queue pair has left may expire during the startup
-        // of this one, whose frames are not the queue pair's.
-        if self.is_stream_active() {
-            self.link.poll(&Arc::from(self));
+    /// The name of the phase, for trace events.
+    pub(super) fn name(&self) -> CmPhase {
+        match self {
+            Self::New => CmPhase::New,
+            Self::Connecting(_) => CmPhase::Connecting,
+            Self::AwaitReply(_) => CmPhase::AwaitReply,
+            Self::AwaitRequest(_) => CmPhase::AwaitRequest,
+            Self::Queued(_) => CmPhase::Queued,
+            Self::Reported(_) => CmPhase::Reported,
+            Self::AwaitFirst { .. } => CmPhase::AwaitFirst,
+            Self::Rdma { .. } => CmPhase::Rdma,
+            Self::Closed => CmPhase::Closed,
         }
     }
 
-    fn teardown(self: ArcBorrow<'_, Self>) {
-        let this = Arc::from(self);
-
-        // It takes locks that connections share, also one that I/O waits for.
-        without_io(|| {
-            this.end(
-                &mut this.lock_phase(),
-                &End::graceful(EndReason::Local(ECONNABORTED)),
-            );
-        });
-    }
-
-    fn abandon(self: ArcBorrow<'_, Self>, id: &CmId) -> bool {
-        Arc::from(self).abandon_accept(id)
-    }
-}
-
-impl LinkEvents for Endpoint {
-    /// Atomic or process context.
-    fn changed(self: &Arc<Self>) {
-        match self.active_qp() {
-            Some(qp) => qp.retry_receive(),
-            None => self.kick(),
-        }
-    }
-
-    /// Atomic or process context, received data is locked.
-    fn receive(self: &Arc<Self>, inflow: &mut impl Inflow) {
-        match self.active_qp() {
-            Some(qp) => qp.rx_ready(inflow),
-            None => self.kick(),
-        }
-    }
-
-    /// Atomic or process context, received data is locked.
-    fn ended(self: &Arc<Self>, end: LinkEnd) {
-        let Some(qp) = self.active_qp() else {
-            return self.kick();
-        };
-        let how = match end {
-            LinkEnd::Failed(error) => return qp.link_failed(error),
-            LinkEnd::PeerClosed | LinkEnd::ShutDown => Closed::Graceful,
-            LinkEnd::Closed(e) if e == ETIMEDOUT || self.events.has(PendingEvent::TimedOut) => {
-                Closed::Timeout
-            }
-            LinkEnd::Closed(_) => Closed::Reset,
-        };
-
-        if qp.defers(how) {
-            // The end is behind segments that have not been received: `catch_up` comes back here.
-            // TCP tells the error only once, and a transmit run may take it meanwhile.
-            if how == Closed::Timeout {
-                self.events.set(PendingEvent::TimedOut);
-            }
-            return;
-        }
-        if end != LinkEnd::PeerClosed {
-            self.events.set(PendingEvent::ConnectionLost);
-        }
-        if self.events.set(PendingEvent::LlpClosed) {
-            qp.llp_closed(how);
-        }
-        self.kick();
-    }
-
-    /// Any context. The connection may be locked.
-    fn room(self: &Arc<Self>) {
-        if let Some(qp) = self.active_qp() {
-            qp.kick();
-        }
-    }
-}
-
-impl<'a> From<&ConnParam<'a>> for Terms<'a> {
-    fn from(param: &ConnParam<'a>) -> Self {
-        Self {
-            ird: param.ird,
-            ord: param.ord,
-            private_data: param.private_data,
+    /// When the phase ends at the latest; `None` if it has no time limit.
+    pub(super) fn deadline(&self) -> Option<Deadline> {
+        match self {
+            Self::Connecting(opening) | Self::AwaitReply(opening) => Some(opening.deadline),
+            Self::AwaitRequest(request) => Some(request.deadline),
+            Self::Queued(undecided) | Self::Reported(undecided) => Some(undecided.deadline),
+            Self::AwaitFirst { deadline, .. } => Some(*deadline),
+            Self::Rdma { ending, watch, .. } => match ending {
+                Some(ending) => Some(ending.deadline),
+                None => watch.as_ref().map(|watch| watch.deadline),
+            },
+            Self::New | Self::Closed => None,
         }
     }
 }

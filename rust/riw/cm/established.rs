@@ -3,9 +3,11 @@
 //! A connection whose stream the queue pair handles.
 
 use super::{
+    end::End,
+    endpoint::{Ending, PeerWatch, Phase},
     pending::PendingEvent,
-    phase::{End, Ending, PeerWatch, Phase, Step},
     reason::EndReason,
+    steps::Step,
     Endpoint,
 };
 use crate::{

@@ -2,11 +2,12 @@
 
 //! Connection management: from iw_cm's calls to a link that a queue pair works on.
 //!
-//! - An [`Endpoint`] is a connection, from its beginning until the queue pair releases it. It goes
-//!   through the phases of `phase.rs`. `connect.rs` and `accept.rs` have the phases before the
-//!   stream is active, `opening.rs` and `incoming.rs` their data. `established.rs` has the phases
-//!   after, `end.rs` has the end and `reason.rs` its reasons. `steps.rs` has the work items,
-//!   `phase_lock.rs` the lock that they and iw_cm's calls take, `note.rs` counts, traces and logs.
+//! - An [`Endpoint`] is a connection, from its beginning until the queue pair releases it.
+//!   `endpoint.rs` has its phases. `connect.rs` and `accept.rs` have the phases before the stream
+//!   is active, `established.rs` has those after, `end.rs` has the end and `reason.rs` its reasons.
+//!   `events.rs` gets the events of the link and the calls of the queue pair. `steps.rs` has the
+//!   work items, `phase_lock.rs` the lock that they and iw_cm's calls take, `note.rs` counts,
+//!   traces and logs.
 //! - A `Listener` accepts connections (`listen.rs`). It has a `Subscription` for each listening id
 //!   of iw_cm.
 //! - A [`CmDevice`] knows all endpoints and subscriptions of a device, its members (`member.rs`),
@@ -43,17 +44,15 @@ mod device;
 mod end;
 mod endpoint;
 mod established;
+mod events;
 mod half_open;
-mod incoming;
 mod listen;
 mod listener;
 mod load;
 mod member;
 mod note;
-mod opening;
 mod ops;
 mod pending;
-mod phase;
 mod phase_lock;
 mod reason;
 mod steps;

@@ -2,7 +2,7 @@
 
 //! Trace events, counters and log lines of a connection.
 
-use super::{phase::Phase, reason::EndReason, Endpoint};
+use super::{endpoint::Phase, reason::EndReason, Endpoint};
 use crate::{driver::Riw, link::AddrPair};
 use kernel::prelude::*;
 use rdma::Device;

@@ -7,7 +7,7 @@
 //! these. That worker serves all connections, also a connection that I/O waits for.
 
 use super::{connect, listen};
-use crate::{driver::Riw, queue::QpObject};
+use crate::{driver::Riw, link::Terms, queue::QpObject};
 use core::net::SocketAddr;
 use kernel::prelude::*;
 use kernel_ext::memalloc::without_io;
@@ -87,5 +87,15 @@ impl CmOperations for Riw {
 
         without_io(|| subscription.as_arc_borrow().close());
         Ok(())
+    }
+}
+
+impl<'a> From<&ConnParam<'a>> for Terms<'a> {
+    fn from(param: &ConnParam<'a>) -> Self {
+        Self {
+            ird: param.ird,
+            ord: param.ord,
+            private_data: param.private_data,
+        }
     }
 }

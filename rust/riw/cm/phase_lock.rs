@@ -7,7 +7,7 @@
 //! connections share the workers: an item that finds the phase locked ends, and the holder queues
 //! it again.
 
-use super::{phase::Phase, Endpoint};
+use super::{endpoint::Phase, Endpoint};
 use core::ops::{Deref, DerefMut};
 use kernel::{
     new_mutex,

@@ -2,12 +2,7 @@
 
 //! The work items of a connection, the steps that they take, and its timer.
 
-use super::{
-    phase::{End, Phase, Step},
-    phase_lock::PhaseGuard,
-    reason::EndReason,
-    Endpoint,
-};
+use super::{end::End, endpoint::Phase, phase_lock::PhaseGuard, reason::EndReason, Endpoint};
 use kernel::{prelude::*, sync::Arc, workqueue::WorkItem};
 use kernel_ext::{
     memalloc::without_io,
@@ -15,7 +10,39 @@ use kernel_ext::{
     workqueue::{cancel_delayed_work, mod_delayed_work},
 };
 
+/// The result of a step.
+pub(super) enum Step {
+    /// The connection is in this phase now.
+    Next(Phase),
+    /// The connection ends in this phase.
+    End(Phase, End),
+}
+
 impl Endpoint {
+    /// Passes the phase to `f`, and leaves the result of its step as the phase. `phase` must be the
+    /// phase of this endpoint, locked. May sleep. Returns the second result of `f`.
+    pub(super) fn step<R>(
+        self: &Arc<Self>,
+        phase: &mut Phase,
+        f: impl FnOnce(Phase) -> (Step, R),
+    ) -> R {
+        let before = phase.name();
+        let (step, result) = f(phase.take());
+
+        match step {
+            Step::Next(next) => {
+                *phase = next;
+                self.note_phase(before, phase);
+            }
+            Step::End(last, end) => {
+                *phase = last;
+                self.note_phase(before, phase);
+                self.end(phase, &end);
+            }
+        }
+        result
+    }
+
     /// Continues with a connection that has `begun`, or ends it if that has failed. Returns
     /// the error of `begun`. May sleep.
     pub(super) fn proceed(

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The events of a connection's link, and the calls of its queue pair.
+
+use super::{end::End, member::CmConnection, pending::PendingEvent, reason::EndReason, Endpoint};
+use crate::{
+    link::{AddrPair, Inflow, Link, LinkEnd, LinkEvents},
+    qp::{Closed, Qp, QpConnection},
+};
+use kernel::{
+    prelude::*,
+    sync::{Arc, ArcBorrow},
+};
+use kernel_ext::memalloc::without_io;
+use rdma::iw::{CmId, ConnParam, Rejection};
+
+impl Endpoint {
+    /// Returns the queue pair if it handles the stream. Any context.
+    fn active_qp(&self) -> Option<&Arc<Qp>> {
+        if self.is_stream_active() {
+            self.qp.as_ref()
+        } else {
+            None
+        }
+    }
+
+    /// Notes an event, and has a work item act on it. Any context.
+    fn post_event(self: &Arc<Self>, event: PendingEvent) {
+        if self.events.set(event) {
+            self.kick();
+        }
+    }
+}
+
+impl CmConnection for Endpoint {
+    fn accept(self: ArcBorrow<'_, Self>, qp: &Arc<Qp>, id: &CmId, param: &ConnParam<'_>) -> Result {
+        Arc::from(self).accept_by(qp, id, param)
+    }
+
+    fn reject(self: ArcBorrow<'_, Self>, rejection: &Rejection<'_>) -> Result {
+        Arc::from(self).reject_by(rejection)
+    }
+
+    fn offer(self: ArcBorrow<'_, Self>) {
+        Arc::from(self).offer_queued();
+    }
+
+    fn evict(self: ArcBorrow<'_, Self>) {
+        Arc::from(self).post_event(PendingEvent::Evicted);
+    }
+
+    fn shutdown(self: ArcBorrow<'_, Self>) {
+        let this = Arc::from(self);
+
+        this.end(
+            &mut this.lock_phase(),
+            &End::abort(EndReason::Local(ENETDOWN)),
+        );
+    }
+}
+
+impl LinkEvents for Endpoint {
+    /// Atomic or process context.
+    fn changed(self: &Arc<Self>) {
+        match self.active_qp() {
+            Some(qp) => qp.retry_receive(),
+            None => self.kick(),
+        }
+    }
+
+    /// Atomic or process context, received data is locked.
+    fn receive(self: &Arc<Self>, inflow: &mut impl Inflow) {
+        match self.active_qp() {
+            Some(qp) => qp.rx_ready(inflow),
+            None => self.kick(),
+        }
+    }
+
+    /// Atomic or process context, received data is locked.
+    fn ended(self: &Arc<Self>, end: LinkEnd) {
+        let Some(qp) = self.active_qp() else {
+            return self.kick();
+        };
+        let how = match end {
+            LinkEnd::Failed(error) => return qp.link_failed(error),
+            LinkEnd::PeerClosed | LinkEnd::ShutDown => Closed::Graceful,
+            LinkEnd::Closed(e) if e == ETIMEDOUT || self.events.has(PendingEvent::TimedOut) => {
+                Closed::Timeout
+            }
+            LinkEnd::Closed(_) => Closed::Reset,
+        };
+
+        if qp.defers(how) {
+            // The end is behind segments that have not been received: `catch_up` comes back here.
+            // TCP tells the error only once, and a transmit run may take it meanwhile.
+            if how == Closed::Timeout {
+                self.events.set(PendingEvent::TimedOut);
+            }
+            return;
+        }
+        if end != LinkEnd::PeerClosed {
+            self.events.set(PendingEvent::ConnectionLost);
+        }
+        if self.events.set(PendingEvent::LlpClosed) {
+            qp.llp_closed(how);
+        }
+        self.kick();
+    }
+
+    /// Any context. The connection may be locked.
+    fn room(self: &Arc<Self>) {
+        if let Some(qp) = self.active_qp() {
+            qp.kick();
+        }
+    }
+}
+
+impl QpConnection for Endpoint {
+    fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    fn addrs(&self) -> Option<&AddrPair> {
+        self.addrs.as_ref()
+    }
+
+    fn first_fpdu(self: ArcBorrow<'_, Self>) {
+        Arc::from(self).post_event(PendingEvent::FirstFpdu);
+    }
+
+    fn ending(self: ArcBorrow<'_, Self>) {
+        Arc::from(self).post_event(PendingEvent::StreamEnding);
+    }
+
+    fn close(self: ArcBorrow<'_, Self>) {
+        Arc::from(self).post_event(PendingEvent::CloseRequested);
+    }
+
+    fn catch_up(self: ArcBorrow<'_, Self>) {
+        // A timer that an earlier stream of the queue pair has left may expire during the startup
+        // of this one, whose frames are not the queue pair's.
+        if self.is_stream_active() {
+            self.link.poll(&Arc::from(self));
+        }
+    }
+
+    fn teardown(self: ArcBorrow<'_, Self>) {
+        let this = Arc::from(self);
+
+        // It takes locks that connections share, also one that I/O waits for.
+        without_io(|| {
+            this.end(
+                &mut this.lock_phase(),
+                &End::graceful(EndReason::Local(ECONNABORTED)),
+            );
+        });
+    }
+
+    fn abandon(self: ArcBorrow<'_, Self>, id: &CmId) -> bool {
+        Arc::from(self).abandon_accept(id)
+    }
+}
