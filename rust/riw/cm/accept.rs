@@ -3,11 +3,11 @@
 //! The side that accepts a connection.
 
 use super::{
-    backlog::Share,
+    backlog::{QueuedRequest, Share},
+    device::Member,
     end::End,
     endpoint::{Incoming, Phase, Request, Undecided},
     half_open::Source,
-    member::Member,
     pending::PendingEvent,
     reason::EndReason,
     steps::Step,
@@ -270,17 +270,6 @@ impl Endpoint {
         }
     }
 
-    /// Reports the request, if it is queued, as
-    /// [`CmConnection::offer`](super::member::CmConnection::offer) says. May sleep.
-    pub(super) fn offer_queued(self: &Arc<Self>) {
-        self.step_and_arm(&mut self.lock_phase(), |phase| match phase {
-            Phase::Queued(undecided) if !self.events.has(PendingEvent::Evicted) => {
-                self.report_request(undecided)
-            }
-            phase => Step::Next(phase),
-        });
-    }
-
     /// When the consumer has to have decided. The backlog may stay full, and iw_cm may have to drop
     /// a request that it has taken, for lack of memory for a new id, without an event.
     fn accept_deadline(&self) -> Deadline {
@@ -301,7 +290,7 @@ impl Endpoint {
     }
 
     /// Accepts, as [`CmOperations::accept`](rdma::iw::CmOperations::accept) says. May sleep.
-    pub(super) fn accept_by(
+    pub(super) fn accept(
         self: &Arc<Self>,
         qp: &Arc<Qp>,
         id: &CmId,
@@ -406,7 +395,7 @@ impl Endpoint {
     }
 
     /// Rejects, as [`CmOperations::reject`](rdma::iw::CmOperations::reject) says. May sleep.
-    pub(super) fn reject_by(self: &Arc<Self>, rejection: &Rejection<'_>) -> Result {
+    pub(super) fn reject(self: &Arc<Self>, rejection: &Rejection<'_>) -> Result {
         self.step(&mut self.lock_phase(), |phase| match phase {
             Phase::Reported(undecided) if rejection.by_handler => {
                 (self.reject_by_handler(undecided), Ok(()))
@@ -443,6 +432,17 @@ impl Endpoint {
             }
             Err(e) => self.refuse_with(undecided, Phase::Queued, EndReason::Local(e)),
         }
+    }
+}
+
+impl QueuedRequest for Endpoint {
+    fn offer(self: Arc<Self>) {
+        self.step_and_arm(&mut self.lock_phase(), |phase| match phase {
+            Phase::Queued(undecided) if !self.events.has(PendingEvent::Evicted) => {
+                self.report_request(undecided)
+            }
+            phase => Step::Next(phase),
+        });
     }
 }
 

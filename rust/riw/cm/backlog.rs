@@ -3,7 +3,6 @@
 //! The backlogs of listening consumers: the connect requests that a consumer may not have read yet,
 //! and those that wait for room.
 
-use super::member::CmConnection;
 use crate::bounds::HALF_OPEN_MAX;
 use kernel::{
     impl_has_delayed_work, new_delayed_work, new_mutex,
@@ -31,6 +30,13 @@ mod kunit;
 const RETRY_MIN: u32 = 10;
 /// The maximum of that time. It doubles each time that the backlog is full still.
 const RETRY_MAX: u32 = 320;
+
+/// A connect request in the queue of a backlog: a connection, which the backlog does not know
+/// otherwise. A connection knows its subscription, and that its backlog.
+pub(super) trait QueuedRequest: Send + Sync {
+    /// Reports the request, if it is queued still. May sleep.
+    fn offer(self: Arc<Self>);
+}
 
 /// The backlogs of all consumers that listen.
 #[pin_data]
@@ -182,13 +188,13 @@ impl Share {
         }
     }
 
-    /// Queues the request of `connection` at `place`, unless it is there. Under the phase of the
-    /// connection. May sleep. `ENOMEM`.
-    pub(super) fn enqueue(&self, place: u64, connection: Arc<dyn CmConnection>) -> Result {
+    /// Queues a request at `place`, unless it is there. Under the phase of its connection. May
+    /// sleep. `ENOMEM`.
+    pub(super) fn enqueue(&self, place: u64, request: Arc<dyn QueuedRequest>) -> Result {
         if self.backlog.state.lock().queued.get(&place).is_some() {
             return Ok(());
         }
-        let node = RBTreeNode::new(place, connection, GFP_KERNEL_ACCOUNT)?;
+        let node = RBTreeNode::new(place, request, GFP_KERNEL_ACCOUNT)?;
         let mut state = self.backlog.state.lock();
 
         // If others are queued, the timer is set.
@@ -240,7 +246,7 @@ impl Drop for Share {
 #[pin_data]
 struct Backlog {
     #[pin]
-    state: Mutex<State<Arc<dyn CmConnection>>>,
+    state: Mutex<State<Arc<dyn QueuedRequest>>>,
     /// Offers the first request of the queue. Set and stopped under `state`; runs only while a
     /// request is queued.
     #[pin]
@@ -269,7 +275,7 @@ impl Backlog {
     }
 
     /// Offers the first request of the queue at once.
-    fn offer_now(self: &Arc<Self>, state: &mut State<Arc<dyn CmConnection>>) {
+    fn offer_now(self: &Arc<Self>, state: &mut State<Arc<dyn QueuedRequest>>) {
         state.retry = RETRY_MIN;
         state.last_retry = RETRY_MIN;
         if !state.queued.is_empty() {
@@ -299,8 +305,8 @@ impl Backlog {
             first
         };
 
-        if let Some(connection) = first {
-            connection.as_arc_borrow().offer();
+        if let Some(request) = first {
+            request.offer();
         }
     }
 }

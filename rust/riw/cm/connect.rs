@@ -3,10 +3,9 @@
 //! The side that connects.
 
 use super::{
-    device::CmDevice,
+    device::{CmDevice, Member},
     end::End,
     endpoint::{Opening, PeerWatch, Phase},
-    member::Member,
     pending::PendingEvent,
     reason::EndReason,
     steps::Step,

@@ -3,9 +3,7 @@
 //! The connection management of a device, and the parts that devices share.
 
 use super::{
-    backlog::Backlogs,
-    listener::Listeners,
-    member::{CmConnection, CmSubscription, Member},
+    backlog::Backlogs, endpoint::Endpoint, listener::Listeners, subscription::Subscription,
 };
 use crate::{
     counters::Counters,
@@ -141,6 +139,12 @@ struct DeviceState {
     members: Members<Member>,
 }
 
+/// An object that has a link, or a share in one, which the shutdown has to close.
+pub(super) enum Member {
+    Endpoint(Arc<Endpoint>),
+    Subscription(Arc<Subscription>),
+}
+
 impl CmDevice {
     /// Creates the connection management of a device on `netdev`. May sleep. Fails with `EINVAL`
     /// for a bad module parameter, or `ENOMEM`.
@@ -195,8 +199,8 @@ impl CmDevice {
         without_io(|| {
             for member in members.values() {
                 match member {
-                    Member::Endpoint(endpoint) => endpoint.as_arc_borrow().shutdown(),
-                    Member::Subscription(subscription) => subscription.as_arc_borrow().close(),
+                    Member::Endpoint(endpoint) => endpoint.shutdown(),
+                    Member::Subscription(subscription) => subscription.close(),
                 }
             }
         });
@@ -388,7 +392,7 @@ impl CmDevice {
     }
 
     /// Returns the endpoint with this token. May sleep.
-    pub(super) fn endpoint(&self, token: usize) -> Option<Arc<dyn CmConnection>> {
+    pub(super) fn endpoint(&self, token: usize) -> Option<Arc<Endpoint>> {
         match self.state.lock().members.get(token)? {
             Member::Endpoint(endpoint) => Some(endpoint.clone()),
             _ => None,
@@ -396,7 +400,7 @@ impl CmDevice {
     }
 
     /// Returns the subscription with this token. May sleep.
-    pub(super) fn subscription(&self, token: usize) -> Option<Arc<dyn CmSubscription>> {
+    pub(super) fn subscription(&self, token: usize) -> Option<Arc<Subscription>> {
         match self.state.lock().members.get(token)? {
             Member::Subscription(subscription) => Some(subscription.clone()),
             _ => None,

@@ -4,7 +4,7 @@
 
 use super::{endpoint::Phase, pending::PendingEvent, reason::EndReason, Endpoint};
 use crate::{link::LinkState, qp::Closed};
-use kernel::sync::Arc;
+use kernel::{prelude::*, sync::Arc};
 use kernel_ext::workqueue::cancel_delayed_work;
 use rdma::iw::{CmEvent, Offer};
 
@@ -67,6 +67,15 @@ impl Endpoint {
         last.report_end(end.reason);
         self.dev.remove(self.token);
         cancel_delayed_work::<Self, 2>(self);
+    }
+
+    /// Resets the connection: the device is shut down. On return the link is empty and reports no
+    /// event. May sleep.
+    pub(super) fn shutdown(self: &Arc<Self>) {
+        self.end(
+            &mut self.lock_phase(),
+            &End::abort(EndReason::Local(ENETDOWN)),
+        );
     }
 
     /// Closes the connection. Resets it if the queue pair has unsent data: completions may have

@@ -2,7 +2,7 @@
 
 //! The events of a connection's link, and the calls of its queue pair.
 
-use super::{end::End, member::CmConnection, pending::PendingEvent, reason::EndReason, Endpoint};
+use super::{end::End, pending::PendingEvent, reason::EndReason, Endpoint};
 use crate::{
     link::{AddrPair, Inflow, Link, LinkEnd, LinkEvents},
     qp::{Closed, Qp, QpConnection},
@@ -12,7 +12,7 @@ use kernel::{
     sync::{Arc, ArcBorrow},
 };
 use kernel_ext::memalloc::without_io;
-use rdma::iw::{CmId, ConnParam, Rejection};
+use rdma::iw::CmId;
 
 impl Endpoint {
     /// Returns the queue pair if it handles the stream. Any context.
@@ -30,32 +30,11 @@ impl Endpoint {
             self.kick();
         }
     }
-}
 
-impl CmConnection for Endpoint {
-    fn accept(self: ArcBorrow<'_, Self>, qp: &Arc<Qp>, id: &CmId, param: &ConnParam<'_>) -> Result {
-        Arc::from(self).accept_by(qp, id, param)
-    }
-
-    fn reject(self: ArcBorrow<'_, Self>, rejection: &Rejection<'_>) -> Result {
-        Arc::from(self).reject_by(rejection)
-    }
-
-    fn offer(self: ArcBorrow<'_, Self>) {
-        Arc::from(self).offer_queued();
-    }
-
-    fn evict(self: ArcBorrow<'_, Self>) {
-        Arc::from(self).post_event(PendingEvent::Evicted);
-    }
-
-    fn shutdown(self: ArcBorrow<'_, Self>) {
-        let this = Arc::from(self);
-
-        this.end(
-            &mut this.lock_phase(),
-            &End::abort(EndReason::Local(ENETDOWN)),
-        );
+    /// Ends the connection to make room for others, unless it has been reported. A work item does
+    /// it. Any context.
+    pub(super) fn evict(self: &Arc<Self>) {
+        self.post_event(PendingEvent::Evicted);
     }
 }
 

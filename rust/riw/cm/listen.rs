@@ -18,9 +18,8 @@
 
 use super::{
     accept,
-    device::CmDevice,
+    device::{CmDevice, Member},
     listener::{Key, Listener, Listeners},
-    member::{CmSubscription, Member},
     subscription::{Subscription, SubscriptionKey},
 };
 use crate::{
@@ -115,7 +114,7 @@ fn listen_on(
     subscribed
         .and_then(|()| dev.add(token, Member::Subscription(subscription.clone())))
         // Connections may have arrived.
-        .inspect_err(|_| subscription.as_arc_borrow().close())?;
+        .inspect_err(|_| subscription.close())?;
     subscription.open(id);
     Ok(token)
 }
@@ -167,7 +166,7 @@ impl Candidate {
             addr: setup.local,
             family_only: setup.family_only,
         };
-        let listener = Listener::new(&dev.shared, key)?;
+        let listener = Listener::new(dev.shared.setup_queue.clone(), key)?;
 
         Ok(Self {
             link: UnboundLink::new(transport, &site, &setup.local, more)?,

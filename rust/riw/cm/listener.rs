@@ -2,10 +2,7 @@
 
 //! A listening link and its subscriptions. `listen.rs` says which devices share one.
 
-use super::{
-    device::Shared,
-    subscription::{Subscription, SubscriptionKey},
-};
+use super::subscription::{Subscription, SubscriptionKey};
 use crate::{
     bounds::ACCEPT_QUEUE_MIN,
     link::{ListenLink, Transport, UnboundLink},
@@ -67,8 +64,9 @@ impl_has_queue! {
 }
 
 impl Listener {
-    /// Creates a listener, not open yet. May sleep. `ENOMEM` if there is no memory.
-    pub(super) fn new(shared: &Shared, key: Key) -> Result<Arc<Self>> {
+    /// Creates a listener, not open yet. Work items of `queue` accept its connections. May sleep.
+    /// `ENOMEM` if there is no memory.
+    pub(super) fn new(queue: Arc<Queue>, key: Key) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 key,
@@ -76,7 +74,7 @@ impl Listener {
                 link <- new_mutex!(None, "riw::cm::Listener::link"),
                 work <- new_work!("riw::cm::Listener::work"),
                 timer <- new_delayed_work!("riw::cm::Listener::timer"),
-                queue: shared.setup_queue.clone(),
+                queue,
             }),
             GFP_KERNEL_ACCOUNT,
         )

@@ -10,8 +10,8 @@
 //!   traces and logs.
 //! - A `Listener` accepts connections (`listen.rs`). It has a `Subscription` for each listening id
 //!   of iw_cm.
-//! - A [`CmDevice`] knows all endpoints and subscriptions of a device, its members (`member.rs`),
-//!   so that it can end them. `load.rs` loads the modules that its transports need.
+//! - A [`CmDevice`] knows all endpoints and subscriptions of a device, its members, so that it can
+//!   end them. `load.rs` loads the modules that its transports need.
 //!
 //! # Contexts
 //!
@@ -49,7 +49,6 @@ mod half_open;
 mod listen;
 mod listener;
 mod load;
-mod member;
 mod note;
 mod ops;
 mod pending;

@@ -43,14 +43,14 @@ impl CmOperations for Riw {
         let endpoint = dev.cm.endpoint(token).ok_or(ECONNRESET)?;
 
         match qp.filter(|qp| qp.is_owned_by(&param.consumer, qp)) {
-            Some(qp) => without_io(|| endpoint.as_arc_borrow().accept(qp, id, param)),
+            Some(qp) => without_io(|| endpoint.accept(qp, id, param)),
             None => {
                 // After this error iw_cm does not reject it.
                 let rejection = Rejection {
                     private_data: &[],
                     by_handler: false,
                 };
-                let _ = without_io(|| endpoint.as_arc_borrow().reject(&rejection));
+                let _ = without_io(|| endpoint.reject(&rejection));
                 Err(EINVAL)
             }
         }
@@ -65,7 +65,7 @@ impl CmOperations for Riw {
     fn reject(dev: &Device<Self>, token: usize, rejection: &Rejection<'_>) -> Result {
         let endpoint = dev.cm.endpoint(token).ok_or(ECONNRESET)?;
 
-        without_io(|| endpoint.as_arc_borrow().reject(rejection))
+        without_io(|| endpoint.reject(rejection))
     }
 
     fn create_listen(
@@ -85,7 +85,7 @@ impl CmOperations for Riw {
             return Err(ENOENT);
         };
 
-        without_io(|| subscription.as_arc_borrow().close());
+        without_io(|| subscription.close());
         Ok(())
     }
 }

@@ -7,13 +7,12 @@ use super::{
     device::CmDevice,
     half_open::{HalfOpen, Source},
     listener::Listener,
-    member::CmSubscription,
 };
 use kernel::{
     new_mutex,
     prelude::*,
     rbtree::RBTreeNode,
-    sync::{aref::ARef, Arc, ArcBorrow, Mutex},
+    sync::{aref::ARef, Arc, Mutex},
 };
 use rdma::iw::{Backlog, CmEvent, CmId};
 
@@ -136,18 +135,17 @@ impl Subscription {
     /// it. May sleep.
     fn evict(&self, token: usize) {
         if let Some(connection) = self.dev.endpoint(token) {
-            connection.as_arc_borrow().evict();
+            connection.evict();
         }
     }
-}
 
-impl CmSubscription for Subscription {
-    fn close(self: ArcBorrow<'_, Self>) {
-        let this = Arc::from(self);
+    /// Closes the subscription. On return no event reaches the id, and the sockets of which this
+    /// was the last subscription are gone, whoever has closed it. May sleep.
+    pub(super) fn close(&self) {
         // Until the sockets are closed: another caller, which finds none, must not return before.
-        let mut all = this.dev.shared.listeners.lock();
+        let mut all = self.dev.shared.listeners.lock();
         let (recipient, listeners, half_open) = {
-            let mut state = this.state.lock();
+            let mut state = self.state.lock();
             let half_open = core::mem::replace(&mut state.half_open, HalfOpen::new());
 
             (
@@ -158,14 +156,14 @@ impl CmSubscription for Subscription {
         };
 
         for listener in &listeners {
-            listener.drop_subscription(&this, &mut all);
+            listener.drop_subscription(self, &mut all);
         }
         drop(all);
         for token in half_open.tokens() {
-            this.evict(token);
+            self.evict(token);
         }
         drop(recipient);
-        this.backlog.retire();
-        this.dev.remove(this.token);
+        self.backlog.retire();
+        self.dev.remove(self.token);
     }
 }
