@@ -4,19 +4,16 @@
 
 use super::{
     backlog::{QueuedRequest, Share},
-    device::Member,
     end::End,
-    endpoint::{Incoming, Phase, Request, Undecided},
-    half_open::Source,
+    endpoint::{Phase, Request, Undecided},
     pending::PendingEvent,
     reason::EndReason,
     steps::Step,
-    subscription::Subscription,
     Endpoint,
 };
 use crate::{
     limits,
-    link::{AwaitedRequest, Connection, Deadline, Prepared, ReceivedRequest, Responder, Security},
+    link::{Deadline, Prepared, ReceivedRequest, Responder},
     qp::{Qp, Role},
     stream::StartRoom,
 };
@@ -25,45 +22,11 @@ use kernel::{
     sync::{aref::ARef, Arc},
 };
 use rdma::iw::{CmEvent, CmId, ConnParam, Offer, Rejection};
-use trace::CmPhase;
-
-impl Incoming {
-    /// Adds the connection to the half-open ones of its subscription. May sleep.
-    fn enter(&self, endpoint: &Endpoint) -> Result {
-        self.subscription.enter(self.source(), endpoint.token)
-    }
-
-    /// Removes the connection from the half-open ones, if it is one of them. May sleep.
-    pub(super) fn leave(&self, endpoint: &Endpoint) {
-        self.subscription.leave(self.source(), endpoint.token);
-    }
-
-    fn source(&self) -> Source {
-        self.addrs.remote.ip().into()
-    }
-}
-
-impl Request {
-    /// Waits for the request on the link of `endpoint`, which has its connection. May sleep.
-    fn new(
-        endpoint: &Endpoint,
-        incoming: Incoming,
-        security: Security,
-    ) -> Result<KBox<Self>, EndReason> {
-        let settings = &endpoint.dev.settings;
-        let request = Self {
-            incoming,
-            awaited: AwaitedRequest::new(&endpoint.link, &settings.policy(), security)?,
-            deadline: Deadline::new(settings.startup_time()),
-        };
-
-        KBox::new(request, GFP_KERNEL_ACCOUNT).map_err(|e| EndReason::Local(e.into()))
-    }
-}
 
 impl Undecided {
-    /// Reports the connect request. `ENOMEM`; otherwise fails as [`Subscription::report_event`]
-    /// does. May sleep.
+    /// Reports the connect request. `ENOMEM`; otherwise fails as
+    /// [`Subscription::report_event`](super::subscription::Subscription::report_event) does. May
+    /// sleep.
     fn report(&mut self, token: usize) -> Result {
         let subscription = &self.incoming.subscription;
         let (peer_ird, peer_ord) = self.responder.peer_depths();
@@ -108,57 +71,7 @@ impl Undecided {
     }
 }
 
-/// Takes a connection over from a listener, for `subscription`. Resets the connection if that
-/// fails. May sleep.
-pub(super) fn incoming(connection: Connection, subscription: Arc<Subscription>) -> Result {
-    let dev = subscription.dev.clone();
-    let security = dev.settings.security();
-    let connection = connection.secured(&security)?;
-    let made = connection.addrs().and_then(|addrs| {
-        let incoming = Incoming {
-            addrs,
-            subscription,
-        };
-        Ok((Endpoint::new(&dev, false)?, incoming))
-    });
-    let (endpoint, incoming) = match made {
-        Ok(made) => made,
-        Err(e) => {
-            connection.abort();
-            return Err(e);
-        }
-    };
-
-    let mut phase = endpoint.lock_phase();
-    let begun = match dev.add(endpoint.token, Member::Endpoint(endpoint.clone())) {
-        Ok(()) => endpoint.await_request(connection, incoming, security),
-        Err(e) => {
-            connection.abort();
-            Err(EndReason::Local(e))
-        }
-    };
-    let begun = begun.map(|request| {
-        *phase = Phase::AwaitRequest(request);
-        endpoint.note_phase(CmPhase::New, &phase);
-    });
-    endpoint.proceed(phase, begun)
-}
-
 impl Endpoint {
-    /// Gives the link its connection, and waits for the request. May sleep.
-    fn await_request(
-        self: &Arc<Self>,
-        connection: Connection,
-        incoming: Incoming,
-        security: Security,
-    ) -> Result<KBox<Request>, EndReason> {
-        self.set_connection(connection).map_err(EndReason::Local)?;
-        let request = Request::new(self, incoming, security)?;
-
-        request.incoming.enter(self).map_err(EndReason::Local)?;
-        Ok(request)
-    }
-
     /// Continues with a connection that is not accepted yet. May sleep.
     pub(super) fn step_accept(self: &Arc<Self>, phase: Phase) -> Step {
         let evicted = self.events.has(PendingEvent::Evicted);

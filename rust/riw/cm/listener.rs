@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A listening link and its subscriptions. `listen.rs` says which devices share one.
+//! A listening link and its subscriptions. `create_listen.rs` says which devices share one.
 
 use super::subscription::{Subscription, SubscriptionKey};
 use crate::{
@@ -45,12 +45,12 @@ pub(super) struct Listener {
     pub(super) link: Mutex<Option<ListenLink>>,
     /// Accepts connections.
     #[pin]
-    pub(super) work: Work<Listener, 0>,
+    work: Work<Listener, 0>,
     /// Kicks the listener to accept again. Set and stopped under `link`; runs only while there is a
     /// link.
     #[pin]
-    pub(super) timer: DelayedWork<Listener, 1>,
-    pub(super) queue: Arc<Queue>,
+    timer: DelayedWork<Listener, 1>,
+    queue: Arc<Queue>,
 }
 
 impl_has_work! {
@@ -108,7 +108,7 @@ impl Listener {
 
     /// Closes the link. On return it reports no event, and the work item accepts no connection: it
     /// does so under `link`. May sleep.
-    pub(super) fn close(self: &Arc<Self>) {
+    fn close(self: &Arc<Self>) {
         let link = {
             let mut link = self.link.lock();
             cancel_delayed_work::<Self, 1>(self);

@@ -8,8 +8,10 @@
 //!   `events.rs` gets the events of the link and the calls of the queue pair. `steps.rs` has the
 //!   work items, `phase_lock.rs` the lock that they and iw_cm's calls take, `note.rs` counts,
 //!   traces and logs.
-//! - A `Listener` accepts connections (`listen.rs`). It has a `Subscription` for each listening id
-//!   of iw_cm.
+//! - A `Listener` has a listening link and a `Subscription` for each listening id of iw_cm
+//!   (`create_listen.rs`). It accepts connections and makes endpoints of them (`incoming.rs`).
+//!   `half_open.rs` limits those whose request has not arrived, `backlog.rs` has the requests that
+//!   wait for room in the backlog of the consumer.
 //! - A [`CmDevice`] knows all endpoints and subscriptions of a device, its members, so that it can
 //!   end them. `load.rs` loads the modules that its transports need.
 //!
@@ -40,13 +42,14 @@
 mod accept;
 mod backlog;
 mod connect;
+mod create_listen;
 mod device;
 mod end;
 mod endpoint;
 mod established;
 mod events;
 mod half_open;
-mod listen;
+mod incoming;
 mod listener;
 mod load;
 mod note;

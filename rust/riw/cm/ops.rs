@@ -6,7 +6,7 @@
 //! all connections of a device or of a listener need, and the worker of `riw_setup` may wait for
 //! these. That worker serves all connections, also a connection that I/O waits for.
 
-use super::{connect, listen};
+use super::{connect, create_listen};
 use crate::{driver::Riw, link::Terms, queue::QpObject};
 use core::net::SocketAddr;
 use kernel::prelude::*;
@@ -75,7 +75,7 @@ impl CmOperations for Riw {
         home: Option<Netns>,
         backlog: Backlog,
     ) -> Result<usize> {
-        without_io(|| listen::listen(dev, id, setup, home.as_ref(), backlog))
+        without_io(|| create_listen::listen(dev, id, setup, home.as_ref(), backlog))
     }
 
     fn destroy_listen(dev: &Device<Self>, token: usize) -> Result {

@@ -12,8 +12,8 @@
 //! - A [`LingerSet`] closes connections in an orderly way, with no owner any more.
 //!
 //! Only this module uses sockets, and it imports no other folder of the driver. Each transport has
-//! a folder: [`tcp`], [`tls`] and [`sctp`]. `transport.rs`, `startup.rs` and `listen.rs` have one
-//! variant for each. `absent.rs` has stubs of those that riw is built without.
+//! a folder: [`tcp`], [`tls`] and [`sctp`]. `transport.rs`, `startup.rs` and `listen_link.rs` have
+//! one variant for each. `absent.rs` has stubs of those that riw is built without.
 //!
 //! # Contexts
 //!
@@ -40,7 +40,7 @@ pub(crate) mod crc;
 mod deadline;
 mod events;
 mod linger;
-mod listen;
+mod listen_link;
 mod octets;
 mod reorder;
 #[cfg(CONFIG_RDMA_RIW_SCTP)]
@@ -62,7 +62,7 @@ pub(crate) use batch::Batch;
 pub(crate) use deadline::Deadline;
 pub(crate) use events::{LinkEnd, LinkEvents};
 pub(crate) use linger::LingerSet;
-pub(crate) use listen::{ListenLink, UnboundLink};
+pub(crate) use listen_link::{ListenLink, UnboundLink};
 pub(crate) use reorder::Reorder;
 pub(crate) use security::{Psk, Security, TlsMode, TlsTerms};
 pub(crate) use segments::{EarlyWrite, Inflow, LinkRx, Pause, Segments};

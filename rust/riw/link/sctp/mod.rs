@@ -15,7 +15,7 @@ mod association;
 mod chunk;
 mod held;
 mod inlet;
-mod listen;
+mod listen_socket;
 mod session;
 mod startup;
 
@@ -23,6 +23,6 @@ pub(super) use association::load;
 pub(crate) use association::Association;
 use association::PeerSupport;
 pub(crate) use inlet::Inlet;
-pub(crate) use listen::{SctpListener, UnboundSctp};
+pub(crate) use listen_socket::{SctpListener, UnboundSctp};
 pub(super) use startup::accept;
 pub(crate) use startup::{AwaitedInitiate, SctpResponder, SctpStartup};

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Listening.
+//! A call of iw_cm that listens: finds the listeners for its address, or opens them.
 //!
 //! For a wildcard listener rdma_cm listens on each device. The devices in the consumer's network
-//! namespace then share a socket for each transport, VRF, address and port. A connection goes to
-//! the device whose netdev has the local address of the connection. The netdev by which the packets
-//! arrive does not count: packets to an address of this host arrive by `lo`. rdma_cm listens on the
+//! namespace then share a socket for each transport, VRF, address and port. rdma_cm listens on the
 //! devices one after the other: until it has come to a device, a connection to that is reset, as if
 //! nobody listened.
 //!
@@ -17,33 +15,25 @@
 //! have a listener at the same port: the second one fails.
 
 use super::{
-    accept,
     device::{CmDevice, Member},
     listener::{Key, Listener, Listeners},
     subscription::{Subscription, SubscriptionKey},
 };
 use crate::{
     driver::Riw,
-    link::{Connection, ListenLink, Site, Transport, UnboundLink},
+    link::{Site, Transport, UnboundLink},
 };
 use kernel::{
     prelude::*,
     rbtree::{Entry, RBTreeNodeReservation},
     sync::Arc,
-    time::msecs_to_jiffies,
-    workqueue::WorkItem,
 };
-use kernel_ext::{memalloc::without_io, vec, workqueue::mod_delayed_work};
+use kernel_ext::vec;
 use net::{ListenerHook, Netns};
 use rdma::{
     iw::{Backlog, CmId, Setup},
     Device,
 };
-
-/// Connections that a listener accepts in a row before other work items run.
-const BATCH: usize = 64;
-/// Milliseconds until a listener that lacked memory accepts again.
-const RETRY_TIME: u32 = 100;
 
 /// Starts to listen, as [`CmOperations::create_listen`](rdma::iw::CmOperations::create_listen)
 /// says. May sleep.
@@ -200,103 +190,5 @@ impl Candidate {
                 Ok(entry.insert(self.listener, self.listener_node).clone())
             }
         }
-    }
-}
-
-impl Listener {
-    /// Accepts connections, up to [`BATCH`] of them; a later work item accepts more. May sleep.
-    fn accept_batch(self: &Arc<Self>) {
-        let guard = self.link.lock();
-        let Some(link) = guard.as_ref() else {
-            return;
-        };
-
-        for _ in 0..BATCH {
-            match self.accept(link) {
-                Ok(()) => {}
-                Err(e) if e == EAGAIN || e == EINVAL => return,
-                Err(_) => {
-                    // No callback follows for the connections that are queued already.
-                    return mod_delayed_work::<Self, 1>(self, msecs_to_jiffies(RETRY_TIME));
-                }
-            }
-        }
-        self.kick();
-    }
-
-    /// Accepts a connection. `EAGAIN` if there is none. May sleep.
-    fn accept(&self, link: &ListenLink) -> Result {
-        let child = link.accept()?;
-
-        match self.subscription_for(&child) {
-            Ok(subscription) => {
-                // An error ends the connection, not the listener.
-                let _ = accept::incoming(child, subscription);
-            }
-            // No device has that address.
-            Err(_) => child.abort(),
-        }
-        Ok(())
-    }
-
-    /// Finds the subscription of the device that a connection is for. May sleep. `ENODEV` if no
-    /// device has the connection's local address.
-    fn subscription_for(&self, child: &Connection) -> Result<Arc<Subscription>> {
-        let local = child.addrs()?.local;
-        let subscriptions = self.subscriptions.lock();
-        let first = subscriptions.values().next().ok_or(ENODEV)?;
-        // All devices are in the same namespace. One may be about to go.
-        let ns = subscriptions
-            .values()
-            .find_map(|s| s.dev.netns().ok())
-            .ok_or(ENODEV)?;
-        let owner = ns.owner_of(&local);
-        let on = |ifindex: Option<u32>| {
-            subscriptions
-                .values()
-                .find(|s| Some(s.dev.ifindex) == ifindex)
-        };
-
-        on(owner)
-            // rdma_cm confuses the addresses of a VLAN with the addresses of its lower device, in
-            // both directions.
-            .or_else(|| on(owner.and_then(|owner| ns.vlan_real(owner))))
-            .or_else(|| {
-                owner.and_then(|owner| {
-                    subscriptions
-                        .values()
-                        .find(|s| ns.vlan_real(s.dev.ifindex) == Some(owner))
-                })
-            })
-            // rdma_cm chose the device for this address.
-            .or_else(|| (!self.key.addr.ip().is_unspecified()).then_some(first))
-            .cloned()
-            .ok_or(ENODEV)
-    }
-}
-
-impl net::Listener for Listener {
-    /// Atomic context.
-    fn connection_ready(self: &Arc<Self>) {
-        self.kick();
-    }
-}
-
-impl WorkItem<0> for Listener {
-    type Pointer = Arc<Self>;
-
-    /// Accepts connections. May sleep, but must not wait for a peer or a stream.
-    fn run(this: Arc<Self>) {
-        // The next item may be of a connection that I/O waits for.
-        without_io(|| this.accept_batch());
-    }
-}
-
-impl WorkItem<1> for Listener {
-    type Pointer = Arc<Self>;
-
-    /// It is time to accept again.
-    fn run(this: Arc<Self>) {
-        this.kick();
     }
 }

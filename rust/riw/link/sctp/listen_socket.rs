@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Listening for associations.
+//! A socket that listens for associations.
 
 use super::{
     super::types::Site,
