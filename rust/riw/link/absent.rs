@@ -10,9 +10,10 @@ use super::{
     events::LinkEvents,
     linger::CloseProgress,
     transport::Carrier,
-    types::{LinkDetails, LinkState},
+    types::{AddrPair, LinkDetails, LinkState},
     Link,
 };
+use core::net::SocketAddr;
 use kernel::{prelude::*, sync::Arc};
 use net::{AnyEvent, Base};
 
@@ -20,6 +21,10 @@ use net::{AnyEvent, Base};
 pub(crate) enum Absent {}
 
 impl Absent {
+    pub(super) fn base(&self) -> &Base {
+        match *self {}
+    }
+
     pub(super) fn prepare<T: LinkEvents>(&mut self, _idle: u16, _owner: Arc<T>) -> Result {
         match *self {}
     }
@@ -42,7 +47,7 @@ impl Absent {
 }
 
 impl Carrier for Absent {
-    fn base(&self) -> &Base {
+    fn connect(&self, _remote: &SocketAddr) -> Result {
         match *self {}
     }
 
@@ -51,6 +56,10 @@ impl Carrier for Absent {
     }
 
     fn has_received(&self) -> bool {
+        match *self {}
+    }
+
+    fn addrs(&self) -> Result<AddrPair> {
         match *self {}
     }
 

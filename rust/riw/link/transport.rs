@@ -21,7 +21,7 @@ use core::{
 use iwarp::{mpa::FpduFramer, sctp::ChunkFramer, startup::Parameters, Framing, Gather, TxConfig};
 use kernel::{prelude::*, sync::Arc, time::Jiffies};
 use kernel_ext::memcg::MemCgroup;
-use net::{addr, AnyEvent, Base, Callbacks, Netns, Pernet};
+use net::{AnyEvent, Base, Callbacks, Netns, Pernet};
 
 /// A transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,13 +123,8 @@ impl Transport {
 
 /// One end of a connection of some transport. All functions need process context and may sleep.
 pub(crate) trait Carrier {
-    /// Returns the part that the sockets of all transports have.
-    fn base(&self) -> &Base;
-
     /// Starts to connect; does not wait for the peer. Fails as `connect()` does.
-    fn connect(&self, remote: &SocketAddr) -> Result {
-        self.base().connect(remote)
-    }
+    fn connect(&self, remote: &SocketAddr) -> Result;
 
     /// Returns the current state.
     fn state(&self) -> LinkState;
@@ -154,12 +149,7 @@ pub(crate) trait Carrier {
 
     /// Returns the addresses of both sides. An IPv4-mapped address is returned as IPv4. `ENOTCONN`
     /// if there is no peer.
-    fn addrs(&self) -> Result<AddrPair> {
-        Ok(AddrPair {
-            local: addr::unmapped(self.base().local_addr()?),
-            remote: addr::unmapped(self.base().peer_addr()?),
-        })
-    }
+    fn addrs(&self) -> Result<AddrPair>;
 
     /// Makes the receive buffer large enough for frames of any size, within the limits of the
     /// network namespace.
@@ -304,6 +294,15 @@ impl Connection {
             Self::Tcp(connection) => TlsConnection::accepted(connection.0, terms).map(Self::Tls),
             Self::Tls(_) => Ok(self),
             Self::Sctp(_) => Err(EPROTONOSUPPORT),
+        }
+    }
+
+    /// Returns the part that the sockets of all transports have.
+    pub(super) fn base(&self) -> &Base {
+        match self {
+            Self::Tcp(connection) => &connection.0,
+            Self::Tls(connection) => connection.base(),
+            Self::Sctp(association) => association.base(),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use core::net::SocketAddr;
 use kernel::{fmt, prelude::*, str::CString, sync::Arc};
-use net::{Base, Netns, Pernet, TcpState};
+use net::{addr, Base, Netns, Pernet, TcpState};
 
 /// Where the sockets of a device are made.
 pub(crate) struct Site<'a> {
@@ -28,6 +28,16 @@ pub(crate) struct AddrPair {
     pub(crate) local: SocketAddr,
     /// The address of the peer.
     pub(crate) remote: SocketAddr,
+}
+
+impl AddrPair {
+    /// Returns the addresses of a socket, IPv4-mapped ones as IPv4. `ENOTCONN` if there is no peer.
+    pub(super) fn of(socket: &Base) -> Result<Self> {
+        Ok(Self {
+            local: addr::unmapped(socket.local_addr()?),
+            remote: addr::unmapped(socket.peer_addr()?),
+        })
+    }
 }
 
 impl fmt::Display for AddrPair {

@@ -137,6 +137,11 @@ impl Association {
         self.socket.set_callbacks(owner)
     }
 
+    /// Returns the part that the sockets of all transports have.
+    pub(in crate::link) fn base(&self) -> &Base {
+        &self.socket
+    }
+
     /// Takes the inlet.
     pub(in crate::link) fn take_inlet(&mut self) -> Option<KBox<Inlet>> {
         self.inlet.take()
@@ -246,8 +251,8 @@ impl Association {
 }
 
 impl Carrier for Association {
-    fn base(&self) -> &Base {
-        &self.socket
+    fn connect(&self, remote: &SocketAddr) -> Result {
+        self.socket.connect(remote)
     }
 
     /// The state of the session is not considered, unless it is broken and no link has the inlet.

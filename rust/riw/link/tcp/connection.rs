@@ -8,7 +8,7 @@ use super::{
         events::{EventSink, LinkEvents},
         linger::CloseProgress,
         transport::Carrier,
-        types::{LinkDetails, LinkState, Site},
+        types::{AddrPair, LinkDetails, LinkState, Site},
     },
     receive,
     socket::{connect_from_any_port, keepalive, new_socket},
@@ -17,7 +17,7 @@ use super::{
 use crate::bounds::RX_ROOM;
 use core::net::SocketAddr;
 use kernel::{prelude::*, sync::Arc};
-use net::{Base, Socket, TcpState};
+use net::{Socket, TcpState};
 
 /// One end of a TCP connection, or of one to be made.
 pub(crate) struct TcpConnection(pub(in crate::link) Socket);
@@ -84,10 +84,6 @@ impl TcpConnection {
 }
 
 impl Carrier for TcpConnection {
-    fn base(&self) -> &Base {
-        &self.0
-    }
-
     fn connect(&self, remote: &SocketAddr) -> Result {
         connect_from_any_port(
             || self.0.connect(remote),
@@ -106,6 +102,10 @@ impl Carrier for TcpConnection {
 
     fn local_addr(&self) -> Result<SocketAddr> {
         self.0.local_addr()
+    }
+
+    fn addrs(&self) -> Result<AddrPair> {
+        AddrPair::of(&self.0)
     }
 
     /// The buffer is as large as the limits of the network namespace allow.

@@ -10,7 +10,7 @@ use super::{
         security::TlsTerms,
         tcp::socket::{connect_from_any_port, keepalive, new_socket},
         transport::Carrier,
-        types::{LinkDetails, LinkState, Site},
+        types::{AddrPair, LinkDetails, LinkState, Site},
     },
     inlet::{InletMemory, RecordInlet},
     queue::Place,
@@ -155,6 +155,11 @@ impl TlsConnection {
         }
     }
 
+    /// Returns the part that the sockets of all transports have.
+    pub(in crate::link) fn base(&self) -> &Base {
+        &self.socket
+    }
+
     /// Takes the inlet.
     pub(in crate::link) fn take_inlet(&mut self) -> Option<KBox<RecordInlet>> {
         self.inlet.take()
@@ -206,10 +211,6 @@ impl TlsConnection {
 }
 
 impl Carrier for TlsConnection {
-    fn base(&self) -> &Base {
-        &self.socket
-    }
-
     fn connect(&self, remote: &SocketAddr) -> Result {
         connect_from_any_port(
             || self.socket.connect(remote),
@@ -247,6 +248,10 @@ impl Carrier for TlsConnection {
 
     fn local_addr(&self) -> Result<SocketAddr> {
         self.socket.local_addr()
+    }
+
+    fn addrs(&self) -> Result<AddrPair> {
+        AddrPair::of(&self.socket)
     }
 
     /// TLS needs room for one record only. But more lets the peer send on.
