@@ -6,8 +6,8 @@ use crate::link::{AddrPair, Link};
 use kernel::sync::{Arc, ArcBorrow};
 use rdma::iw::CmId;
 
-/// The connection of a queue pair, as the queue pair and iw_cm's calls for it need it. Connection
-/// management implements it.
+/// The connection of a queue pair. Connection management implements it: it imports queue pairs, so
+/// these cannot import the type.
 pub(crate) trait QpConnection: Send + Sync {
     /// Returns the link of the stream.
     fn link(&self) -> &Arc<Link>;
