@@ -58,11 +58,13 @@ impl Owner {
         }
     }
 
-    /// Whether `consumer`, which is calling, is the owner of `qp`. Process context, maybe with a
-    /// spin lock held.
+    /// Whether `consumer` is the owner of `qp`, for which [`Self::may_be_current`] has been true in
+    /// this call: iw_cm does not name the consumer when it looks `qp` up. Any context.
     pub(crate) fn is(&self, consumer: &Consumer, qp: &QpObject) -> bool {
         match self {
-            Self::Process(_) => self.may_be_current(),
+            // The task has the address space of the process.
+            Self::Process(_) => true,
+            // So far it is only a task that may be a kernel user's.
             Self::Kernel => consumer.owns(qp),
         }
     }
