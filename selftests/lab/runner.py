@@ -78,7 +78,11 @@ class Outcome:
             return (f"  FAIL  {self.label}: {len(self.failed)} of {len(self.points)}"
                     f" points failed, {seconds:.0f} s: {self.reason()}")
         verdict = "FLAKY" if self.first else "ok   "
-        return f"  {verdict} {self.label}: {len(self.points)} points, {seconds:.0f} s"
+        lines = [f"  {verdict} {self.label}: {len(self.points)} points, {seconds:.0f} s"]
+        # What a test warns of fails nothing, so nothing else shows it.
+        lines += [f"        {line}" for point in self.points for line in point.details.splitlines()
+                  if line.startswith("warning: ")]
+        return "\n".join(lines)
 
     def text(self):
         """Returns the failed points, with their details."""
