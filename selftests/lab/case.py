@@ -43,6 +43,7 @@ class Case:
     needs: str = ""
     transport: str = "tcp"
     lockdep: str = "no"
+    fresh: str = "no"
     allow: list = dataclasses.field(default_factory=list)
     # How long it takes on the stock kernel.
     seconds: int = SECONDS
@@ -56,7 +57,7 @@ class Case:
               "clock": ("time", "instructions"),
               "kernel": ("any", "stock", "uml", "debug"), "run": ("check", "full"), "smoke": ("no", "yes"),
               "provider": ("siw", "riw"), "transport": ("tcp", "sctp", "both"),
-              "lockdep": ("no", "yes"), "needs": ("options", "valkey", "versions")}
+              "lockdep": ("no", "yes"), "fresh": ("no", "yes"), "needs": ("options", "valkey", "versions")}
 
     def machines(self, kernel):
         """Returns the VMs that the case needs on the kernel, as arguments of machine.machines(). Cases with equal
@@ -86,7 +87,7 @@ class Case:
                 for word in match[1].split():
                     key, _, value = word.partition("=")
                     if key not in ("timeout", "module", "vms", "peer", "mem", "clock", "kernel",
-                                   "run", "smoke", "provider", "transport", "lockdep", "needs"):
+                                   "run", "smoke", "provider", "transport", "lockdep", "fresh", "needs"):
                         raise ValueError(f"{path}: unknown key {key!r}")
                     if value not in cls.VALUES.get(key, [value]):
                         raise ValueError(f"{path}: unknown {key} {value!r}")

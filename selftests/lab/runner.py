@@ -257,9 +257,11 @@ class Lane:
         self.kernel = kernel
         self.results = results(kernel)
         self.jobs = jobs
-        # Cases that can share a VM in a row. Cases with two VMs last: the host tests run in parallel
-        # with the first cases, and would compete for the CPUs. Long cases first: the workers end together.
-        self.pending = sorted(chosen, key=lambda case: (*case.machines(kernel).values(), -case.seconds, case.name))
+        # Cases that can share a VM in a row, one that needs a fresh VM first. Cases with two VMs last: the host tests
+        # run in parallel with the first cases, and would compete for the CPUs. Long cases first: the workers end
+        # together.
+        self.pending = sorted(chosen, key=lambda case: (*case.machines(kernel).values(), case.fresh == "no",
+                                                        -case.seconds, case.name))
         # The first outcome of each case that runs once more.
         self.repeated = {}
         self.lock = threading.Lock()
@@ -308,11 +310,15 @@ class Lane:
         with self.run.reported(f"worker {number} on {self.kernel}"):
             self.work_on(number)
 
-    def next(self, like):
-        """Returns a pending case, preferably one that can use the VMs of the case `like`, or None."""
+    def can_follow(self, case, before):
+        """Returns whether a case can run in the VMs in which another one has run."""
+        return case.fresh == "no" and case.machines(self.kernel) == before.machines(self.kernel)
+
+    def next(self, before):
+        """Returns a pending case, preferably one that can follow the case `before`, or None."""
         with self.lock:
             for case in self.pending:
-                if like and case.machines(self.kernel) == like.machines(self.kernel):
+                if before and self.can_follow(case, before):
                     break
             else:
                 case = self.pending[0] if self.pending else None
@@ -323,18 +329,19 @@ class Lane:
     def work_on(self, number):
         """Runs cases, each in the VMs of the case before it if these are clean."""
         logs = self.results / f"vm{number}"
-        last, pending = None, self.next(None)
+        pending = self.next(None)
         while pending:
             last = pending
             try:
-                machines = last.machines(self.kernel)
-                with machine.machines(logs=logs, results=self.results, kernel=self.kernel, **machines) as vms:
-                    clean = True
-                    while clean and pending and pending.machines(self.kernel) == machines:
+                with machine.machines(logs=logs, results=self.results, kernel=self.kernel,
+                                      **last.machines(self.kernel)) as vms:
+                    while True:
                         last = pending
                         clean = self.one(last, vms)
                         # Once more, in fresh VMs.
                         pending = self.next(last) if last.name not in self.repeated or clean else last
+                        if not (clean and pending and self.can_follow(pending, last)):
+                            break
             except machine.MachineDied as died:
                 # one() handles a VM that dies later.
                 outcome = Outcome(last.name, self.kernel)
