@@ -2,12 +2,13 @@
 """TLS below MPA: certificates, the process that makes the kernel's handshakes (tlshd), connections, and peers that are
 not riw."""
 
+import ctypes
 import itertools
 import os
-import re
 import signal
+import socket
 import ssl
-import time
+import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,7 +18,6 @@ import lab
 from device_log import Log, may_write
 from iwarp.peer import Listener, Peer
 from ksft import PACE, KsftFailEx, ksft_in
-from netns import NetNSEnter
 from target import Target
 from utils import bkg, cmd, wait_until
 
@@ -80,11 +80,32 @@ def configuration(trust, certificate, keyring):
     return path
 
 
-def _listens(node):
-    """Whether a process of the namespace of a node has a socket of generic netlink."""
-    with NetNSEnter(node.netns):
-        text = Path("/proc/thread-self/net/netlink").read_text("ascii")
-    return re.search(r"^\S+ +16 +[1-9]", text, re.MULTILINE)
+SYS_PIDFD_GETFD = 438
+SOL_NETLINK, NETLINK_LIST_MEMBERSHIPS = 270, 9
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _sockets(pid):
+    """Yields duplicates of the netlink sockets of a process."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            # It may have been closed meanwhile.
+            if (duplicate := _libc.syscall(SYS_PIDFD_GETFD, pidfd, int(number), 0)) < 0:
+                continue
+            if not stat.S_ISSOCK(os.fstat(duplicate).st_mode):
+                os.close(duplicate)
+                continue
+            with socket.socket(fileno=duplicate) as sock:
+                if sock.family == socket.AF_NETLINK:
+                    yield sock
+    finally:
+        os.close(pidfd)
+
+
+def _takes_requests(daemon):
+    """Whether a tlshd has joined the group to which the kernel sends its requests for handshakes."""
+    return any(any(sock.getsockopt(SOL_NETLINK, NETLINK_LIST_MEMBERSHIPS, 64)) for sock in _sockets(daemon.pid))
 
 
 @contextmanager
@@ -94,9 +115,7 @@ def tlshd(node, trust=None, certificate=None, secrets="", keyring=""):
     environment = [f"SSLKEYLOGFILE={Path.cwd() / secrets}"] if secrets else []
     config = configuration(trust, certificate, keyring)
     with bkg(["env", *environment, "tlshd", "-s", "-c", config], host=node) as daemon:
-        wait_until(lambda: _listens(node) or not daemon.running, 20, f"tlshd listens: {daemon.output}")
-        # It joins the group a moment later, which no file shows: the group's number is above 32.
-        time.sleep(0.5 * PACE)
+        wait_until(lambda: not daemon.running or _takes_requests(daemon), 20, f"tlshd takes requests: {daemon.output}")
         # It has been read. In hours of soak, such files take as much memory as a leak.
         config.unlink()
         yield daemon
