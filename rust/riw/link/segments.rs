@@ -129,7 +129,9 @@ pub(crate) enum Pause {
     /// The next event of the link.
     #[default]
     Event,
-    /// A worker. It gives the frame a buffer, if the socket has no room for it
-    /// ([`LinkRx::buffer_size`]), and receives the rest.
+    /// A worker that has a buffer for the frame, as the socket has no room for it: see
+    /// [`LinkRx::buffer_size`].
+    Buffer,
+    /// A worker, which receives the rest.
     Worker,
 }

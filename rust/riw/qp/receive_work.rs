@@ -2,7 +2,7 @@
 
 //! Receiving in a worker, and what queues it. Events wake a stream that waits for a receive WR: a
 //! post, its turn, a timer. The wait itself is in `stream/wait.rs`. The link needs a worker for an
-//! FPDU that the socket has no room for, and for all that is received over SCTP and TLS.
+//! FPDU that the socket has no room for, and for all if it receives in process context only.
 
 use super::{Closed, Qp, RECEIVE_TIMER, RECEIVE_WORK, RETRY_MS};
 use crate::{
@@ -29,16 +29,21 @@ impl WorkItem<RECEIVE_WORK> for Qp {
 
     /// Receives at once: see [`Qp::retry_receive`].
     fn run(this: Arc<Self>) {
-        this.catch_up();
+        this.in_worker(|| this.catch_up());
     }
 }
 
 impl WorkItem<RECEIVE_TIMER> for Qp {
     type Pointer = Arc<Self>;
 
-    /// Receives after some time: see [`Qp::set_receive_timer`].
+    /// Receives after some time, and gives the FPDU at the front a buffer before, if the socket has
+    /// no room for it: see [`Qp::set_receive_timer`]. That may take long, and the other item goes
+    /// on meanwhile: others may be behind this stream in the line for receive WRs.
     fn run(this: Arc<Self>) {
-        this.catch_up();
+        this.in_worker(|| match this.stream.hold() {
+            Ok(()) => this.catch_up(),
+            Err(failures) => this.hold_later(failures),
+        });
     }
 }
 
@@ -55,22 +60,16 @@ pub(crate) fn receive_posted(dev: &Device<Riw>, queue: &RecvQueue) {
 
 impl Qp {
     /// Lets a worker receive the data in the link: the stream may wait for a receive WR, a run may
-    /// have left the rest, an FPDU may need a buffer, or the link process context. Any context.
+    /// have left the rest, or the link needs process context. Any context.
     pub(crate) fn retry_receive(self: &Arc<Self>) {
         self.queue.kick::<_, RECEIVE_WORK>(self);
     }
 
-    /// Receives the data in the link, after it has given the FPDU at the front a buffer, if the
-    /// socket has no room for it. Process context; may sleep.
+    /// Receives the data in the link. Process context; may sleep.
     fn catch_up(self: &Arc<Self>) {
-        self.in_worker(|| match self.stream.hold() {
-            Ok(()) => {
-                if let Some(connection) = self.connection() {
-                    connection.as_arc_borrow().catch_up();
-                }
-            }
-            Err(failures) => self.hold_later(failures),
-        });
+        if let Some(connection) = self.connection() {
+            connection.as_arc_borrow().catch_up();
+        }
         // The stream may wait for a receive WR, and may have become the first in line.
         self.arm_receive_timer();
     }
@@ -88,6 +87,8 @@ impl Qp {
         };
 
         self.set_receive_timer(msecs_to_jiffies(time));
+        // A message may have begun to wait for a receive WR meanwhile, which takes less time.
+        self.arm_receive_timer();
     }
 
     /// Lets the stream whose turn it is look for a receive WR. Any context.
@@ -105,8 +106,9 @@ impl Qp {
             .while_waiting(|left| self.set_receive_timer(left));
     }
 
-    /// Sets the timer after which a worker receives. Process context or softirq.
-    fn set_receive_timer(self: &Arc<Self>, left: Jiffies) {
+    /// Sets the timer after which a worker receives, in jiffies; 0: at once. Process context or
+    /// softirq.
+    pub(super) fn set_receive_timer(self: &Arc<Self>, left: Jiffies) {
         // Under the lock: `destroy` marks the queue pair first, and then cancels the timer.
         let status = self.status.lock();
 

@@ -301,10 +301,12 @@ impl Segments for Fpdus<'_> {
         rx.left = left;
         rx.blocked = blocked;
         rx.rest = spent;
-        if !spent && finished.has_urgent {
-            Err(Rdmap::CatastrophicStream.into())
-        } else if spent || requests_buffer {
+        if spent {
             Ok(Pause::Worker)
+        } else if finished.has_urgent {
+            Err(Rdmap::CatastrophicStream.into())
+        } else if requests_buffer {
+            Ok(Pause::Buffer)
         } else {
             Ok(Pause::Event)
         }
