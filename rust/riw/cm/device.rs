@@ -174,7 +174,8 @@ impl CmDevice {
             GFP_KERNEL,
         )?;
 
-        vec::push(&mut this.shared.devices.lock(), this.clone(), GFP_KERNEL)?;
+        // The shutdown of another device takes the lock, and I/O may wait for that.
+        without_io(|| vec::push(&mut this.shared.devices.lock(), this.clone(), GFP_KERNEL))?;
         Ok(this)
     }
 
