@@ -226,7 +226,7 @@ impl<T: Driver> Device<T> {
             *attr = DeviceAttr::default();
             T::query_device(dev, !udata.is_null(), attr);
             if !T::Srq::HAS_CREATE {
-                // Kernel users look at it alone: ib_create_srq() does not check the callback.
+                // Kernel users such as nvmet look at it first.
                 attr.max_srq = count(0);
             }
             Ok(0)

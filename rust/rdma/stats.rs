@@ -186,6 +186,7 @@ unsafe fn set_values(
 
 /// Sets the callbacks of this file in a `struct ib_device_ops`.
 pub(crate) const fn fill<T: Driver>(mut ops: bindings::ib_device_ops) -> bindings::ib_device_ops {
+    assert!(T::HAS_STAT != T::STATS.is_empty() && T::COUNTER_STATS <= T::STATS.len());
     if T::HAS_STAT {
         ops.alloc_hw_port_stats = Some(Callbacks::<T>::alloc_hw_port_stats);
         ops.get_hw_stats = Some(Callbacks::<T>::get_hw_stats);
