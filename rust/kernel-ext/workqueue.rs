@@ -112,7 +112,7 @@ impl Queue {
     }
 
     /// Queues an item, unless it is queued already, or its timer runs. In each case a run follows
-    /// that sees the caller's earlier writes. Any context.
+    /// that sees the caller's earlier writes, unless somebody cancels the item. Any context.
     pub fn kick<T, const ID: u64>(&self, item: &Arc<T>)
     where
         T: HasWork<T, ID> + WorkItem<ID, Pointer = Arc<T>> + Send + Sync + 'static,

@@ -16,7 +16,8 @@ pub(crate) trait LinkEvents: Sized + Send + Sync + 'static {
     /// have changed. Atomic or process context.
     fn changed(self: &Arc<Self>);
 
-    /// Data has arrived, or the peer has closed its half.
+    /// Data has arrived, or the peer has closed its half. The data may be an RDMA Write before its
+    /// turn ([`Inflow::early_write`]); it comes again in its turn.
     fn receive(self: &Arc<Self>, inflow: &mut impl Inflow);
 
     /// The connection, or a half of it, has ended. May be called again.

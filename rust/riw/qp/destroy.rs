@@ -54,7 +54,8 @@ impl Qp {
         self.stop_pushing();
         self.leave_sweep();
         cancel_delayed_work::<Self, RECEIVE_TIMER>(self);
-        // Nobody waits for the right to transmit that it may have.
+        // Nobody waits for the right to transmit that it may have, nor for a run that is requested
+        // meanwhile.
         cancel_delayed_work::<Self, TRANSMIT_WORK>(self);
         self.cancel_worker();
     }

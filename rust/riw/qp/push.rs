@@ -59,7 +59,10 @@ impl Qp {
         // The drop of a handle stops the timer, whichever start it is of.
         self.stop_pushing();
         let handle = HrTimerPointer::start(self.clone(), time);
-        self.status.lock().push = Some(handle);
+        let other = self.status.lock().push.replace(handle);
+
+        // There is none. Its drop would wait, which is not allowed under the lock.
+        drop(other);
     }
 
     /// Stops the timer, and drops the reference that its handle has. Process context; may sleep.

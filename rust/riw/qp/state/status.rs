@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The types of the state. Only [`state`](super) can change their fields.
+//! The types of the state. Only [`state`](super) can change their fields, but for those that other
+//! concerns of the queue pair keep here: see [`Status`].
 
 use crate::{
     link::Transport,
