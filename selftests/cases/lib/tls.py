@@ -3,6 +3,7 @@
 not riw."""
 
 import ctypes
+import errno
 import itertools
 import os
 import signal
@@ -90,9 +91,11 @@ def _sockets(pid):
     pidfd = os.pidfd_open(pid)
     try:
         for number in os.listdir(f"/proc/{pid}/fd"):
-            # It may have been closed meanwhile.
             if (duplicate := _libc.syscall(SYS_PIDFD_GETFD, pidfd, int(number), 0)) < 0:
-                continue
+                # It may have been closed, and the process may have ended.
+                if (error := ctypes.get_errno()) in (errno.EBADF, errno.ESRCH):
+                    continue
+                raise OSError(error, f"pidfd_getfd: {os.strerror(error)}")
             if not stat.S_ISSOCK(os.fstat(duplicate).st_mode):
                 os.close(duplicate)
                 continue
