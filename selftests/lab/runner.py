@@ -75,10 +75,11 @@ class Outcome:
     def line(self):
         seconds = time.monotonic() - self.begin
         if self.failed:
-            return (f"  FAIL  {self.label}: {len(self.failed)} of {len(self.points)}"
-                    f" points failed, {seconds:.0f} s: {self.reason()}")
-        verdict = "FLAKY" if self.first else "ok   "
-        lines = [f"  {verdict} {self.label}: {len(self.points)} points, {seconds:.0f} s"]
+            lines = [f"  FAIL  {self.label}: {len(self.failed)} of {len(self.points)}"
+                     f" points failed, {seconds:.0f} s: {self.reason()}"]
+        else:
+            verdict = "FLAKY" if self.first else "ok   "
+            lines = [f"  {verdict} {self.label}: {len(self.points)} points, {seconds:.0f} s"]
         # What a test warns of fails nothing, so nothing else shows it.
         lines += [f"        {line}" for point in self.points for line in point.details.splitlines()
                   if line.startswith("warning: ")]
@@ -166,7 +167,8 @@ def host_check(name):
 
 def give_way():
     """Lets the stock kernel have the CPUs first: the calling thread and the processes that it starts get what
-    is left. An emulated machine takes longest, and its cases have limits for a machine that is not busy."""
+    is left. An emulated machine takes longest, and its cases have limits for a machine that is not busy, but for one
+    whose clock counts instructions (`machine.qemu`)."""
     # Of this thread only: Linux has a priority for each.
     os.nice(5)
 
