@@ -134,8 +134,6 @@ def qemu(accelerator, cpus, append, *more):
         khz = "1000000" if accelerator == "icount" else tsc_khz()
         parameters.append(f"tsc_early_khz={khz}")
     return [
-        # A clock that counts instructions does not show how busy the host is, so this machine gives way to another one.
-        *(["nice", "-n", "5"] if accelerator == "icount" else []),
         # QEMU must not outlive this process.
         "setpriv", "--pdeathsig", "KILL",
         *emulator(), *ACCELERATORS[accelerator], *hardware,

@@ -167,8 +167,7 @@ def host_check(name):
 
 def give_way():
     """Lets the stock kernel have the CPUs first: the calling thread and the processes that it starts get what
-    is left. An emulated machine takes longest, and its cases have limits for a machine that is not busy, but for one
-    whose clock counts instructions (`machine.qemu`)."""
+    is left. An emulated machine takes longest, and its cases have limits for a machine that is not busy."""
     # Of this thread only: Linux has a priority for each.
     os.nice(5)
 
