@@ -46,7 +46,7 @@ inputs() {
 # built KEY OUTPUT… -- COMMAND…: COMMAND makes the files OUTPUT in the repository. KEY is a command that prints
 # what they depend on, as a name. Takes them from the cache if any checkout has built them.
 built() {
-	local key=$1 name kept new outputs=() output
+	local key=$1 name kept outputs=() output
 	shift
 	while [ "$1" != -- ]; do
 		outputs+=("$1")
@@ -73,12 +73,19 @@ built() {
 	"$@" || return
 	# The inputs may have changed meanwhile.
 	[ "$($key)" = "$name" ] || return 0
-	new=$(mktemp -d "$kept.XXXXXX")
-	for output in "${outputs[@]}"; do
-		cp -p "$repo/$output" "$new" || return
-	done
+	keep "$kept" "${outputs[@]/#/$repo/}"
+}
+
+# keep FOLDER FILE…: keeps copies of the files in a new folder of the cache. Fails if they cannot be copied.
+keep() {
+	local new
+	new=$(mktemp -d "$1.XXXXXX")
+	if ! cp -p "${@:2}" "$new"; then
+		rm -r "$new"
+		return 1
+	fi
 	# Another checkout may have been faster.
-	mv -T "$new" "$kept" 2>/dev/null || rm -r "$new"
+	mv -T "$new" "$1" 2>/dev/null || rm -r "$new"
 }
 
 # cached [TEST…]: prints the lab's folders in the cache that pass the tests of find.
