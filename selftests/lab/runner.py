@@ -80,7 +80,7 @@ class Outcome:
         else:
             verdict = "FLAKY" if self.first else "ok   "
             lines = [f"  {verdict} {self.label}: {len(self.points)} points, {seconds:.0f} s"]
-        # What a test warns of fails nothing, so nothing else shows it.
+        # A warning fails no test. Nothing else would show it.
         lines += [f"        {line}" for point in self.points for line in point.details.splitlines()
                   if line.startswith("warning: ")]
         return "\n".join(lines)

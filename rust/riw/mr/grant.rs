@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a process grants by memory windows: the WR that binds one, and the stream of a queue pair
-//! that a window of type 2B belongs to.
+//! Memory windows: the WR by which a process binds one, and the queue pair whose stream a window of
+//! type 2B belongs to.
 
 use iwarp::Stag;
 use kernel::{
