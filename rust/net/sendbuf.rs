@@ -89,9 +89,11 @@ impl Chunk {
             core::slice::from_raw_parts_mut(self.address.add(self.end).as_ptr().cast(), len)
         };
         let mut room = Room::new(bytes);
+        let start = room.filled().as_ptr();
 
         fill(&mut room)?;
-        if !room.is_empty() {
+        // Not another room that `fill` has put in its place.
+        if room.filled().as_ptr() != start || room.filled().len() != len {
             return Err(EIO);
         }
         self.end = end;

@@ -2,7 +2,7 @@
 
 //! The send buffer sends only bytes that were written.
 
-use super::SendBuf;
+use super::{Room, SendBuf};
 use kernel::prelude::*;
 
 #[kunit_tests(net_sendbuf)]
@@ -31,6 +31,21 @@ mod tests {
         });
         assert_eq!(almost, Err(EIO));
         assert_eq!(buf.len(), 10);
+        Ok(())
+    }
+
+    /// Another room in place of the one that was lent fills nothing.
+    #[test]
+    fn another_room_appends_nothing() -> Result {
+        let mut buf = SendBuf::new();
+
+        let exchanged = buf.append_with(LEN, |room| {
+            *room = Room::new(&mut []);
+            Ok(())
+        });
+
+        assert_eq!(exchanged, Err(EIO));
+        assert_eq!(buf.len(), 0);
         Ok(())
     }
 
