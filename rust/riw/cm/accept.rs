@@ -351,9 +351,11 @@ impl Endpoint {
 impl QueuedRequest for Endpoint {
     fn offer(self: Arc<Self>) {
         self.step_and_arm(&mut self.lock_phase(), |phase| match phase {
-            Phase::Queued(undecided) if !self.events.has(PendingEvent::Evicted) => {
-                self.report_request(undecided)
+            // It may have been evicted while it was reported, which is not acted on then.
+            Phase::Queued(undecided) if self.events.has(PendingEvent::Evicted) => {
+                self.refuse_with(undecided, Phase::Queued, EndReason::Evicted)
             }
+            Phase::Queued(undecided) => self.report_request(undecided),
             phase => Step::Next(phase),
         });
     }
