@@ -186,7 +186,7 @@ macro_rules! all_settings {
                 range: 0..=1000,
                 default: 50,
                 description: "Microseconds for which a worker on another CPU, which sends for a \
-                              process with a stream of small messages, looks for more without a \
+                              process with a stream of messages, looks for more without a \
                               pause, and then between two looks; 0: no worker does that",
             }
             /// If the peer does not answer for as long again (at least 5 s), riw treats it as gone,

@@ -2,13 +2,13 @@
 
 //! Hand-over: when a worker on another CPU sends for a process.
 //!
-//! A process that streams small messages spends most of its time in doorbells: in the system calls,
-//! and in the sends. A worker on another CPU can send meanwhile (`qp/stay.rs`): it looks for WRs by
+//! A process that streams messages spends most of its time in doorbells: in the system calls, and
+//! in the sends. A worker on another CPU can send meanwhile (`qp/stay.rs`): it looks for WRs by
 //! itself, so that the process rings no doorbell, and both CPUs work.
 //!
-//! - A worker is called if doorbells for small messages follow each other closely, and the process
-//!   does not wait for answers in between: it would gain nothing. It may wait if the peer has sent
-//!   something, unless it has several reads outstanding.
+//! - A worker is called if doorbells follow each other closely, and the process does not wait for
+//!   answers in between: it would gain nothing. It may wait if the peer has sent something, unless
+//!   it has several reads outstanding.
 //! - It is called to a CPU that has been idle meanwhile. If none is found, it is called to one that
 //!   it shares with other tasks, as the scheduler sees fit: that CPU may be busy with polling.
 //! - It stays as long as the process gets through clearly more messages than before. If not, the
@@ -25,12 +25,14 @@ use kernel_ext::{
 #[path = "../kunit/handover.rs"]
 mod kunit;
 
-/// Maximum bytes that wait to be sent at a doorbell of a stream of small messages.
-const SMALL: usize = 32 * 1024;
+/// Maximum bytes that wait to be sent at a doorbell of such a stream. Longer messages come seldom:
+/// each takes its time.
+const SMALL: usize = 128 * 1024;
 /// Doorbells of such a stream between two looks at other CPUs.
 const ROUND: u32 = 128;
-/// Maximum nanoseconds of such a round. A process may post on other queue pairs meanwhile.
-const DENSE: i64 = 200_000 * ROUND as i64;
+/// Maximum nanoseconds of such a round. A process may post on other queue pairs meanwhile, and send
+/// their messages.
+const DENSE: i64 = 1_000_000 * ROUND as i64;
 /// Other CPUs that are looked at for an idle one.
 const CANDIDATES: u32 = 4;
 /// A CPU is idle if it has been so for this part of the time, in percent.
