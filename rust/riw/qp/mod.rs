@@ -41,14 +41,14 @@ use kernel::{
         atomic::{ordering, Atomic},
         Arc, SpinLockIrq,
     },
-    time::hrtimer::HrTimer,
-    workqueue::{DelayedWork, Work},
+    time::{hrtimer::HrTimer, Jiffies},
+    workqueue::{DelayedWork, HasDelayedWork, Work, WorkItem},
 };
 use kernel_ext::{
     memalloc::{without_io, without_reclaim},
     runner::Runner,
     sync::BhSpinLock,
-    workqueue::{impl_has_queue, Queue},
+    workqueue::{impl_has_queue, mod_delayed_work, Queue},
 };
 use rdma::{event::AsyncEvent, qp::QpCap, Device};
 
@@ -155,6 +155,23 @@ impl Qp {
             true => without_reclaim(f),
             false => self.without_io(f),
         }
+    }
+
+    /// Queues a work item after `delay`, unless the queue pair is being destroyed. Replaces the
+    /// timer of the item, and takes it off the queue. Process context or softirq. Returns whether
+    /// it is queued.
+    fn queue_later<const ID: u64>(self: &Arc<Self>, delay: Jiffies) -> bool
+    where
+        Self: HasDelayedWork<Self, ID> + WorkItem<ID, Pointer = Arc<Self>>,
+    {
+        // Under the lock: `destroy` marks the queue pair first, and then cancels the timers.
+        let status = self.status.lock();
+        let queues = !status.is_destroyed();
+
+        if queues {
+            mod_delayed_work::<Self, ID>(self, delay);
+        }
+        queues
     }
 
     /// Returns the verbs object, unless it is being destroyed. Any context.

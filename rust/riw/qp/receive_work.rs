@@ -14,7 +14,6 @@ use kernel::{
     time::{msecs_to_jiffies, Jiffies},
     workqueue::WorkItem,
 };
-use kernel_ext::workqueue::mod_delayed_work;
 use rdma::Device;
 use trace::Source;
 
@@ -109,12 +108,7 @@ impl Qp {
     /// Sets the timer after which a worker receives, in jiffies; 0: at once. Process context or
     /// softirq.
     pub(super) fn set_receive_timer(self: &Arc<Self>, left: Jiffies) {
-        // Under the lock: `destroy` marks the queue pair first, and then cancels the timer.
-        let status = self.status.lock();
-
-        if !status.is_destroyed() {
-            mod_delayed_work::<Self, RECEIVE_TIMER>(self, left);
-        }
+        self.queue_later::<RECEIVE_TIMER>(left);
     }
 
     /// Whether the end of the connection, or of the peer's half of it, takes effect later, as the

@@ -18,7 +18,6 @@ use kernel::{
     time::msecs_to_jiffies,
     workqueue::WorkItem,
 };
-use kernel_ext::workqueue::mod_delayed_work;
 
 /// Maximum passes of one run before a worker continues: another thread of the process can ring the
 /// doorbell without end.
@@ -106,14 +105,7 @@ impl Qp {
     /// as it reports room while nothing is in flight. Process context.
     #[cold]
     fn transmit_later(self: &Arc<Self>) -> bool {
-        // Under the lock: `destroy` marks the queue pair first, and then cancels the timer.
-        let status = self.status.lock();
-
-        if status.is_destroyed() {
-            return false;
-        }
-        mod_delayed_work::<Self, TRANSMIT_WORK>(self, msecs_to_jiffies(RETRY_MS));
-        true
+        self.queue_later::<TRANSMIT_WORK>(msecs_to_jiffies(RETRY_MS))
     }
 
     /// Sends, or flushes and closes, depending on the state. `begun`: the run that begins with this
