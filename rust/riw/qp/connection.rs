@@ -146,7 +146,7 @@ impl Qp {
             }
         }
         match &received.pause {
-            RxPause::Link(Pause::Buffer) => self.set_receive_timer(0),
+            RxPause::Link(Pause::Buffer) => self.request_buffer(),
             RxPause::Link(Pause::Worker) => self.retry_receive(),
             RxPause::End(RxEnd::Terminated(terminated)) => {
                 self.note_terminate_received(terminated.code);

@@ -323,6 +323,7 @@ impl Qp {
             stay_work <- new_work!("riw::Qp::stay_work"),
             receive_work <- new_work!("riw::Qp::receive_work"),
             receive_timer <- new_delayed_work!("riw::Qp::receive_timer"),
+            hold_work <- new_delayed_work!("riw::Qp::hold_work"),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 //! destroy_qp.
 
-use super::{Qp, RECEIVE_TIMER, TRANSMIT_WORK};
+use super::{Qp, HOLD_WORK, RECEIVE_TIMER, TRANSMIT_WORK};
 use iwarp::qp::Event;
 use kernel::sync::Arc;
 use kernel_ext::workqueue::cancel_delayed_work;
@@ -54,6 +54,7 @@ impl Qp {
         self.stop_pushing();
         self.leave_sweep();
         cancel_delayed_work::<Self, RECEIVE_TIMER>(self);
+        cancel_delayed_work::<Self, HOLD_WORK>(self);
         // Nobody waits for the right to transmit that it may have, nor for a run that is requested
         // meanwhile.
         cancel_delayed_work::<Self, TRANSMIT_WORK>(self);

@@ -105,6 +105,10 @@ pub(crate) struct Qp {
     /// take the run off the queue.
     #[pin]
     receive_timer: DelayedWork<Qp, RECEIVE_TIMER>,
+    /// An item of its own: a run may wait for memory for long, and the stream, or others behind it
+    /// in line, for a receive WR.
+    #[pin]
+    hold_work: DelayedWork<Qp, HOLD_WORK>,
 }
 
 /// Milliseconds until a run is repeated that had no memory.
@@ -116,6 +120,7 @@ const PUSH_WORK: u64 = 1;
 const STAY_WORK: u64 = 2;
 const RECEIVE_WORK: u64 = 3;
 const RECEIVE_TIMER: u64 = 4;
+const HOLD_WORK: u64 = 5;
 
 impl_has_work! {
     impl HasWork<Qp, PUSH_WORK> for Qp { self.push_work }
@@ -125,6 +130,7 @@ impl_has_work! {
 impl_has_delayed_work! {
     impl HasDelayedWork<Qp, TRANSMIT_WORK> for Qp { self.transmit_work }
     impl HasDelayedWork<Qp, RECEIVE_TIMER> for Qp { self.receive_timer }
+    impl HasDelayedWork<Qp, HOLD_WORK> for Qp { self.hold_work }
 }
 impl_has_queue! {
     impl HasQueue for Qp { self.queue }

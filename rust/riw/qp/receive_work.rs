@@ -4,14 +4,14 @@
 //! post, its turn, a timer. The wait itself is in `stream/wait.rs`. The link needs a worker for an
 //! FPDU that the socket has no room for, and for all if it receives in process context only.
 
-use super::{Closed, Qp, RECEIVE_TIMER, RECEIVE_WORK, RETRY_MS};
+use super::{Closed, Qp, HOLD_WORK, RECEIVE_TIMER, RECEIVE_WORK, RETRY_MS};
 use crate::{
     driver::Riw,
     queue::receive::{NextTurn, RecvQueue},
 };
 use kernel::{
     sync::{atomic::ordering, Arc},
-    time::{msecs_to_jiffies, Jiffies},
+    time::msecs_to_jiffies,
     workqueue::WorkItem,
 };
 use rdma::Device;
@@ -35,9 +35,17 @@ impl WorkItem<RECEIVE_WORK> for Qp {
 impl WorkItem<RECEIVE_TIMER> for Qp {
     type Pointer = Arc<Self>;
 
-    /// Receives after some time, and gives the FPDU at the front a buffer before, if the socket has
-    /// no room for it: see [`Qp::set_receive_timer`]. That may take long, and the other item goes
-    /// on meanwhile: others may be behind this stream in the line for receive WRs.
+    /// Receives after some time: see [`Qp::arm_receive_timer`].
+    fn run(this: Arc<Self>) {
+        this.in_worker(|| this.catch_up());
+    }
+}
+
+impl WorkItem<HOLD_WORK> for Qp {
+    type Pointer = Arc<Self>;
+
+    /// Gives the FPDU at the front a buffer, and receives: see [`Qp::request_buffer`]. May wait for
+    /// reclaim for long.
     fn run(this: Arc<Self>) {
         this.in_worker(|| match this.stream.hold() {
             Ok(()) => this.catch_up(),
@@ -73,9 +81,17 @@ impl Qp {
         self.arm_receive_timer();
     }
 
+    /// Lets a worker give the FPDU at the front a buffer, as the socket has no room for it. After a
+    /// failure the worker does so when its timer expires, whatever the peer sends until then. Any
+    /// context.
+    pub(super) fn request_buffer(self: &Arc<Self>) {
+        self.queue.kick::<_, HOLD_WORK>(self);
+    }
+
     /// Requests the buffer of an FPDU again after some time: there was no memory for it, `failures`
     /// times. The data stays in the socket, and the peer sends again what TCP has dropped. TCP may
-    /// have no reason to call back. Process context.
+    /// have no reason to call back. A request that has come meanwhile waits as well. Process
+    /// context.
     #[cold]
     fn hold_later(self: &Arc<Self>, failures: u32) {
         let time = match self.below_reclaim.load(ordering::Relaxed) {
@@ -85,9 +101,7 @@ impl Qp {
                 .saturating_mul(2u32.saturating_pow(failures.saturating_sub(1).min(HOLD_BACKOFFS))),
         };
 
-        self.set_receive_timer(msecs_to_jiffies(time));
-        // A message may have begun to wait for a receive WR meanwhile, which takes less time.
-        self.arm_receive_timer();
+        self.queue_later::<HOLD_WORK>(msecs_to_jiffies(time));
     }
 
     /// Lets the stream whose turn it is look for a receive WR. Any context.
@@ -101,14 +115,9 @@ impl Qp {
     /// Sets the timer for the next look of a stream that waits, and for the end of its time.
     /// Process context or softirq.
     pub(super) fn arm_receive_timer(self: &Arc<Self>) {
-        self.stream
-            .while_waiting(|left| self.set_receive_timer(left));
-    }
-
-    /// Sets the timer after which a worker receives, in jiffies; 0: at once. Process context or
-    /// softirq.
-    pub(super) fn set_receive_timer(self: &Arc<Self>, left: Jiffies) {
-        self.queue_later::<RECEIVE_TIMER>(left);
+        self.stream.while_waiting(|left| {
+            self.queue_later::<RECEIVE_TIMER>(left);
+        });
     }
 
     /// Whether the end of the connection, or of the peer's half of it, takes effect later, as the
