@@ -129,8 +129,8 @@ pub(crate) enum Pause {
     /// The next event of the link.
     #[default]
     Event,
-    /// A worker that has a buffer for the frame, as the socket has no room for it: see
-    /// [`LinkRx::buffer_size`].
+    /// A worker that gives the frame a buffer, as the socket has no room for it: see
+    /// [`LinkRx::buffer_size`]. Requested once: a worker without memory repeats it.
     Buffer,
     /// A worker, which receives the rest.
     Worker,

@@ -31,6 +31,10 @@ use iwarp::{
 use kernel::prelude::*;
 use net::{Reader, RecvBuf, Unread};
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "../../kunit/fpdus.rs"]
+mod kunit;
+
 /// Why a stream receives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RxCause {
@@ -144,20 +148,19 @@ impl MpaRx {
     }
 
     /// Notes that the socket has room for the FPDU that it has, or the size of the buffer that the
-    /// FPDU needs. Returns whether the buffer is to be requested now. After a failure only a timer
-    /// sets the pace, not the peer, until another size is needed.
+    /// FPDU needs. Returns whether the buffer is to be requested now: once for each size. Whoever
+    /// finds no memory repeats the request.
     fn set_room(&mut self, needed: Option<NonZeroUsize>) -> bool {
-        let this = &mut self.incomplete;
-
-        *this = match (core::mem::replace(this, Incomplete::InSocket), needed) {
-            (buffer @ Incomplete::InBuffer(_), _) => buffer,
-            (_, None) => Incomplete::InSocket,
-            (Incomplete::NoRoom { size, failures }, Some(needed)) if size == needed => {
-                Incomplete::NoRoom { size, failures }
-            }
-            (_, Some(size)) => Incomplete::NoRoom { size, failures: 0 },
+        match (&self.incomplete, needed) {
+            (Incomplete::InBuffer(_), _) => return false,
+            (Incomplete::NoRoom { size, .. }, Some(needed)) if *size == needed => return false,
+            _ => {}
+        }
+        self.incomplete = match needed {
+            Some(size) => Incomplete::NoRoom { size, failures: 0 },
+            None => Incomplete::InSocket,
         };
-        matches!(this, Incomplete::NoRoom { failures: 0, .. })
+        needed.is_some()
     }
 }
 
