@@ -35,9 +35,21 @@ fn a_send_is_delivered() {
 
 #[test]
 fn a_write_is_placed() {
-    let v = judge(&[write(b"abc").more().ulpdu(), write(b"de").ulpdu()]);
+    let mut second = write(b"de");
+    second.to += 3;
+    let v = judge(&[write(b"abc").more().ulpdu(), second.ulpdu()]);
     assert_eq!(v.error, None);
-    assert_eq!(joined(&v.events), b"abcde");
+    let segment = |to, len, last| Segment::Write {
+        stag: Stag(0x100),
+        to,
+        len,
+        last,
+    };
+    let want = [
+        Event::Segment(segment(0x1000, 3, false), b"abc".to_vec()),
+        Event::Segment(segment(0x1003, 2, true), b"de".to_vec()),
+    ];
+    assert_eq!(v.events, want);
     assert!(v.at_boundary);
 }
 
