@@ -104,10 +104,12 @@ fn segmentation_is_that_of_the_rfc() {
         len,
         last,
     };
-    for (event, want) in events.iter().zip([
+    let want = [
         segment(16_384, first, false),
         segment(16_384 + u64::from(first), 2048 - first, true),
-    ]) {
+    ];
+    assert_eq!(events.len(), want.len());
+    for (event, want) in events.iter().zip(want) {
         assert!(matches!(event, Event::Segment(s, _) if *s == want));
     }
 }
