@@ -266,21 +266,29 @@ fn the_default_is_to_use_crcs() {
     assert_eq!(Policy::DEFAULT.crc, CrcPolicy::Require);
 }
 
+/// Returns these startup errors. Does not compile if one is missing: the match has no `_`.
+macro_rules! startup_errors {
+    ($($error:ident),+ $(,)?) => {{
+        const _: fn(StartupError) = |error| match error {
+            $(StartupError::$error => {})+
+        };
+        [$(StartupError::$error),+]
+    }};
+}
+
 #[test]
 fn every_startup_error_names_a_rule_of_its_own() {
-    check_rules(
-        [
-            StartupError::BadKey,
-            StartupError::WrongRole,
-            StartupError::Revision,
-            StartupError::Length,
-            StartupError::Format,
-            StartupError::Crc,
-            StartupError::Incomplete,
-            StartupError::PrivateData,
-            StartupError::InsufficientIrd,
-            StartupError::NoRtr,
-        ]
-        .map(StartupError::rule),
-    );
+    let errors = startup_errors![
+        BadKey,
+        WrongRole,
+        Revision,
+        Length,
+        Format,
+        Crc,
+        Incomplete,
+        PrivateData,
+        InsufficientIrd,
+        NoRtr,
+    ];
+    check_rules(errors.map(StartupError::rule));
 }

@@ -7,9 +7,19 @@ use common::*;
 use iwarp::ddp::Header;
 use iwarp::*;
 
-/// Each error with its layer, type and code: RFC 5040 figure 9, RFC 5041 §7.2, RFC 5044 §8 and RFC
-/// 6581 §8 with RFC 6580. RFC 5043 has none.
-const CODES: &[(Error, [u8; 3])] = &[
+/// Defines the table of codes. An error without a row does not compile: the match has no `_`.
+macro_rules! codes {
+    ($((Error::$layer:ident $(($error:path))?, $code:expr),)+) => {
+        const CODES: &[(Error, [u8; 3])] = &[$((Error::$layer $(($error))?, $code)),+];
+        const _: fn(Error) = |error| match error {
+            $(Error::$layer $(($error))? => {})+
+        };
+    };
+}
+
+// Each error with its layer, type and code: RFC 5040 figure 9, RFC 5041 §7.2, RFC 5044 §8 and RFC
+// 6581 §8 with RFC 6580. RFC 5043 has none.
+codes! {
     (Error::Local(Local::Request), [0, 0, 0]),
     (Error::Local(Local::Buffer), [0, 0, 0]),
     (Error::Local(Local::Completion), [0, 0, 0]),
@@ -61,7 +71,7 @@ const CODES: &[(Error, [u8; 3])] = &[
     (Error::Sctp(Sctp::TooManyHeld), [0, 2, 7]),
     (Error::Sctp(Sctp::Order), [0, 2, 7]),
     (Error::Sctp(Sctp::Sequence), [0, 2, 7]),
-];
+}
 
 #[test]
 fn every_error_has_its_code() {
