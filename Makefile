@@ -122,7 +122,7 @@ litmus: lab
 loom: lab
 	@selftests/loom/check_loom
 
-# The tests of rust/abi and rust/libriw on an emulated s390x.
+# The tests of rust/abi, rust/iwarp and rust/libriw on an emulated s390x.
 big-endian: lab
 	@selftests/big_endian/check_big_endian
 
