@@ -436,12 +436,10 @@ c_constants! {
     const IBV_WC_LOC_PROT_ERR: u32 = 4;
     const IBV_WC_WR_FLUSH_ERR: u32 = 5;
     const IBV_WC_MW_BIND_ERR: u32 = 6;
-    const IBV_WC_BAD_RESP_ERR: u32 = 7;
     const IBV_WC_LOC_ACCESS_ERR: u32 = 8;
     const IBV_WC_REM_INV_REQ_ERR: u32 = 9;
     const IBV_WC_REM_ACCESS_ERR: u32 = 10;
     const IBV_WC_REM_OP_ERR: u32 = 11;
-    const IBV_WC_FATAL_ERR: u32 = 19;
     const IBV_WC_GENERAL_ERR: u32 = 21;
 
     const IBV_WC_SEND: u32 = 0;
@@ -469,10 +467,6 @@ c_constants! {
     const IBV_CREATE_CQ_ATTR_SINGLE_THREADED: u32 = 1 << 0;
 
     const IBV_SRQ_MAX_WR: u32 = 1 << 0;
-    const IBV_SRQ_LIMIT: u32 = 1 << 1;
-    const IBV_SRQT_BASIC: u32 = 0;
-    const IBV_SRQ_INIT_ATTR_TYPE: u32 = 1 << 0;
-    const IBV_SRQ_INIT_ATTR_PD: u32 = 1 << 1;
 
     const IBV_VALUES_MASK_RAW_CLOCK: u32 = 1 << 0;
 }
