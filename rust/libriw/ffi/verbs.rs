@@ -447,6 +447,8 @@ c_constants! {
     const IBV_WC_RDMA_READ: u32 = 2;
     const IBV_WC_COMP_SWAP: u32 = 3;
     const IBV_WC_FETCH_ADD: u32 = 4;
+    const IBV_WC_BIND_MW: u32 = 5;
+    const IBV_WC_LOCAL_INV: u32 = 6;
     const IBV_WC_RECV: u32 = 1 << 7;
     const IBV_WC_RECV_RDMA_WITH_IMM: u32 = 129;
 

@@ -306,7 +306,8 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, most: c_int, wcs: *mut 
     count
 }
 
-/// Returns a completion as programs see it. Opcodes and statuses have the same numbers.
+/// Returns a completion as programs see it. Opcodes and statuses have the same
+/// [`numbers`](super::numbers).
 fn wc(cqe: &Cqe) -> ibv_wc {
     ibv_wc {
         wr_id: cqe.wr_id,

@@ -17,6 +17,7 @@
 
 mod doorbell;
 mod errno;
+mod numbers;
 mod object;
 
 #[cfg(not(test))]

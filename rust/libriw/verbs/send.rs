@@ -62,7 +62,7 @@ pub(super) unsafe fn post_one(queue: &mut SendQueue<Mapping>, wr: &ibv_send_wr) 
     Ok(queue.post(head, inline(data.bytes()))?)
 }
 
-/// Returns the head of an entry. Opcodes and flags have the same numbers.
+/// Returns the head of an entry. Opcodes and flags have the same [`numbers`](super::numbers).
 fn head(wr: &ibv_send_wr, opcode: u8) -> Sqe {
     let mut head = Sqe {
         wr_id: wr.wr_id,
