@@ -48,7 +48,7 @@ pub mod status {
     pub const REMOTE_INVALID: u8 = 9;
     /// The peer's region does not allow the access.
     pub const REMOTE_ACCESS: u8 = 10;
-    /// The peer could not execute the request.
+    /// Reserved: riw does not report it.
     pub const REMOTE_OPERATION: u8 = 11;
     /// Another error.
     pub const GENERAL: u8 = 21;

@@ -179,7 +179,7 @@ enum riw_wc_status {
 	RIW_WC_LOCAL_ACCESS = 8,
 	RIW_WC_REMOTE_INVALID = 9,
 	RIW_WC_REMOTE_ACCESS = 10,
-	RIW_WC_REMOTE_OPERATION = 11,
+	RIW_WC_REMOTE_OPERATION = 11, /* reserved: riw does not report it */
 	RIW_WC_GENERAL = 21,
 };
 
