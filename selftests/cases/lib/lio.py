@@ -12,15 +12,18 @@ Leaving the blocks removes everything, also after a failure: sessions, configfs 
 from contextlib import contextmanager
 from pathlib import Path
 
+import block
 import lab
 import modules
-from block import SIZE
+from ksft import point
 from netns import NetNS, NetNSEnter
 from utils import cmd
 
 CONFIG = Path("/sys/kernel/config")
 TARGET = CONFIG / "target"
 CORE = TARGET / "core"
+
+KB, MB = 1 << 10, 1 << 20
 
 RAM, FILE = 0, 1
 """The logical units of a target: on memory of the kernel, and on a file."""
@@ -29,8 +32,8 @@ BACKING = Path("/tmp/lio.img")
 """The file."""
 
 BACKSTORES = {
-    RAM: (CORE / "rd_mcp_0" / "ram", f"rd_pages={SIZE // 4096}"),
-    FILE: (CORE / "fileio_0" / "file", f"fd_dev_name={BACKING},fd_dev_size={SIZE}"),
+    RAM: (CORE / "rd_mcp_0" / "ram", f"rd_pages={block.SIZE // 4096}"),
+    FILE: (CORE / "fileio_0" / "file", f"fd_dev_name={BACKING},fd_dev_size={block.SIZE}"),
 }
 
 
@@ -73,6 +76,30 @@ def running(*names):
                     if folder.exists():
                         folder.rmdir()
             BACKING.unlink(missing_ok=True)
+
+
+# --- data
+
+def check_data(session, title, luns):
+    """Writes and reads data of all sizes. `luns`: logical units and what they are on."""
+    for lun, name in luns.items():
+        disk = session.disk(lun)
+        with point(f"{title}, {name}: blocks of 4 KiB come back as written"):
+            block.compare(disk, "-t", 8, "-m", 4 * KB, "-n", 50, length=MB)
+        with point(f"{title}, {name}: requests of up to 1 MiB come back as written"):
+            block.compare(disk, "-t", 4, "-m", MB, "-n", 10, length=8 * MB)
+        # The first page of a region is not whole then, and there is one page more.
+        with point(f"{title}, {name}: so do those from buffers that start anywhere in a page"):
+            block.compare(disk, "-t", 4, "-m", 256 * KB, "-a", 512, "-n", 10, length=4 * MB)
+    disk = session.disk(FILE)
+    for writing, reading, size in (("512", "64k", 64 * KB), ("4k", "1M", MB),
+                                   ("64k", "4k", MB), ("1M", "512k", 4 * MB)):
+        with point(f"{title}: the target has what was written in blocks of {writing}, and it is "
+                   f"read in blocks of {reading}"):
+            block.exchange(disk, BACKING, writing, reading, size)
+    for pattern, size in ("randwrite", "4k"), ("randrw", "512k"):
+        with point(f"{title}: fio verifies {pattern} of {size}"):
+            block.fio(disk, f"--rw={pattern}", f"--bs={size}", "--iodepth=16", "--size=4m")
 
 
 # --- targets
