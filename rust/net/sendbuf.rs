@@ -92,7 +92,7 @@ impl Chunk {
         let start = room.filled().as_ptr();
 
         fill(&mut room)?;
-        // Not another room that `fill` has put in its place.
+        // `fill` may have replaced the room.
         if room.filled().as_ptr() != start || room.filled().len() != len {
             return Err(EIO);
         }

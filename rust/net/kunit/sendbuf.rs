@@ -3,6 +3,7 @@
 //! The send buffer sends only bytes that were written.
 
 use super::{Room, SendBuf};
+use core::mem::MaybeUninit;
 use kernel::prelude::*;
 
 #[kunit_tests(net_sendbuf)]
@@ -43,7 +44,19 @@ mod tests {
             *room = Room::new(&mut []);
             Ok(())
         });
+        assert_eq!(exchanged, Err(EIO));
 
+        // One that is full, and as long.
+        let mut memory: *mut [MaybeUninit<u8>; 100] = core::ptr::null_mut();
+        let exchanged = buf.append_with(100, |room| {
+            let other = KBox::leak(KBox::new([MaybeUninit::uninit(); 100], GFP_KERNEL)?);
+
+            memory = other;
+            *room = Room::new(other);
+            room.put(&[2; 100])
+        });
+        // SAFETY: It is from `leak`, once. Nothing refers to it any more.
+        drop(unsafe { KBox::from_raw(memory) });
         assert_eq!(exchanged, Err(EIO));
         assert_eq!(buf.len(), 0);
         Ok(())
