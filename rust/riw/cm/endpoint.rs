@@ -21,10 +21,7 @@
 //! backlog had no room for it, `Reported` goes back to `Queued`.
 
 use super::{
-    backlog::Report,
-    device::CmDevice,
-    pending::PendingEvents,
-    phase_lock::PhaseLock,
+    backlog::Report, device::CmDevice, pending::PendingEvents, phase_lock::PhaseLock,
     subscription::Subscription,
 };
 use crate::{
