@@ -337,6 +337,9 @@ impl Endpoint {
             return self.reject_reported(undecided, &[]);
         }
         undecided.not_taken();
+        if self.events.has(PendingEvent::Evicted) {
+            return self.refuse_with(undecided, Phase::Queued, EndReason::Evicted);
+        }
         match undecided.incoming.enter(self) {
             Ok(()) => self.offer_later(undecided),
             // The subscription has closed.
@@ -351,7 +354,7 @@ impl Endpoint {
 impl QueuedRequest for Endpoint {
     fn offer(self: Arc<Self>) {
         self.step_and_arm(&mut self.lock_phase(), |phase| match phase {
-            // It may have been evicted while it was reported, which is not acted on then.
+            // An eviction while it was reported has no effect until here.
             Phase::Queued(undecided) if self.events.has(PendingEvent::Evicted) => {
                 self.refuse_with(undecided, Phase::Queued, EndReason::Evicted)
             }
