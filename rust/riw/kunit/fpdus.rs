@@ -34,7 +34,7 @@ mod tests {
 
     /// A peer could repeat the request with each packet otherwise.
     #[test]
-    fn a_buffer_is_requested_once_for_each_size() {
+    fn an_unchanged_need_is_requested_once() {
         let mut rx = new_rx();
 
         assert!(!rx.set_room(None));
@@ -49,7 +49,8 @@ mod tests {
         assert!(rx.set_room(Some(LONG)));
     }
 
-    /// Only the worker repeats the request after a failure. Failures count for one size.
+    /// Only the worker repeats the request after a failure, and later after each. A peer that sends
+    /// FPDUs of several sizes cannot change that.
     #[test]
     fn a_failure_requests_nothing() {
         let mut rx = new_rx();
@@ -62,8 +63,12 @@ mod tests {
         }
         assert!(rx.set_room(Some(SHORT)));
         // An allocation that began before.
-        assert_eq!(rx.hold(LONG, Err(ENOMEM)), Ok(()));
-        assert_eq!(rx.hold(SHORT, Err(ENOMEM)), Err(1));
+        assert_eq!(rx.hold(LONG, Err(ENOMEM)), Err(4));
+        assert_eq!(rx.buffer_size(), Some(SHORT));
+        assert_eq!(rx.hold(SHORT, Err(ENOMEM)), Err(5));
+        // Nobody needs it any more.
+        assert!(!rx.set_room(None));
+        assert_eq!(rx.hold(SHORT, Err(ENOMEM)), Ok(()));
     }
 
     /// The FPDU at the front gets a buffer of its size, and no other one.

@@ -105,8 +105,8 @@ pub(crate) struct Qp {
     /// take the run off the queue.
     #[pin]
     receive_timer: DelayedWork<Qp, RECEIVE_TIMER>,
-    /// An item of its own: a run may wait for memory for long, and the stream, or others behind it
-    /// in line, for a receive WR.
+    /// An item of its own: a run may wait for memory for long. Meanwhile the stream, or others
+    /// behind it in line, may wait for a receive WR.
     #[pin]
     hold_work: DelayedWork<Qp, HOLD_WORK>,
 }
@@ -163,9 +163,9 @@ impl Qp {
         }
     }
 
-    /// Queues a work item after `delay`, unless the queue pair is being destroyed. Replaces the
-    /// timer of the item, and takes it off the queue. Process context or softirq. Returns whether
-    /// it is queued.
+    /// Queues a work item after `delay`, unless the queue pair is being destroyed. If the item is
+    /// queued or its timer runs, the new delay replaces that. Process context or softirq. Returns
+    /// whether it is queued.
     fn queue_later<const ID: u64>(self: &Arc<Self>, delay: Jiffies) -> bool
     where
         Self: HasDelayedWork<Self, ID> + WorkItem<ID, Pointer = Arc<Self>>,

@@ -125,20 +125,16 @@ impl MpaRx {
     }
 
     /// Gives the FPDU at the front its buffer of `size` bytes, if it still needs one. Any context.
-    /// Without memory, fails with the number of failures for this FPDU.
+    /// Without memory, fails with the number of failures since the need began.
     pub(crate) fn hold(&mut self, size: NonZeroUsize, buffer: Result<RecvBuf>) -> Result<(), u32> {
         match (&mut self.incomplete, buffer) {
             (Incomplete::NoRoom { size: needed, .. }, Ok(buffer)) if *needed == size => {
                 self.incomplete = Incomplete::InBuffer(buffer);
                 Ok(())
             }
-            (
-                Incomplete::NoRoom {
-                    size: needed,
-                    failures,
-                },
-                Err(_),
-            ) if *needed == size => {
+            // Also if another FPDU needs one by now: a peer could have memory reclaimed without a
+            // pause otherwise.
+            (Incomplete::NoRoom { failures, .. }, Err(_)) => {
                 *failures = failures.saturating_add(1);
                 Err(*failures)
             }
@@ -148,16 +144,17 @@ impl MpaRx {
     }
 
     /// Notes that the socket has room for the FPDU that it has, or the size of the buffer that the
-    /// FPDU needs. Returns whether the buffer is to be requested now: once for each size. Whoever
-    /// finds no memory repeats the request.
+    /// FPDU needs. Returns whether the buffer is to be requested now: when the need begins, or its
+    /// size changes. Whoever finds no memory repeats the request.
     fn set_room(&mut self, needed: Option<NonZeroUsize>) -> bool {
-        match (&self.incomplete, needed) {
+        let failures = match (&self.incomplete, needed) {
             (Incomplete::InBuffer(_), _) => return false,
             (Incomplete::NoRoom { size, .. }, Some(needed)) if *size == needed => return false,
-            _ => {}
-        }
+            (Incomplete::NoRoom { failures, .. }, Some(_)) => *failures,
+            _ => 0,
+        };
         self.incomplete = match needed {
-            Some(size) => Incomplete::NoRoom { size, failures: 0 },
+            Some(size) => Incomplete::NoRoom { size, failures },
             None => Incomplete::InSocket,
         };
         needed.is_some()
