@@ -5,7 +5,7 @@
 // A counter overflow in a test should panic.
 #![allow(clippy::arithmetic_side_effects)]
 
-use super::{was_idle, Handover, Rate, Visit, REFUSALS_MAX, ROUND, SMALL, WORTH};
+use super::{was_idle, Handover, Rate, Visit, BYTES_MAX, REFUSALS_MAX, ROUND, WORTH};
 use kernel::prelude::*;
 use kernel_ext::{cpu::Cpu, time::Ktime};
 
@@ -48,6 +48,27 @@ mod tests {
         // Too few to know.
         assert!(!rate(WORTH - 1, 1).is_gain(before));
         assert!(!rate(u32::MAX, i64::MAX).is_gain(rate(u32::MAX, 1)));
+    }
+
+    /// Doorbells are close if there are 2500 in a second. Four queue pairs with messages of 64 KiB
+    /// have more each; a program that posts a message each millisecond needs no worker.
+    #[test]
+    fn a_round_is_dense() {
+        let round = |nanos| Rate { wrs: ROUND, nanos };
+
+        assert!(round(i64::from(ROUND) * 400_000).is_dense());
+        assert!(!round(i64::from(ROUND) * 400_000 + 1).is_dense());
+    }
+
+    /// An epoch ends when there are enough WRs to compare, or have not come in its longest time.
+    #[test]
+    fn an_epoch_has_enough_wrs() {
+        let is_epoch = |wrs, nanos| Rate { wrs, nanos }.is_epoch();
+
+        assert!(!is_epoch(u32::MAX, 4_999_999));
+        assert!(is_epoch(WORTH, 5_000_000));
+        assert!(!is_epoch(WORTH - 1, 19_999_999));
+        assert!(is_epoch(0, 20_000_000));
     }
 
     /// A visit that gains nothing delays the next call more and more, up to a limit.
@@ -103,7 +124,7 @@ mod tests {
         };
 
         assert!(!calls(true, 64, true));
-        assert!(!calls(false, SMALL + 1, true));
+        assert!(!calls(false, BYTES_MAX + 1, true));
         assert!(!calls(false, 64, false));
         assert_eq!(calls(false, 64, true), Cpu::other(None).is_some());
     }

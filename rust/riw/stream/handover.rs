@@ -25,14 +25,14 @@ use kernel_ext::{
 #[path = "../kunit/handover.rs"]
 mod kunit;
 
-/// Maximum bytes that wait to be sent at a doorbell of such a stream. Longer messages come seldom:
-/// each takes its time.
-const SMALL: usize = 128 * 1024;
+/// Maximum bytes that wait to be sent at a doorbell that counts. With more, the send takes so long
+/// that the doorbell costs little.
+const BYTES_MAX: usize = 128 * 1024;
 /// Doorbells of such a stream between two looks at other CPUs.
 const ROUND: u32 = 128;
 /// Maximum nanoseconds of such a round. A process may post on other queue pairs meanwhile, and send
 /// their messages.
-const DENSE: i64 = 1_000_000 * ROUND as i64;
+const DENSE: i64 = 400_000 * ROUND as i64;
 /// Other CPUs that are looked at for an idle one.
 const CANDIDATES: u32 = 4;
 /// A CPU is idle if it has been so for this part of the time, in percent.
@@ -44,6 +44,8 @@ const TICK_PERCENT: i64 = 125;
 const GAIN_PERCENT: i64 = 125;
 /// Nanoseconds after which the messages of a process with a worker are counted.
 const EPOCH: i64 = 5_000_000;
+/// The same if there are fewer than [`WORTH`].
+const EPOCH_MAX: i64 = 20_000_000;
 /// Fewer WRs are no gain: their rate says little.
 const WORTH: u32 = 64;
 /// The most attempts in a row that [`Backoff`] refuses.
@@ -144,6 +146,16 @@ impl Progress {
 }
 
 impl Rate {
+    /// Whether doorbells in this time, those of one round, follow each other closely.
+    fn is_dense(self) -> bool {
+        self.nanos <= DENSE
+    }
+
+    /// Whether an epoch ends with it.
+    fn is_epoch(self) -> bool {
+        self.nanos >= EPOCH && (self.wrs >= WORTH || self.nanos >= EPOCH_MAX)
+    }
+
     /// Whether it is a gain, compared to `before`.
     fn is_gain(self, before: Self) -> bool {
         let [now, then] = [self.wrs, before.wrs].map(i64::from);
@@ -244,7 +256,7 @@ impl Visit {
     pub(crate) fn is_gain(&mut self, now: Ktime, next: u32) -> bool {
         let rate = self.epoch.rate(now, next);
 
-        if rate.nanos < EPOCH {
+        if !rate.is_epoch() {
             return true;
         }
         let gain = rate.is_gain(self.before);
@@ -280,7 +292,7 @@ impl Handover {
         waited: bool,
         join: impl Fn(Cpu, bool) -> bool,
     ) -> Option<Cpu> {
-        if waited || bytes > SMALL {
+        if waited || bytes > BYTES_MAX {
             self.begin_round(rung, next);
             self.forget_idle();
         }
@@ -291,7 +303,7 @@ impl Handover {
         let before = self.round.rate(rung, next);
 
         self.begin_round(rung, next);
-        if before.nanos > DENSE || is_realtime() {
+        if !before.is_dense() || is_realtime() {
             self.forget_idle();
             return None;
         }
