@@ -55,8 +55,11 @@ mod tests {
             *room = Room::new(other);
             room.put(&[2; 100])
         });
-        // SAFETY: It is from `leak`, once. Nothing refers to it any more.
-        drop(unsafe { KBox::from_raw(memory) });
+        // Null if there was no memory.
+        if !memory.is_null() {
+            // SAFETY: It is from `leak`, once. Nothing refers to it any more.
+            drop(unsafe { KBox::from_raw(memory) });
+        }
         assert_eq!(exchanged, Err(EIO));
         assert_eq!(buf.len(), 0);
         Ok(())
