@@ -354,7 +354,7 @@ impl Endpoint {
 impl QueuedRequest for Endpoint {
     fn offer(self: Arc<Self>) {
         self.step_and_arm(&mut self.lock_phase(), |phase| match phase {
-            // An eviction while it was reported has no effect until here.
+            // The work item of the eviction comes after this.
             Phase::Queued(undecided) if self.events.has(PendingEvent::Evicted) => {
                 self.refuse_with(undecided, Phase::Queued, EndReason::Evicted)
             }

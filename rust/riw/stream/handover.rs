@@ -6,9 +6,9 @@
 //! in the sends. A worker on another CPU can send meanwhile (`qp/stay.rs`): it looks for WRs by
 //! itself, so that the process rings no doorbell, and both CPUs work.
 //!
-//! - A worker is called if doorbells follow each other closely, and the process does not wait for
-//!   answers in between: it would gain nothing. It may wait if the peer has sent something, unless
-//!   it has several reads outstanding.
+//! - A worker is called if doorbells follow each other closely, for messages that are not long, and
+//!   the process does not wait for answers in between: it would gain nothing. It may wait if the
+//!   peer has sent something, unless it has several reads outstanding.
 //! - It is called to a CPU that has been idle meanwhile. If none is found, it is called to one that
 //!   it shares with other tasks, as the scheduler sees fit: that CPU may be busy with polling.
 //! - It stays as long as the process gets through clearly more messages than before. If not, the
@@ -28,7 +28,7 @@ mod kunit;
 /// Maximum bytes that wait to be sent at a doorbell that counts. With more, the send takes so long
 /// that the doorbell costs little.
 const BYTES_MAX: usize = 128 * 1024;
-/// Doorbells of such a stream between two looks at other CPUs.
+/// Doorbells that count between two looks at other CPUs.
 const ROUND: u32 = 128;
 /// Maximum nanoseconds of such a round. A process may post on other queue pairs meanwhile, and send
 /// their messages.
