@@ -149,52 +149,22 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant the queue is valid and nothing else destroys it. No timer
-        // points to it: a delayed item with a running timer holds a reference (`HasQueue`).
+        // points to it: see `HasQueue`.
         unsafe { bindings::destroy_workqueue(self.queue.as_ptr()) }
     }
 }
 
-/// An object that holds a reference to the queue of its delayed items. Implemented by
-/// [`impl_has_queue`].
+/// An object that knows the queue of its delayed items. It may change its choice: the next item
+/// that is queued goes to the new one.
 ///
-/// The timer of a delayed item has a raw pointer to the queue. The item lives until it has run or
-/// is cancelled, and keeps the queue alive.
-///
-/// # Safety
-///
-/// As long as the object is shared, `queue` must return the same queue, and the object must keep
-/// that queue alive.
-pub unsafe trait HasQueue {
+/// The timer of a delayed item has a raw pointer to the queue, and the queue must outlive it. This
+/// is why any `queue` without unsafe code is sound: it cannot know how long the caller will borrow
+/// the object, so the queue is valid for as long as the object is shared, and a timer that runs has
+/// an `Arc` of it.
+pub trait HasQueue {
     /// Returns the queue. Any context.
     fn queue(&self) -> &Queue;
 }
-
-/// Implements [`HasQueue`]: `impl_has_queue! { impl HasQueue for Thing { self.queue } }`, where the
-/// field is an `Arc<Queue>`.
-#[macro_export]
-macro_rules! impl_has_queue {
-    ($(impl HasQueue for $self:ty { self.$field:ident })*) => {$(
-        // SAFETY: `offset_of!` only compiles for a field of this type itself, not of one that it
-        // dereferences to, and the pointer only for an `Arc<Queue>`. That keeps the queue alive,
-        // and the field of a shared object cannot be replaced.
-        unsafe impl $crate::workqueue::HasQueue for $self {
-            fn queue(&self) -> &$crate::workqueue::Queue {
-                let _ = ::core::mem::offset_of!(Self, $field);
-                let this: *const Self = self;
-
-                // SAFETY: `this` points to `self`, and so the result to a field of `self`, which is
-                // valid for the result's lifetime.
-                unsafe {
-                    let queue: *const ::kernel::sync::Arc<$crate::workqueue::Queue> =
-                        &raw const (*this).$field;
-
-                    &*queue
-                }
-            }
-        }
-    )*};
-}
-pub use impl_has_queue;
 
 /// Queues an item on its queue after `delay` (in jiffies). Replaces a running timer, and takes the
 /// item off the queue if it is queued. Any context.
@@ -205,8 +175,8 @@ where
     T: HasQueue + WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID> + Send + Sync + 'static,
 {
     cancel_delayed_work::<T, ID>(item);
-    // `HasQueue` keeps the queue alive until the timer expires. If another caller wins the race,
-    // this drops a reference, but not the last one: the caller has `item`.
+    // The queue is valid until the timer has expired: see `HasQueue`. If another caller wins the
+    // race, this drops a reference, but not the last one: the caller has `item`.
     let _ = item
         .queue()
         .kernel()

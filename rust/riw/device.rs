@@ -37,7 +37,7 @@ use crate::{
     identity::Identity,
     limits::Limits,
     log::DeviceLog,
-    qp::{stay::Stays, sweep::FlushSweep},
+    qp::{stay::Stays, sweep::FlushSweep, WorkQueues},
 };
 use kernel::{
     new_mutex,
@@ -70,10 +70,8 @@ pub(crate) struct RiwDevice {
     pub(crate) cm: Arc<CmDevice>,
     /// Sums of the counters to which queue pairs are, or were, bound.
     pub(crate) bound_counters: Arc<Counters>,
-    /// Runs the work items of queue pairs of processes.
-    pub(crate) queue: Arc<kernel_ext::workqueue::Queue>,
-    /// Runs the work items of queue pairs of kernel users.
-    pub(crate) kernel_queue: Arc<kernel_ext::workqueue::Queue>,
+    /// Run the work items of queue pairs.
+    pub(crate) queues: Arc<WorkQueues>,
     /// The workers that stay with queue pairs of processes.
     pub(crate) stays: Arc<Stays>,
     pub(crate) identity: Identity,
@@ -85,15 +83,14 @@ pub(crate) struct RiwDevice {
 
 impl RiwDevice {
     fn new(
-        queue: Arc<kernel_ext::workqueue::Queue>,
-        kernel_queue: Arc<kernel_ext::workqueue::Queue>,
+        queues: Arc<WorkQueues>,
         stays: Arc<Stays>,
         cm: Arc<CmDevice>,
         identity: Identity,
         provider: Provider,
     ) -> Result<impl PinInit<Self>> {
         let limits = Limits::new()?;
-        let flush_sweep = FlushSweep::new(queue.clone())?;
+        let flush_sweep = FlushSweep::new(queues.processes.clone())?;
         let bound_counters = Counters::new(None)?;
 
         Ok(pin_init!(Self {
@@ -101,8 +98,7 @@ impl RiwDevice {
             flush_sweep,
             cm,
             bound_counters,
-            queue,
-            kernel_queue,
+            queues,
             stays,
             identity,
             provider,
@@ -167,8 +163,7 @@ impl RiwDevice {
 /// The devices that this module has created.
 #[pin_data]
 pub(crate) struct Devices {
-    queue: Arc<kernel_ext::workqueue::Queue>,
-    kernel_queue: Arc<kernel_ext::workqueue::Queue>,
+    queues: Arc<WorkQueues>,
     stays: Arc<Stays>,
     cm: Arc<cm::Shared>,
     /// [`sweep`] removes entries of unregistered devices when another device is added.
@@ -177,18 +172,15 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Creates an empty list. Work items of queue pairs of processes run on `queue`, of kernel
-    /// users on `kernel_queue`; the workers that stay on `stays`; the connection managers of the
-    /// devices share `cm`.
+    /// Creates an empty list. Work items of queue pairs run on `queues`, the workers that stay on
+    /// `stays`; the connection managers of the devices share `cm`.
     pub(crate) fn new(
-        queue: Arc<kernel_ext::workqueue::Queue>,
-        kernel_queue: Arc<kernel_ext::workqueue::Queue>,
+        queues: Arc<WorkQueues>,
         stays: Arc<Stays>,
         cm: Arc<cm::Shared>,
     ) -> impl PinInit<Self> {
         pin_init!(Self {
-            queue,
-            kernel_queue,
+            queues,
             stays,
             cm,
             entries <- new_mutex!(KVec::new(), "riw::Devices::entries"),
@@ -245,8 +237,7 @@ impl Devices {
         check_unserved(name, netdev)?;
         vec::reserve(&mut entries, 1, GFP_KERNEL)?;
         let data = RiwDevice::new(
-            self.queue.clone(),
-            self.kernel_queue.clone(),
+            self.queues.clone(),
             self.stays.clone(),
             cm.clone(),
             identity,

@@ -19,7 +19,7 @@ use device::{Devices, NetdevNotifier, RiwLink};
 use kernel::{prelude::*, sync::Arc};
 use kernel_ext::workqueue::{Flags, Queue};
 use net::Pernet;
-use qp::stay::Stays;
+use qp::{stay::Stays, WorkQueues};
 use rdma::link::Registration;
 
 mod abi;
@@ -86,6 +86,7 @@ struct Module {
     _stay_queue: DrainOnDrop,
     _queue: DrainOnDrop,
     _kernel_queue: DrainOnDrop,
+    _server_queue: DrainOnDrop,
     _stream_queue: DrainOnDrop,
     _setup_queue: DrainOnDrop,
     _pernet: Arc<Pernet>,
@@ -125,9 +126,13 @@ impl kernel::Module for Module {
         let flags = Flags::UNBOUND | Flags::MEM_RECLAIM;
         // Normal priority: most items here transfer bulk data of unprivileged users.
         let queue = DrainOnDrop::new(Queue::new(c"riw", flags)?)?;
-        // Of its own: an item of a process may wait for reclaim, which may wait for a kernel user's
-        // item.
         let kernel_queue = DrainOnDrop::new(Queue::new(c"riw_kernel", flags)?)?;
+        let server_queue = DrainOnDrop::new(Queue::new(c"riw_server", flags)?)?;
+        let queues = WorkQueues {
+            processes: queue.0.clone(),
+            initiators: kernel_queue.0.clone(),
+            servers: server_queue.0.clone(),
+        };
         let stays = Arc::new(Stays::new()?, GFP_KERNEL)?;
         let stay_queue = DrainOnDrop(stays.queue().clone());
         let setup_queue = DrainOnDrop::new(Queue::ordered(c"riw_setup", Flags::MEM_RECLAIM)?)?;
@@ -144,7 +149,7 @@ impl kernel::Module for Module {
             GFP_KERNEL,
         )?;
         let devices = Arc::pin_init(
-            Devices::new(queue.0.clone(), kernel_queue.0.clone(), stays, cm),
+            Devices::new(Arc::new(queues, GFP_KERNEL)?, stays, cm),
             GFP_KERNEL,
         )?;
         let link = Registration::new(RiwLink(devices.clone()))?;
@@ -156,6 +161,7 @@ impl kernel::Module for Module {
             _stay_queue: stay_queue,
             _queue: queue,
             _kernel_queue: kernel_queue,
+            _server_queue: server_queue,
             _setup_queue: setup_queue,
             _stream_queue: stream_queue,
             _pernet: pernet,

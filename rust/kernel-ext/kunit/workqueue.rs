@@ -3,7 +3,7 @@
 //! Delayed items: their timers race with callers that queue the item and with its end.
 
 use super::{wait_until, Workers};
-use crate::workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Flags, Queue};
+use crate::workqueue::{cancel_delayed_work, mod_delayed_work, Flags, HasQueue, Queue};
 use kernel::{
     impl_has_delayed_work, impl_has_work, new_delayed_work, new_mutex, new_work,
     prelude::*,
@@ -43,8 +43,11 @@ impl_has_work! {
 impl_has_delayed_work! {
     impl HasDelayedWork<Item, 1> for Item { self.timer }
 }
-impl_has_queue! {
-    impl HasQueue for Item { self.queue }
+
+impl HasQueue for Item {
+    fn queue(&self) -> &Queue {
+        &self.queue
+    }
 }
 
 impl Item {

@@ -17,7 +17,7 @@ use kernel::{
 };
 use kernel_ext::{
     memalloc::without_io,
-    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
+    workqueue::{cancel_delayed_work, mod_delayed_work, HasQueue, Queue},
 };
 use rdma::iw;
 
@@ -257,8 +257,11 @@ struct Backlog {
 impl_has_delayed_work! {
     impl HasDelayedWork<Backlog, 0> for Backlog { self.offer }
 }
-impl_has_queue! {
-    impl HasQueue for Backlog { self.setup_queue }
+
+impl HasQueue for Backlog {
+    fn queue(&self) -> &Queue {
+        &self.setup_queue
+    }
 }
 
 impl Backlog {

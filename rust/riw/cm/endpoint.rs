@@ -39,7 +39,7 @@ use kernel::{
     },
     workqueue::{DelayedWork, Work},
 };
-use kernel_ext::workqueue::{impl_has_queue, Queue};
+use kernel_ext::workqueue::{HasQueue, Queue};
 use rdma::iw::{CmId, Offer};
 use trace::CmPhase;
 
@@ -82,8 +82,11 @@ impl_has_work! {
 impl_has_delayed_work! {
     impl HasDelayedWork<Endpoint, 2> for Endpoint { self.timer }
 }
-impl_has_queue! {
-    impl HasQueue for Endpoint { self.stream_queue }
+
+impl HasQueue for Endpoint {
+    fn queue(&self) -> &Queue {
+        &self.stream_queue
+    }
 }
 
 /// A phase: see the table above.

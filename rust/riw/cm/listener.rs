@@ -15,7 +15,7 @@ use kernel::{
     sync::{Arc, Mutex},
     workqueue::{DelayedWork, Work},
 };
-use kernel_ext::workqueue::{cancel_delayed_work, impl_has_queue, Queue};
+use kernel_ext::workqueue::{cancel_delayed_work, HasQueue, Queue};
 use net::{netns, ListenerHook};
 
 /// The address that a listening link is bound to.
@@ -59,8 +59,11 @@ impl_has_work! {
 impl_has_delayed_work! {
     impl HasDelayedWork<Listener, 1> for Listener { self.timer }
 }
-impl_has_queue! {
-    impl HasQueue for Listener { self.queue }
+
+impl HasQueue for Listener {
+    fn queue(&self) -> &Queue {
+        &self.queue
+    }
 }
 
 impl Listener {

@@ -21,7 +21,7 @@ use kernel::{
 };
 use kernel_ext::{
     memalloc::without_io,
-    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
+    workqueue::{cancel_delayed_work, mod_delayed_work, HasQueue, Queue},
 };
 use net::{AnyEvent, Callbacks, LockedSock, TcpState};
 
@@ -123,8 +123,11 @@ impl_has_work! {
 impl_has_delayed_work! {
     impl HasDelayedWork<Linger, 1> for Linger { self.timer }
 }
-impl_has_queue! {
-    impl HasQueue for Linger { self.queue }
+
+impl HasQueue for Linger {
+    fn queue(&self) -> &Queue {
+        &self.queue
+    }
 }
 
 impl LingerSet {

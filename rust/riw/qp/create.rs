@@ -298,23 +298,21 @@ impl Qp {
         status: Status,
         stream: impl PinInit<Stream>,
     ) -> impl PinInit<Self> {
-        let queue = match owner.is_kernel() {
-            true => dev.kernel_queue.clone(),
-            false => dev.queue.clone(),
-        };
+        let below_reclaim = owner.is_kernel();
+        let queues = dev.queues.clone();
         let sweep = dev.flush_sweep.clone();
 
         pin_init!(Self {
             number,
             owner,
             cap,
-            queue,
+            queues,
             sweep,
             _charge: charge,
             handle <- new_spinlock_irq!(None, "riw::Qp::handle"),
             status <- new_bh_spinlock!(status, "riw::Qp::status"),
             current: CurrentState::new(),
-            below_reclaim: Atomic::new(false),
+            below_reclaim: Atomic::new(below_reclaim),
             stream <- stream,
             runner: Runner::new(),
             transmit_work <- new_delayed_work!("riw::Qp::transmit_work"),

@@ -29,6 +29,7 @@ mod stream_error;
 pub(crate) mod sweep;
 mod traits;
 mod transmit;
+mod work_queues;
 
 use crate::{
     counters::Counters, driver::Riw, limits::ObjectCharge, queue::QpObject, stream::Stream,
@@ -48,12 +49,13 @@ use kernel_ext::{
     memalloc::{without_io, without_reclaim},
     runner::Runner,
     sync::BhSpinLock,
-    workqueue::{impl_has_queue, mod_delayed_work, Queue},
+    workqueue::mod_delayed_work,
 };
 use rdma::{event::AsyncEvent, qp::QpCap, Device};
 
 pub(crate) use receive_work::receive_posted;
 pub(crate) use traits::{Closed, QpConnection, Role};
+pub(crate) use work_queues::WorkQueues;
 
 use owner::Owner;
 use state::{CurrentState, Status};
@@ -69,7 +71,7 @@ pub(crate) struct Qp {
     pub(crate) number: u32,
     owner: Owner,
     cap: QpCap,
-    queue: Arc<Queue>,
+    queues: Arc<WorkQueues>,
     /// Looks at the receive queue in ERROR.
     sweep: Arc<FlushSweep>,
     _charge: ObjectCharge,
@@ -82,9 +84,9 @@ pub(crate) struct Qp {
     status: BhSpinLock<Status>,
     /// The state in `status`. Changes under `status`, and may be read without it.
     current: CurrentState,
-    /// Whether reclaim may wait for the queue pair: it connects a kernel user to storage elsewhere.
-    /// Transmitting, and receiving in a worker, then use memory reserves. Changes before the stream
-    /// starts.
+    /// Whether reclaim may wait for the queue pair: it connects a kernel user to storage elsewhere,
+    /// or may do so. Transmitting, and receiving in a worker, then use memory reserves. Changes
+    /// before the stream starts.
     below_reclaim: Atomic<bool>,
     #[pin]
     stream: Stream,
@@ -131,9 +133,6 @@ impl_has_delayed_work! {
     impl HasDelayedWork<Qp, TRANSMIT_WORK> for Qp { self.transmit_work }
     impl HasDelayedWork<Qp, RECEIVE_TIMER> for Qp { self.receive_timer }
     impl HasDelayedWork<Qp, HOLD_WORK> for Qp { self.hold_work }
-}
-impl_has_queue! {
-    impl HasQueue for Qp { self.queue }
 }
 
 impl Qp {

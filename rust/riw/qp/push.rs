@@ -17,6 +17,7 @@ use kernel::{
     },
     workqueue::WorkItem,
 };
+use kernel_ext::workqueue::HasQueue;
 
 /// The handle of the timer. It holds a reference to the queue pair, until [`Qp::stop_pushing`].
 pub(super) type PushHandle = Option<ArcHrTimerHandle<Qp>>;
@@ -33,7 +34,7 @@ impl HrTimerCallback for Qp {
     /// Interrupt context. The handle keeps the queue pair alive, and its drop waits for this
     /// callback.
     fn run(this: ArcBorrow<'_, Self>, _: HrTimerCallbackContext<'_, Self>) -> HrTimerRestart {
-        this.queue.kick::<_, PUSH_WORK>(&this.into());
+        this.queue().kick::<_, PUSH_WORK>(&this.into());
         HrTimerRestart::NoRestart
     }
 }

@@ -14,6 +14,7 @@ use kernel::{
     time::msecs_to_jiffies,
     workqueue::WorkItem,
 };
+use kernel_ext::workqueue::HasQueue;
 use rdma::Device;
 use trace::Source;
 
@@ -69,7 +70,7 @@ impl Qp {
     /// Lets a worker receive the data in the link: the stream may wait for a receive WR, a run may
     /// have left the rest, or the link needs process context. Any context.
     pub(crate) fn retry_receive(self: &Arc<Self>) {
-        self.queue.kick::<_, RECEIVE_WORK>(self);
+        self.queue().kick::<_, RECEIVE_WORK>(self);
     }
 
     /// Receives the data in the link. Process context; may sleep.
@@ -85,7 +86,7 @@ impl Qp {
     /// failure the worker does so when its timer expires, whatever the peer sends until then. Any
     /// context.
     pub(super) fn request_buffer(self: &Arc<Self>) {
-        self.queue.kick::<_, HOLD_WORK>(self);
+        self.queue().kick::<_, HOLD_WORK>(self);
     }
 
     /// Requests the buffer of an FPDU again after some time: there was no memory for it, `failures`

@@ -18,7 +18,7 @@ use kernel::{
 use kernel_ext::{
     sync::{new_bh_spinlock, BhSpinLock},
     time::Ktime,
-    workqueue::{cancel_delayed_work, impl_has_queue, mod_delayed_work, Queue},
+    workqueue::{cancel_delayed_work, mod_delayed_work, HasQueue, Queue},
 };
 
 /// The unit of time in milliseconds. Queue pairs that are due in the same unit are served together.
@@ -59,8 +59,11 @@ pub(super) enum SweepPlace {
 impl_has_delayed_work! {
     impl HasDelayedWork<FlushSweep> for FlushSweep { self.work }
 }
-impl_has_queue! {
-    impl HasQueue for FlushSweep { self.queue }
+
+impl HasQueue for FlushSweep {
+    fn queue(&self) -> &Queue {
+        &self.queue
+    }
 }
 
 impl FreePlace {

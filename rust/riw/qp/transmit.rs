@@ -18,6 +18,7 @@ use kernel::{
     time::msecs_to_jiffies,
     workqueue::WorkItem,
 };
+use kernel_ext::workqueue::HasQueue;
 
 /// Maximum passes of one run before a worker continues: another thread of the process can ring the
 /// doorbell without end.
@@ -37,7 +38,7 @@ impl Qp {
     /// Starts a transmit run in a worker, unless one is on its way. Any context.
     pub(crate) fn kick(self: &Arc<Self>) {
         if self.runner.want() {
-            self.queue.kick::<_, TRANSMIT_WORK>(self);
+            self.queue().kick::<_, TRANSMIT_WORK>(self);
         }
     }
 
@@ -97,7 +98,7 @@ impl Qp {
                 return;
             }
         }
-        self.queue.kick::<_, TRANSMIT_WORK>(self);
+        self.queue().kick::<_, TRANSMIT_WORK>(self);
     }
 
     /// Passes the right to transmit to a run after some time, unless the queue pair is being
