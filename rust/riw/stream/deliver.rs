@@ -123,7 +123,7 @@ impl Stream {
             let lent = awaited.give_up_sink();
 
             if let Some(number) = number {
-                let pending = self.sq.finish_waiting(number, lent, status);
+                let pending = self.sq.finish_waiting(number, lent, self.status(status));
 
                 unreported.send = unreported.send.and(pending);
             }
