@@ -250,6 +250,12 @@ impl<'a> Finder<'a> {
         self.regions.find_in(mr, stag, want, addr, len)
     }
 
+    /// Keeps no region from now on: one may end that [`rdma::mr::MrTable::get`] does not find any
+    /// more, as another has replaced it. Any context.
+    pub(crate) fn forget(&mut self) {
+        self.last = None;
+    }
+
     /// Keeps the region of a range whose copies are done. Any context.
     pub(crate) fn keep(&mut self, target: Target) {
         self.last = Some(target.mr);

@@ -311,6 +311,10 @@ impl<'a> Placer<'a> {
             } => {
                 let id = self.filling.take().ok_or(Local::Buffer)?;
                 let bytes = mo.saturating_add(len);
+
+                if invalidate.is_some() {
+                    self.finder.forget();
+                }
                 let unreported = &mut self.received.unreported;
 
                 self.stream
