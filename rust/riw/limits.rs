@@ -11,10 +11,11 @@ use kernel::{
 };
 use rdma::iw::ConnParam;
 
-/// Maximum WRs in a queue of a queue pair.
+/// Maximum WRs in a queue of a queue pair. The maximum of each kind of queue is a power of two, as
+/// the size of a queue is.
 pub(crate) const MAX_QP_WR: u32 = 32 * 1024;
 /// Maximum WRs in a shared receive queue.
-pub(crate) const MAX_SRQ_WR: u32 = 320 * 1024;
+pub(crate) const MAX_SRQ_WR: u32 = 512 * 1024;
 /// Maximum CQEs in a completion queue.
 pub(crate) const MAX_CQE: u32 = 4 * 1024 * 1024;
 /// Maximum RDMA Reads in flight on a connection, each way.
