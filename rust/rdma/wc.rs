@@ -91,8 +91,6 @@ pub enum WcStatus {
     RemoteAccess,
     /// The peer refused the WR as invalid.
     RemoteInvalid,
-    /// Any other error.
-    General,
 }
 
 impl WcStatus {
@@ -107,7 +105,6 @@ impl WcStatus {
             Self::LocalAccess => bindings::ib_wc_status_IB_WC_LOC_ACCESS_ERR,
             Self::RemoteAccess => bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR,
             Self::RemoteInvalid => bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR,
-            Self::General => bindings::ib_wc_status_IB_WC_GENERAL_ERR,
         }
     }
 }

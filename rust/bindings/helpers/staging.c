@@ -17,8 +17,8 @@
  * Allocates a (compound) page for `size` bytes (not 0): up to 32 KiB if that needs no effort,
  * otherwise order 0. Charges the active memory cgroup. May sleep.
  *
- * At the limit of the memory cgroup, a process meets the OOM killer. A worker gets NULL: its
- * process may be gone.
+ * At the limit of the memory cgroup, a process meets the OOM killer. A worker reclaims once, and
+ * gets NULL if that was not enough: its process may be gone, and others wait for the worker.
  */
 struct page *riw_helper_staging_alloc(size_t size)
 {
@@ -31,7 +31,7 @@ struct page *riw_helper_staging_alloc(size_t size)
 	if (page)
 		return page;
 	if (current->flags & PF_KTHREAD)
-		gfp |= __GFP_RETRY_MAYFAIL;
+		gfp |= __GFP_NORETRY;
 	return alloc_page(gfp);
 }
 

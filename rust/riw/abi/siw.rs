@@ -100,7 +100,6 @@ pub(crate) fn wc_status(status: WcStatus) -> u16 {
         WcStatus::LocalAccess => 6,
         WcStatus::RemoteAccess => 7,
         WcStatus::RemoteInvalid => 8,
-        WcStatus::General => 9,
     }
 }
 

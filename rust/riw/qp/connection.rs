@@ -87,9 +87,8 @@ impl Qp {
             }
             Ok((connection.transport(), connection.emss()))
         })?;
-        let below_reclaim = self.is_below_reclaim(role);
-
-        self.below_reclaim.store(below_reclaim, ordering::Relaxed);
+        self.below_reclaim
+            .store(self.is_below_reclaim(role), ordering::Relaxed);
         let may_send = role == Role::Initiator || transport.lets_responder_begin(parameters);
 
         let start = Start {
@@ -106,7 +105,6 @@ impl Qp {
             parameters,
             first,
             may_send,
-            retries_memory: below_reclaim,
         };
 
         self.stream

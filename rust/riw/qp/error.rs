@@ -17,8 +17,9 @@ use rdma::event::AsyncEvent;
 const INTERVAL_MS: u32 = 20;
 const INTERVAL_MAX_MS: u32 = 1000;
 
-/// Maximum flushes when a device goes: the process may go on posting.
-const REMOVAL_FLUSHES: u32 = 16;
+/// Flushes when a device goes, if the process goes on posting. The first one takes all that it has
+/// posted before.
+const REMOVAL_FLUSHES: u32 = 2;
 
 /// A flush that is not reported yet.
 pub(super) struct QpFlushed {

@@ -42,7 +42,7 @@ use kernel::{
         atomic::{ordering, Atomic},
         Arc, SpinLockIrq,
     },
-    time::{hrtimer::HrTimer, Jiffies},
+    time::{hrtimer::HrTimer, msecs_to_jiffies, Jiffies},
     workqueue::{DelayedWork, HasDelayedWork, Work, WorkItem},
 };
 use kernel_ext::{
@@ -113,8 +113,13 @@ pub(crate) struct Qp {
     hold_work: DelayedWork<Qp, HOLD_WORK>,
 }
 
-/// Milliseconds until a run is repeated that had no memory.
+/// Milliseconds until a run is repeated.
 const RETRY_MS: u32 = 4;
+/// The same if it had no memory, and reclaim does not wait for the queue pair. The time doubles
+/// with each failure, [`BACKOFFS`] times: reclaim in a full memory cgroup takes long, and thousands
+/// of streams may do so.
+const MEMORY_RETRY_MS: u32 = 100;
+const BACKOFFS: u32 = 5;
 
 /// The ids of the work items.
 const TRANSMIT_WORK: u64 = 0;
@@ -160,6 +165,20 @@ impl Qp {
             true => without_reclaim(f),
             false => self.without_io(f),
         }
+    }
+
+    /// Returns the time until a run is repeated that had no memory, `failures` times in a row, or
+    /// that must leave time to others (0). Any context.
+    fn pause(&self, failures: u32) -> Jiffies {
+        let ms = match failures.checked_sub(1) {
+            // Memory may become free only when this stream goes on.
+            Some(before) if !self.below_reclaim.load(ordering::Relaxed) => {
+                MEMORY_RETRY_MS.saturating_mul(2u32.saturating_pow(before.min(BACKOFFS)))
+            }
+            _ => RETRY_MS,
+        };
+
+        msecs_to_jiffies(ms)
     }
 
     /// Queues a work item after `delay`, unless the queue pair is being destroyed. If the item is

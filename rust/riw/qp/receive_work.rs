@@ -4,25 +4,15 @@
 //! post, its turn, a timer. The wait itself is in `stream/wait.rs`. The link needs a worker for an
 //! FPDU that the socket has no room for, and for all if it receives in process context only.
 
-use super::{Closed, Qp, HOLD_WORK, RECEIVE_TIMER, RECEIVE_WORK, RETRY_MS};
+use super::{Closed, Qp, HOLD_WORK, RECEIVE_TIMER, RECEIVE_WORK};
 use crate::{
     driver::Riw,
     queue::receive::{NextTurn, RecvQueue},
 };
-use kernel::{
-    sync::{atomic::ordering, Arc},
-    time::msecs_to_jiffies,
-    workqueue::WorkItem,
-};
+use kernel::{sync::Arc, workqueue::WorkItem};
 use kernel_ext::workqueue::HasQueue;
 use rdma::Device;
 use trace::Source;
-
-/// Milliseconds until the buffer of an FPDU is requested again that there was no memory for. The
-/// time doubles with each failure, [`HOLD_BACKOFFS`] times: reclaim in a full memory cgroup takes
-/// long, and thousands of streams may do so.
-const HOLD_RETRY_MS: u32 = 100;
-const HOLD_BACKOFFS: u32 = 5;
 
 impl WorkItem<RECEIVE_WORK> for Qp {
     type Pointer = Arc<Self>;
@@ -95,14 +85,7 @@ impl Qp {
     /// context.
     #[cold]
     fn hold_later(self: &Arc<Self>, failures: u32) {
-        let time = match self.below_reclaim.load(ordering::Relaxed) {
-            // Memory may become free only when this stream goes on.
-            true => RETRY_MS,
-            false => HOLD_RETRY_MS
-                .saturating_mul(2u32.saturating_pow(failures.saturating_sub(1).min(HOLD_BACKOFFS))),
-        };
-
-        self.queue_later::<HOLD_WORK>(msecs_to_jiffies(time));
+        self.queue_later::<HOLD_WORK>(self.pause(failures));
     }
 
     /// Lets the stream whose turn it is look for a receive WR. Any context.

@@ -239,7 +239,7 @@ impl Qp {
                     return StayNext::Later;
                 }
                 // Only a doorbell coalesces.
-                PassResult::Retry | PassResult::Coalescing(_) => return StayNext::Leave,
+                PassResult::Retry(_) | PassResult::Coalescing(_) => return StayNext::Leave,
             }
             if now.since(began).as_nanos() >= STINT {
                 return StayNext::Later;

@@ -2,7 +2,7 @@
 
 //! Transmit runs: a queue pair sends as its state allows.
 
-use super::{stream_error::StreamErrorReason, Qp, RETRY_MS, TRANSMIT_WORK};
+use super::{stream_error::StreamErrorReason, Qp, TRANSMIT_WORK};
 use crate::{
     queue::send::Flush,
     stream::{
@@ -15,7 +15,6 @@ use iwarp::qp::{Event, State};
 use kernel::{
     prelude::*,
     sync::{Arc, MutexGuard},
-    time::msecs_to_jiffies,
     workqueue::WorkItem,
 };
 use kernel_ext::workqueue::HasQueue;
@@ -86,7 +85,7 @@ impl Qp {
         for _ in 0..PASSES {
             let over = match self.pass(run.take()) {
                 PassResult::Yield => break,
-                PassResult::Retry => self.transmit_later(),
+                PassResult::Retry(failures) => self.transmit_later(failures),
                 PassResult::Done | PassResult::Blocked => self.runner.done(),
                 PassResult::Coalescing(time) => {
                     self.push_later(time);
@@ -102,11 +101,11 @@ impl Qp {
     }
 
     /// Passes the right to transmit to a run after some time, unless the queue pair is being
-    /// destroyed. A run at once would only meet the same lack of memory: the link may request one,
-    /// as it reports room while nothing is in flight. Process context.
+    /// destroyed. A run at once would only meet the same lack of memory, for the time `failures`:
+    /// the link may request one, as it reports room while nothing is in flight. Process context.
     #[cold]
-    fn transmit_later(self: &Arc<Self>) -> bool {
-        self.queue_later::<TRANSMIT_WORK>(msecs_to_jiffies(RETRY_MS))
+    fn transmit_later(self: &Arc<Self>, failures: u32) -> bool {
+        self.queue_later::<TRANSMIT_WORK>(self.pause(failures))
     }
 
     /// Sends, or flushes and closes, depending on the state. `begun`: the run that begins with this
@@ -210,10 +209,10 @@ impl Qp {
             self.close(status.state);
         }
         drop(tx);
-        if flushed.more() {
-            PassResult::Yield
-        } else if waits && sent == Err(ENOBUFS) {
-            PassResult::Retry
+        // A process can post the whole ring again with one store. A worker that went on at once
+        // would be busy for as long as that goes on, and the process is not charged for its time.
+        if flushed.more() || (waits && sent == Err(ENOBUFS)) {
+            PassResult::Retry(0)
         } else {
             PassResult::Done
         }

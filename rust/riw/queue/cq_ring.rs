@@ -250,6 +250,5 @@ fn own_status(status: WcStatus) -> u8 {
         WcStatus::LocalAccess => cqe::status::LOCAL_ACCESS,
         WcStatus::RemoteAccess => cqe::status::REMOTE_ACCESS,
         WcStatus::RemoteInvalid => cqe::status::REMOTE_INVALID,
-        WcStatus::General => cqe::status::GENERAL,
     }
 }

@@ -351,11 +351,6 @@ impl Handover {
         None
     }
 
-    /// Whether a worker is called, or at work. Any context.
-    pub(super) fn is_called(&self) -> bool {
-        matches!(self.state, HandoverState::Called(_) | HandoverState::Away)
-    }
-
     /// Returns the visit to the worker, which begins a stint. Any context.
     pub(crate) fn begin_stint(&mut self) -> Option<Visit> {
         match core::mem::replace(&mut self.state, HandoverState::Away) {

@@ -21,8 +21,6 @@ pub(crate) struct Start<'a> {
     pub(crate) first: Option<Message>,
     /// This side may send before it has received.
     pub(crate) may_send: bool,
-    /// Without memory to send from, a transmit run is repeated. Otherwise the stream ends.
-    pub(crate) retries_memory: bool,
 }
 
 /// Memory for a stream that starts later. Whoever connects or accepts allocates it: the stream may

@@ -14,7 +14,7 @@ use crate::{
         Stream, StreamError,
     },
 };
-use iwarp::{Local, Message, Quote, Terminate};
+use iwarp::{Denied, Local, Message, Quote, Terminate};
 use kernel::{prelude::*, sync::atomic::ordering, time::Delta};
 use kernel_ext::time::Ktime;
 use trace::Source;
@@ -33,8 +33,10 @@ pub(crate) enum PassResult {
     Blocked,
     /// There is more, but other work items run first.
     Yield,
-    /// There is no memory, and no event will report free memory: the next run comes later.
-    Retry,
+    /// There is no memory, and no event will report that there is; or WRs that send nothing are
+    /// posted as fast as they are taken. The next run comes later. Has the number of runs in a row
+    /// without memory.
+    Retry(u32),
     /// The batch begins to wait for more messages. The next run must come after this time, or
     /// earlier.
     Coalescing(Delta),
@@ -67,6 +69,7 @@ impl Stream {
     pub(crate) fn transmit(&self, tx: &mut Tx) -> Result<PassResult, StreamError> {
         // Later batches of the run are parts of long messages.
         let mut rung = tx.rung();
+        let mut gathered = false;
 
         self.complete_rest()?;
 
@@ -75,6 +78,7 @@ impl Stream {
                 return Ok(PassResult::Blocked);
             };
             let filled = self.fill(tx, room.min(BATCH))?;
+            let failures = tx.note_memory(filled != Filled::NoMemory);
             let wait = match filled {
                 Filled::All => self.coalesce(tx, rung),
                 _ => Wait::No,
@@ -98,6 +102,7 @@ impl Stream {
             };
             let bytes = batch.buf.len();
 
+            gathered |= bytes != 0;
             if filled == Filled::More && room < BATCH {
                 // If the peer's acknowledgments come at once, the send buffer never runs full, and
                 // would keep its initial size, a fraction of a batch.
@@ -105,7 +110,7 @@ impl Stream {
             }
             match (sender.link).with(|connection| connection.send(batch)) {
                 Ok(()) => coalescer.sent(rung.take(), bytes),
-                Err(e) if e == ENOBUFS => return Ok(PassResult::Retry),
+                Err(e) if e == ENOBUFS => return Ok(PassResult::Retry(0)),
                 // A full socket calls back when it has room.
                 Err(e) if e == EAGAIN => return Ok(PassResult::Blocked),
                 // The end of a connection is reported.
@@ -117,10 +122,13 @@ impl Stream {
                 Filled::More => {}
                 Filled::All => return Ok(PassResult::Done),
                 Filled::Blocked => return Ok(PassResult::Blocked),
-                Filled::NoMemory => return Ok(PassResult::Retry),
+                Filled::NoMemory => return Ok(PassResult::Retry(failures)),
             }
         }
-        Ok(PassResult::Yield)
+        match gathered {
+            true => Ok(PassResult::Yield),
+            false => Ok(PassResult::Retry(0)),
+        }
     }
 
     /// Whether the batch, which has all posted messages, waits for more; and whether a worker is
@@ -220,15 +228,15 @@ impl Stream {
             Ok(None) => Ok(()),
             Err(stop) => {
                 batch.buf.rollback(mark);
-                if matches!(stop, Stop::Memory) && sender.retries_memory {
+                let Stop::Denied(denied) = stop else {
                     self.begin_active(sender);
                     return Err(NotGathered::NoMemory);
-                }
+                };
                 let gathered = sender.segmenter.offset();
                 Err(NotGathered::Failed(self.stop_message(
                     sender.take_active(),
                     gathered,
-                    stop,
+                    denied,
                 )))
             }
         }
@@ -237,27 +245,22 @@ impl Stream {
     /// Fails the message of which `gathered` bytes are on their way. Returns the error that ends
     /// the stream.
     #[cold]
-    fn stop_message(&self, active: Option<Active>, gathered: u32, stop: Stop) -> StreamError {
-        let (error, status) = match stop {
-            Stop::Denied(denied) => match active {
-                Some(Active::Response(inbound)) => {
-                    return StreamError {
-                        error: denied.read_source(),
-                        quote: inbound.quote(gathered),
-                    };
-                }
-                _ => (denied.local(), WcStatus::LocalProtection),
-            },
-            // No memory: the buffers of the process are not to blame.
-            Stop::Memory => (Local::Memory.into(), WcStatus::General),
-        };
-
-        if let Some(Active::Request { place, id, .. }) = active {
-            // The stream ends, so a lost completion changes nothing.
-            let _ = self.finish_wr(place, id, status);
+    fn stop_message(&self, active: Option<Active>, gathered: u32, denied: Denied) -> StreamError {
+        match active {
+            Some(Active::Response(inbound)) => {
+                return StreamError {
+                    error: denied.read_source(),
+                    quote: inbound.quote(gathered),
+                };
+            }
+            Some(Active::Request { place, id, .. }) => {
+                // The stream ends, so a lost completion changes nothing.
+                let _ = self.finish_wr(place, id, WcStatus::LocalProtection);
+            }
+            _ => {}
         }
         StreamError {
-            error,
+            error: denied.local(),
             quote: Quote::NONE,
         }
     }

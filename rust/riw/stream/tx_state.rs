@@ -32,6 +32,8 @@ pub(crate) struct Tx {
     pub(crate) call: Option<Cpu>,
     /// Octets of the batch, or of a message that was begun, have been dropped.
     cut: bool,
+    /// Batches in a row that there was no memory for.
+    failures: u32,
     /// The transmit run that is at work, until it is counted.
     run: Option<TxRun>,
     /// The counters of the transmitting side.
@@ -78,8 +80,6 @@ pub(super) struct Sender {
     solicits: bool,
     /// The process does not wait for the response to each read: several were outstanding.
     reads_ahead: bool,
-    /// As in [`Start`]; and after a worker has stayed, see [`Tx::take_over`].
-    pub(super) retries_memory: bool,
 }
 
 impl Tx {
@@ -93,6 +93,7 @@ impl Tx {
             handover: Handover::new(),
             call: None,
             cut: false,
+            failures: 0,
             run: None,
             counters,
         }
@@ -102,18 +103,22 @@ impl Tx {
     pub(super) fn start(&mut self, mut sender: KVBox<Sender>) {
         self.clear_batch(sender.segmenter.framing_mut().has_messages());
         self.cut = false;
-        // A worker of the last connection may still have the right to transmit.
-        sender.retries_memory |= self.handover.is_called();
+        self.failures = 0;
         self.sender = Some(sender);
     }
 
     /// Notes that a worker sends the messages that wait, and what the process posts later.
     pub(crate) fn take_over(&mut self) {
         self.coalescer.forget_waiting();
-        // A worker does not get the memory for which the process would wait, or be killed.
-        if let Some(sender) = &mut self.sender {
-            sender.retries_memory = true;
-        }
+    }
+
+    /// Notes whether there was memory for a batch. Returns how often in a row there was none.
+    pub(super) fn note_memory(&mut self, enough: bool) -> u32 {
+        self.failures = match enough {
+            true => 0,
+            false => self.failures.saturating_add(1),
+        };
+        self.failures
     }
 
     /// Notes that a transmit run begins.
@@ -214,7 +219,6 @@ impl Sender {
             response_next: true,
             solicits: false,
             reads_ahead: false,
-            retries_memory: start.retries_memory,
         }
     }
 
