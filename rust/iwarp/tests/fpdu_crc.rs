@@ -30,6 +30,19 @@ fn a_wrong_length_ends_in_a_wrong_crc() {
     assert_eq!(error_at(true, false, &stream).0, Some(Mpa::Crc.into()));
 }
 
+/// MPA passes nothing to DDP after an error (RFC 5044 §8).
+#[test]
+fn nothing_follows_a_wrong_crc() {
+    let good = frame(&Untagged::new(3, 0, 1, b"hello").ulpdu());
+    let mut bad = good.clone();
+    *bad.last_mut().unwrap() ^= 1;
+    let mut rx = receiver(true, false);
+    let mut got = Recorder::default();
+    assert_eq!(rx.consume(&bad, &mut got), Err(Mpa::Crc.into()));
+    assert_eq!(rx.consume(&good, &mut got), Ok(good.len()));
+    assert_eq!(got.calls, 0);
+}
+
 #[test]
 fn the_crc_field_is_not_looked_at_when_off() {
     let mut stream = frame(&Untagged::new(3, 0, 1, b"hello").ulpdu());
