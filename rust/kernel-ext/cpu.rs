@@ -44,10 +44,16 @@ impl Cpu {
         self.0 as usize
     }
 
+    /// Returns the CPU that the caller runs on, now. Any context.
+    pub fn this() -> Self {
+        // CAST: The number of a CPU is small.
+        // INVARIANT: A CPU on which something runs is possible.
+        Self(CpuId::current().as_u32() as c_int)
+    }
+
     /// Whether the caller runs on it, now. Any context.
     pub fn is_this(self) -> bool {
-        // CAST: A 32-bit number fits.
-        self.number() == CpuId::current().as_u32() as usize
+        self == Self::this()
     }
 
     /// Returns the microseconds, since the boot, for which it has been idle. Any context. They are

@@ -83,18 +83,18 @@ mod tests {
         }
     }
 
-    /// A worker that has not got the right to transmit has gained nothing. (With one CPU there is
-    /// no worker.)
+    /// A worker that has not got the right to transmit has gained nothing.
     #[test]
     fn a_visit_that_has_not_begun_is_a_loss() {
         let before = Rate {
             wrs: 1,
-            nanos: 1_000_000,
+            nanos: i64::MAX,
         };
+        let mut visit = Visit::to(Cpu::this(), true, before);
 
-        if let Some(cpu) = Cpu::other(None) {
-            assert!(!Visit::to(cpu, true, before).is_worth(u32::MAX));
-        }
+        assert!(!visit.is_worth(u32::MAX));
+        visit.begin(0);
+        assert!(visit.is_worth(u32::MAX));
     }
 
     /// A gain ends that.
