@@ -273,8 +273,7 @@ static void huge_pages(int flags, const char *name)
 	if (!tap_check(at != MAP_FAILED, "mmap: %m"))
 		goto out;
 	start = (uint8_t *)(((uintptr_t)at + huge - 1) & ~(huge - 1));
-	if (!flags)
-		madvise(start, length, MADV_HUGEPAGE);
+	tap_check(flags || !madvise(start, length, MADV_HUGEPAGE), "madvise: %m");
 	memset(start, 0, length);
 	region_make(&local, &rng, 3 * PAGE, 0);
 	region_register(&local, pair.active.pd, ALL);
@@ -364,7 +363,9 @@ int main(int argc, char **argv)
 	pieces_across_pages();
 	inline_with_invalidate();
 	zero_read_in_traffic();
-	huge_pages(0, "transparent huge pages");
+	/* User-Mode Linux has neither. */
+	if (!access("/sys/kernel/mm/transparent_hugepage", F_OK))
+		huge_pages(0, "transparent huge pages");
 	if (!access("/proc/sys/vm/nr_hugepages", F_OK))
 		huge_pages(MAP_HUGETLB, "huge pages");
 	refused_registrations();
