@@ -36,6 +36,7 @@
 #[cfg(not(all(CONFIG_RDMA_RIW_SCTP, CONFIG_RDMA_RIW_TLS)))]
 mod absent;
 mod batch;
+mod budget;
 pub(crate) mod crc;
 mod deadline;
 mod events;

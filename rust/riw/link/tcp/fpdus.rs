@@ -10,13 +10,11 @@
 //! A run is bounded ([`RunBudget`]). When it has spent its budget, a worker receives the rest, one
 //! run after the other, and callbacks of TCP leave it to the worker.
 
-use super::{
-    super::{
-        crc,
-        octets::DeframerOctets,
-        segments::{Pause, Segments},
-    },
+use super::super::{
     budget::RunBudget,
+    crc,
+    octets::DeframerOctets,
+    segments::{Pause, Segments},
 };
 use core::num::NonZeroUsize;
 use iwarp::{

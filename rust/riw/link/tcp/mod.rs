@@ -2,7 +2,6 @@
 
 //! MPA over TCP (RFC 5044): the FPDUs of a stream are its frames.
 
-mod budget;
 mod connection;
 mod fpdus;
 mod readable;

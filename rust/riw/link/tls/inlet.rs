@@ -6,6 +6,7 @@
 //! one, nothing more is read, so TCP's window closes and holds the peer back.
 
 use super::super::{
+    budget::RunBudget,
     crc,
     octets::DeframerOctets,
     segments::{Inflow, LinkRx, Pause, Segments},
@@ -19,6 +20,10 @@ use iwarp::{
 use kernel::prelude::*;
 use kernel_ext::memcg::MemCgroup;
 use net::Unread;
+
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "../../kunit/tls_inlet.rs"]
+mod kunit;
 
 /// The length of the buffer in bytes: room for the longest FPDU, and for several records behind
 /// what is left of the one before.
@@ -48,6 +53,8 @@ pub(crate) struct RecordInlet {
     end: usize,
     /// The stream has yet to take the FPDU at the front.
     is_blocked: bool,
+    /// The last run has spent its budget: complete FPDUs may be left.
+    has_rest: bool,
     /// The peer has ended its direction.
     pub(super) is_closed: bool,
 }
@@ -60,6 +67,7 @@ impl RecordInlet {
             start: 0,
             end: 0,
             is_blocked: false,
+            has_rest: false,
             is_closed: false,
         }
     }
@@ -67,6 +75,11 @@ impl RecordInlet {
     /// Whether the stream has yet to take the FPDU at the front. Any context.
     pub(super) fn is_blocked(&self) -> bool {
         self.is_blocked
+    }
+
+    /// Whether the last run has left a rest to receive. Any context.
+    pub(super) fn has_rest(&self) -> bool {
+        self.has_rest
     }
 
     /// Whether no octet is left. Any context.
@@ -126,12 +139,18 @@ impl Inflow for RecordInlet {
     fn segments<'a>(&'a mut self, rx: &'a mut LinkRx) -> Option<impl Segments + 'a> {
         let rx = rx.mpa()?;
 
-        Some(Records { inlet: self, rx })
+        self.has_rest = false;
+        Some(Records {
+            inlet: self,
+            rx,
+            budget: RunBudget::new(),
+        })
     }
 
     fn discard(&mut self) {
         self.take(self.end);
         self.is_blocked = false;
+        self.has_rest = false;
     }
 }
 
@@ -139,6 +158,7 @@ impl Inflow for RecordInlet {
 struct Records<'a> {
     inlet: &'a mut RecordInlet,
     rx: &'a mut MpaRx,
+    budget: RunBudget,
 }
 
 impl Segments for Records<'_> {
@@ -146,6 +166,10 @@ impl Segments for Records<'_> {
 
     fn next(&mut self, head: &mut FrameHead) -> Result<Option<Ulpdu>, Error> {
         if self.inlet.is_empty() {
+            return Ok(None);
+        }
+        if self.budget.is_spent() {
+            self.inlet.has_rest = true;
             return Ok(None);
         }
         let octets = DeframerOctets(self.inlet.octets().into());
@@ -162,6 +186,7 @@ impl Segments for Records<'_> {
 
     fn advance(&mut self, octets: usize) {
         self.inlet.take(octets);
+        self.budget.take(octets);
     }
 
     fn finish(self, blocked: bool) -> Result<Pause, Error> {

@@ -87,6 +87,10 @@ impl RecordInlet {
             if !self.is_empty() {
                 owner.receive(self);
             }
+            // Bottom halves run before the rest is received.
+            if self.has_rest() {
+                continue;
+            }
             if self.is_blocked() || self.is_closed {
                 return link.report_state(self, owner);
             }
