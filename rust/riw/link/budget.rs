@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How much one run receives. Without a limit a peer could have 10^5 FPDUs received at once, in a
-//! softirq with the socket locked: it leaves out a segment until the receive buffer is full, or
-//! sends a message that waits for a receive WR. Over TLS, it could have 6,000 received with bottom
-//! halves off.
+//! How much one run receives, and one work item. Without a limit a peer could have 10^5 FPDUs
+//! received at once, in a softirq with the socket locked: it leaves out a segment until the receive
+//! buffer is full, or sends a message that waits for a receive WR. Over TLS, it could have 6,000
+//! received with bottom halves off.
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../kunit/budget.rs"]
@@ -17,6 +17,10 @@ const FPDU_COST: usize = 512;
 /// KiB of octets (`gro_max_size`), since a worker in place of the softirq slows a stream down. All
 /// of them fit in one run unless messages are shorter than 64 bytes.
 const RUN_COST: usize = 512 * 1024;
+
+/// Milliseconds that a work item reads octets of a connection before others run. A read of TLS may
+/// take thousands of records that have no octets, so neither octets nor reads bound that time.
+pub(super) const READ_TIME: i64 = 1;
 
 /// The budget that is left for a receive run.
 pub(super) struct RunBudget(usize);

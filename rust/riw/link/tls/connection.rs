@@ -5,6 +5,8 @@
 use super::{
     super::{
         batch::Batch,
+        budget::READ_TIME,
+        deadline::Deadline,
         events::{EventSink, LinkEvents},
         linger::CloseProgress,
         security::TlsTerms,
@@ -28,9 +30,6 @@ use net::{
     tls::{Cipher, TlsRecord, TlsRole, TlsSocket, RECORD_MAX},
     AnyEvent, Base, Socket, TcpState,
 };
-
-/// Reads of a connection that is being closed, before other work items run.
-const DRAIN_BATCH: usize = 64;
 
 /// Records without data that a peer may send during the startup. OpenSSL sends two tickets.
 const OTHER_RECORDS: u32 = 64;
@@ -197,8 +196,9 @@ impl TlsConnection {
     /// no use any more.
     fn drain(&mut self) -> Option<bool> {
         let mut bytes = [0; 512];
+        let limit = Deadline::new(READ_TIME);
 
-        for _ in 0..DRAIN_BATCH {
+        while limit.left().is_some() {
             match self.socket.recv(&mut bytes) {
                 Ok(TlsRecord::Data(_) | TlsRecord::Handshake | TlsRecord::Empty) => {}
                 Ok(TlsRecord::CloseNotify | TlsRecord::Truncation) => return Some(false),

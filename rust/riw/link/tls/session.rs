@@ -4,6 +4,8 @@
 
 use super::{
     super::{
+        budget::READ_TIME,
+        deadline::Deadline,
         events::{LinkEnd, LinkEvents},
         transport::Connection,
         types::LinkState,
@@ -15,13 +17,10 @@ use super::{
 use kernel::{prelude::*, sync::Arc};
 use net::tls::TlsRecord;
 
-/// Octets that are received in a row, or a few more, before other work items run.
-const RUN_OCTETS: usize = 512 * 1024;
-
 /// The result of a read.
 enum RecordRead {
-    /// So many octets, or a record that counts as one but has none for the stream.
-    Octets(usize),
+    /// Records, with or without octets for the stream.
+    Records,
     /// Nothing has arrived.
     Nothing,
     /// The connection or the peer's half has ended.
@@ -44,25 +43,25 @@ impl Link {
             if !inlet.has_memory() {
                 inlet.give(connection.memory.take().ok_or(ENOTCONN)?);
             }
-            let count = match connection.socket.recv(inlet.room()) {
-                Ok(TlsRecord::Data(count)) => count,
-                Ok(TlsRecord::Handshake | TlsRecord::Empty) => return Ok(RecordRead::Octets(1)),
+            Ok(match connection.socket.recv(inlet.room()) {
+                Ok(TlsRecord::Data(count)) => {
+                    inlet.add(count);
+                    RecordRead::Records
+                }
+                Ok(TlsRecord::Handshake | TlsRecord::Empty) => RecordRead::Records,
                 Ok(TlsRecord::CloseNotify) => {
                     inlet.is_closed = true;
-                    return Ok(RecordRead::End(LinkEnd::PeerClosed));
+                    RecordRead::End(LinkEnd::PeerClosed)
                 }
                 // Anybody on the way may have sent the FIN. The others end the session.
                 Ok(TlsRecord::Truncation | TlsRecord::Alert(_) | TlsRecord::KeyUpdate) => {
-                    return Ok(RecordRead::End(LinkEnd::Closed(ECONNRESET)));
+                    RecordRead::End(LinkEnd::Closed(ECONNRESET))
                 }
-                Err(e) if e == EAGAIN => return Ok(RecordRead::Nothing),
+                Err(e) if e == EAGAIN => RecordRead::Nothing,
                 // Not the error for a link without a connection.
                 Err(e) if e == ENOTCONN => return Err(ECONNRESET),
                 Err(e) => return Err(e),
-            };
-
-            inlet.add(count);
-            Ok(RecordRead::Octets(count))
+            })
         })
     }
 
@@ -81,9 +80,9 @@ impl RecordInlet {
     /// Lets `owner` receive what is in the inlet of `link`, and what has arrived. The owner may use
     /// the link only to send: it is not taken meanwhile. Process context, may sleep.
     pub(in crate::link) fn receive<T: LinkEvents>(&mut self, link: &Link, owner: &Arc<T>) {
-        let mut octets = 0usize;
+        let limit = Deadline::new(READ_TIME);
 
-        while octets < RUN_OCTETS {
+        while limit.left().is_some() {
             if !self.is_empty() {
                 owner.receive(self);
             }
@@ -95,7 +94,7 @@ impl RecordInlet {
                 return link.report_state(self, owner);
             }
             match link.read(self) {
-                Ok(RecordRead::Octets(count)) => octets = octets.saturating_add(count),
+                Ok(RecordRead::Records) => {}
                 Ok(RecordRead::Nothing) => return,
                 Ok(RecordRead::End(end)) => return owner.ended(end),
                 // Whoever has taken the connection away ends the stream.
