@@ -140,7 +140,7 @@ impl Startup {
         owner: &Arc<T>,
     ) -> Result<Option<Answer>, StartupFailure> {
         match self {
-            Self::Mpa(mpa) => mpa.receive(link),
+            Self::Mpa(mpa) => mpa.receive(link, owner),
             Self::Sctp(sctp) => sctp.receive(link, owner),
         }
     }
@@ -235,7 +235,7 @@ impl AwaitedRequest {
                     }
                 }
                 match link.secure(owner, deadline)? {
-                    true => tcp::receive_request(link, reader, policy),
+                    true => tcp::receive_request(link, owner, reader, policy),
                     false => Ok(None),
                 }
             }

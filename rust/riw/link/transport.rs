@@ -170,8 +170,8 @@ pub(crate) trait Carrier {
     fn send(&mut self, batch: &mut Batch) -> Result;
 
     /// Receives available octets of MPA's startup frames, as many as fit into `buf`. Returns the
-    /// number of octets; 0 after the peer's FIN. `EAGAIN` if no octets are available; otherwise the
-    /// error that ended the connection.
+    /// number of octets; 0 after the peer's FIN. `EAGAIN` if no octets are available, `EINTR` if
+    /// only records without octets were; otherwise the error that ended the connection.
     fn receive(&mut self, _buf: &mut [u8]) -> Result<usize> {
         Err(ENOTCONN)
     }

@@ -3,6 +3,9 @@
 //! The startup by MPA's frames (RFC 5044, section 7.1; RFC 6581).
 
 use super::super::{
+    budget::READ_TIME,
+    deadline::Deadline,
+    events::LinkEvents,
     startup::{
         copy_of, Answer, PeerDepths, ReceivedRequest, StartupFailure, StartupFault, Terms,
         ValidRequest,
@@ -10,7 +13,7 @@ use super::super::{
     Link,
 };
 use iwarp::startup::{Initiator, Kind, Outcome, Policy, Reader, Responder, StartupError};
-use kernel::prelude::*;
+use kernel::{prelude::*, sync::Arc};
 
 /// The startup as initiator.
 pub(crate) struct MpaStartup {
@@ -58,11 +61,12 @@ impl MpaStartup {
             .map_err(StartupFailure::Link)
     }
 
-    pub(in crate::link) fn receive(
+    pub(in crate::link) fn receive<T: LinkEvents>(
         &mut self,
         link: &Link,
+        owner: &Arc<T>,
     ) -> Result<Option<Answer>, StartupFailure> {
-        if !receive_frame(link, &mut self.reader)? {
+        if !receive_frame(link, owner, &mut self.reader)? {
             return Ok(None);
         }
         let initiator = &self.initiator;
@@ -137,12 +141,13 @@ fn initiator(policy: &Policy, terms: Terms<'_>) -> Result<Initiator> {
 }
 
 /// Receives a Request, or a part of it. Answers one that is not valid.
-pub(in crate::link) fn receive_request(
+pub(in crate::link) fn receive_request<T: LinkEvents>(
     link: &Link,
+    owner: &Arc<T>,
     reader: &mut Reader,
     policy: &Policy,
 ) -> Result<Option<ReceivedRequest>, StartupFailure> {
-    if !receive_frame(link, reader)? {
+    if !receive_frame(link, owner, reader)? {
         return Ok(None);
     }
     Ok(Some(match Responder::request(reader, policy) {
@@ -159,17 +164,23 @@ pub(in crate::link) fn receive_request(
 /// Receives octets of a startup frame, and none behind it: those belong to the stream.
 ///
 /// Returns whether the frame is complete, or why it never will be. After the peer's FIN that is
-/// `ECONNRESET`.
-fn receive_frame(link: &Link, reader: &mut Reader) -> Result<bool, StartupFailure> {
+/// `ECONNRESET`. If it takes long, stops, and has `owner` continue after other work items.
+fn receive_frame<T: LinkEvents>(
+    link: &Link,
+    owner: &Arc<T>,
+    reader: &mut Reader,
+) -> Result<bool, StartupFailure> {
     let mut bytes = [0; 128];
+    let limit = Deadline::new(READ_TIME);
 
-    loop {
+    while limit.left().is_some() {
         let wanted = reader.wanted().min(bytes.len());
         let room = bytes.get_mut(..wanted).unwrap_or_default();
         let count = match link.with(|connection| connection.receive(room)) {
             Ok(0) => return Err(StartupFailure::Link(ECONNRESET)),
             Ok(count) => count,
             Err(e) if e == EAGAIN => return Ok(false),
+            Err(e) if e == EINTR => continue,
             Err(e) => return Err(StartupFailure::Link(e)),
         };
 
@@ -179,6 +190,8 @@ fn receive_frame(link: &Link, reader: &mut Reader) -> Result<bool, StartupFailur
             Err(e) => return Err(StartupFault::Frame(e).into()),
         }
     }
+    owner.changed();
+    Ok(false)
 }
 
 /// Returns a reader for a startup frame of this kind.

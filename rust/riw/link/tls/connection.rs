@@ -31,7 +31,8 @@ use net::{
     AnyEvent, Base, Socket, TcpState,
 };
 
-/// Records without data that a peer may send during the startup. OpenSSL sends two tickets.
+/// Reads without data during the startup, each of a ticket or of empty records, that a peer may
+/// cause. OpenSSL sends two tickets.
 const OTHER_RECORDS: u32 = 64;
 
 /// Milliseconds after which the first connection of a [`HandshakeQueue`](super::HandshakeQueue)
@@ -77,7 +78,7 @@ pub(crate) struct TlsConnection {
     inlet: Option<KBox<RecordInlet>>,
     /// The memory for the inlet, from the start of the stream until the first read.
     pub(super) memory: Option<InletMemory>,
-    /// Records without data that may still come during the startup.
+    /// Reads without data that may still come during the startup.
     other_records: u32,
     close: CloseStage,
 }
@@ -272,19 +273,18 @@ impl Carrier for TlsConnection {
     }
 
     /// An alert or a FIN is the end, and the reason does not matter before the stream runs.
-    /// `ECONNRESET` after more records without data than a peer may send.
+    /// `ECONNRESET` after more reads of records without data than a peer may cause.
     fn receive(&mut self, buf: &mut [u8]) -> Result<usize> {
-        loop {
-            match self.socket.recv(buf)? {
-                TlsRecord::Data(count) => return Ok(count),
-                TlsRecord::Handshake | TlsRecord::Empty => {
-                    self.other_records = self.other_records.checked_sub(1).ok_or(ECONNRESET)?;
-                }
-                TlsRecord::CloseNotify
-                | TlsRecord::Truncation
-                | TlsRecord::Alert(_)
-                | TlsRecord::KeyUpdate => return Ok(0),
+        match self.socket.recv(buf)? {
+            TlsRecord::Data(count) => Ok(count),
+            TlsRecord::Handshake | TlsRecord::Empty => {
+                self.other_records = self.other_records.checked_sub(1).ok_or(ECONNRESET)?;
+                Err(EINTR)
             }
+            TlsRecord::CloseNotify
+            | TlsRecord::Truncation
+            | TlsRecord::Alert(_)
+            | TlsRecord::KeyUpdate => Ok(0),
         }
     }
 
