@@ -41,7 +41,7 @@ impl Qp {
         let handle = self.handle.lock().take();
         // This may be the last reference: not under the lock.
         drop(handle);
-        self.push_out();
+        self.without_io(|| self.push_out());
         self.event(Event::Abort);
         if let Some(connection) = connection {
             connection.as_arc_borrow().teardown();
