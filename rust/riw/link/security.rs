@@ -5,7 +5,7 @@
 use super::tls::HandshakeQueue;
 use kernel::{prelude::*, str::CString, sync::Arc};
 #[cfg(CONFIG_RDMA_RIW_TLS)]
-pub(crate) use net::tls::Psk;
+pub(crate) use net::tls::{PeerName, Psk};
 
 /// Stands for a pre-shared key if riw is built without TLS: there is none.
 #[cfg(not(CONFIG_RDMA_RIW_TLS))]
@@ -18,6 +18,18 @@ impl Psk {
     }
 
     pub(crate) fn serial(&self) -> u32 {
+        match *self {}
+    }
+}
+
+/// Stands for the name of a peer if riw is built without TLS: there is none.
+#[cfg(not(CONFIG_RDMA_RIW_TLS))]
+#[derive(Clone, Copy)]
+pub(crate) enum PeerName {}
+
+#[cfg(not(CONFIG_RDMA_RIW_TLS))]
+impl PeerName {
+    pub(crate) fn text(&self) -> &CStr {
         match *self {}
     }
 }

@@ -197,7 +197,8 @@ pub(crate) trait Carrier {
         None
     }
 
-    /// Returns the details.
+    /// Returns the details. Allocates nothing: a process that reads details does so under the
+    /// lock of a connection that reclaim may wait for.
     fn details(&self) -> Result<LinkDetails>;
 
     /// Ends this side's half, behind all that was sent.

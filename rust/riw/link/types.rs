@@ -2,8 +2,9 @@
 
 //! The terms of a link: addresses, states, details for an administrator to see.
 
+use super::security::PeerName;
 use core::net::SocketAddr;
-use kernel::{fmt, prelude::*, str::CString, sync::Arc};
+use kernel::{fmt, prelude::*, sync::Arc};
 use net::{addr, Base, Netns, Pernet, TcpState};
 
 /// Where the sockets of a device are made.
@@ -63,7 +64,7 @@ pub(crate) struct LinkDetails {
     pub(crate) cipher: Option<&'static CStr>,
     /// The name of the peer of TLS, if it is known: the subject of its certificate, or the identity
     /// of the pre-shared key that it has used.
-    pub(crate) tls_peer: Option<CString>,
+    pub(crate) tls_peer: Option<PeerName>,
 }
 
 /// The state of a connection.

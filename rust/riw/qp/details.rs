@@ -59,7 +59,7 @@ impl Details for LinkDetails {
             to.text(c"cipher", cipher)?;
         }
         if let Some(peer) = &self.tls_peer {
-            to.text(c"tls_peer", peer)?;
+            to.text(c"tls_peer", peer.text())?;
         }
         Ok(())
     }

@@ -308,10 +308,6 @@ impl Carrier for TlsConnection {
 
     fn details(&self) -> Result<LinkDetails> {
         let (unacked, unsent) = self.socket.unacknowledged();
-        let tls_peer = match self.socket.peer_name() {
-            Some(name) => Some(CString::try_from(name.text())?),
-            None => None,
-        };
 
         Ok(LinkDetails {
             local: self.socket.local_addr()?,
@@ -320,7 +316,7 @@ impl Carrier for TlsConnection {
             unacked,
             unsent,
             cipher: self.socket.cipher().map(Cipher::name),
-            tls_peer,
+            tls_peer: self.socket.peer_name().copied(),
         })
     }
 
