@@ -353,7 +353,11 @@ impl Endpoint {
 
 impl QueuedRequest for Endpoint {
     fn offer(self: Arc<Self>) {
-        self.step_and_arm(&mut self.lock_phase(), |phase| match phase {
+        let Some(mut phase) = self.try_lock_phase() else {
+            return;
+        };
+
+        self.step_and_arm(&mut phase, |phase| match phase {
             // The work item of the eviction comes after this.
             Phase::Queued(undecided) if self.events.has(PendingEvent::Evicted) => {
                 self.refuse_with(undecided, Phase::Queued, EndReason::Evicted)

@@ -34,7 +34,8 @@ const RETRY_MAX: u32 = 320;
 /// A connect request in the queue of a backlog: a connection, which the backlog does not know
 /// otherwise. A connection knows its subscription, and that its backlog.
 pub(super) trait QueuedRequest: Send + Sync {
-    /// Reports the request, if it is queued still. May sleep.
+    /// Reports the request, if it is queued still. Does nothing while another call uses the
+    /// connection: the next offer comes by the timer. May sleep.
     fn offer(self: Arc<Self>);
 }
 

@@ -48,7 +48,8 @@ impl PhaseLock {
 }
 
 impl Endpoint {
-    /// Locks the phase. Process context; may sleep. Not for work items.
+    /// Locks the phase. Process context; may sleep. Not for work items, except that of a listener:
+    /// it locks the phase of an endpoint that nobody else has yet.
     pub(super) fn lock_phase(self: &Arc<Self>) -> PhaseGuard<'_> {
         PhaseGuard {
             phase: self.phase.phase.lock(),
