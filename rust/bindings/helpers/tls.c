@@ -455,7 +455,13 @@ int riw_helper_tls_send_close_notify(struct socket *sock)
 /*
  * Waits until the code of no callback of an ended handshake runs any more. Its last act is to wake
  * whoever waits for it; a few instructions follow, and the module must not go before them.
+ *
+ * A task may be preempted among them. Only Tasks RCU waits for it: without, synchronize_rcu_tasks()
+ * is synchronize_rcu(). In the kernel's tree, Kconfig selects NEED_TASKS_RCU. Elsewhere, the kernel
+ * must have an option that does so: BPF_SYSCALL, KPROBES or TRACING.
  */
+static_assert(IS_ENABLED(CONFIG_TASKS_RCU) || !IS_ENABLED(CONFIG_PREEMPTION));
+
 void riw_helper_tls_wait_for_callbacks(void)
 {
 	synchronize_rcu_tasks();
