@@ -198,6 +198,15 @@ impl CmDevice {
 
         // Under locks that a connection of another device may need, and I/O may wait for that.
         without_io(|| {
+            // The end of each connection waits for whoever uses it. That may be a process that is
+            // above its `memory.high`, and sleeps for up to 2 s whenever the socket charges memory.
+            // With all of them marked first, these sleeps overlap, and no other follows: the RTNL
+            // is not held for one after the other.
+            for member in members.values() {
+                if let Member::Endpoint(endpoint) = member {
+                    endpoint.link.shut_down();
+                }
+            }
             for member in members.values() {
                 match member {
                     Member::Endpoint(endpoint) => endpoint.shutdown(),

@@ -71,6 +71,9 @@ impl Endpoint {
 
     /// Resets the connection: the device is shut down. On return the link is empty and reports no
     /// event. May sleep.
+    ///
+    /// `Link::shut_down` must have been called. So a call of the consumer that holds the phase
+    /// fails when it next uses the link, such as an accept that has yet to send its Reply.
     pub(super) fn shutdown(self: &Arc<Self>) {
         self.end(
             &mut self.lock_phase(),

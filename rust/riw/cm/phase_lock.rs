@@ -58,9 +58,15 @@ impl Endpoint {
     }
 
     /// Locks the phase for a work item, unless it is locked. Then the holder queues the work item
-    /// again: the model is `selftests/litmus/phase_lock.litmus`. Process context.
+    /// again: the model is `selftests/litmus/phase_lock.litmus`. Nor does this lock it if the
+    /// shutdown of the device is about to end the connection, of which nothing else may become the
+    /// reason then. Process context.
     pub(super) fn try_lock_phase(self: &Arc<Self>) -> Option<PhaseGuard<'_>> {
         let PhaseLock { phase, missed } = &self.phase;
+
+        if self.link.is_shut_down() {
+            return None;
+        }
         let phase = phase.try_lock().or_else(|| {
             // A full barrier: either the holder sees this when it has unlocked the phase, or this
             // finds it unlocked.

@@ -31,7 +31,8 @@
 //! while received data is handled. [`Link::take`] removes a connection, and then its callbacks,
 //! before it is dropped or lingers. So nothing sends on a dropped connection, and no event comes
 //! from it. A transmit pass locks `connection` for each send: one that is under way finds no
-//! connection at its next send.
+//! connection at its next send. [`Link::shut_down`] has the same effect on it, and waits for
+//! nothing.
 
 #[cfg(not(all(CONFIG_RDMA_RIW_SCTP, CONFIG_RDMA_RIW_TLS)))]
 mod absent;
@@ -79,7 +80,10 @@ use core::net::SocketAddr;
 use kernel::{
     new_mutex,
     prelude::*,
-    sync::{Arc, Mutex},
+    sync::{
+        atomic::{ordering, Atomic},
+        Arc, Mutex,
+    },
 };
 
 /// A connection that connection management and a stream share.
@@ -95,6 +99,8 @@ pub(crate) struct Link {
     /// `None` before the connection begins and after it has been taken away.
     #[pin]
     connection: Mutex<Option<Connection>>,
+    /// The connection is only to be taken away. Never cleared.
+    shut: Atomic<bool>,
 }
 
 impl Link {
@@ -103,6 +109,7 @@ impl Link {
         pin_init!(Self {
             inlet <- new_mutex!(None, "riw::link::Link::inlet"),
             connection <- new_mutex!(None, "riw::link::Link::connection"),
+            shut: Atomic::new(false),
         })
     }
 
@@ -126,6 +133,23 @@ impl Link {
                 Err(e)
             }
         }
+    }
+
+    /// Lets nobody use the connection any more, as if it had been taken away: not those either that
+    /// wait for its lock now. [`Self::take`] still returns it. Any context: this does not wait for
+    /// a use that is under way.
+    ///
+    /// Only for a caller that resets the connection in any case: a Terminate or a FIN that is due
+    /// is not sent. Each other end of a connection sends it, as [`Self::take`] alone does not set
+    /// this.
+    pub(crate) fn shut_down(&self) {
+        // Relaxed: whoever does not see it uses the connection once more.
+        self.shut.store(true, ordering::Relaxed);
+    }
+
+    /// Whether [`Self::shut_down`] has been called. Any context.
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.shut.load(ordering::Relaxed)
     }
 
     /// Takes the connection away, if there is one. On return no event of it is being reported.
@@ -185,6 +209,12 @@ impl Link {
     /// waits for it.
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Connection) -> Result<R>) -> Result<R> {
-        f(Option::as_mut(&mut self.connection.lock()).ok_or(ENOTCONN)?)
+        let mut connection = self.connection.lock();
+
+        match Option::as_mut(&mut connection) {
+            // Under the lock: the wait for it may have been long.
+            Some(connection) if !self.is_shut_down() => f(connection),
+            _ => Err(ENOTCONN),
+        }
     }
 }
