@@ -58,9 +58,9 @@ impl Endpoint {
     }
 
     /// Locks the phase for a work item, unless it is locked. Then the holder queues the work item
-    /// again: the model is `selftests/litmus/phase_lock.litmus`. Nor does this lock it if the
-    /// shutdown of the device is about to end the connection, of which nothing else may become the
-    /// reason then. Process context.
+    /// again: the model is `selftests/litmus/phase_lock.litmus`. Also returns `None` once the
+    /// device is being shut down: the shutdown ends the connection, and gives the reason. Process
+    /// context.
     pub(super) fn try_lock_phase(self: &Arc<Self>) -> Option<PhaseGuard<'_>> {
         let PhaseLock { phase, missed } = &self.phase;
 

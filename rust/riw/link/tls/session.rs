@@ -86,7 +86,7 @@ impl RecordInlet {
             if !self.is_empty() {
                 owner.receive(self);
             }
-            // Bottom halves run before the rest is received.
+            // The rest first. Bottom halves could run meanwhile: `Stream::rx` has been unlocked.
             if self.has_rest() {
                 continue;
             }
