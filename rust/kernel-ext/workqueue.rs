@@ -184,8 +184,8 @@ where
 }
 
 /// Takes a delayed item off its queue, or stops its timer. Does not wait for a running item. Any
-/// context.
-pub fn cancel_delayed_work<T, const ID: u64>(item: &Arc<T>)
+/// context. Returns whether it was queued, or its timer ran.
+pub fn cancel_delayed_work<T, const ID: u64>(item: &Arc<T>) -> bool
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
 {
@@ -196,7 +196,7 @@ where
         cancel_with::<T, ID>(item, |work| {
             bindings::cancel_delayed_work(kernel::container_of!(work, bindings::delayed_work, work))
         })
-    };
+    }
 }
 
 /// Takes an item off its queue. Does not wait for a running item. Any context. Returns whether it

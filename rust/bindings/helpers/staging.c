@@ -17,22 +17,23 @@
  * Allocates a (compound) page for `size` bytes (not 0): up to 32 KiB if that needs no effort,
  * otherwise order 0. Charges the active memory cgroup. May sleep.
  *
- * At the limit of the memory cgroup, a process meets the OOM killer. A worker reclaims once, and
- * gets NULL if that was not enough: its process may be gone, and others wait for the worker.
+ * At the limit of the memory cgroup, a process meets the OOM killer. A worker gets NULL if a round
+ * of reclaim was not enough: its process may be gone, and others wait for the worker.
  */
 struct page *riw_helper_staging_alloc(size_t size)
 {
 	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
 	unsigned int order = min(get_order(size), get_order(RIW_STAGING_BYTES));
+	gfp_t large = gfp | __GFP_COMP | __GFP_NORETRY | __GFP_NOMEMALLOC;
 	struct page *page = NULL;
 
-	if (order)
-		page = alloc_pages(gfp | __GFP_COMP | __GFP_NORETRY | __GFP_NOMEMALLOC, order);
-	if (page)
-		return page;
-	if (current->flags & PF_KTHREAD)
+	if (current->flags & PF_KTHREAD) {
 		gfp |= __GFP_NORETRY;
-	return alloc_page(gfp);
+		large &= ~__GFP_DIRECT_RECLAIM;
+	}
+	if (order)
+		page = alloc_pages(large, order);
+	return page ?: alloc_page(gfp);
 }
 
 void *riw_helper_staging_address(struct page *page)

@@ -78,7 +78,8 @@ impl Endpoint {
     /// Sets the timer for `phase`, which is the endpoint's, locked. Process context.
     fn arm(self: &Arc<Self>, phase: &Phase) {
         let Some(deadline) = phase.deadline() else {
-            return cancel_delayed_work::<Self, 2>(self);
+            cancel_delayed_work::<Self, 2>(self);
+            return;
         };
         // If it has passed in the meantime, the timer expires at once.
         let left = deadline.left().unwrap_or(0);

@@ -115,9 +115,9 @@ pub(crate) struct Qp {
 
 /// Milliseconds until a run is repeated.
 const RETRY_MS: u32 = 4;
-/// The same if it had no memory, and reclaim does not wait for the queue pair. The time doubles
-/// with each failure, [`BACKOFFS`] times: reclaim in a full memory cgroup takes long, and thousands
-/// of streams may do so.
+/// The same for a process, if the run had no memory. The time doubles with each failure,
+/// [`BACKOFFS`] times: reclaim in a full memory cgroup takes long, and thousands of streams may do
+/// so.
 const MEMORY_RETRY_MS: u32 = 100;
 const BACKOFFS: u32 = 5;
 
@@ -171,8 +171,7 @@ impl Qp {
     /// that must leave time to others (0). Any context.
     fn pause(&self, failures: u32) -> Jiffies {
         let ms = match failures.checked_sub(1) {
-            // Memory may become free only when this stream goes on.
-            Some(before) if !self.below_reclaim.load(ordering::Relaxed) => {
+            Some(before) if !self.owner.is_kernel() => {
                 MEMORY_RETRY_MS.saturating_mul(2u32.saturating_pow(before.min(BACKOFFS)))
             }
             _ => RETRY_MS,

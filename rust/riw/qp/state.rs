@@ -113,7 +113,7 @@ impl Qp {
             }
         }
         // The transmitter handles the new state.
-        self.kick();
+        self.hasten();
         Some(was_open)
     }
 

@@ -128,6 +128,8 @@ enum StayNext {
     Later,
     /// It gives the run back.
     Leave,
+    /// It leaves, and a run comes later: as [`PassResult::Retry`].
+    Retry(u32),
 }
 
 impl WorkItem<STAY_WORK> for Qp {
@@ -176,9 +178,16 @@ impl Qp {
         }
         self.stream.sq.set_polled(false);
         let gain = self.end_visit(&visit);
+        let has_passed = match next {
+            StayNext::Retry(failures) => self.transmit_later(failures, Some(State::Rts)),
+            _ => false,
+        };
+
         // This looks once more, and has the process ring the doorbell again. It serves changes of
         // the state, too.
-        self.transmit(TxRun::Worker);
+        if !has_passed {
+            self.transmit(TxRun::Worker);
+        }
         stays.leave(visit.cpu(), gain);
     }
 
@@ -238,8 +247,9 @@ impl Qp {
                     let _ = self.runner.want();
                     return StayNext::Later;
                 }
+                PassResult::Retry(failures) => return StayNext::Retry(failures),
                 // Only a doorbell coalesces.
-                PassResult::Retry(_) | PassResult::Coalescing(_) => return StayNext::Leave,
+                PassResult::Coalescing(_) => return StayNext::Leave,
             }
             if now.since(began).as_nanos() >= STINT {
                 return StayNext::Later;

@@ -108,7 +108,7 @@ impl Stream {
                 Err(NotStarted::Invalid(status)) => return Err(self.refuse_wr(sender, wr, status)),
             }
         }
-        Ok(NextMessage::Later)
+        Ok(NextMessage::Executed)
     }
 
     /// Checks that a WR may begin now, and may use its local buffers. Returns the length of its
@@ -409,6 +409,8 @@ pub(super) enum NextMessage {
     Blocked,
     /// There may be one, but other work comes first.
     Later,
+    /// The same, and only WRs without a message have been executed.
+    Executed,
 }
 
 impl NextMessage {
@@ -428,7 +430,11 @@ impl NextMessage {
             Self::Message => Ok(self),
             Self::Nothing => other(),
             Self::Later => Ok(match other()? {
-                Self::Nothing | Self::Blocked => Self::Later,
+                Self::Message => Self::Message,
+                _ => Self::Later,
+            }),
+            Self::Executed => Ok(match other()? {
+                Self::Nothing | Self::Blocked => Self::Executed,
                 found => found,
             }),
             Self::Blocked => Ok(match other()? {

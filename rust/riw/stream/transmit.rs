@@ -33,9 +33,9 @@ pub(crate) enum PassResult {
     Blocked,
     /// There is more, but other work items run first.
     Yield,
-    /// There is no memory, and no event will report that there is; or WRs that send nothing are
-    /// posted as fast as they are taken. The next run comes later. Has the number of runs in a row
-    /// without memory.
+    /// The next run comes later: there is no memory, and no event will report that there is; or the
+    /// process posts WRs that send nothing as fast as they are taken. Has the number of passes in a
+    /// row that had no memory for anything; 0: soon.
     Retry(u32),
     /// The batch begins to wait for more messages. The next run must come after this time, or
     /// earlier.
@@ -51,6 +51,8 @@ enum Filled {
     Blocked,
     /// There may be more messages.
     More,
+    /// The same. Only WRs that send nothing have been executed, as many as may be in a row.
+    Executed,
     /// The next FPDU, for which there is no memory.
     NoMemory,
 }
@@ -69,7 +71,7 @@ impl Stream {
     pub(crate) fn transmit(&self, tx: &mut Tx) -> Result<PassResult, StreamError> {
         // Later batches of the run are parts of long messages.
         let mut rung = tx.rung();
-        let mut gathered = false;
+        let mut sends_nothing = true;
 
         self.complete_rest()?;
 
@@ -77,8 +79,10 @@ impl Stream {
             let Some(room) = tx.sender.as_mut().and_then(|sender| sender.room()) else {
                 return Ok(PassResult::Blocked);
             };
+            let before = tx.batch.buf.len();
             let filled = self.fill(tx, room.min(BATCH))?;
-            let failures = tx.note_memory(filled != Filled::NoMemory);
+            let has_grown = tx.batch.buf.len() > before;
+            let failures = tx.note_memory(has_grown || filled != Filled::NoMemory);
             let wait = match filled {
                 Filled::All => self.coalesce(tx, rung),
                 _ => Wait::No,
@@ -102,7 +106,7 @@ impl Stream {
             };
             let bytes = batch.buf.len();
 
-            gathered |= bytes != 0;
+            sends_nothing &= filled == Filled::Executed && bytes == 0;
             if filled == Filled::More && room < BATCH {
                 // If the peer's acknowledgments come at once, the send buffer never runs full, and
                 // would keep its initial size, a fraction of a batch.
@@ -119,15 +123,15 @@ impl Stream {
                 Err(_) => return Err(StreamError::local(Local::LowerLayer)),
             }
             match filled {
-                Filled::More => {}
+                Filled::More | Filled::Executed => {}
                 Filled::All => return Ok(PassResult::Done),
                 Filled::Blocked => return Ok(PassResult::Blocked),
                 Filled::NoMemory => return Ok(PassResult::Retry(failures)),
             }
         }
-        match gathered {
-            true => Ok(PassResult::Yield),
-            false => Ok(PassResult::Retry(0)),
+        match sends_nothing {
+            true => Ok(PassResult::Retry(0)),
+            false => Ok(PassResult::Yield),
         }
     }
 
@@ -186,6 +190,7 @@ impl Stream {
                     NextMessage::Nothing => return Ok(Filled::All),
                     NextMessage::Blocked => return Ok(Filled::Blocked),
                     NextMessage::Later => return Ok(Filled::More),
+                    NextMessage::Executed => return Ok(Filled::Executed),
                 }
             }
             match self.gather_fpdu(sender, batch, &mut finder) {

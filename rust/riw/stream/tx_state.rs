@@ -32,7 +32,7 @@ pub(crate) struct Tx {
     pub(crate) call: Option<Cpu>,
     /// Octets of the batch, or of a message that was begun, have been dropped.
     cut: bool,
-    /// Batches in a row that there was no memory for.
+    /// Passes in a row that had no memory for anything.
     failures: u32,
     /// The transmit run that is at work, until it is counted.
     run: Option<TxRun>,
@@ -112,7 +112,7 @@ impl Tx {
         self.coalescer.forget_waiting();
     }
 
-    /// Notes whether there was memory for a batch. Returns how often in a row there was none.
+    /// Notes whether there was memory for something. Returns how often in a row there was none.
     pub(super) fn note_memory(&mut self, enough: bool) -> u32 {
         self.failures = match enough {
             true => 0,
