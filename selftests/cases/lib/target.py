@@ -109,17 +109,23 @@ class Witness:
         ksft_true(touched or now == self.was, "the region has changed")
         self.was = now
 
+    def close(self, aim):
+        """Ends the connection, so that nobody takes its end for that of a later one."""
+        mark = aim.mark()
+        self.peer.close()
+        aim.says(r"\d+ QP in ERROR", mark)
+
 
 def ordinary(aim):
     """Opens a new ordinary connection. Returns the seconds to its first answer. It has ended on return, and
     nobody takes its end for that of another one."""
-    mark = aim.mark()
     begin = time.monotonic()
     peer, _ = aim.established()
     with peer:
         peer.say(b"Ehello")
         ksft_eq(peer.message()[1], b"Ehello", "answer")
         seconds = time.monotonic() - begin
+        mark = aim.mark()
     aim.says(r"\d+ QP in ERROR", mark)
     return seconds
 

@@ -62,6 +62,8 @@ static void *write_steadily(void *argument)
 	while (!post_rdma(w->id->qp, 1, IBV_WR_RDMA_WRITE, &sge, 1, IBV_SEND_SIGNALED, 0, 1) &&
 	       cq_next(w->cq, &wc, PATIENCE) && wc.status == IBV_WC_SUCCESS)
 		w->done++;
+	if (!w->done)
+		tap_bail("the first WRITE");
 	return NULL;
 }
 
