@@ -164,7 +164,9 @@ pub(in crate::link) fn receive_request<T: LinkEvents>(
 /// Receives octets of a startup frame, and none behind it: those belong to the stream.
 ///
 /// Returns whether the frame is complete, or why it never will be. After the peer's FIN that is
-/// `ECONNRESET`. If it takes long, stops, and has `owner` continue after other work items.
+/// `ECONNRESET`. If the data comes in many parts, and that takes long, stops, and has `owner`
+/// continue after other work items. An ordinary frame does not wait for those, however slow the
+/// machine is: connect requests are reported in the order in which they arrive.
 fn receive_frame<T: LinkEvents>(
     link: &Link,
     owner: &Arc<T>,
@@ -173,14 +175,15 @@ fn receive_frame<T: LinkEvents>(
     let mut bytes = [0; 128];
     let limit = Deadline::new(READ_TIME);
 
-    while limit.left().is_some() {
+    loop {
         let wanted = reader.wanted().min(bytes.len());
         let room = bytes.get_mut(..wanted).unwrap_or_default();
         let count = match link.with(|connection| connection.receive(room)) {
             Ok(0) => return Err(StartupFailure::Link(ECONNRESET)),
             Ok(count) => count,
             Err(e) if e == EAGAIN => return Ok(false),
-            Err(e) if e == EINTR => continue,
+            // Records without data.
+            Err(e) if e == EINTR => 0,
             Err(e) => return Err(StartupFailure::Link(e)),
         };
 
@@ -189,9 +192,11 @@ fn receive_frame<T: LinkEvents>(
             Ok(true) => return Ok(true),
             Err(e) => return Err(StartupFault::Frame(e).into()),
         }
+        if count < wanted && limit.left().is_none() {
+            owner.changed();
+            return Ok(false);
+        }
     }
-    owner.changed();
-    Ok(false)
 }
 
 /// Returns a reader for a startup frame of this kind.
