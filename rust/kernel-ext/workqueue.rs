@@ -183,9 +183,33 @@ where
         .enqueue_delayed::<Arc<T>, ID>(item.clone(), delay);
 }
 
+/// Lets the timer of a delayed item expire at once, if it runs. Any context.
+pub fn expedite_delayed_work<T, const ID: u64>(item: &Arc<T>)
+where
+    T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
+{
+    let object: *const T = &**item;
+
+    // SAFETY: `item` keeps the object alive. `HasDelayedWork` guarantees that the work is the
+    // `work` field of an initialized `delayed_work`. The function changes nothing but the time of a
+    // timer that runs, which any context may do at any time. Each read of `jiffies` gives a time.
+    unsafe {
+        let work = Work::raw_get(T::raw_get_work(object.cast_mut()));
+        let work = kernel::container_of!(work, bindings::delayed_work, work);
+
+        bindings::mod_timer_pending(
+            &raw mut (*work).timer,
+            (&raw const bindings::jiffies).read_volatile(),
+        );
+    }
+}
+
 /// Takes a delayed item off its queue, or stops its timer. Does not wait for a running item. Any
-/// context. Returns whether it was queued, or its timer ran.
-pub fn cancel_delayed_work<T, const ID: u64>(item: &Arc<T>) -> bool
+/// context.
+///
+/// Somebody who queues the item at the same time may find that it is queued already. So only for
+/// callers that exclude others who queue it, or that do not need a run any more.
+pub fn cancel_delayed_work<T, const ID: u64>(item: &Arc<T>)
 where
     T: WorkItem<ID, Pointer = Arc<T>> + HasDelayedWork<T, ID>,
 {
@@ -196,7 +220,7 @@ where
         cancel_with::<T, ID>(item, |work| {
             bindings::cancel_delayed_work(kernel::container_of!(work, bindings::delayed_work, work))
         })
-    }
+    };
 }
 
 /// Takes an item off its queue. Does not wait for a running item. Any context. Returns whether it

@@ -78,8 +78,7 @@ impl Endpoint {
     /// Sets the timer for `phase`, which is the endpoint's, locked. Process context.
     fn arm(self: &Arc<Self>, phase: &Phase) {
         let Some(deadline) = phase.deadline() else {
-            cancel_delayed_work::<Self, 2>(self);
-            return;
+            return cancel_delayed_work::<Self, 2>(self);
         };
         // If it has passed in the meantime, the timer expires at once.
         let left = deadline.left().unwrap_or(0);

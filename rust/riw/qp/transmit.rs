@@ -17,7 +17,7 @@ use kernel::{
     sync::{Arc, MutexGuard},
     workqueue::WorkItem,
 };
-use kernel_ext::workqueue::{cancel_delayed_work, HasQueue};
+use kernel_ext::workqueue::{expedite_delayed_work, HasQueue};
 
 /// Maximum passes of one run before a worker continues: another thread of the process can ring the
 /// doorbell without end.
@@ -101,26 +101,27 @@ impl Qp {
         self.queue().kick::<_, TRANSMIT_WORK>(self);
     }
 
-    /// Passes the right to transmit to a run after some time, unless the queue pair is being
-    /// destroyed, or is in another state than `state`. A run at once would only find what the last
-    /// one has found, and there may be a request for one: the link reports room while nothing is in
-    /// flight. Process context. Returns whether it has passed the right.
+    /// Passes the right to transmit to a run after some time, or at once if the state is not
+    /// `state` any more, unless the queue pair is being destroyed. A run at once would only find
+    /// what the last one has found, and there may be a request for one: the link reports room while
+    /// nothing is in flight. Process context. Returns whether it has passed the right.
     #[cold]
     pub(super) fn transmit_later(self: &Arc<Self>, failures: u32, state: Option<State>) -> bool {
-        // Whoever has changed the state since then may have come too early for `hasten`. The timer
-        // starts under the lock under which the state changes.
-        self.queue_later::<TRANSMIT_WORK>(self.pause(failures))
-            && (self.current.load() == state || !cancel_delayed_work::<Self, TRANSMIT_WORK>(self))
+        let has_passed = self.queue_later::<TRANSMIT_WORK>(self.pause(failures));
+
+        // `hasten` came too early. It does not after this: the timer has started under the lock
+        // under which the state changes.
+        if has_passed && self.current.load() != state {
+            expedite_delayed_work::<Self, TRANSMIT_WORK>(self);
+        }
+        has_passed
     }
 
     /// Starts a transmit run in a worker after a change of the state, also if one was to come
     /// later: it may need no memory now. Any context.
     pub(super) fn hasten(self: &Arc<Self>) {
         self.kick();
-        // The timer had the right to transmit.
-        if cancel_delayed_work::<Self, TRANSMIT_WORK>(self) {
-            self.queue().kick::<_, TRANSMIT_WORK>(self);
-        }
+        expedite_delayed_work::<Self, TRANSMIT_WORK>(self);
     }
 
     /// Sends, or flushes and closes, depending on the state. `begun`: the run that begins with this
