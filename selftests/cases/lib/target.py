@@ -75,6 +75,12 @@ class Target:
         return wait_until(lambda: re.search(pattern, self.process.output[since:]), timeout,
                           f"the target says {pattern!r}; it said {self.process.output[since:]!r}")
 
+    def end(self, peer):
+        """Closes a connection. It has ended on return, so nobody takes its end for that of a later one."""
+        mark = self.mark()
+        peer.close()
+        self.says(r"\d+ QP in ERROR", mark)
+
 
 class SctpTarget(Target):
     """As a `Target`, reached by SCTP."""
@@ -109,24 +115,16 @@ class Witness:
         ksft_true(touched or now == self.was, "the region has changed")
         self.was = now
 
-    def close(self, aim):
-        """Ends the connection, so that nobody takes its end for that of a later one."""
-        mark = aim.mark()
-        self.peer.close()
-        aim.says(r"\d+ QP in ERROR", mark)
-
 
 def ordinary(aim):
-    """Opens a new ordinary connection. Returns the seconds to its first answer. It has ended on return, and
-    nobody takes its end for that of another one."""
+    """Opens a new ordinary connection, and ends it. Returns the seconds to its first answer."""
     begin = time.monotonic()
     peer, _ = aim.established()
     with peer:
         peer.say(b"Ehello")
         ksft_eq(peer.message()[1], b"Ehello", "answer")
         seconds = time.monotonic() - begin
-        mark = aim.mark()
-    aim.says(r"\d+ QP in ERROR", mark)
+        aim.end(peer)
     return seconds
 
 
